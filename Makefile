@@ -1,0 +1,42 @@
+# Every target sets up what it needs. Nothing but python3.11, git and make has to be there before.
+PYTHON ?= python3.11
+VENV := .venv
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export DO_NOT_TRACK := 1
+export DVC_NO_ANALYTICS := 1
+export HF_HUB_DISABLE_TELEMETRY := 1
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+
+.DEFAULT_GOAL := help
+.PHONY: help install reproduce paper paper-mirror test test-slow lint
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:[^#]*## /\t/' | expand -t 16
+
+install: $(VENV)/.installed ## make .venv from requirements.lock
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+reproduce: install ## set up, run the quick suite, print its table
+	@sentfold repro --suite quick
+
+paper: install ## set up, run the paper suite from the Hugging Face hub and official archives
+	@sentfold repro --suite paper
+
+paper-mirror: install ## the same from the folder SENTFOLD_MIRROR
+	@sentfold repro --suite paper-mirror
+
+lint: install ## ruff and mypy
+	@ruff check .
+	@ruff format --check .
+	@mypy
+
+test: lint ## set up, lint, type-check, run the default tests
+	@python -m pytest
+
+test-slow: install ## the tests marked slow
+	@python -m pytest -m slow
