@@ -1,0 +1,287 @@
+"""The one way artifacts are named, written and read.
+
+Parquet with a declared kind, deterministic bytes (same content, same bytes, on any number of
+threads), page checksums, and an atomic appearance: a reader sees the whole file or none of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.errors import ArtifactError, first_line
+
+SCHEMA_VERSION = 1
+ROW_GROUP = 32_768
+_KEY = b"sentfold"
+
+Vectors = npt.NDArray[np.float32]
+
+
+# --- names -------------------------------------------------------------------------------------
+
+
+def corpus_path(suite: str, corpus: str, part: str) -> Path:
+    """Where `part` ("sentences" or "items") of a corpus lies."""
+    return Path("data") / suite / "corpora" / corpus / f"{part}.parquet"
+
+
+def space_path(suite: str, space: str, corpus: str) -> Path:
+    """Where the vectors of one corpus in one space lie."""
+    return Path("data") / suite / "spaces" / space / f"{corpus}.parquet"
+
+
+def graph_path(suite: str, space: str, corpus: str) -> Path:
+    """Where the neighbour graph of one corpus in one space lies."""
+    return Path("data") / suite / "graphs" / space / f"{corpus}.parquet"
+
+
+def weights_path(suite: str, space: str, corpus: str) -> Path:
+    """Where the reconstruction weights of one corpus lie, by the space they will make."""
+    return Path("data") / suite / "weights" / space / f"{corpus}.parquet"
+
+
+def resamples_path(suite: str, space: str, corpus: str) -> Path:
+    """Where the bootstrap replicates of one space on one corpus lie."""
+    return Path("data") / suite / "resamples" / space / f"{corpus}.parquet"
+
+
+def scores_path(suite: str, space: str) -> Path:
+    """Where the scores of one space lie."""
+    return Path("reports") / suite / "scores" / f"{space}.json"
+
+
+def artifact_name(path: Path) -> str:
+    """What an artifact is called inside itself, so that a file moved onto another is noticed."""
+    return "/".join(path.parts[-3:])
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def sha256_of(path: Path) -> str:
+    """Hexadecimal sha256 of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_bytes_atomically(path: Path, payload: bytes) -> None:
+    """Write `payload` under a temporary name beside `path`, fsync, rename.
+
+    Raises ArtifactError when the disk refuses; whatever stood at `path` before then still stands.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path)
+        with temporary.open("wb") as stream:
+            stream.write(payload)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+        _fsync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise ArtifactError(
+            "cannot write an artifact",
+            where=str(path),
+            got=f"{errno.errorcode.get(error.errno or 0, 'OSError')}: {error.strerror}",
+            state="no partial file was left",
+            remedy="free space, or make the folder writable, and run the stage again",
+        ) from None
+
+
+def _sweep(path: Path) -> None:
+    """Remove temporary files that a killed writer of the same artifact left behind."""
+    for stale in path.parent.glob(f".{path.name}.*.tmp"):
+        owner = stale.name.removesuffix(".tmp").rpartition(".")[2]
+        if not (owner.isdigit() and Path(f"/proc/{owner}").exists()):
+            stale.unlink(missing_ok=True)
+
+
+def _fsync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_table(
+    path: Path,
+    table: pa.Table,
+    *,
+    kind: str,
+    parameters: Mapping[str, Any],
+    inputs: Sequence[Path] = (),
+    notes: Mapping[str, Any] | None = None,
+) -> None:
+    """Write `table` as the artifact `path`.
+
+    kind        what the rows are ("sentences", "vectors", ...); a reader insists on it
+    parameters  what made it, JSON-able, deterministic
+    inputs      the artifacts it was made from; their sha256 is stored
+    notes       what the making counted or certified (JSON-able, deterministic: no time, no host)
+    Raises ArtifactError when the disk refuses. Cost O(bytes); one copy in memory.
+    """
+    record = {
+        "inputs": {str(source): sha256_of(source) for source in inputs},
+        "kind": kind,
+        "name": artifact_name(path),
+        "notes": dict(notes or {}),
+        "parameters": dict(parameters),
+        "schema_version": SCHEMA_VERSION,
+    }
+    text = json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    # Chunk layout in memory would otherwise change the bytes on disk.
+    whole = table.combine_chunks().replace_schema_metadata({_KEY: text.encode()})
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        whole,
+        sink,
+        row_group_size=ROW_GROUP,
+        compression="none",
+        use_dictionary=False,
+        write_statistics=False,
+        write_page_checksum=True,
+    )
+    write_bytes_atomically(path, memoryview(sink.getvalue()).tobytes())
+
+
+def write_vectors(
+    path: Path,
+    vectors: Vectors,
+    *,
+    parameters: Mapping[str, Any],
+    inputs: Sequence[Path] = (),
+    notes: Mapping[str, Any] | None = None,
+) -> None:
+    """Write one float32 vector per sentence; ArtifactError if any value is not finite."""
+    if not np.isfinite(vectors).all():
+        row = int(np.argwhere(~np.isfinite(vectors))[0, 0])
+        raise ArtifactError(
+            "a vector is not finite",
+            where=str(path),
+            expected="finite float32",
+            got=f"row {row} of {len(vectors)}",
+            remedy="report this: no stage may produce such a vector",
+        )
+    table = pa.table({"vector": fixed_lists(np.ascontiguousarray(vectors, dtype=np.float32))})
+    write_table(path, table, kind="vectors", parameters=parameters, inputs=inputs, notes=notes)
+
+
+def write_absence(path: Path, reason: str, *, kind: str, inputs: Sequence[Path] = ()) -> None:
+    """Write an artifact that says why there is nothing: no rows, and the reason."""
+    write_table(path, pa.table({}), kind=kind, parameters={}, inputs=inputs, notes={"absent": reason})
+
+
+def fixed_lists(array: npt.NDArray[Any]) -> pa.FixedSizeListArray:
+    """An (n, k) array as n Arrow lists of fixed length k."""
+    return pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1])
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON with sorted keys, atomically. NaN is refused: JSON has none."""
+    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    write_bytes_atomically(path, text.encode() + b"\n")
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def read_record(path: Path, *, kind: str) -> dict[str, Any]:
+    """What an artifact says of itself: kind, name, parameters, inputs, notes.
+
+    Raises ArtifactError if the file is missing, truncated, foreign, of another kind or moved.
+    """
+    try:
+        metadata = pq.read_metadata(path).metadata or {}
+    except FileNotFoundError:
+        raise _broken(path, "an artifact is missing", expected=kind, got="no such file") from None
+    except (pa.ArrowException, OSError) as error:
+        raise _broken(
+            path, "an artifact cannot be read", expected="a whole Parquet file", got=first_line(error)
+        ) from None
+    try:
+        record: dict[str, Any] = json.loads(metadata[_KEY])
+    except (KeyError, ValueError):
+        raise _broken(
+            path,
+            "a file is not one of ours",
+            expected=f"a sentfold artifact of kind '{kind}'",
+            got="no record of its making",
+        ) from None
+    for key, right in (("schema_version", SCHEMA_VERSION), ("kind", kind), ("name", artifact_name(path))):
+        if record.get(key) != right:
+            raise _broken(
+                path, f"an artifact has another {key.replace('_', ' ')}", expected=str(right), got=str(record.get(key))
+            )
+    return record
+
+
+def absence(path: Path, *, kind: str) -> str | None:
+    """Why an artifact is empty on purpose, or None if it is not."""
+    reason = read_record(path, kind=kind)["notes"].get("absent")
+    return None if reason is None else str(reason)
+
+
+def read_table(path: Path, *, kind: str, columns: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+    """The rows of an artifact, checksums verified.
+
+    columns  name -> Arrow type that must be there (others may be too)
+    Raises ArtifactError as read_record does, and on a failed checksum or a wrong column.
+    """
+    reason = absence(path, kind=kind)
+    if reason is not None:
+        raise ArtifactError("an artifact is empty on purpose", where=str(path), got=reason)
+    try:
+        table = pq.read_table(path, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        raise _broken(
+            path, "an artifact is damaged", expected="pages that match their checksums", got=first_line(error)
+        ) from None
+    for name, arrow_type in (columns or {}).items():
+        found = table.schema.field(name).type if name in table.column_names else "no such column"
+        if found != arrow_type:
+            raise _broken(path, f"an artifact has a wrong column '{name}'", expected=str(arrow_type), got=str(found))
+    return table.replace_schema_metadata(None)
+
+
+def read_vectors(path: Path) -> Vectors:
+    """The (n, d) float32 vectors of a space for one corpus. Raises as read_table does."""
+    return read_lists(read_table(path, kind="vectors"), "vector", path=path).astype(np.float32, copy=False)
+
+
+def read_lists(table: pa.Table, column: str, *, path: Path) -> npt.NDArray[Any]:
+    """A fixed_size_list column as an (n, k) array."""
+    chunked = table.column(column) if column in table.column_names else None
+    if chunked is None or not pa.types.is_fixed_size_list(chunked.type):
+        raise _broken(
+            path, f"an artifact has a wrong column '{column}'", expected="fixed_size_list", got=str(table.schema)
+        )
+    array = chunked.combine_chunks()
+    flat = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    return np.asarray(flat.flatten()).reshape(len(flat), chunked.type.list_size)
+
+
+def _broken(path: Path, what: str, *, expected: str, got: str) -> ArtifactError:
+    return ArtifactError(
+        what,
+        where=str(path),
+        expected=expected,
+        got=got,
+        state="the file was left as it is",
+        remedy="delete it and run `dvc repro`: DVC makes it again or takes it from its cache",
+    )

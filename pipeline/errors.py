@@ -1,0 +1,80 @@
+"""The one family of errors a user of sentfold can meet.
+
+Every message says what went wrong, where, what was expected against what was found, what state
+was left behind, and what to do next. The command line prints it without a traceback and exits 2.
+"""
+
+from __future__ import annotations
+
+
+class SentfoldError(Exception):
+    """Base of all errors that the user, not the programmer, has to act on.
+
+    what      the failure in one clause
+    where     the file, key, corpus or space it concerns
+    expected  what would have been right
+    got       what was found instead
+    state     what was left behind
+    remedy    what to do next
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        expected: str = "",
+        got: str = "",
+        state: str = "nothing was written",
+        remedy: str = "",
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.expected = expected
+        self.got = got
+        self.state = state
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        rows = [
+            ("where", self.where),
+            ("expected", self.expected),
+            ("got", self.got),
+            ("state", self.state),
+            ("to do", self.remedy),
+        ]
+        return "\n".join([self.what, *(f"  {name:<9} {text}" for name, text in rows if text)])
+
+
+class ParameterError(SentfoldError):
+    """A parameter is unknown, of the wrong type, out of range, or does not fit the data."""
+
+
+class SuiteError(SentfoldError):
+    """A suite file is missing, malformed, or names something that does not exist."""
+
+
+class ArtifactError(SentfoldError):
+    """An artifact is missing, truncated, altered, of another kind, or cannot be written."""
+
+
+class SourceError(SentfoldError):
+    """A corpus cannot be had from its source, or is not what the catalogue says it is."""
+
+
+class EncoderError(SentfoldError):
+    """A sentence encoder is unknown, cannot be loaded safely, or is not the pinned one."""
+
+
+class SolverError(SentfoldError):
+    """A numerical result failed its own certificate."""
+
+
+class RunError(SentfoldError):
+    """A run of stages could not start or did not finish."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of another library's error, or its class when it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
