@@ -1,0 +1,1 @@
+"""Corpora: what is evaluated on, and where it comes from."""

@@ -1,0 +1,302 @@
+"""Readers of the formats in which the official archives come: bytes in, canonical columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, NoReturn
+from xml.parsers import expat
+
+import polars as pl
+
+from pipeline.errors import SourceError
+
+# SentEval's order of the six coarse question classes.
+TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+
+# SemEval-2016 Task 3, subtask B: two of the three labels count as relevant in the official MAP.
+CQA_RELEVANCE = {"PerfectMatch": 1, "Relevant": 1, "Irrelevant": 0}
+
+# The kinds of XML element that subtask B needs; comments to answers are left out.
+_CQA_TEXTS = ("OrgQSubject", "OrgQBody", "RelQSubject", "RelQBody")
+
+_REPLACEMENT = "\ufffd"
+
+
+class Member(NamedTuple):
+    """One file out of an archive, or the downloaded file itself."""
+
+    name: str
+    data: bytes
+
+
+class Table(NamedTuple):
+    """What a reader returns: canonical columns, and how many characters had to be replaced."""
+
+    frame: pl.DataFrame
+    replaced: int = 0
+
+
+Reader = Callable[[Sequence[Member]], Table]
+
+
+def read_trec(members: Sequence[Member]) -> Table:
+    """Questions, one `CLASS:fine text` a line (Li & Roth 2002): text, label 0-5, label_name.
+
+    The files are ASCII but for a stray byte, which becomes U+FFFD.
+    Raises SourceError on a line without a known class.
+    """
+    rows: list[tuple[str, int, str]] = []
+    replaced = 0
+    for member in members:
+        text, bad = _decode(member.data, "ascii")
+        replaced += bad
+        for number, line in _lines(text):
+            label, _, question = line.strip().partition(" ")
+            coarse = label.partition(":")[0]
+            if coarse not in TREC_CLASSES or not question:
+                _refuse(member, number, f"CLASS:fine text, CLASS one of {', '.join(TREC_CLASSES)}", line)
+            rows.append((question, TREC_CLASSES.index(coarse), coarse))
+    return Table(_frame(rows, {"text": pl.String, "label": pl.Int64, "label_name": pl.String}), replaced)
+
+
+def read_pos_neg(members: Sequence[Member]) -> Table:
+    """A `*.pos` and a `*.neg` file, one text a line: text, label 1 = positive; positives first.
+
+    Empty lines are rows too: the published counts of MPQA and CR include them.
+    Raises SourceError unless there is exactly one file of each kind.
+    """
+    rows: list[tuple[str, int]] = []
+    replaced = 0
+    for suffix, label in ((".pos", 1), (".neg", 0)):
+        files = [member for member in members if member.name.endswith(suffix)]
+        if len(files) != 1:
+            names = ", ".join(member.name for member in members)
+            raise SourceError(f"no single file *{suffix}", expected="one .pos and one .neg file", got=names)
+        text, bad = _decode(files[0].data, "utf-8")
+        replaced += bad
+        rows.extend((line.strip(), label) for line in text.removesuffix("\n").split("\n"))
+    return Table(_frame(rows, {"text": pl.String, "label": pl.Int64}), replaced)
+
+
+def read_newsgroups(members: Sequence[Member]) -> Table:
+    """Messages at `.../<group>/<number>` (20news-bydate): text with headers, label, label_name.
+
+    Order: group, then file name as text. label = index of the group in the alphabetical list.
+    latin-1 gives every byte a character, so nothing is replaced. Raises SourceError on a message
+    outside a group's folder.
+    """
+    keyed: list[tuple[str, str, bytes]] = []
+    for member in members:
+        parts = member.name.split("/")
+        if len(parts) < 2:
+            raise SourceError("a message lies in no group's folder", where=member.name, expected="<group>/<number>")
+        keyed.append((parts[-2], parts[-1], member.data))
+    keyed.sort(key=lambda entry: entry[:2])
+    groups = sorted({group for group, _, _ in keyed})
+    rows = [(data.decode("latin-1"), groups.index(group), group) for group, _, data in keyed]
+    return Table(_frame(rows, {"text": pl.String, "label": pl.Int64, "label_name": pl.String}))
+
+
+def read_sick(members: Sequence[Member]) -> Table:
+    """SICK's tab-separated release files, one after the other: pairs with relatedness 1-5.
+
+    Columns are found by the header line. Raises SourceError on a missing column, a line of
+    another length, or a score that is no number.
+    """
+    wanted = ("sentence_A", "sentence_B", "relatedness_score")
+    rows: list[tuple[str, str, float, str]] = []
+    replaced = 0
+    for member in members:
+        text, bad = _decode(member.data, "utf-8")
+        replaced += bad
+        header: list[str] = []
+        for number, line in _lines(text):
+            cells = line.split("\t")
+            if not header:
+                header = cells
+                if not set(wanted) <= set(header):
+                    _refuse(member, number, f"a header with {', '.join(wanted)}", line)
+                continue
+            if len(cells) != len(header):
+                _refuse(member, number, f"{len(header)} tab-separated cells", line)
+            first, second, score = (cells[header.index(column)] for column in wanted)
+            rows.append((first, second, _number(score, member, number), "SICK"))
+    kinds = {"sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64, "subset": pl.String}
+    return Table(_frame(rows, kinds), replaced)
+
+
+def read_word_freq(members: Sequence[Member]) -> Table:
+    """`word count` lines. Raises SourceError on a line that is not one word and one whole number."""
+    rows: list[tuple[str, int]] = []
+    replaced = 0
+    for member in members:
+        text, bad = _decode(member.data, "utf-8")
+        replaced += bad
+        for number, line in _lines(text):
+            word, _, count = line.partition(" ")
+            if not word or not count.isdecimal():
+                _refuse(member, number, "word count", line)
+            rows.append((word, int(count)))
+    return Table(_frame(rows, {"word": pl.String, "count": pl.Int64}), replaced)
+
+
+def read_cqa(members: Sequence[Member]) -> Table:
+    """SemEval-2016/2017 Task 3 XML, subtask B: queries, candidates, relevance, search rank.
+
+    The labels stand in the XML, or, where that is the unlabelled input, in a `*.relevancy` file
+    beside it. query and candidate are subject + blank + body. Rows in the order of the XML.
+    Raises SourceError on malformed XML, an entity declaration, or a missing label.
+    """
+    gold: dict[str, int] = {}
+    threads: list[_Thread] = []
+    replaced = 0
+    for member in members:
+        text, bad = _decode(member.data, "utf-8")
+        replaced += bad
+        if member.name.endswith(".relevancy"):
+            gold.update(_relevancy(text, member))
+        else:
+            threads.extend(_cqa_threads(text, member))
+    rows = [thread.row(gold) for thread in threads]
+    kinds = {
+        "query_id": pl.String,
+        "query": pl.String,
+        "candidate_id": pl.String,
+        "candidate": pl.String,
+        "relevance": pl.Int64,
+        "rank": pl.Int64,
+    }
+    return Table(_frame(rows, kinds), replaced)
+
+
+READERS: Mapping[str, Reader] = {
+    "cqa": read_cqa,
+    "newsgroups": read_newsgroups,
+    "pos_neg": read_pos_neg,
+    "sick": read_sick,
+    "trec": read_trec,
+    "word_freq": read_word_freq,
+}
+
+
+# --- SemEval XML -------------------------------------------------------------------------------
+
+
+@dataclass
+class _Thread:
+    """One original question with one related question, as the XML repeats it."""
+
+    where: str
+    attributes: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def row(self, gold: Mapping[str, int]) -> tuple[str, str, str, str, int, int]:
+        candidate_id, rank = self.attributes.get("RELQ_ID", ""), self.attributes.get("RELQ_RANKING_ORDER", "")
+        label = self.attributes.get("RELQ_RELEVANCE2ORGQ", "")
+        relevance = CQA_RELEVANCE.get(label, gold.get(candidate_id))
+        if relevance is None or not rank.isdecimal():
+            raise SourceError(
+                "a related question has no label or no rank",
+                where=f"{self.where}: {candidate_id or 'without RELQ_ID'}",
+                expected=f"RELQ_RELEVANCE2ORGQ one of {', '.join(CQA_RELEVANCE)}, or a line in the .relevancy file",
+                got=f"label {label!r}, rank {rank!r}",
+            )
+        query, candidate = self._joined("OrgQSubject", "OrgQBody"), self._joined("RelQSubject", "RelQBody")
+        return self.attributes.get("ORGQ_ID", ""), query, candidate_id, candidate, relevance, int(rank)
+
+    def _joined(self, subject: str, body: str) -> str:
+        return f"{self.texts.get(subject, '').strip()} {self.texts.get(body, '').strip()}".strip()
+
+
+def _cqa_threads(text: str, member: Member) -> list[_Thread]:
+    """The threads of one XML file. Entities are refused, so no billion laughs and no outside file."""
+    threads: list[_Thread] = []
+    current = _Thread(member.name)
+    inside = ""
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal current, inside
+        if tag == "OrgQuestion":
+            current = _Thread(member.name)
+        if tag in ("OrgQuestion", "RelQuestion"):
+            current.attributes.update(attributes)
+        inside = tag if tag in _CQA_TEXTS else ""
+
+    def end(tag: str) -> None:
+        nonlocal inside
+        inside = ""
+        if tag == "RelQuestion":
+            threads.append(_Thread(member.name, dict(current.attributes), dict(current.texts)))
+
+    def characters(data: str) -> None:
+        if inside:
+            current.texts[inside] = current.texts.get(inside, "") + data
+
+    def entity(name: str, *_: object) -> NoReturn:
+        raise SourceError(
+            "an XML file declares an entity",
+            where=member.name,
+            expected="plain XML without entity declarations",
+            got=f"entity '{name}'",
+            remedy="do not use this file: the official release declares none",
+        )
+
+    parser = expat.ParserCreate(encoding="utf-8")
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = characters
+    parser.EntityDeclHandler = entity
+    parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+    try:
+        parser.Parse(text.encode(), True)
+    except expat.ExpatError as error:
+        raise SourceError("an XML file is malformed", where=member.name, got=str(error)) from None
+    return threads
+
+
+def _relevancy(text: str, member: Member) -> Iterator[tuple[str, int]]:
+    """(candidate, 0 or 1) of the scorer's gold file: query, candidate, rank, score, true|false."""
+    for number, line in _lines(text):
+        cells = line.split("\t")
+        if len(cells) != 5 or cells[4] not in ("true", "false"):
+            _refuse(member, number, "query, candidate, rank, score, true or false, tab-separated", line)
+        yield cells[1], int(cells[4] == "true")
+
+
+# --- shared ------------------------------------------------------------------------------------
+
+
+def _decode(data: bytes, encoding: str) -> tuple[str, int]:
+    """Text without carriage returns before newlines, and how many characters became U+FFFD."""
+    text = data.decode(encoding, errors="replace")
+    released = data.count(_REPLACEMENT.encode()) if encoding == "utf-8" else 0
+    return text.replace("\r\n", "\n"), text.count(_REPLACEMENT) - released
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    # str.splitlines would also break at the form feeds and separators that texts contain.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield number, line
+
+
+def _number(cell: str, member: Member, number: int) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        _refuse(member, number, "a score", cell)
+
+
+def _refuse(member: Member, number: int, expected: str, got: str) -> NoReturn:
+    raise SourceError(
+        "a line cannot be understood",
+        where=f"{member.name}, line {number}",
+        expected=expected,
+        got=repr(got[:80]),
+        remedy="the archive is another release than the catalogue describes",
+    )
+
+
+def _frame(rows: Sequence[tuple[object, ...]], kinds: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
+    return pl.DataFrame(list(rows), schema=dict(kinds), orient="row")

@@ -1,0 +1,183 @@
+"""The catalogue of corpora: what each is, who made it, under which terms, and where it lies."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from pipeline.errors import SourceError
+from pipeline.params import Parameters, Slug, read_yaml, validate
+
+CATALOGUE_FILE = Path(__file__).with_name("catalogue.yaml")
+
+Task = Literal["similarity", "classification", "paraphrase", "clustering", "ranking", "inference", "example", "counts"]
+
+# What recurs, and is therefore what a bootstrap resamples (see pipeline/evaluate/bootstrap.py).
+Unit = Literal["items", "groups", "texts"]
+
+
+class PackageFiles(Parameters):
+    """Files inside an installed package, and the name of the reader that understands them."""
+
+    package: str
+    folder: str
+    files: tuple[str, ...]
+    reader: str
+
+
+class HubSplit(Parameters):
+    """One split of a dataset on the Hugging Face hub, at a pinned revision.
+
+    files    the parts that make up the split, in order; each part is a list of glob patterns
+             inside the repository, tried in order (.parquet, .jsonl, .json, .csv, each also .gz
+             but for .parquet); a pattern that matches several files takes them all, by name
+    columns  canonical column -> the hub's column
+    labels   the hub's label -> canonical integer label, where they differ
+    keep     keep only rows whose hub column has one of these values
+    subsets  name -> number of rows, in file order, where the hub gives no subset column
+    """
+
+    id: str
+    revision: str
+    files: tuple[tuple[str, ...], ...]
+    columns: dict[str, str]
+    labels: dict[str, int] = {}
+    keep: dict[str, tuple[str | int, ...]] = {}
+    subsets: dict[str, int] = {}
+
+    @model_validator(mode="after")
+    def _revision_is_pinned(self) -> HubSplit:
+        if len(self.revision) != 40 or not set(self.revision) <= set("0123456789abcdef"):
+            raise ValueError(f"'{self.revision}' is no full commit: pin 40 hexadecimal digits, never a branch")
+        return self
+
+
+class ArchiveSplit(Parameters):
+    """One split inside official files given by URL; their sha256 stand in hashes.yaml.
+
+    urls     what to download
+    members  files inside a zip or tar (glob patterns), empty when the URL is the file itself
+    reader   the name of the reader in archive_readers.py that understands them
+    """
+
+    urls: tuple[str, ...]
+    members: tuple[str, ...] = ()
+    reader: str
+
+
+class Dataset(Parameters):
+    """One released data set: its splits, their published sizes, and every place it can be had.
+
+    splits   split -> published number of items
+    corpora  corpus slug -> the splits that make it up; a corpus is the pool that every
+             transductive step sees, so `stsb` (test) and `stsb-dev` are two corpora
+    resample the unit of the bootstrap
+    mirror   split -> files in the mirror folder whose rows, one file after the other, make the
+             split; where a split is not named, `<data set>/<split>.parquet`
+    text     how the texts were processed before release, per source where it differs
+    """
+
+    task: Task
+    title: str
+    citation: str
+    licence: str
+    splits: dict[str, int]
+    corpora: dict[Slug, tuple[str, ...]]
+    resample: Unit = "items"
+    text: str = "as released"
+    package: PackageFiles | None = None
+    mirror: dict[str, tuple[str, ...]] = {}
+    hub: dict[str, HubSplit] = {}
+    archive: dict[str, ArchiveSplit] = {}
+    inline: tuple[dict[str, str | float], ...] = ()
+
+    @model_validator(mode="after")
+    def _splits_exist(self) -> Dataset:
+        for corpus, splits in self.corpora.items():
+            unknown = set(splits) - set(self.splits)
+            if unknown or not splits:
+                raise ValueError(f"corpus '{corpus}' names unknown splits {sorted(unknown)}")
+        for place in ("mirror", "hub", "archive"):
+            unknown = set(getattr(self, place)) - set(self.splits)
+            if unknown:
+                raise ValueError(f"'{place}' names unknown splits {sorted(unknown)}")
+        return self
+
+    @model_validator(mode="after")
+    def _subsets_add_up(self) -> Dataset:
+        for split, place in self.hub.items():
+            total = sum(place.subsets.values())
+            if place.subsets and total != self.splits[split]:
+                raise ValueError(f"the subsets of '{split}' have {total} rows together, not {self.splits[split]}")
+        return self
+
+
+class Corpus(Parameters):
+    """One corpus of the catalogue: a data set and the splits taken from it."""
+
+    slug: Slug
+    dataset_name: Slug
+    dataset: Dataset
+    splits: tuple[str, ...]
+
+
+@cache
+def load_catalogue(path: Path = CATALOGUE_FILE) -> dict[str, Dataset]:
+    """Every data set by name. Raises ParameterError if the catalogue itself is malformed."""
+    content = read_yaml(path)
+    datasets = {
+        name: validate(Dataset, _freeze(entry), where=f"{path.name}: {name}") for name, entry in content.items()
+    }
+    slugs = [slug for dataset in datasets.values() for slug in dataset.corpora]
+    twice = {slug for slug in slugs if slugs.count(slug) > 1}
+    if twice:
+        raise SourceError("two data sets claim one corpus", where=str(path), got=", ".join(sorted(twice)))
+    return datasets
+
+
+def find_corpus(slug: str) -> Corpus:
+    """The corpus called `slug`. Raises SourceError, listing what there is."""
+    known: list[str] = []
+    for name, dataset in load_catalogue().items():
+        if slug in dataset.corpora:
+            return Corpus(slug=slug, dataset_name=name, dataset=dataset, splits=dataset.corpora[slug])
+        known.extend(dataset.corpora)
+    raise SourceError(
+        f"there is no corpus '{slug}' in the catalogue",
+        where=str(CATALOGUE_FILE.name),
+        expected=f"one of: {', '.join(sorted(known))}",
+        got=slug,
+        remedy="correct the suite's list of corpora, or add the corpus to the catalogue",
+    )
+
+
+def _freeze(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _freeze(item) for key, item in value.items()}
+    return tuple(_freeze(item) for item in value) if isinstance(value, list) else value
+
+
+def describe_catalogue() -> str:
+    """One paragraph per data set: what it is, its corpora, its places, its terms."""
+    lines = []
+    for name, dataset in load_catalogue().items():
+        places = [kind for kind in ("package", "mirror", "hub", "archive") if _has(dataset, kind)]
+        lines += [
+            f"{name}: {dataset.title} ({dataset.task})",
+            f"  corpora   {', '.join(slug for slug in dataset.corpora)}",
+            f"  items     {', '.join(f'{split} {count}' for split, count in dataset.splits.items())}",
+            f"  places    {', '.join(places)}",
+            f"  licence   {dataset.licence}",
+            f"  citation  {dataset.citation}",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _has(dataset: Dataset, kind: str) -> bool:
+    if kind == "mirror":
+        return dataset.package is None and not dataset.inline
+    return bool(getattr(dataset, kind)) or (kind == "package" and bool(dataset.inline))

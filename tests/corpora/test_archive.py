@@ -1,0 +1,499 @@
+"""The archive source against a real HTTP server: downloads, unpacking, hashes and readers."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipeline.corpora import archive, archive_readers, unpack
+from pipeline.corpora.archive import Patience
+from pipeline.corpora.archive_readers import READERS, Member
+from pipeline.corpora.catalogue import Dataset
+from pipeline.corpora.sources import Reading
+from pipeline.errors import SourceError
+
+from .hub_server import Page, PageServer, serving
+
+QUICK = Patience(connect=0.5, read=0.4, total=5.0, tries=2, delay=0.01)
+
+POSITIVE = b"the soup was warm and good\nwhat a lovely evening\n"
+NEGATIVE = b"the train was late again\n"
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageServer]:
+    monkeypatch.setenv("SENTFOLD_CACHE", str(tmp_path / "cache"))
+    pages = PageServer()
+    with serving(pages):
+        yield pages
+
+
+@pytest.fixture
+def hashes(tmp_path: Path) -> Path:
+    path = tmp_path / "hashes.yaml"
+    path.write_text("# what was recorded\nhttps://example.invalid/other.zip: null\n")
+    return path
+
+
+def as_zip(files: dict[str, bytes]) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, data in files.items():
+            target.writestr(name, data)
+    return sink.getvalue()
+
+
+def as_tar(files: dict[str, bytes], *, odd: tarfile.TarInfo | None = None) -> bytes:
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w:gz") as target:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            target.addfile(info, io.BytesIO(data))
+        if odd is not None:
+            target.addfile(odd)
+    return sink.getvalue()
+
+
+Pack = Callable[[dict[str, bytes]], bytes]
+
+GOOD = {"data/reviews.pos": POSITIVE, "data/reviews.neg": NEGATIVE, "data/readme.txt": b"not data"}
+
+
+def dataset(*urls: str, count: int = 3, members: tuple[str, ...] = ("data/*.pos", "data/*.neg")) -> Dataset:
+    return Dataset.model_validate(
+        {
+            "task": "classification",
+            "title": "Evenings",
+            "citation": "made for this test",
+            "licence": "none needed",
+            "splits": {"all": count},
+            "corpora": {"evenings": ("all",)},
+            "archive": {"all": {"urls": urls, "members": members, "reader": "pos_neg"}},
+        }
+    )
+
+
+def serve(server: PageServer, hashes: Path, data: bytes, *, sha256: str = "") -> tuple[str, Page]:
+    """Put an archive on the server and its hash (or the one given) into the hashes file."""
+    url = f"{server.url}/archive"
+    page = server.pages["/archive"] = Page(data)
+    hashes.write_text(f'{hashes.read_text()}{url}: "{sha256 or hashlib.sha256(data).hexdigest()}"\n')
+    return url, page
+
+
+def read(url: str, hashes: Path) -> Reading:
+    return archive.read_split("evenings", dataset(url), "all", hashes_file=hashes, patience=QUICK)
+
+
+def failure(url: str, hashes: Path) -> SourceError:
+    with pytest.raises(SourceError) as caught:
+        read(url, hashes)
+    assert url in caught.value.where
+    assert caught.value.remedy
+    return caught.value
+
+
+def files_below(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+# --- success -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pack", [as_zip, as_tar])
+def test_matching_members_are_read_and_the_hash_is_on_record(server: PageServer, hashes: Path, pack: Pack) -> None:
+    data = pack(GOOD)
+    url, _ = serve(server, hashes, data)
+    reading = read(url, hashes)
+    assert reading.frame.rows() == [
+        ("the soup was warm and good", 1),
+        ("what a lovely evening", 1),
+        ("the train was late again", 0),
+    ]
+    assert (reading.source, reading.files) == ("archive", {url: hashlib.sha256(data).hexdigest()})
+
+
+def test_a_plain_tar_is_told_by_its_content(server: PageServer, hashes: Path) -> None:
+    url, _ = serve(server, hashes, gzip.decompress(as_tar(GOOD)))
+    assert len(read(url, hashes).frame) == 3
+
+
+def test_a_file_url_is_read_in_place(tmp_path: Path, hashes: Path) -> None:
+    local = tmp_path / "local.zip"
+    local.write_bytes(as_zip(GOOD))
+    url = local.as_uri()
+    hashes.write_text(f'{url}: "{hashlib.sha256(local.read_bytes()).hexdigest()}"\n')
+    assert len(read(url, hashes).frame) == 3
+
+
+def test_a_second_reading_takes_the_cached_file(server: PageServer, hashes: Path) -> None:
+    url, page = serve(server, hashes, as_zip(GOOD))
+    read(url, hashes)
+    read(url, hashes)
+    assert page.asked == 1
+
+
+def test_a_cached_file_that_was_altered_is_downloaded_again(server: PageServer, hashes: Path, tmp_path: Path) -> None:
+    url, page = serve(server, hashes, as_zip(GOOD))
+    read(url, hashes)
+    (cached,) = files_below(tmp_path / "cache")
+    cached.write_bytes(b"altered")
+    assert len(read(url, hashes).frame) == 3
+    assert page.asked == 2
+
+
+def test_a_server_that_is_busy_once_is_asked_again(server: PageServer, hashes: Path) -> None:
+    url, page = serve(server, hashes, as_zip(GOOD))
+    page.failures = 1
+    assert len(read(url, hashes).frame) == 3
+
+
+# --- what servers do -----------------------------------------------------------------------------
+
+
+def test_a_wrong_hash_is_refused_and_nothing_is_kept(server: PageServer, hashes: Path, tmp_path: Path) -> None:
+    url, _ = serve(server, hashes, as_zip(GOOD), sha256="0" * 64)
+    error = failure(url, hashes)
+    assert "wrong sha256" in error.what
+    assert error.expected == "0" * 64
+    assert files_below(tmp_path / "cache") == []
+
+
+def test_a_web_page_instead_of_an_archive_is_named_as_such(server: PageServer, hashes: Path) -> None:
+    url, page = serve(server, hashes, b"\n<!DOCTYPE html><html><body>We have moved.</body></html>")
+    assert "web page" in failure(url, hashes).what
+    page.body, page.headers = as_zip(GOOD), {"Content-Type": "text/html; charset=utf-8"}
+    assert "web page" in failure(url, hashes).what
+
+
+def test_a_missing_archive_is_refused_at_once(server: PageServer, hashes: Path) -> None:
+    url, _ = serve(server, hashes, b"", sha256="0" * 64)
+    page = server.pages["/archive"] = Page(b"gone", status=404)
+    assert "404" in failure(url, hashes).got
+    assert page.asked == 1
+
+
+@pytest.mark.parametrize("lie", [-10, 10])
+def test_a_content_length_that_is_not_the_length_is_refused(
+    server: PageServer, hashes: Path, tmp_path: Path, lie: int
+) -> None:
+    data = as_zip(GOOD)
+    url, page = serve(server, hashes, data)
+    page.promised = len(data) + lie
+    failure(url, hashes)
+    assert files_below(tmp_path / "cache") == []
+
+
+def test_a_truncated_body_is_refused(server: PageServer, hashes: Path) -> None:
+    data = as_tar(GOOD)
+    url, page = serve(server, hashes, data)
+    page.promised, page.body = len(data), data[:40]
+    assert f"{QUICK.tries} tries" in failure(url, hashes).got
+    assert page.asked == QUICK.tries
+
+
+def test_a_server_that_stalls_is_given_up(server: PageServer, hashes: Path, tmp_path: Path) -> None:
+    url, page = serve(server, hashes, as_zip(GOOD))
+    page.stall = 30
+    assert "stalled" in failure(url, hashes).got
+    assert files_below(tmp_path / "cache") == []
+
+
+def test_a_server_that_drips_is_given_up_when_the_whole_takes_too_long(server: PageServer, hashes: Path) -> None:
+    url, page = serve(server, hashes, as_zip(GOOD))
+    page.drip = 0.05
+    with pytest.raises(SourceError) as caught:
+        archive.read_split("evenings", dataset(url), "all", hashes_file=hashes, patience=replace(QUICK, total=0.3))
+    assert "not complete after 0.3 s" in caught.value.got
+
+
+def test_no_server_at_all_is_one_clear_error(hashes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SENTFOLD_CACHE", str(tmp_path / "cache"))
+    dead = PageServer()
+    dead.server_close()
+    url, _ = serve(dead, hashes, as_zip(GOOD))
+    assert "mirror" in failure(url, hashes).remedy
+
+
+def test_an_unwritable_cache_is_one_clear_error(
+    server: PageServer, hashes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, _ = serve(server, hashes, as_zip(GOOD))
+    (tmp_path / "occupied").write_text("a file where the folder should be")
+    monkeypatch.setenv("SENTFOLD_CACHE", str(tmp_path / "occupied"))
+    with pytest.raises(SourceError, match="cannot be stored"):
+        read(url, hashes)
+
+
+def test_other_kinds_of_url_are_refused(hashes: Path) -> None:
+    url = "ftp://example.invalid/archive.zip"
+    hashes.write_text(f'{url}: "{"0" * 64}"\n')
+    assert failure(url, hashes).got == "ftp"
+
+
+# --- what archives do ----------------------------------------------------------------------------
+
+
+def symlink() -> tarfile.TarInfo:
+    info = tarfile.TarInfo("data/link.pos")
+    info.type, info.linkname = tarfile.SYMTYPE, "/etc/hostname"
+    return info
+
+
+def hardlink() -> tarfile.TarInfo:
+    info = tarfile.TarInfo("data/link.pos")
+    info.type, info.linkname = tarfile.LNKTYPE, "data/reviews.pos"
+    return info
+
+
+def device() -> tarfile.TarInfo:
+    info = tarfile.TarInfo("data/zero.pos")
+    info.type, info.devmajor, info.devminor = tarfile.CHRTYPE, 1, 5
+    return info
+
+
+def zip_with_symlink() -> bytes:
+    sink = io.BytesIO(as_zip(GOOD))
+    with zipfile.ZipFile(sink, "a") as target:
+        info = zipfile.ZipInfo("data/link.pos")
+        info.external_attr = 0o120777 << 16
+        target.writestr(info, "/etc/hostname")
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        as_zip(GOOD | {"../outside.pos": b"x"}),
+        as_zip(GOOD | {"/etc/outside.pos": b"x"}),
+        as_zip(GOOD | {"data\\..\\..\\outside.pos": b"x"}),
+        as_tar(GOOD | {"data/../../outside.pos": b"x"}),
+        as_tar(GOOD | {"/etc/outside.pos": b"x"}),
+        as_tar(GOOD, odd=symlink()),
+        as_tar(GOOD, odd=hardlink()),
+        as_tar(GOOD, odd=device()),
+        zip_with_symlink(),
+        as_zip(GOOD | {"data/bomb.pos": bytes(2**23)}),
+        as_tar(GOOD | {"data/bomb.pos": bytes(2**23)}),
+        as_tar(GOOD | {"elsewhere/bomb": bytes(2**23)}),
+    ],
+    ids=[
+        "zip-parent",
+        "zip-absolute",
+        "zip-backslashes",
+        "tar-parent",
+        "tar-absolute",
+        "tar-symlink",
+        "tar-hardlink",
+        "tar-device",
+        "zip-symlink",
+        "zip-bomb",
+        "tar-bomb",
+        "tar-bomb-in-a-member-that-is-not-wanted",
+    ],
+)
+def test_an_unsafe_archive_is_refused_and_nothing_is_written_beside_the_download(
+    server: PageServer, hashes: Path, tmp_path: Path, data: bytes
+) -> None:
+    url, _ = serve(server, hashes, data)
+    before = set(files_below(tmp_path))
+    assert "unsafe" in failure(url, hashes).what
+    assert {path.parent for path in set(files_below(tmp_path)) - before} == {tmp_path / "cache"}
+
+
+@pytest.mark.parametrize("limit", ["MAX_MEMBER", "MAX_TOTAL", "MAX_MEMBERS"])
+@pytest.mark.parametrize("pack", [as_zip, as_tar])
+def test_size_and_number_of_members_are_limited(
+    server: PageServer, hashes: Path, monkeypatch: pytest.MonkeyPatch, pack: Pack, limit: str
+) -> None:
+    url, _ = serve(server, hashes, pack(GOOD))
+    monkeypatch.setattr(unpack, limit, 2)
+    assert "unsafe" in failure(url, hashes).what
+
+
+@pytest.mark.parametrize("pack", [as_zip, as_tar])
+def test_a_damaged_archive_with_the_recorded_hash_is_still_one_clear_error(
+    server: PageServer, hashes: Path, pack: Pack
+) -> None:
+    data = pack(GOOD)
+    url, _ = serve(server, hashes, data[: len(data) * 2 // 3])
+    assert "damaged" in failure(url, hashes).what
+
+
+def test_an_archive_without_a_matching_member_is_refused(server: PageServer, hashes: Path) -> None:
+    url, _ = serve(server, hashes, as_zip({"other/reviews.pos": POSITIVE}))
+    assert "no member" in failure(url, hashes).what
+
+
+# --- recording -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", ["{url}: null\n", ""])
+def test_an_unrecorded_hash_is_refused_before_anything_is_asked(server: PageServer, hashes: Path, line: str) -> None:
+    page = server.pages["/archive"] = Page(as_zip(GOOD))
+    url = f"{server.url}/archive"
+    hashes.write_text(hashes.read_text() + line.format(url=url))
+    error = failure(url, hashes)
+    assert "sentfold download --record-hash evenings" in error.remedy
+    assert page.asked == 0
+
+
+def test_a_recorded_hash_makes_the_archive_readable_and_keeps_the_other_lines(
+    server: PageServer, hashes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = as_zip(GOOD)
+    server.pages["/archive"] = Page(data)
+    url = f"{server.url}/archive"
+    digest = hashlib.sha256(data).hexdigest()
+    assert archive.record_hashes(dataset(url), hashes_file=hashes, patience=QUICK) == {url: digest}
+    assert hashes.read_text().splitlines() == [
+        "# what was recorded",
+        f'{url}: "{digest}"',
+        "https://example.invalid/other.zip: null",
+    ]
+    assert len(read(url, hashes).frame) == 3
+    written = hashes.read_bytes()
+    archive.record_hashes(dataset(url), hashes_file=hashes, patience=QUICK)
+    assert hashes.read_bytes() == written
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("content", [GOOD | {"data/reviews.neg": b""}, {"data/x.pos": POSITIVE}])
+def test_no_hash_is_recorded_for_an_archive_that_is_not_what_was_published(
+    server: PageServer, hashes: Path, content: dict[str, bytes]
+) -> None:
+    server.pages["/archive"] = Page(as_zip(content))
+    before = hashes.read_bytes()
+    with pytest.raises(SourceError):
+        archive.record_hashes(dataset(f"{server.url}/archive", count=4), hashes_file=hashes, patience=QUICK)
+    assert hashes.read_bytes() == before
+
+
+def test_a_hash_recorded_earlier_is_never_replaced(server: PageServer, hashes: Path) -> None:
+    url, _ = serve(server, hashes, as_zip(GOOD), sha256="0" * 64)
+    before = hashes.read_bytes()
+    with pytest.raises(SourceError, match="wrong sha256"):
+        archive.record_hashes(dataset(url), hashes_file=hashes, patience=QUICK)
+    assert hashes.read_bytes() == before
+
+
+def test_a_malformed_hash_is_named(hashes: Path) -> None:
+    hashes.write_text("https://example.invalid/a.zip: deadbeef\n")
+    with pytest.raises(SourceError, match="malformed") as caught:
+        archive.load_hashes(hashes)
+    assert "https://example.invalid/a.zip" in caught.value.where
+
+
+# --- readers -------------------------------------------------------------------------------------
+
+
+def test_trec_labels_follow_sentevals_order_and_the_stray_byte_is_counted() -> None:
+    lines = b"NUM:dist How far is the lake ?\nABBR:exp What does TV\xf0stand for ?\n"
+    frame, replaced = READERS["trec"]([Member("train", lines)])
+    assert frame.rows() == [("How far is the lake ?", 5, "NUM"), ("What does TV\ufffdstand for ?", 0, "ABBR")]
+    assert replaced == 1
+
+
+def test_trec_without_a_known_class_names_the_line() -> None:
+    with pytest.raises(SourceError) as caught:
+        READERS["trec"]([Member("train", b"NUM:dist How far ?\nFOO:bar What ?\n")])
+    assert caught.value.where == "train, line 2"
+
+
+def test_pos_neg_keeps_empty_lines_for_the_published_counts_include_them() -> None:
+    frame, _ = READERS["pos_neg"]([Member("b.neg", b"bad\n\n"), Member("a.pos", b"good\n\nfine")])
+    assert frame.rows() == [("good", 1), ("", 1), ("fine", 1), ("bad", 0), ("", 0)]
+
+
+def test_newsgroups_are_ordered_by_group_and_name_and_decoded_as_latin_1() -> None:
+    members = [
+        Member("test/sci.space/9", b"nine\n"),
+        Member("test/rec.autos/7", b"caf\xe9\n"),
+        Member("test/sci.space/10", b"ten\n"),
+    ]
+    frame, replaced = READERS["newsgroups"](members)
+    assert frame.rows() == [("caf\xe9\n", 0, "rec.autos"), ("ten\n", 1, "sci.space"), ("nine\n", 1, "sci.space")]
+    assert replaced == 0
+
+
+def test_sick_finds_its_columns_by_name_and_takes_either_line_end() -> None:
+    header = b"pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+    rows = b"1\tA cat sits\tA cat is sitting\t4.9\tENTAILMENT\r\n2\tA cat sits\tA dog runs\t1.5\tNEUTRAL\r\n"
+    frame, _ = READERS["sick"]([Member("SICK_trial.txt", header + rows)])
+    assert frame.rows() == [("A cat sits", "A cat is sitting", 4.9, "SICK"), ("A cat sits", "A dog runs", 1.5, "SICK")]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"pair_ID\tsentence_A\n1\tA cat\n",
+        b"sentence_A\tsentence_B\trelatedness_score\nA cat\tA dog\n",
+        b"sentence_A\tsentence_B\trelatedness_score\nA cat\tA dog\thigh\n",
+    ],
+)
+def test_sick_in_another_shape_is_refused(data: bytes) -> None:
+    with pytest.raises(SourceError, match="cannot be understood"):
+        READERS["sick"]([Member("SICK.txt", data)])
+
+
+def test_word_counts_are_read_and_invalid_bytes_counted() -> None:
+    frame, replaced = READERS["word_freq"]([Member("counts", b"the 300\ncaf\xe9 200\n\xef\xbf\xbd 5\n")])
+    assert frame.rows() == [("the", 300), ("caf\ufffd", 200), ("\ufffd", 5)]
+    assert replaced == 1
+
+
+def cqa(label: str, *, declaration: str = "", body: str = "Where is it? &amp; how far") -> bytes:
+    return f"""<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE xml [ <!ELEMENT xml (OrgQuestion*)> {declaration} ]>
+<xml version="1.0"><OrgQuestion ORGQ_ID="Q1"><OrgQSubject>The park</OrgQSubject><OrgQBody>{body}</OrgQBody>
+<Thread THREAD_SEQUENCE="Q1_R7"><RelQuestion RELQ_ID="Q1_R7" RELQ_RANKING_ORDER="7" RELQ_RELEVANCE2ORGQ="{label}">
+<RelQSubject>A park</RelQSubject><RelQBody></RelQBody></RelQuestion>
+<RelComment RELC_ID="Q1_R7_C1"><RelCText>Over there.</RelCText></RelComment></Thread></OrgQuestion></xml>""".encode()
+
+
+@pytest.mark.parametrize(("label", "relevance"), [("PerfectMatch", 1), ("Relevant", 1), ("Irrelevant", 0)])
+def test_cqa_pairs_carry_their_relevance_and_rank(label: str, relevance: int) -> None:
+    frame, _ = READERS["cqa"]([Member("dev.xml", cqa(label))])
+    assert frame.rows() == [("Q1", "The park Where is it? & how far", "Q1_R7", "A park", relevance, 7)]
+
+
+def test_cqa_takes_missing_labels_from_the_gold_file() -> None:
+    gold = Member("test.relevancy", b"Q1\tQ1_R7\t7\t0.14\ttrue\n")
+    frame, _ = READERS["cqa"]([Member("input.xml", cqa("?")), gold])
+    assert frame["relevance"].to_list() == [1]
+
+
+def test_cqa_without_any_label_is_refused() -> None:
+    with pytest.raises(SourceError, match="no label"):
+        READERS["cqa"]([Member("input.xml", cqa("?"))])
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        '<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">',
+        '<!ENTITY a SYSTEM "file:///etc/hostname">',
+        '<!ENTITY % a SYSTEM "file:///etc/hostname">',
+    ],
+)
+def test_xml_that_declares_an_entity_is_refused(declaration: str) -> None:
+    with pytest.raises(SourceError, match="declares an entity"):
+        READERS["cqa"]([Member("dev.xml", cqa("Relevant", declaration=declaration, body="nothing"))])
+
+
+def test_malformed_xml_is_one_clear_error() -> None:
+    with pytest.raises(SourceError, match="malformed"):
+        READERS["cqa"]([Member("dev.xml", cqa("Relevant")[:-20])])
+
+
+def test_every_reader_has_a_docstring_that_says_what_it_reads() -> None:
+    assert all(reader.__doc__ for reader in archive_readers.READERS.values())

@@ -1,0 +1,292 @@
+"""The hub source against a real HTTP server that speaks the hub's protocol."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.artifacts import sha256_of
+from pipeline.corpora import hub
+from pipeline.corpora.archive import Patience
+from pipeline.corpora.catalogue import Dataset
+from pipeline.corpora.sources import Reading, check_columns, check_count
+from pipeline.errors import SourceError
+
+from .hub_server import ID, REVISION, HubServer, Page, serving
+
+QUICK = Patience(connect=0.5, read=0.5, total=5.0, tries=2, delay=0.01)
+
+PAIRS: list[dict[str, Any]] = [
+    {"first": "The kettle boils.", "second": "Water is boiling in the kettle.", "rating": 4.5},
+    {"first": "A dog naps on the porch.", "second": "The café opens at nine.", "rating": 0.25},
+    {"first": "Snow fell all night.", "second": "It snowed until the morning.", "rating": 4.0},
+]
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    repository = HubServer()
+    monkeypatch.setenv("HF_ENDPOINT", repository.url)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub-cache"))
+    with serving(repository):
+        yield repository
+
+
+def as_jsonl(rows: list[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def as_csv(rows: list[dict[str, Any]]) -> bytes:
+    sink = io.StringIO()
+    writer = csv.DictWriter(sink, fieldnames=list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return sink.getvalue().encode()
+
+
+def as_parquet(rows: list[dict[str, Any]]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), sink)
+    return sink.getvalue()
+
+
+def dataset(*parts: str, count: int = 3, task: str = "similarity", **changes: Any) -> Dataset:
+    place = {
+        "id": ID,
+        "revision": REVISION,
+        "files": tuple((part,) for part in parts),
+        "columns": {"sentence1": "first", "sentence2": "second", "score": "rating"},
+    }
+    return Dataset.model_validate(
+        {
+            "task": task,
+            "title": "Pairs",
+            "citation": "made for this test",
+            "licence": "none needed",
+            "splits": {"test": count},
+            "corpora": {"pairs": ("test",)},
+            "hub": {"test": place | changes},
+        }
+    )
+
+
+def read(data: Dataset) -> Reading:
+    return hub.read_split("pairs", data, "test", patience=QUICK)
+
+
+def failure(data: Dataset) -> SourceError:
+    with pytest.raises(SourceError) as caught:
+        read(data)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("test.jsonl", as_jsonl(PAIRS)),
+        ("test.jsonl.gz", gzip.compress(as_jsonl(PAIRS))),
+        ("data/test-00000-of-00001.parquet", as_parquet(PAIRS)),
+        ("test.csv", as_csv(PAIRS)),
+    ],
+)
+@pytest.mark.parametrize("lfs", [False, True])
+def test_every_kind_of_file_gives_the_same_rows(server: HubServer, path: str, data: bytes, lfs: bool) -> None:
+    server.add(path, data, lfs=lfs)
+    reading = read(dataset(path))
+    assert reading.frame.rows() == [(row["first"], row["second"], row["rating"], "") for row in PAIRS]
+    assert reading.source == "hub"
+    check_count(check_columns(reading.frame, dataset(path), where="test"), dataset(path), "test", where="test")
+
+
+def test_the_record_names_repository_revision_file_and_the_sha256_of_the_bytes(
+    server: HubServer, tmp_path: Path
+) -> None:
+    data = as_jsonl(PAIRS)
+    server.add("test.jsonl", data)
+    (tmp_path / "same").write_bytes(data)
+    assert read(dataset("test.jsonl")).files == {f"hub:{ID}@{REVISION}/test.jsonl": sha256_of(tmp_path / "same")}
+
+
+def test_several_files_make_one_split_in_the_order_of_the_catalogue(server: HubServer) -> None:
+    server.add("b.jsonl", as_jsonl(PAIRS[:1]))
+    server.add("a-2.jsonl", as_jsonl(PAIRS[2:]))
+    server.add("a-1.jsonl", as_jsonl(PAIRS[1:2]))
+    assert read(dataset("b.jsonl", "a-*.jsonl")).frame["sentence1"].to_list() == [row["first"] for row in PAIRS]
+
+
+def test_the_first_pattern_that_matches_is_taken(server: HubServer) -> None:
+    server.add("data/test-00000.parquet", as_parquet(PAIRS))
+    data = dataset(files=(("test.jsonl.gz", "data/test-*.parquet"),))
+    assert list(read(data).files) == [f"hub:{ID}@{REVISION}/data/test-00000.parquet"]
+
+
+def test_rows_are_kept_labels_mapped_and_other_columns_dropped(server: HubServer) -> None:
+    rows = [{"text": f"Sentence {n}.", "label": label, "note": "x"} for n, label in enumerate((0, 1, -1))]
+    server.add("test.parquet", as_parquet(rows))
+    data = dataset(
+        "test.parquet",
+        count=2,
+        task="classification",
+        columns={"text": "text", "label": "label"},
+        keep={"label": (0, 1)},
+        labels={"0": 1, "1": 0},
+    )
+    frame = read(data).frame
+    assert frame.columns == ["text", "label"]
+    assert frame.rows() == [("Sentence 0.", 1), ("Sentence 1.", 0)]
+
+
+def test_a_label_that_the_catalogue_does_not_know_is_refused(server: HubServer) -> None:
+    server.add("test.jsonl", as_jsonl([{"text": "A sentence.", "label": 7}]))
+    error = failure(
+        dataset(
+            "test.jsonl",
+            count=1,
+            task="classification",
+            columns={"text": "text", "label": "label"},
+            labels={"0": 1, "1": 0},
+        )
+    )
+    assert error.got == "7"
+
+
+def test_subsets_are_named_by_order_where_the_catalogue_counts_them(server: HubServer) -> None:
+    server.add("test.jsonl", as_jsonl(PAIRS))
+    frame = read(dataset("test.jsonl", subsets={"kitchen": 2, "weather": 1})).frame
+    assert frame["subset"].to_list() == ["kitchen", "kitchen", "weather"]
+
+
+def test_a_mapped_column_that_is_missing_is_named_with_what_there_is(server: HubServer) -> None:
+    server.add("test.jsonl", as_jsonl([{"first": "a", "other": "b", "rating": 1.0}]))
+    error = failure(dataset("test.jsonl"))
+    assert "'second' (for 'sentence2')" in error.what
+    assert error.got == "first, other, rating"
+    assert error.where == f"hub:{ID}@{REVISION}/test.jsonl"
+
+
+def test_a_wrong_number_of_rows_is_refused_by_the_count(server: HubServer) -> None:
+    server.add("test.jsonl", as_jsonl(PAIRS))
+    data = dataset("test.jsonl", count=4)
+    with pytest.raises(SourceError, match="wrong number of items") as caught:
+        check_count(read(data).frame, data, "test", where="pairs")
+    assert (caught.value.expected, caught.value.got) == ("4", "3")
+
+
+def test_an_unknown_revision_is_named(server: HubServer) -> None:
+    server.add("test.jsonl", as_jsonl(PAIRS))
+    error = failure(dataset("test.jsonl", revision="f" * 40))
+    assert "revision" in error.what
+    assert "f" * 40 in error.where
+    assert error.remedy
+
+
+def test_an_unknown_repository_is_named(server: HubServer) -> None:
+    error = failure(dataset("test.jsonl", id="acme/nothing"))
+    assert "no such dataset" in error.what
+    assert "acme/nothing" in error.where
+
+
+def test_a_listed_file_that_is_gone_is_named(server: HubServer) -> None:
+    server.add("test.jsonl", as_jsonl(PAIRS))
+    del server.pages[f"/datasets/{ID}/resolve/{REVISION}/test.jsonl"]
+    error = failure(dataset("test.jsonl"))
+    assert error.where.endswith("/test.jsonl")
+    assert "does not have" in error.what
+
+
+def test_a_repository_with_only_a_script_is_refused_and_the_script_not_even_downloaded(
+    server: HubServer, tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace"
+    script = server.add("pairs.py", f"open({str(trace)!r}, 'w').write('ran')".encode())
+    error = failure(dataset("*.py", "test.jsonl"))
+    assert "a loading script is never run" in error.remedy
+    assert error.got == "pairs.py"
+    assert script.asked == 0
+    assert not trace.exists()
+
+
+def test_a_body_shorter_than_promised_is_an_error_and_not_a_short_corpus(server: HubServer) -> None:
+    data = as_jsonl(PAIRS)
+    page = server.add("test.jsonl", data)
+    page.promised, page.body = len(data), data[: data.index(b"\n") + 1]
+    error = failure(dataset("test.jsonl"))
+    assert error.where == f"hub:{ID}@{REVISION}/test.jsonl"
+    assert page.asked >= QUICK.tries
+
+
+def test_a_body_that_is_consistently_truncated_is_found_by_its_hash(server: HubServer) -> None:
+    page = server.add("test.jsonl", as_jsonl(PAIRS))
+    page.body = page.body[: page.body.index(b"\n") + 1]
+    error = failure(dataset("test.jsonl"))
+    assert "not the one at the pinned revision" in error.what
+
+
+def test_a_server_that_falls_silent_is_given_up_after_the_timeout(server: HubServer) -> None:
+    page = server.add("test.jsonl", as_jsonl(PAIRS))
+    page.stall = 30
+    error = failure(dataset("test.jsonl"))
+    assert "cannot be reached" in error.what
+    assert "2 tries" in error.got
+
+
+def test_a_silent_listing_is_given_up_too(server: HubServer) -> None:
+    server.add("test.jsonl", as_jsonl(PAIRS))
+    server.pages[server.listing_path].stall = 30
+    assert "ReadTimeout" in failure(dataset("test.jsonl")).got
+
+
+@pytest.mark.parametrize("listing", [False, True])
+def test_a_server_that_drips_is_given_up_when_the_whole_takes_too_long(server: HubServer, listing: bool) -> None:
+    page = server.add("test.jsonl", as_jsonl(PAIRS))
+    (server.pages[server.listing_path] if listing else page).drip = 0.05
+    with pytest.raises(SourceError, match="cannot be reached") as caught:
+        hub.read_split("pairs", dataset("test.jsonl"), "test", patience=replace(QUICK, total=0.3))
+    assert "not complete after 0.3 s" in caught.value.got
+
+
+def test_a_server_that_is_busy_once_is_asked_again(server: HubServer) -> None:
+    server.add("test.jsonl", as_jsonl(PAIRS))
+    server.pages[server.listing_path].failures = 1
+    assert len(read(dataset("test.jsonl")).frame) == 3
+
+
+def test_no_server_at_all_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    dead = HubServer()
+    dead.server_close()
+    monkeypatch.setenv("HF_ENDPOINT", dead.url)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    error = failure(dataset("test.jsonl"))
+    assert "cannot be reached" in error.what
+    assert "mirror" in error.remedy
+    assert "HF_ENDPOINT" in error.remedy
+
+
+def test_a_web_page_instead_of_a_listing_is_one_clear_error(server: HubServer) -> None:
+    server.pages[server.listing_path] = Page(b"<html>Please log in</html>")
+    assert "answer cannot be used" in failure(dataset("test.jsonl")).what
+
+
+@pytest.mark.parametrize("path", ["test.jsonl", "test.jsonl.gz", "test.parquet"])
+def test_a_file_that_is_not_what_its_name_says_is_one_clear_error(server: HubServer, path: str) -> None:
+    server.add(path, b"\x00\x01 neither table nor text \xff")
+    error = failure(dataset(path))
+    assert error.where == f"hub:{ID}@{REVISION}/{path}"
+
+
+def test_a_second_reading_needs_no_second_download(server: HubServer) -> None:
+    page = server.add("test.jsonl", as_jsonl(PAIRS))
+    read(dataset("test.jsonl"))
+    asked = page.asked
+    read(dataset("test.jsonl"))
+    assert page.asked == asked
