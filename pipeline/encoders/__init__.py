@@ -1,0 +1,1 @@
+"""Encoders: sentences in, one vector per sentence out."""
