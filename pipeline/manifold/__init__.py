@@ -1,0 +1,1 @@
+"""Manifolds: neighbourhood graphs, reconstruction weights, eigenvectors, and linear controls."""
