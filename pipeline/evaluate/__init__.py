@@ -1,0 +1,1 @@
+"""Evaluation: scores of a space on a corpus, with the resampled spread of each."""
