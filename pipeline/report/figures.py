@@ -1,0 +1,80 @@
+"""Figures of a suite, as SVG and PNG with the same bytes at every drawing."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pipeline.report.results import Results
+
+INK, MUTED, GRID = "#1f2933", "#7b8794", "#e4e7eb"
+COLOURS = ("#c2410c", "#0f766e", "#6d28d9", "#a16207", "#1d4ed8")
+STYLE: Any = {
+    "svg.hashsalt": "sentfold",
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.edgecolor": MUTED,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": MUTED,
+    "ytick.color": INK,
+}
+
+
+def draw_differences(results: Results, corpora: Sequence[str], protocol: str, title: str, subtitle: str) -> Figure:
+    """Every derived space against its encoder's cosine, one line of dots per corpus, with intervals."""
+    derived = [space for space in results.suite.spaces if space not in results.suite.encoders]
+    points = [
+        (corpus, space, results.difference(space, results.suite.encoder_of(space), corpus, protocol))
+        for corpus in corpora
+        for space in derived
+    ]
+    drawn = [(corpus, space, cell, cell.value) for corpus, space, cell in points if cell.value is not None]
+    shown = [corpus for corpus in corpora if any(corpus == point[0] for point in drawn)]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8.2, 1.9 + 0.55 * len(shown)), layout="constrained")
+        axes = figure.add_subplot()
+        axes.axvline(0, color=INK, linewidth=1)
+        offsets = {space: (len(derived) - 1) / 2 * 0.22 - 0.22 * i for i, space in enumerate(derived)}
+        for i, space in enumerate(derived):
+            for corpus, _, cell, value in [point for point in drawn if point[1] == space]:
+                y = len(shown) - 1 - shown.index(corpus) + offsets[space]
+                if cell.low is not None and cell.high is not None:
+                    axes.plot([cell.low, cell.high], [y, y], color=COLOURS[i % 5], linewidth=2, solid_capstyle="round")
+                axes.plot([value], [y], "o", color=COLOURS[i % 5], markersize=6.5, markeredgecolor="white")
+            axes.plot([], [], "o-", color=COLOURS[i % 5], label=space)
+        _finish(axes, shown, title, subtitle)
+    return figure
+
+
+def _finish(axes: Axes, corpora: Sequence[str], title: str, subtitle: str) -> None:
+    axes.set_yticks(range(len(corpora)), list(reversed(corpora)))
+    axes.set_ylim(-0.6, len(corpora) - 0.4)
+    axes.tick_params(length=0)
+    axes.grid(axis="x", color=GRID, linewidth=1)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.set_xlabel("points on the ×100 scale; right of the line: better than the encoder's cosine")
+    axes.set_title(f"{title}\n", loc="left", fontsize=12.5, fontweight="bold")
+    axes.text(0, 1.02, subtitle, transform=axes.transAxes, color=MUTED, fontsize=9, va="bottom")
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """The figure as "svg" or "png", without a date or a version inside."""
+    stream = io.BytesIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(
+            stream,
+            format=kind,
+            dpi=160,
+            facecolor="white",
+            metadata={"Date": None} if kind == "svg" else {"Software": None},
+        )
+    return stream.getvalue()

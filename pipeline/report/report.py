@@ -1,0 +1,98 @@
+"""Stage `report`: the tables, figures and summary of one suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from pipeline.artifacts import corpus_path, read_record, space_path, write_bytes_atomically, write_json
+from pipeline.evaluate.evaluate import EvaluateParameters
+from pipeline.params import Parameters, Slug, load_parameters
+from pipeline.report.environment import describe_environment
+from pipeline.report.figures import draw_differences, figure_bytes
+from pipeline.report.results import Results, load_results
+from pipeline.report.sections import Plan, write_markdown, write_summary
+from pipeline.report.tables import HEADLINE, long_csv, protocol_title, wide_csv
+from pipeline.suite import Suite
+
+
+class PublishedModel(Parameters):
+    """What published.csv calls a model: its source and its name there."""
+
+    source: str
+    model: str
+
+
+class ReportParameters(Parameters):
+    """What stands beside our numbers.
+
+    published  encoder -> the model in published.csv whose printed figures stand beside it
+    referees   corpus of single examples -> the encoder that the paper printed their cosines for
+    """
+
+    published: dict[Slug, PublishedModel] = Field(default_factory=dict)
+    referees: dict[Slug, Slug] = Field(default_factory=dict)
+
+
+def report(suite: Suite) -> Path:
+    """Write every table and figure of a suite under reports/<suite>/. Returns the report's path."""
+    parameters = load_parameters(ReportParameters, "report")
+    confidence = load_parameters(EvaluateParameters, "evaluate").confidence
+    results = load_results(suite, confidence=confidence)
+    plan = Plan(
+        similar=similarity_corpora(results),
+        classified=results.corpora_of("classification"),
+        published={name: (entry.source, entry.model) for name, entry in parameters.published.items()},
+        referees=parameters.referees,
+    )
+    folder = Path("reports") / suite.suite
+    _write(folder / "tables" / "sts.csv", wide_csv(results, plan.similar, HEADLINE))
+    _write(folder / "tables" / "scores.csv", long_csv(results))
+    write_figures(results, plan.similar, folder / "figures")
+    _write(folder / "summary.txt", write_summary(results, plan))
+    _write(folder / "report.md", write_markdown(results, plan))
+    write_json(folder / "lineage.json", lineage(suite))
+    return folder / "report.md"
+
+
+def similarity_corpora(results: Results) -> list[str]:
+    """Similarity corpora in the suite's order, those that the source lacks included."""
+    known = results.corpora_of("similarity")
+    return [
+        corpus
+        for corpus in results.suite.corpora
+        if corpus in known or all("absent" in results.facts(space, corpus) for space in results.suite.spaces)
+    ]
+
+
+def write_figures(results: Results, corpora: list[str], folder: Path) -> None:
+    """Draw the differences to the encoders' own cosine, as SVG and PNG."""
+    figure = draw_differences(
+        results,
+        corpora,
+        HEADLINE,
+        "What each space does to the encoder's own cosine",
+        f"difference in {protocol_title(HEADLINE)}, ×100; bars: {results.confidence:.0%} paired bootstrap intervals",
+    )
+    for kind in ("svg", "png"):
+        write_bytes_atomically(folder / f"differences.{kind}", figure_bytes(figure, kind))
+
+
+def lineage(suite: Suite) -> dict[str, Any]:
+    """What may differ between machines: hashes of what was read, certificates, versions, processor."""
+    spaces = {}
+    for space in suite.spaces:
+        for corpus in suite.corpora:
+            record = read_record(space_path(suite.suite, space, corpus), kind="vectors")
+            spaces[f"{space}/{corpus}"] = {key: record[key] for key in ("inputs", "notes", "parameters")}
+    corpora = {
+        corpus: read_record(corpus_path(suite.suite, corpus, "sentences"), kind="sentences")["notes"]
+        for corpus in suite.corpora
+    }
+    return {"corpora": corpora, "environment": describe_environment(), "spaces": spaces, "suite": suite.suite}
+
+
+def _write(path: Path, text: str) -> None:
+    write_bytes_atomically(path, text.rstrip("\n").encode() + b"\n")

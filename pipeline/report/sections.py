@@ -1,0 +1,214 @@
+"""The report and the terminal summary of a suite, put together from its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.artifacts import absence, corpus_path, read_record, space_path
+from pipeline.report.results import Results
+from pipeline.report.tables import (
+    HEADLINE,
+    SIMILARITY_PROTOCOLS,
+    Blanks,
+    Published,
+    control_rows,
+    difference_rows,
+    interval_rows,
+    markdown_table,
+    plain_table,
+    protocol_title,
+    published_rows,
+    score_rows,
+)
+from pipeline.suite import Suite
+
+Table = tuple[list[str], list[list[str]]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which corpora stand in which table, and what stands beside them."""
+
+    similar: list[str]
+    classified: list[str]
+    published: Published
+    referees: dict[str, str]
+
+
+def write_summary(results: Results, plan: Plan) -> str:
+    """The result tables for a terminal."""
+    blanks = Blanks()
+    columns = ["space", *plan.similar]
+    rows = score_rows(results, plan.similar, HEADLINE, blanks, bold=False)
+    rows += [[cell.strip("*") for cell in row] for row in _published(results, plan, HEADLINE)]
+    parts = [
+        f"Suite {results.suite.suite}: {protocol_title(HEADLINE)}, ×100\n",
+        plain_table(columns, rows),
+        f"Difference to the encoder's own cosine, with its {results.confidence:.0%} interval\n",
+        plain_table(columns, difference_rows(results, plan.similar, HEADLINE, blanks)),
+    ]
+    if plan.classified:
+        parts += ["Accuracy, ×100\n", plain_table(*_accuracy_table(results, plan.classified, blanks))]
+    for title, table in _referee_tables(results, plan):
+        parts += [f"{title}\n", plain_table(*table)]
+    legend = blanks.legend().replace("  \n", "\n")
+    return "\n".join([*parts, *([legend] if legend else [])])
+
+
+def write_markdown(results: Results, plan: Plan) -> str:
+    """The whole report."""
+    blanks, columns = Blanks(), ["space", *plan.similar]
+    scores = score_rows(results, plan.similar, HEADLINE, blanks, bold=True) + _published(results, plan, HEADLINE)
+    parts = [
+        f"# Suite `{results.suite.suite}`\n",
+        _introduction(results),
+        "![Difference of each space to its encoder's cosine](figures/differences.svg)\n",
+        f"## {protocol_title(HEADLINE)}, ×100\n",
+        markdown_table(columns, scores),
+        "Bold: best of its column, its paired interval against every other row of ours excludes 0.\n",
+        "### Difference to the encoder's own cosine\n",
+        markdown_table(columns, difference_rows(results, plan.similar, HEADLINE, blanks)),
+        "### Difference of each manifold to its control of the same dimension\n",
+        markdown_table(["spaces", *plan.similar], control_rows(results, plan.similar, HEADLINE, blanks)),
+        "### Interval of each score\n",
+        markdown_table(columns, interval_rows(results, plan.similar, HEADLINE, blanks)),
+        blanks.legend(),
+        *_classification_section(results, plan.classified),
+    ]
+    for title, table in _referee_tables(results, plan):
+        parts += [f"## {title}\n", markdown_table(*table)]
+    parts += [*_protocol_sections(results, plan), _corpora_section(results.suite), _solves_section(results.suite)]
+    return "\n".join(part for part in parts if part)
+
+
+def _introduction(results: Results) -> str:
+    suite = results.suite
+    return (
+        f"Encoders: {', '.join(suite.encoders)}. Spaces: {', '.join(suite.spaces)}. "
+        f"Source of the corpora: `{suite.source}`.\n"
+        f"Brackets are {results.confidence:.0%} percentile intervals of a bootstrap that resamples what recurs (the "
+        "table of corpora names the unit); intervals of differences are paired, both spaces on the same resamples. "
+        "They are not adjusted for the number of cells. Hyper-parameters are those of `params.yaml`, fixed beforehand, "
+        "not selected on any score here. A corpus is the pool that every transductive step (neighbour graph, principal "
+        "components) was fitted on. Scores are ×100.\n"
+    )
+
+
+def _published(results: Results, plan: Plan, protocol: str) -> list[list[str]]:
+    return published_rows(results, plan.similar, protocol, plan.published)
+
+
+def _accuracy_table(results: Results, classified: list[str], blanks: Blanks) -> Table:
+    encoder = results.suite.encoders[0]
+    columns = [(corpus, protocol) for corpus in classified for protocol in results.facts(encoder, corpus)["scores"]]
+    header = ["space", *(f"{corpus} {protocol.removeprefix('accuracy.')}" for corpus, protocol in columns)]
+    rows = [
+        [space, *(_accuracy_cell(results, space, corpus, protocol, blanks) for corpus, protocol in columns)]
+        for space in results.suite.spaces
+    ]
+    return header, rows
+
+
+def _accuracy_cell(results: Results, space: str, corpus: str, protocol: str, blanks: Blanks) -> str:
+    cell = results.cell(space, corpus, protocol)
+    if cell.value is None:
+        return blanks.mark(cell.reason)
+    encoder = results.suite.encoder_of(space)
+    if space == encoder:
+        return f"{cell.value:.2f}"
+    against = results.difference(space, encoder, corpus, protocol)
+    return f"{cell.value:.2f} ({against.value:+.2f} [{against.low:+.2f}, {against.high:+.2f}])"
+
+
+def _classification_section(results: Results, classified: list[str]) -> list[str]:
+    if not classified:
+        return []
+    blanks = Blanks()
+    schemes = [
+        f"{corpus}: {facts['n']} scored items, {facts['scheme']}, majority class {facts['majority']:.2f}"
+        for corpus in classified
+        if "scheme" in (facts := results.facts(results.suite.encoders[0], corpus))
+    ]
+    return [
+        "## Accuracy, ×100\n",
+        markdown_table(*_accuracy_table(results, classified, blanks)),
+        "In parentheses the difference to the encoder's own vectors. No item is scored by a classifier fitted on it, "
+        "but the spaces themselves were fitted on all items, without their labels. "
+        f"{'; '.join(schemes)}.\n",
+        blanks.legend(),
+    ]
+
+
+def _referee_tables(results: Results, plan: Plan) -> list[tuple[str, Table]]:
+    """Single pairs beside what a paper printed: one column per way of writing them."""
+    tables = []
+    for corpus, encoder in plan.referees.items():
+        if corpus not in results.suite.corpora or encoder not in results.suite.encoders:
+            continue
+        pairs: list[dict[str, Any]] = results.facts(encoder, corpus).get("pairs", [])
+        variants = list(dict.fromkeys(pair["variant"] for pair in pairs))
+        each = {variant: [pair for pair in pairs if pair["variant"] == variant] for variant in variants}
+        rows = [
+            [f"pair {number}", *(f"{pair['cosine']:.3f}" for pair in same), f"{same[0]['published']:.3f}"]
+            for number, same in enumerate(zip(*each.values(), strict=True), 1)
+        ]
+        title = f"Referee row `{corpus}`: cosine of {encoder} beside the printed one"
+        tables.append((title, (["pair", *variants, "published"], rows)))
+    return tables
+
+
+def _protocol_sections(results: Results, plan: Plan) -> list[str]:
+    """The protocols that are not the headline, each in a table of its own."""
+    parts = ["## Every other protocol, ×100\n"]
+    for protocol in SIMILARITY_PROTOCOLS:
+        if protocol == HEADLINE:
+            continue
+        blanks = Blanks()
+        rows = score_rows(results, plan.similar, protocol, blanks, bold=False) + _published(results, plan, protocol)
+        table = markdown_table(["space", *plan.similar], rows)
+        parts += [f"### {protocol_title(protocol)}\n", table, blanks.legend()]
+    return parts
+
+
+def _corpora_section(suite: Suite) -> str:
+    rows = []
+    for corpus in suite.corpora:
+        notes = read_record(corpus_path(suite.suite, corpus, "sentences"), kind="sentences")["notes"]
+        if "absent" in notes:
+            rows.append([corpus, "–", "–", "–", "–", notes["absent"]])
+            continue
+        splits = ", ".join(f"{name} {count}" for name, count in notes["splits"].items())
+        sentences = str(_vector_notes(suite, suite.encoders[0], corpus).get("sentences", "–"))
+        rows.append(
+            [corpus, notes["task"], splits, sentences, notes["resample"], f"{notes['source']}; {notes['text']}"]
+        )
+    header = ["corpus", "task", "items by split", "distinct sentences", "resampled by", "source and text"]
+    return "## Corpora\n\n" + markdown_table(header, rows)
+
+
+def _solves_section(suite: Suite) -> str:
+    rows = []
+    for space in (f"{encoder}-{manifold}" for encoder in suite.encoders for manifold in suite.manifolds):
+        for corpus in suite.corpora:
+            notes = _vector_notes(suite, space, corpus)
+            if "eigenvalues" in notes:
+                values = notes["eigenvalues"]
+                sizes = [str(notes["sentences"]), str(len(values)), str(notes["nullity"])]
+                rows.append([space, corpus, *sizes, f"{values[0]:.2e}", f"{values[-1]:.2e}"])
+    if not rows:
+        return ""
+    header = ["space", "corpus", "n", "p", "null vectors skipped", "first eigenvalue", "last eigenvalue"]
+    tail = (
+        "Every residual lies under the tolerance of `params.yaml`; residuals and eigenvalues stand in each artifact "
+        "and in lineage.json.\n"
+    )
+    return "## Certificates of the eigensolves\n\n" + markdown_table(header, rows) + "\n" + tail
+
+
+def _vector_notes(suite: Suite, space: str, corpus: str) -> dict[str, Any]:
+    path = space_path(suite.suite, space, corpus)
+    if absence(path, kind="vectors") is not None:
+        return {}
+    notes: dict[str, Any] = read_record(path, kind="vectors")["notes"]
+    return notes
