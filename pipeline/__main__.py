@@ -1,0 +1,246 @@
+"""The command line: `sentfold COMMAND`, or `python -m pipeline COMMAND`. Parses, calls, prints.
+
+Every stage imports what it needs when it is called, so that no command waits for another's
+libraries, and no edit of one stage makes another stale.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.errors import SentfoldError
+
+app = typer.Typer(
+    name="sentfold",
+    help="The referee of sentence geometry: embed sentences, fold them, score every space, report.",
+    epilog="Start with `sentfold repro`: it runs the quick suite and prints its table.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+STAGES = "Stages (run by dvc.yaml; by hand they write the same files, unrecorded)"
+RUNS = "Runs"
+
+SuiteOption = Annotated[
+    str, typer.Option("--suite", "-s", help="Which suite: quick, paper, paper-mirror, or your own.")
+]
+CorpusArgument = Annotated[str, typer.Argument(help="A corpus of the catalogue, e.g. stsb; see `sentfold catalogue`.")]
+EncoderArgument = Annotated[str, typer.Argument(help="An encoder of params.yaml, e.g. minilm.")]
+
+
+def die_with_parent() -> None:
+    """Make the kernel kill this stage when DVC dies: an orphan would go on and write its output later."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL)
+        if os.getppid() == 1 and os.environ.get("DVC_ROOT"):
+            sys.exit("the parent process died before the stage began")
+
+
+@app.command(rich_help_panel=STAGES)
+def download(
+    corpus: CorpusArgument,
+    suite: SuiteOption = "quick",
+    skip_missing: Annotated[
+        bool | None,
+        typer.Option(
+            "--skip-missing/--no-skip-missing",
+            help="Record a corpus that the source lacks as a blank with its reason. Default: the suite's own line.",
+        ),
+    ] = None,
+    record_hash: Annotated[
+        bool,
+        typer.Option(
+            "--record-hash", help="Download the corpus's archives, record their sha256 in the catalogue, stop."
+        ),
+    ] = False,
+) -> None:
+    """Fetch one corpus; write its distinct sentences and its items."""
+    from pipeline.corpora.catalogue import find_corpus
+    from pipeline.corpora.download import download as fetch
+    from pipeline.suite import load_suite
+
+    if record_hash:
+        from pipeline.corpora.archive import record_hashes
+
+        for url, digest in record_hashes(find_corpus(corpus).dataset).items():
+            typer.echo(f"{digest}  {url}")
+        return
+    die_with_parent()
+    result = fetch(corpus, load_suite(suite), skip_missing=skip_missing)
+    if result.absent:
+        typer.echo(f"{corpus}: blank, {result.absent}")
+    else:
+        typer.echo(f"{corpus}: {result.items} items over {result.sentences} distinct sentences")
+
+
+@app.command(rich_help_panel=STAGES)
+def embed(
+    corpus: CorpusArgument,
+    encoder: Annotated[str, typer.Option("--encoder", help="An encoder of params.yaml.")] = "minilm",
+    suite: SuiteOption = "quick",
+) -> None:
+    """Encode the sentences of one corpus with one sentence transformer."""
+    from pipeline.encoders.embed import embed as run
+
+    die_with_parent()
+    typer.echo(f"{corpus}: {run(suite, corpus, encoder)} vectors by {encoder}")
+
+
+@app.command(name="knn_graph", rich_help_panel=STAGES)
+def knn_graph(encoder: EncoderArgument, suite: SuiteOption = "quick") -> None:
+    """Find the exact nearest neighbours of every sentence."""
+    from pipeline.manifold.knn_graph import knn_graph as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    run(suite, encoder, load_suite(suite).corpora)
+
+
+ManifoldOption = Annotated[str, typer.Option("--manifold", help="A manifold of params.yaml.")]
+
+
+@app.command(name="reconstruction_weights", rich_help_panel=STAGES)
+def reconstruction_weights(
+    encoder: EncoderArgument, manifold: ManifoldOption = "lp", suite: SuiteOption = "quick"
+) -> None:
+    """Rebuild every sentence from its neighbours; write the weights."""
+    from pipeline.manifold.reconstruction_weights import reconstruction_weights as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    run(suite, encoder, manifold, load_suite(suite).corpora)
+
+
+@app.command(rich_help_panel=STAGES)
+def eigensolve(encoder: EncoderArgument, manifold: ManifoldOption = "lp", suite: SuiteOption = "quick") -> None:
+    """Solve for the bottom eigenvectors; write the space <encoder>-<manifold>."""
+    from pipeline.manifold.eigensolve import eigensolve as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    run(suite, encoder, manifold, load_suite(suite).corpora)
+
+
+@app.command(rich_help_panel=STAGES)
+def transform(
+    encoder: EncoderArgument,
+    transform: Annotated[str, typer.Option("--transform", help="A transform of params.yaml.")] = "pca",
+    suite: SuiteOption = "quick",
+) -> None:
+    """Map an encoder's space linearly; write the control space <encoder>-<transform>."""
+    from pipeline.manifold.transform import transform as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    run(suite, encoder, transform, load_suite(suite).corpora)
+
+
+@app.command(rich_help_panel=STAGES)
+def evaluate(
+    space: Annotated[str, typer.Argument(help="A space of the suite, e.g. minilm-lp.")], suite: SuiteOption = "quick"
+) -> None:
+    """Score one space on every corpus of the suite, with bootstrap replicates."""
+    from pipeline.evaluate.evaluate import evaluate as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    run(suite, space, load_suite(suite).corpora)
+
+
+@app.command(rich_help_panel=STAGES)
+def report(suite: SuiteOption = "quick") -> None:
+    """Write the suite's tables, figures and summary."""
+    from pipeline.report.report import report as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    typer.echo(f"report: {run(load_suite(suite))}")
+
+
+@app.command(rich_help_panel=RUNS)
+def repro(suite: SuiteOption = "quick") -> None:
+    """Run the stale stages of a suite one after another (`dvc repro`) and print its table."""
+    from flows.repro import plain_repro
+    from pipeline.check import check_everything
+
+    check_everything(suite)
+    plain_repro(suite, Path.cwd())
+    show(suite)
+
+
+@app.command(rich_help_panel=RUNS)
+def run(
+    suite: SuiteOption = "quick",
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Stages at a time, where they are independent.")] = 2,
+) -> None:
+    """Run the stale stages of a suite as a Prefect flow, independent ones in parallel."""
+    from flows.reproduce import reproduce
+    from pipeline.check import check_everything
+
+    check_everything(suite)
+    reproduce(suite, jobs, Path.cwd())
+    show(suite)
+
+
+@app.command(rich_help_panel=RUNS)
+def show(suite: SuiteOption = "quick") -> None:
+    """Print a suite's result table and where its report is."""
+    from pipeline.errors import ArtifactError
+    from pipeline.suite import load_suite
+
+    folder = Path("reports") / load_suite(suite).suite
+    try:
+        typer.echo(folder.joinpath("summary.txt").read_text(encoding="utf-8"))
+    except OSError:
+        raise ArtifactError(
+            f"suite '{suite}' has no report yet", where=str(folder), remedy=f"run `sentfold repro --suite {suite}`"
+        ) from None
+    typer.echo(f"report: {folder / 'report.md'}")
+
+
+@app.command(rich_help_panel=RUNS)
+def check(suite: SuiteOption = "quick") -> None:
+    """Check params.yaml, the suite file and the catalogue against each other; run nothing."""
+    from pipeline.check import check_everything
+
+    check_everything(suite)
+    typer.echo(f"suite '{suite}' and params.yaml are sound")
+
+
+@app.command(rich_help_panel=RUNS)
+def catalogue() -> None:
+    """List every corpus: its task, its size, its terms, and where it can be had."""
+    from pipeline.corpora.catalogue import describe_catalogue
+
+    typer.echo(describe_catalogue())
+
+
+@app.command(name="pin-encoder", rich_help_panel=RUNS)
+def pin_encoder(encoder: EncoderArgument) -> None:
+    """Ask the hub for an encoder's current commit and print the line that pins it in params.yaml."""
+    from pipeline.encoders.pin import newest_revision
+
+    typer.echo(f"encoders.{encoder}.revision: {newest_revision(encoder)}")
+
+
+def main() -> None:
+    """Entry point of the console script: our errors are printed whole, without a traceback, and exit 2."""
+    try:
+        app()
+    except SentfoldError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
