@@ -22,7 +22,7 @@ Float64 = npt.NDArray[np.float64]
 
 SPARE = 8  # vectors beyond the wanted ones, which keep the last wanted one away from the cut
 PROBES = 8  # random vectors of the spectral density estimate
-STEPS = 60  # Lanczos steps per probe
+STEPS = 120  # Lanczos steps per probe
 TRIES = 5
 
 
@@ -105,10 +105,10 @@ def bottom_eigenvectors(
     rng = np.random.default_rng(seed)
     largest = _largest_eigenvalue(operator, rng)
     density = _spectral_density(operator, rng)
-    wanted, stretch, complaint = p + 1, 1.0, ""
+    wanted, raised, complaint = p + 1, 0.0, ""
     for _ in range(TRIES):
         asked = min(wanted + SPARE, n - 1)
-        cut = min(_cut(density, asked, largest) * stretch, largest)
+        cut = min(max(_cut(density, asked, largest), raised), largest)
         degree = _degree(cut, largest)
         values, vectors, residuals = _filtered_lanczos(operator, asked, cut, largest, degree, rng)
         null = int((values <= null_tolerance).sum())
@@ -133,7 +133,8 @@ def bottom_eigenvectors(
                 products=operator.products,
                 degree=degree,
             )
-        stretch *= 1.5
+        # Ritz values bound eigenvalues from above, so this cut surely has every wanted vector below it.
+        raised = 1.1 * float(values[-1])
         largest *= 1.05
     raise SolverError(
         f"the {p} bottom eigenvectors could not be certified",
@@ -189,15 +190,17 @@ def _largest_eigenvalue(operator: _Operator, rng: np.random.Generator) -> float:
 
 
 def _spectral_density(operator: _Operator, rng: np.random.Generator) -> tuple[Float64, Float64]:
-    """Stochastic Lanczos quadrature: nodes (ascending) and the number of eigenvalues up to each."""
-    nodes, masses = [], []
+    """Stochastic Lanczos quadrature: grid of values (ascending) and the number of eigenvalues up to each."""
+    curves = []
     for _ in range(PROBES):
         diagonal, off = _lanczos(operator, rng.choice([-1.0, 1.0], operator.n), min(STEPS, operator.n - 1))
-        ritz, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
-        nodes.append(ritz)
-        masses.append(vectors[0] ** 2 * operator.n / PROBES)
-    order = np.argsort(np.concatenate(nodes), kind="stable")
-    return np.concatenate(nodes)[order], np.cumsum(np.concatenate(masses)[order])
+        nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
+        masses = vectors[0] ** 2 * operator.n
+        # A node stands for the eigenvalues on both sides of it, so half its mass lies below it.
+        curves.append((np.maximum(nodes, 0.0), np.cumsum(masses) - masses / 2))
+    grid = np.unique(np.concatenate([nodes for nodes, _ in curves]))
+    below = [np.interp(grid, np.append(0.0, nodes), np.append(0.0, counts)) for nodes, counts in curves]
+    return grid, np.mean(below, axis=0)
 
 
 def _lanczos(operator: _Operator, start: Float64, steps: int) -> tuple[Float64, Float64]:
@@ -220,10 +223,13 @@ def _lanczos(operator: _Operator, start: Float64, steps: int) -> tuple[Float64, 
 
 
 def _cut(density: tuple[Float64, Float64], count: int, largest: float) -> float:
-    """A value with about 1.2 x count eigenvalues below it."""
-    nodes, cumulative = density
-    place = int(np.searchsorted(cumulative, 1.2 * count))
-    return max(float(nodes[place]) if place < len(nodes) else largest, 1e-6 * largest)
+    """A value with about 1.3 x count eigenvalues below it.
+
+    Too high a cut costs a few iterations; too low a one hides wanted vectors where the filter is flat.
+    """
+    grid, below = density
+    place = int(np.searchsorted(below, 1.3 * count))
+    return max(float(grid[place]) if place < len(grid) else largest, 1e-6 * largest)
 
 
 def _degree(cut: float, largest: float) -> int:

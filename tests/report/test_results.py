@@ -1,0 +1,120 @@
+"""Cells, differences, bold marks and blanks, from replicates whose answer is known by construction."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from pipeline.report.figures import draw_differences, figure_bytes
+from pipeline.report.results import Results
+from pipeline.report.tables import HEADLINE, Blanks, control_rows, difference_rows, long_csv, published_rows, score_rows
+from pipeline.suite import Makers, Suite
+
+SUITE = Suite(
+    suite="made-up",
+    root=".",
+    file="suite.yaml",
+    source="mirror",
+    skip_missing=True,
+    corpora=("stsb", "lost"),
+    makers=Makers(encoders=("minilm",), manifolds=("lp",), transforms=("pca",)),
+    spaces=("minilm", "minilm-lp", "minilm-pca"),
+    blanks={"sbert-base-nli": "no weights here"},
+)
+
+
+def make_results(lp: float, *, dimension: int = 8, noise: float = 0.002) -> Results:
+    """minilm scores 80, minilm-lp scores `lp`, minilm-pca 79.9; replicates move together."""
+    rng = np.random.default_rng(0)
+    shared = 0.02 * rng.standard_normal(1000)
+    values = {"minilm": 80.0, "minilm-lp": lp, "minilm-pca": 79.9}
+    replicates, scores = {}, {}
+    for space, value in values.items():
+        column = value / 100 + shared + noise * rng.standard_normal(1000)
+        replicates[space, "stsb"] = {HEADLINE: column}
+        low, high = np.quantile(100 * column, [0.025, 0.975])
+        score = {"value": value, "low": round(low, 2), "high": round(high, 2)}
+        facts = {"task": "similarity", "n": 10, "dimension": dimension if space == "minilm-lp" else 8}
+        scores[space] = {"stsb": {**facts, "scores": {HEADLINE: score}}, "lost": {"absent": "the mirror lacks it"}}
+    return Results(SUITE, scores, replicates, confidence=0.95)
+
+
+def test_a_paired_difference_has_a_far_shorter_interval_than_either_score() -> None:
+    results = make_results(75.0)
+    cell = results.cell("minilm", "stsb", HEADLINE)
+    difference = results.difference("minilm-lp", "minilm", "stsb", HEADLINE)
+    assert difference.value == -5.0
+    assert cell.low is not None and cell.high is not None and difference.low is not None and difference.high is not None
+    # The shared movement (0.02) cancels; what is left is sqrt(2) x 0.002, 95% of which is 2 x 1.96 of that.
+    assert difference.high - difference.low == pytest.approx(100 * 2 * 1.96 * np.sqrt(2) * 0.002, rel=0.1)
+    assert cell.high - cell.low > 5 * (difference.high - difference.low)
+
+
+def test_bold_needs_an_interval_that_excludes_zero_against_every_other_row() -> None:
+    # 80.0 against 79.9 is within noise; 90 is not.
+    assert make_results(75.0).separated_best("stsb", HEADLINE) is None
+    assert make_results(90.0).separated_best("stsb", HEADLINE) == "minilm-lp"
+    assert score_rows(make_results(90.0), ["stsb"], HEADLINE, Blanks(), bold=True)[1][1] == "**90.00**"
+
+
+def test_a_blank_names_its_reason_and_a_blank_row_stays_in_the_table() -> None:
+    blanks = Blanks()
+    rows = score_rows(make_results(75.0), ["stsb", "lost"], HEADLINE, blanks, bold=False)
+    assert rows[0][2] == rows[1][2] == "– [1]"
+    assert rows[-1] == ["sbert-base-nli", "– [2]", "– [2]"]
+    assert blanks.legend() == "[1] the mirror lacks it  \n[2] no weights here  \n"
+
+
+def test_a_control_of_another_dimension_is_no_control() -> None:
+    blanks = Blanks()
+    rows = control_rows(make_results(75.0, dimension=4), ["stsb"], HEADLINE, blanks)
+    assert rows[0][1] == "– [1]"
+    assert "dimensions 4 and 8 differ" in blanks.reasons[0]
+    assert control_rows(make_results(75.0), ["stsb"], HEADLINE, Blanks())[0][1].startswith("-4.90 [")
+
+
+def test_a_printed_figure_stands_only_beside_its_own_protocol() -> None:
+    published = {"minilm": ("mteb", "all-MiniLM-L6-v2")}
+    results = make_results(75.0)
+    row = published_rows(results, ["stsb", "lost"], HEADLINE, published)
+    assert row == [["*minilm, as published (mteb)*", "82.03", ""]]
+    for other in ("spearman.mean.cosine", "spearman.wmean.cosine", "pearson.wmean.cosine"):
+        assert published_rows(results, ["stsb"], other, published) == []
+
+
+def test_differences_are_to_the_own_encoder_and_only_for_derived_spaces() -> None:
+    rows = difference_rows(make_results(75.0), ["stsb"], HEADLINE, Blanks())
+    assert [row[0] for row in rows] == ["minilm-lp", "minilm-pca"]
+
+
+def test_the_long_table_holds_every_space_and_corpus_and_the_reason_of_each_blank() -> None:
+    lines = long_csv(make_results(75.0)).splitlines()
+    assert len(lines) == 1 + 3 * 2
+    assert all(line.count(",") == lines[0].count(",") for line in lines)
+    assert sum("the mirror lacks it" in line for line in lines) == 3
+
+
+def test_a_figure_has_the_same_bytes_at_every_drawing_and_is_well_formed() -> None:
+    results = make_results(75.0)
+    for kind in ("svg", "png"):
+        first, second = (
+            figure_bytes(draw_differences(results, ["stsb", "lost"], HEADLINE, "A title", "beneath it"), kind)
+            for _ in range(2)
+        )
+        assert first == second
+    svg = figure_bytes(draw_differences(results, ["stsb"], HEADLINE, "A title", "beneath it"), "svg")
+    root = ElementTree.fromstring(svg)
+    assert root.tag.endswith("svg")
+    # A picture that loads anything from elsewhere is blank offline.
+    links = [value for node in root.iter() for name, value in node.attrib.items() if name.endswith("href")]
+    assert all(link.startswith("#") for link in links)
+
+
+def test_the_encoder_of_a_space_is_the_longest_that_fits() -> None:
+    makers = Makers(encoders=("mini", "mini-large"), manifolds=("lp",), transforms=("pca",))
+    names = ("mini", "mini-lp", "mini-pca", "mini-large", "mini-large-lp", "mini-large-pca")
+    suite = SUITE.model_copy(update={"makers": makers, "spaces": names})
+    assert suite.encoder_of("mini-large-lp") == "mini-large"
+    assert suite.encoder_of("mini-lp") == "mini"

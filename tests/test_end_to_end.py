@@ -1,0 +1,146 @@
+"""The whole path on a small real corpus: what runs, what does not, and whether the numbers are right."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from scipy.stats import spearmanr
+from sklearn.manifold import LocallyLinearEmbedding
+
+from pipeline.artifacts import read_lists, read_record, read_table, read_vectors, sha256_of
+from pipeline.manifold.eigensolver import canonical_signs, weight_matrix
+from tests.checkout import make_checkout, repro
+
+DATA = Path("data/quick")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout whose quick suite (437 words of wordsim, and the referee sentences) has run once."""
+    checkout = make_checkout(tmp_path_factory.mktemp("end") / "checkout", corpora="wordsim, happy")
+    repro(checkout)
+    return checkout
+
+
+@pytest.fixture
+def checkout(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the finished checkout to change."""
+    return Path(shutil.copytree(finished, tmp_path / "copy", symlinks=True))
+
+
+def digests(checkout: Path) -> dict[str, str]:
+    return {str(path.relative_to(checkout)): sha256_of(path) for path in sorted((checkout / DATA).rglob("*.parquet"))}
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert text.count(old) == 1, f"{old!r} does not stand once in {path.name}"
+    path.write_text(text.replace(old, new))
+
+
+def test_a_second_repro_runs_nothing(checkout: Path) -> None:
+    assert repro(checkout) == set()
+
+
+def test_changing_k_alone_runs_the_weights_and_what_follows_from_them(checkout: Path) -> None:
+    edit(checkout / "params.yaml", "neighbors: 30 ", "neighbors: 25 ")
+    assert repro(checkout) == {
+        "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp", "evaluate@minilm-lp", "report",
+    }  # fmt: skip
+
+
+def test_changing_the_dimension_alone_leaves_the_weights_as_they_are(checkout: Path) -> None:
+    edit(checkout / "params.yaml", "components: 128 # p,", "components: 64 # p,")
+    assert repro(checkout) == {"eigensolve@minilm-lp", "evaluate@minilm-lp", "report"}
+
+
+def test_a_comment_in_the_encoder_reruns_it_with_the_same_bytes_and_stops_there(checkout: Path) -> None:
+    before = digests(checkout)
+    source = checkout / "pipeline/encoders/embed.py"
+    source.write_text(source.read_text() + "\n# a comment, and nothing else\n")
+    assert repro(checkout) == {"embed@wordsim-minilm", "embed@happy-minilm"}
+    assert digests(checkout) == before
+
+
+def test_a_damaged_artifact_is_made_anew_and_not_taken_for_good(checkout: Path) -> None:
+    before = digests(checkout)
+    victim = checkout / DATA / "spaces/minilm-lp/wordsim.parquet"
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.write_bytes(content)
+    repro(checkout)
+    assert digests(checkout) == before
+
+
+def test_no_temporary_file_and_no_nested_gitignore_is_left(finished: Path) -> None:
+    assert not list((finished / "data").rglob("*.tmp"))
+    status = yaml.safe_load((finished / "dvc.lock").read_text())
+    assert set(status["stages"]) == {
+        "download@wordsim", "download@happy", "embed@wordsim-minilm", "embed@happy-minilm", "knn_graph@minilm",
+        "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp", "transform@minilm-pca",
+        "evaluate@minilm", "evaluate@minilm-lp", "evaluate@minilm-pca", "report",
+    }  # fmt: skip
+
+
+def test_the_space_is_what_dense_algebra_and_scikit_learn_find(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    x = read_vectors(DATA / "spaces/minilm/wordsim.parquet")
+    y = read_vectors(DATA / "spaces/minilm-lp/wordsim.parquet")
+    notes = read_record(DATA / "spaces/minilm-lp/wordsim.parquet", kind="vectors")["notes"]
+    source = DATA / "weights/minilm-lp/wordsim.parquet"
+    table = read_table(source, kind="weights")
+    w = weight_matrix(read_lists(table, "neighbor", path=source), read_lists(table, "weight", path=source))
+    difference = np.eye(len(x)) - w.toarray()
+    values, vectors = np.linalg.eigh(difference.T @ difference)
+    assert notes["nullity"] == 1 == int((values <= 1e-10).sum())
+    np.testing.assert_allclose(notes["eigenvalues"], values[1:129], atol=1e-8)
+    assert max(notes["residuals"]) < 1e-8
+    unit = y.astype(np.float64) / np.sqrt(len(x))
+    outside = unit - vectors[:, 1:129] @ (vectors[:, 1:129].T @ unit)
+    # float32 storage of entries around 1 leaves 6e-8 each.
+    assert np.linalg.norm(outside, 2) < 1e-6
+    theirs = LocallyLinearEmbedding(
+        n_neighbors=30, n_components=128, reg=1e-3, eigen_solver="dense", neighbors_algorithm="brute"
+    ).fit_transform(x.astype(np.float64))
+    # Rows of nearly equal eigenvalues may rotate within their plane, so planes are compared, then rows' angles.
+    np.testing.assert_allclose(np.linalg.svd(theirs.T @ unit)[1], 1.0, atol=1e-6)
+    np.testing.assert_allclose(unit @ unit.T, theirs @ theirs.T, atol=1e-6)
+    np.testing.assert_allclose(np.abs(canonical_signs(theirs)[:, :3]), np.abs(unit[:, :3]), atol=1e-5)
+
+
+def test_the_printed_score_is_the_spearman_of_the_stored_vectors(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(finished)
+    items = read_table(DATA / "corpora/wordsim/items.parquet", kind="items.similarity").to_pydict()
+    printed = (finished / "reports/quick/tables/sts.csv").read_text().splitlines()
+    assert printed[0] == "space,wordsim"
+    for line in printed[1:]:
+        space, value = line.split(",")
+        v = read_vectors(DATA / f"spaces/{space}/wordsim.parquet").astype(np.float64)
+        v /= np.linalg.norm(v, axis=1, keepdims=True)
+        cosine = (v[items["row1"]] * v[items["row2"]]).sum(axis=1)
+        assert float(value) == pytest.approx(100 * spearmanr(cosine, items["score"]).statistic, abs=0.0051)
+
+
+def test_the_report_shows_the_referee_row_and_its_picture(finished: Path) -> None:
+    report = (finished / "reports/quick/report.md").read_text()
+    assert "0.943" in report and "0.665" in report and "0.685" in report
+    assert (finished / "reports/quick/figures/differences.svg").stat().st_size > 1000
+    assert (finished / "reports/quick/figures/differences.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_one_thread_and_two_give_the_same_bytes_from_source_to_report(finished: Path, tmp_path: Path) -> None:
+    checkouts = []
+    for threads in ("1", "2"):
+        checkout = make_checkout(tmp_path / threads, corpora="wordsim, simlex, happy")
+        repro(checkout, OMP_NUM_THREADS=threads, OPENBLAS_NUM_THREADS=threads, MKL_NUM_THREADS=threads)
+        checkouts.append(checkout)
+    assert digests(checkouts[0]) == digests(checkouts[1])
+    reports = [{path.name: path.read_bytes() for path in (c / "reports").rglob("*.*")} for c in checkouts]
+    assert reports[0] == reports[1]
