@@ -1,0 +1,130 @@
+"""The one outer lock of a checkout: whoever runs stages holds it, by whichever command.
+
+DVC's own locks guard single files for moments. Two whole runs at once pass them by turns until one
+of them gives up on a path that the other is writing, so a run takes this lock first.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+import psutil  # type: ignore[import-untyped]
+import typer
+
+from pipeline.errors import RunError
+
+LOCK_FILE = Path(".dvc/tmp/sentfold.lock")
+
+# Names the process that holds the lock to everything that it starts.
+HELD_BY = "SENTFOLD_LOCK_HELD"
+
+POLL_SECONDS = 0.3
+
+
+@contextmanager
+def hold_checkout(root: Path, *, wait: bool, purpose: str) -> Iterator[None]:
+    """Hold the checkout `root` alone for the length of a `with` block.
+
+    wait     True: print who holds it and wait; False: raise at once
+    purpose  what the holder is doing, in a few words, for those who wait
+
+    The lock is flock's, so it is free the moment its holder dies, however it dies; the JSON in the
+    file only says who holds it and counts for nothing by itself. A process that the holder started
+    (make calling sentfold), or the holder itself, passes through.
+
+    Raises RunError if `root` is no DVC checkout, or is held and `wait` is False.
+    """
+    if not (root / ".dvc").is_dir():
+        raise RunError(
+            "this is no sentfold checkout",
+            where=str(root),
+            expected="a folder with .dvc and dvc.yaml in it",
+            remedy="run from the root of the checkout",
+        )
+    path = root / LOCK_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if _held_for_us(path):
+        yield
+        return
+    with path.open("a+", encoding="utf-8") as file:
+        _acquire(file, path, wait=wait)
+        _write_holder(file, purpose)
+        before = os.environ.get(HELD_BY)
+        os.environ[HELD_BY] = str(os.getpid())
+        try:
+            yield
+        finally:
+            os.environ.pop(HELD_BY)
+            if before is not None:
+                os.environ[HELD_BY] = before
+            file.truncate(0)
+
+
+def _acquire(file: IO[str], path: Path, *, wait: bool) -> None:
+    # Polling, not a blocking flock, so that a change of holder is told to those who wait.
+    told = ""
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            holder = _describe(_read_holder(path))
+        if not wait:
+            raise RunError(
+                "another run holds this checkout",
+                where=str(path),
+                got=holder,
+                remedy="wait until it ends, or end it; its lock is free as soon as the process is gone",
+            )
+        if holder != told:
+            typer.echo(f"waiting: this checkout is held by {holder}")
+            told = holder
+        time.sleep(POLL_SECONDS)
+
+
+def _write_holder(file: IO[str], purpose: str) -> None:
+    holder = {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        "purpose": purpose,
+    }
+    file.truncate(0)
+    file.write(json.dumps(holder) + "\n")
+    file.flush()
+
+
+def _read_holder(path: Path) -> dict[str, object]:
+    # A holder that has just taken the lock may not have written yet.
+    try:
+        holder = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return holder if isinstance(holder, dict) else {}
+
+
+def _describe(holder: dict[str, object]) -> str:
+    if not holder:
+        return "a process that has not said who it is"
+    return f"process {holder.get('pid')} on {holder.get('host')} since {holder.get('since')}: {holder.get('purpose')}"
+
+
+def _held_for_us(path: Path) -> bool:
+    # The variable alone proves nothing: it may come from the run of another checkout, or from a
+    # holder long dead whose number went to someone else. It counts if this checkout's file names
+    # the same process on this host, and that process is this one or one that started it.
+    claimed = os.environ.get(HELD_BY, "")
+    holder = _read_holder(path)
+    if not claimed.isdigit() or holder.get("pid") != int(claimed) or holder.get("host") != socket.gethostname():
+        return False
+    here = psutil.Process()
+    return int(claimed) in {here.pid, *(parent.pid for parent in here.parents())}

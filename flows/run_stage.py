@@ -1,0 +1,146 @@
+"""Run one stage: `dvc repro --single-item` in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Literal
+
+from flows.guard import start_guarded
+from flows.lockfile import read_outputs
+from pipeline.errors import RunError
+
+LOG_FOLDER = Path(".dvc/tmp/sentfold-logs")
+
+# How a stage came to its end. "restored": DVC had the result in its run cache. "unchanged": its
+# inputs came out as they were. "skipped": a stage that it needs failed.
+Outcome = Literal["ran", "restored", "unchanged", "failed", "skipped"]
+
+# What DVC prints when another dvc process (a user's `dvc status`, say) is in its way. Only these
+# are tried again: a stage that failed by itself would fail again, hours later.
+CONTENTION = re.compile(r"Unable to acquire lock|is busy, it is being blocked by")
+ATTEMPTS = 5
+DELAY_SECONDS = 2.0
+
+LAST_LINES = 15
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """How one stage ended, and whether what it left differs from what dvc.lock had recorded."""
+
+    stage: str
+    outcome: Outcome
+    seconds: float
+    outputs_changed: bool
+
+
+def run_stage(stage: str, *, dvcfile: Path, root: Path, resume: str, stop: Event | None = None) -> StageResult:
+    """Bring one stage up to date, its inputs being so already; what it prints goes to its log.
+
+    stage   address as DVC prints it: `embed@x`, `suites/other/dvc.yaml:embed@x`
+    resume  the command that takes the run up again, for the error
+    stop    ends the stage, and everything it started, when set
+
+    A stage dies with the process that called this (see guard.py). Raises RunError if it fails.
+    """
+    log = log_file(stage, root=root)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    lock = root / dvcfile.with_suffix(".lock")
+    name = stage.rpartition(":")[2]
+    before = read_outputs(lock).get(name)
+    start = time.monotonic()
+    log.write_bytes(b"")
+    for attempt in range(1, ATTEMPTS + 1):
+        offset = log.stat().st_size
+        code = _repro(stage, log, root=root, stop=stop)
+        printed = log.read_bytes()[offset:].decode("utf-8", "replace")
+        if code == 0:
+            after = read_outputs(lock).get(name)
+            return StageResult(stage, _outcome(printed), time.monotonic() - start, before is None or after != before)
+        if attempt == ATTEMPTS or (stop and stop.is_set()) or not _contended(printed):
+            break
+        time.sleep(DELAY_SECONDS * attempt)
+    raise RunError(
+        f"the stage '{stage}' failed with exit code {code}",
+        where=str(log.relative_to(root)),
+        got="\n".join(["the last lines of its log:", *_last_lines(printed)]),
+        state="its outputs are gone or incomplete; stages that finished are kept",
+        remedy=f"mend the cause, then: {resume}",
+    )
+
+
+def log_file(stage: str, *, root: Path) -> Path:
+    """Where the output of a stage's latest run lies."""
+    return root / LOG_FOLDER / (re.sub(r"[/:]", "-", stage) + ".log")
+
+
+def dvc_command(*words: str) -> list[str]:
+    """A dvc command line of this very interpreter's dvc, whatever `dvc` the PATH finds.
+
+    `--wait-for-lock` stands before the subcommand: parallel commands then wait for each other's
+    short locks; anywhere else, or without it, stages get lost.
+    """
+    return [sys.executable, "-m", "dvc", "--wait-for-lock", *words]
+
+
+def stage_environment() -> dict[str, str]:
+    """The environment of dvc and of the stages: `python` is this interpreter, nobody phones home."""
+    # No resolve(): a venv's python is a link, and its target does not know the venv's libraries.
+    folder = str(Path(sys.executable).parent)
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join([folder, os.environ.get("PATH", os.defpath)]),
+        "PYTHONUNBUFFERED": "1",
+        "DVC_NO_ANALYTICS": "1",
+        "DO_NOT_TRACK": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }
+
+
+def wait_for(process: subprocess.Popen[bytes], stop: Event | None = None) -> int:
+    """The exit code of a guarded process; it is ended first if `stop` is set or we are interrupted."""
+    try:
+        while True:
+            try:
+                return process.wait(timeout=0.2)
+            except subprocess.TimeoutExpired:
+                if stop and stop.is_set():
+                    process.terminate()
+                    return process.wait()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+
+
+def _repro(stage: str, log: Path, *, root: Path, stop: Event | None) -> int:
+    with log.open("ab") as output:
+        process = start_guarded(
+            dvc_command("repro", "--single-item", stage), cwd=root, env=stage_environment(), output=output
+        )
+        return wait_for(process, stop)
+
+
+def _contended(printed: str) -> bool:
+    return any(line.startswith("ERROR:") and CONTENTION.search(line) for line in printed.splitlines())
+
+
+def _outcome(printed: str) -> Outcome:
+    # DVC says it in words only.
+    if "is cached - skipping run" in printed:
+        return "restored"
+    if "didn't change, skipping" in printed and "Running stage" not in printed:
+        return "unchanged"
+    return "ran"
+
+
+def _last_lines(printed: str) -> list[str]:
+    lines = [line for line in printed.splitlines() if line.strip()]
+    return [f"    {line}" for line in lines[-LAST_LINES:]]

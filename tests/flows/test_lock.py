@@ -1,0 +1,97 @@
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flows.lock import HELD_BY, LOCK_FILE, hold_checkout
+from pipeline.errors import RunError
+from tests.flows.checkout import SOURCE, Checkout
+
+HOLD = """
+    import time
+    with hold_checkout(root, wait=False, purpose="holding"):
+        print("held", flush=True)
+        time.sleep({seconds})
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Checkout]:
+    """A checkout as far as the lock cares: a folder with .dvc in it."""
+    (tmp_path / ".dvc").mkdir()
+    checkout = Checkout(tmp_path, {**os.environ, "PYTHONPATH": str(SOURCE)})
+    yield checkout
+    checkout.end()
+
+
+def start_holder(folder: Checkout, seconds: float) -> int:
+    holder = folder.start(HOLD.format(seconds=seconds))
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    return holder.pid
+
+
+def test_a_second_holder_is_refused_and_told_who_holds_it(folder: Checkout) -> None:
+    pid = start_holder(folder, 60)
+    with pytest.raises(RunError) as caught, hold_checkout(folder.root, wait=False, purpose="second"):
+        pass
+    assert re.search(rf"process {pid} on \S+ since \d{{4}}-\d\d-\d\dT\S+: holding", str(caught.value))
+
+
+def test_a_second_holder_waits_until_the_first_ends(folder: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
+    pid = start_holder(folder, 1.0)
+    with hold_checkout(folder.root, wait=True, purpose="second"):
+        assert folder.started[0].wait(timeout=10) == 0
+    assert f"waiting: this checkout is held by process {pid}" in capsys.readouterr().out
+
+
+def test_the_lock_of_a_killed_holder_is_free_though_its_note_remains(folder: Checkout) -> None:
+    pid = start_holder(folder, 60)
+    os.kill(pid, signal.SIGKILL)
+    folder.started[0].wait()
+    assert f'"pid": {pid}' in (folder.root / LOCK_FILE).read_text()
+    with hold_checkout(folder.root, wait=False, purpose="next"):
+        assert f'"pid": {os.getpid()}' in (folder.root / LOCK_FILE).read_text()
+    assert (folder.root / LOCK_FILE).read_text() == ""
+
+
+def test_a_child_of_the_holder_passes_through_and_the_lock_stays_held(folder: Checkout) -> None:
+    with hold_checkout(folder.root, wait=False, purpose="outer"):
+        folder.environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+        assert os.environ[HELD_BY] == str(os.getpid())
+        assert "held" in folder.run(HOLD.format(seconds=0))
+        folder.environment = {name: value for name, value in folder.environment.items() if name != HELD_BY}
+        stranger = folder.start(HOLD.format(seconds=0))
+        printed, _ = stranger.communicate(timeout=30)
+        assert stranger.returncode != 0
+        assert "another run holds this checkout" in printed
+    assert HELD_BY not in os.environ
+
+
+def test_the_claim_of_a_process_that_is_no_ancestor_counts_for_nothing(folder: Checkout) -> None:
+    pid = start_holder(folder, 60)
+    folder.environment = {**folder.environment, HELD_BY: str(pid)}
+    pretender = folder.start(HOLD.format(seconds=0))
+    printed, _ = pretender.communicate(timeout=30)
+    assert pretender.returncode != 0
+    assert f"process {pid}" in printed
+
+
+def test_holding_one_checkout_does_not_open_another(folder: Checkout, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / ".dvc").mkdir(parents=True)
+    start_holder(Checkout(other, folder.environment, folder.started), 60)
+    with (
+        hold_checkout(folder.root, wait=False, purpose="first"),
+        pytest.raises(RunError),
+        hold_checkout(other, wait=False, purpose="second"),
+    ):
+        pass
+
+
+def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no sentfold checkout"), hold_checkout(tmp_path, wait=True, purpose="none"):
+        pass
