@@ -7,13 +7,13 @@ from typing import Any
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.encoders.embed import EmbedParameters, EncoderParameters
 from pipeline.errors import ParameterError
-from pipeline.evaluate.evaluate import EvaluateParameters
+from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.manifold.eigensolve import SolverParameters
 from pipeline.manifold.knn_graph import GraphParameters
 from pipeline.manifold.manifolds import ManifoldParameters
 from pipeline.manifold.transform import TransformParameters
 from pipeline.params import GROUPS, PARAMS_FILE, Parameters, check_slug, load_parameters, read_yaml, refuse_unknown
-from pipeline.report.report import ReportParameters
+from pipeline.report.parameters import ReportParameters
 from pipeline.suite import Suite, load_suite
 
 SINGLE: dict[str, type[Parameters]] = {

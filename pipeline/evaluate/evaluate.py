@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pydantic import Field
 from threadpoolctl import threadpool_limits
 
 from pipeline.artifacts import (
@@ -29,25 +28,15 @@ from pipeline.artifacts import (
 from pipeline.errors import ArtifactError
 from pipeline.evaluate.bootstrap import draw_weights, item_design, make_design, percentile_interval
 from pipeline.evaluate.classification import correct_items
+from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.evaluate.similarity import cosines, resample_similarity, score_similarity, subset_scores
-from pipeline.params import Parameters, load_parameters
+from pipeline.params import load_parameters
 
 Float64 = npt.NDArray[np.float64]
 
 # Scores are stored on the x100 scale, rounded: float32 sums differ between instruction sets in the
 # last digits, and a committed file should not.
 DIGITS = 2
-
-
-class EvaluateParameters(Parameters):
-    """Settings of every protocol; see params.yaml."""
-
-    resamples: int = Field(ge=100, le=1_000_000)
-    confidence: float = Field(gt=0.5, lt=1)
-    folds: int = Field(ge=2, le=100)
-    knn_neighbors: int = Field(ge=1, le=1000)
-    logistic_c: float = Field(gt=0)
-    seed: int = Field(ge=0)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.decomposition import PCA
 
 from pipeline.errors import ParameterError
 
@@ -26,6 +25,9 @@ def principal_components(x: npt.NDArray[np.floating[Any]], p: int) -> tuple[npt.
             got=f"p = {p}",
             remedy="lower `components` of the manifold that this control stands beside",
         )
+    # Here, so that reading the parameters of this stage does not wait for scikit-learn.
+    from sklearn.decomposition import PCA
+
     model = PCA(n_components=p, svd_solver="full")
     scores: npt.NDArray[np.float64] = model.fit_transform(np.asarray(x, dtype=np.float64))
     return scores, float(model.explained_variance_ratio_.sum())

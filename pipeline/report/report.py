@@ -5,35 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from pipeline.artifacts import corpus_path, read_record, space_path, write_bytes_atomically, write_json
-from pipeline.evaluate.evaluate import EvaluateParameters
-from pipeline.params import Parameters, Slug, load_parameters
+from pipeline.evaluate.parameters import EvaluateParameters
+from pipeline.params import load_parameters
 from pipeline.report.environment import describe_environment
 from pipeline.report.figures import draw_differences, figure_bytes
+from pipeline.report.parameters import ReportParameters
 from pipeline.report.results import Results, load_results
 from pipeline.report.sections import Plan, write_markdown, write_summary
 from pipeline.report.tables import HEADLINE, long_csv, protocol_title, wide_csv
 from pipeline.suite import Suite
-
-
-class PublishedModel(Parameters):
-    """What published.csv calls a model: its source and its name there."""
-
-    source: str
-    model: str
-
-
-class ReportParameters(Parameters):
-    """What stands beside our numbers.
-
-    published  encoder -> the model in published.csv whose printed figures stand beside it
-    referees   corpus of single examples -> the encoder that the paper printed their cosines for
-    """
-
-    published: dict[Slug, PublishedModel] = Field(default_factory=dict)
-    referees: dict[Slug, Slug] = Field(default_factory=dict)
 
 
 def report(suite: Suite) -> Path:

@@ -32,7 +32,9 @@ whole_numbers = arrays(
 
 @given(x=whole_numbers, data=st.data())
 @settings(deadline=None, max_examples=60)
-def test_neighbors_on_a_grid_full_of_ties_are_the_slow_ones_in_the_same_order(x: np.ndarray, data: st.DataObject) -> None:
+def test_neighbors_on_a_grid_full_of_ties_are_the_slow_ones_in_the_same_order(
+    x: np.ndarray, data: st.DataObject
+) -> None:
     # Small whole numbers make every distance exact, and ties and duplicates plentiful.
     k = data.draw(st.integers(1, len(x) - 1))
     found = nearest_neighbors(x, k, block=data.draw(st.integers(1, 50)))
