@@ -154,7 +154,7 @@ def evaluate(
     from pipeline.suite import load_suite
 
     die_with_parent()
-    run(suite, space, load_suite(suite).corpora)
+    run(load_suite(suite), space)
 
 
 @app.command(rich_help_panel=STAGES)
@@ -170,10 +170,11 @@ def report(suite: SuiteOption = "quick") -> None:
 @app.command(rich_help_panel=RUNS)
 def repro(suite: SuiteOption = "quick") -> None:
     """Run the stale stages of a suite one after another (`dvc repro`) and print its table."""
-    from flows.repro import plain_repro
     from pipeline.check import check_everything
 
     check_everything(suite)
+    from flows.repro import plain_repro
+
     plain_repro(suite, Path.cwd())
     show(suite)
 
@@ -184,10 +185,11 @@ def run(
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Stages at a time, where they are independent.")] = 2,
 ) -> None:
     """Run the stale stages of a suite as a Prefect flow, independent ones in parallel."""
-    from flows.reproduce import reproduce
     from pipeline.check import check_everything
 
     check_everything(suite)
+    from flows.reproduce import reproduce
+
     reproduce(suite, jobs, Path.cwd())
     show(suite)
 

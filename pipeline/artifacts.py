@@ -25,6 +25,7 @@ from pipeline.errors import ArtifactError, first_line
 SCHEMA_VERSION = 1
 ROW_GROUP = 32_768
 _KEY = b"sentfold"
+_SEAL = b"sentfold-sha256"
 
 Vectors = npt.NDArray[np.float32]
 
@@ -137,16 +138,18 @@ def write_table(
     Raises ArtifactError when the disk refuses. Cost O(bytes); one copy in memory.
     """
     record = {
+        "columns": _columns_of(table),
         "inputs": {str(source): sha256_of(source) for source in inputs},
         "kind": kind,
         "name": artifact_name(path),
         "notes": dict(notes or {}),
         "parameters": dict(parameters),
+        "rows": table.num_rows,
         "schema_version": SCHEMA_VERSION,
     }
-    text = json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
     # Chunk layout in memory would otherwise change the bytes on disk.
-    whole = table.combine_chunks().replace_schema_metadata({_KEY: text.encode()})
+    whole = table.combine_chunks().replace_schema_metadata({_KEY: text, _SEAL: _seal(text)})
     sink = pa.BufferOutputStream()
     pq.write_table(
         whole,
@@ -156,6 +159,7 @@ def write_table(
         use_dictionary=False,
         write_statistics=False,
         write_page_checksum=True,
+        use_compliant_nested_type=False,  # else a list comes back under another type than it was written with
     )
     write_bytes_atomically(path, memoryview(sink.getvalue()).tobytes())
 
@@ -209,8 +213,14 @@ def read_record(path: Path, *, kind: str) -> dict[str, Any]:
     try:
         metadata = pq.read_metadata(path).metadata or {}
     except FileNotFoundError:
-        raise _broken(path, "an artifact is missing", expected=kind, got="no such file") from None
-    except (pa.ArrowException, OSError) as error:
+        raise ArtifactError(
+            "an artifact is missing",
+            where=str(path),
+            expected=f"an artifact of kind '{kind}'",
+            got="no such file",
+            remedy="run `dvc repro`, which makes it or takes it from its cache",
+        ) from None
+    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: a name that is no longer text
         raise _broken(
             path, "an artifact cannot be read", expected="a whole Parquet file", got=first_line(error)
         ) from None
@@ -223,6 +233,9 @@ def read_record(path: Path, *, kind: str) -> dict[str, Any]:
             expected=f"a sentfold artifact of kind '{kind}'",
             got="no record of its making",
         ) from None
+    # Page checksums leave the footer unguarded: the record has its own, and vouches for columns and rows.
+    if metadata.get(_SEAL) != _seal(metadata[_KEY]):
+        raise _broken(path, "the record of an artifact is damaged", expected="its sha256", got="another")
     for key, right in (("schema_version", SCHEMA_VERSION), ("kind", kind), ("name", artifact_name(path))):
         if record.get(key) != right:
             raise _broken(
@@ -243,19 +256,25 @@ def read_table(path: Path, *, kind: str, columns: Mapping[str, pa.DataType] | No
     columns  name -> Arrow type that must be there (others may be too)
     Raises ArtifactError as read_record does, and on a failed checksum or a wrong column.
     """
-    reason = absence(path, kind=kind)
-    if reason is not None:
-        raise ArtifactError("an artifact is empty on purpose", where=str(path), got=reason)
+    record = read_record(path, kind=kind)
+    if "absent" in record["notes"]:
+        raise ArtifactError("an artifact is empty on purpose", where=str(path), got=str(record["notes"]["absent"]))
     try:
         table = pq.read_table(path, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
+        found = {"columns": _columns_of(table), "rows": table.num_rows}
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise _broken(
             path, "an artifact is damaged", expected="pages that match their checksums", got=first_line(error)
         ) from None
+    for name, got in found.items():
+        if got != record[name]:
+            raise _broken(
+                path, f"an artifact has other {name} than were written", expected=str(record[name]), got=str(got)
+            )
     for name, arrow_type in (columns or {}).items():
-        found = table.schema.field(name).type if name in table.column_names else "no such column"
-        if found != arrow_type:
-            raise _broken(path, f"an artifact has a wrong column '{name}'", expected=str(arrow_type), got=str(found))
+        held = table.schema.field(name).type if name in table.column_names else "no such column"
+        if held != arrow_type:
+            raise _broken(path, f"an artifact has a wrong column '{name}'", expected=str(arrow_type), got=str(held))
     return table.replace_schema_metadata(None)
 
 
@@ -274,6 +293,14 @@ def read_lists(table: pa.Table, column: str, *, path: Path) -> npt.NDArray[Any]:
     array = chunked.combine_chunks()
     flat = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
     return np.asarray(flat.flatten()).reshape(len(flat), chunked.type.list_size)
+
+
+def _seal(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode()
+
+
+def _columns_of(table: pa.Table) -> dict[str, str]:
+    return {field.name: str(field.type) for field in table.schema}
 
 
 def _broken(path: Path, what: str, *, expected: str, got: str) -> ArtifactError:

@@ -6,6 +6,9 @@ was left behind, and what to do next. The command line prints it without a trace
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class SentfoldError(Exception):
     """Base of all errors that the user, not the programmer, has to act on.
@@ -73,6 +76,21 @@ class SolverError(SentfoldError):
 
 class RunError(SentfoldError):
     """A run of stages could not start or did not finish."""
+
+
+@contextmanager
+def located(where: str, *, state: str | None = None, remedy: str = "") -> Iterator[None]:
+    """Put `where` in front of what an error inside says of its place; fill in state and remedy.
+
+    For code that knows the corpus or the URL around a function that knows only arrays or bytes.
+    """
+    try:
+        yield
+    except SentfoldError as error:
+        error.where = f"{where}: {error.where}" if error.where else where
+        error.state = error.state if state is None else state
+        error.remedy = error.remedy or remedy
+        raise
 
 
 def first_line(error: BaseException) -> str:

@@ -24,7 +24,6 @@ GROUPS = (
     "transforms",
     "evaluate",
     "report",
-    "run",
 )
 
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -78,7 +77,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
         ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ParameterError(
-            f"{path.name} is not valid YAML", where=str(path), got=" ".join(str(error).split())
+            f"{path.name} is not valid YAML",
+            where=str(path),
+            got=" ".join(str(error).split()),
+            remedy="correct the line that is named",
         ) from None
     if not isinstance(content, dict):
         raise ParameterError(
@@ -98,7 +100,11 @@ def load_parameters(model: type[Model], key: str, *, path: Path = PARAMS_FILE) -
         if not isinstance(content, dict) or part not in content:
             known = ", ".join(sorted(map(str, content))) if isinstance(content, dict) else "nothing"
             raise ParameterError(
-                f"no parameters named '{key}'", where=f"{path}: {key}", expected=f"one of: {known}", got=part
+                f"no parameters named '{key}'",
+                where=f"{path}: {key}",
+                expected=f"one of: {known}",
+                got=part,
+                remedy=f"correct the name, or add a block '{key}' to {path}",
             )
         content = content[part]
     return validate(model, content, where=f"{path}: {key}")
@@ -124,7 +130,9 @@ def validate(
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
+        complaints = error.errors()
+        # A misspelt key is also a missing one: its own spelling is what helps.
+        first = next((c for c in complaints if c["type"] == "extra_forbidden"), complaints[0])
         key = ".".join(str(part) for part in first["loc"])
         known = ", ".join(model.model_fields)
         unknown = first["type"] == "extra_forbidden"

@@ -85,6 +85,17 @@ class Suite(Parameters):
             space for encoder in self.encoders for space in (encoder, *(f"{encoder}-{maker}" for maker in makers))
         )
 
+    def check_space(self, space: str) -> None:
+        """Raise SuiteError unless `space` is a row of this suite."""
+        if space not in self.spaces:
+            raise SuiteError(
+                f"suite '{self.suite}' has no space '{space}'",
+                where=self.file,
+                expected=f"one of: {', '.join(self.spaces)}",
+                got=space,
+                remedy=f"correct the name, or add the space to {self.file}",
+            )
+
     def encoder_of(self, space: str) -> str:
         """The encoder that a space was made from (itself, for an encoder's own space)."""
         owners = [encoder for encoder in self.encoders if space == encoder or space.startswith(f"{encoder}-")]

@@ -86,9 +86,7 @@ def test_no_temporary_file_and_no_nested_gitignore_is_left(finished: Path) -> No
     }  # fmt: skip
 
 
-def test_the_space_is_what_dense_algebra_and_scikit_learn_find(
-    finished: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_space_is_what_dense_algebra_and_scikit_learn_find(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(finished)
     x = read_vectors(DATA / "spaces/minilm/wordsim.parquet")
     y = read_vectors(DATA / "spaces/minilm-lp/wordsim.parquet")
@@ -114,7 +112,9 @@ def test_the_space_is_what_dense_algebra_and_scikit_learn_find(
     np.testing.assert_allclose(np.abs(canonical_signs(theirs)[:, :3]), np.abs(unit[:, :3]), atol=1e-5)
 
 
-def test_the_printed_score_is_the_spearman_of_the_stored_vectors(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_printed_score_is_the_spearman_of_the_stored_vectors(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(finished)
     items = read_table(DATA / "corpora/wordsim/items.parquet", kind="items.similarity").to_pydict()
     printed = (finished / "reports/quick/tables/sts.csv").read_text().splitlines()

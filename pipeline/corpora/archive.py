@@ -6,8 +6,8 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -20,11 +20,12 @@ from pipeline.corpora.archive_readers import READERS, Member
 from pipeline.corpora.catalogue import ArchiveSplit, Dataset
 from pipeline.corpora.sources import Reading, check_columns, check_count
 from pipeline.corpora.unpack import read_members
-from pipeline.errors import SourceError, first_line
+from pipeline.errors import SourceError, first_line, located
 from pipeline.params import read_yaml
 
 HASHES_FILE = Path(__file__).with_name("hashes.yaml")
 CACHE_VARIABLE = "SENTFOLD_CACHE"
+NOT_AS_DESCRIBED = "the archive is not what the catalogue describes: check the URL and its hash"
 
 # The largest official archive is 14 MB.
 MAX_DOWNLOAD = 256 * 2**20
@@ -137,23 +138,12 @@ def _read(place: ArchiveSplit, paths: Mapping[str, Path]) -> Reading:
         )
     members: list[Member] = []
     for url, path in paths.items():
-        with _located(url):
+        with located(url, remedy=NOT_AS_DESCRIBED):
             members.extend(read_members(path, _file_name(url), place.members))
-    with _located(place.urls[0]):
+    with located(place.urls[0], remedy=NOT_AS_DESCRIBED):
         table = READERS[place.reader](members)
     files = {url: sha256_of(path) for url, path in paths.items()}
     return Reading(frame=table.frame, source="archive", files=files, replaced=table.replaced)
-
-
-@contextmanager
-def _located(url: str) -> Iterator[None]:
-    """Put the URL in front of where an error says it happened."""
-    try:
-        yield
-    except SourceError as error:
-        error.where = f"{url}: {error.where}" if error.where else url
-        error.remedy = error.remedy or "the archive is not what the catalogue describes: check the URL and its hash"
-        raise
 
 
 # --- download ----------------------------------------------------------------------------------

@@ -41,7 +41,17 @@ def read_split(name: str, dataset: Dataset, split: str) -> Reading:
                 where=f"{VARIABLE}/{relative}",
                 remedy="add the file, or let the suite say `skip_missing: true`, or run the suite 'paper' from the hub",
             )
-    frame = pl.concat([_read_file(folder, relative) for relative in names], how="diagonal")
+    frames = [_read_file(folder, relative) for relative in names]
+    try:
+        frame = pl.concat(frames, how="diagonal")
+    except pl.exceptions.PolarsError as error:
+        raise SourceError(
+            "the files of one split do not fit together",
+            where=", ".join(f"{VARIABLE}/{relative}" for relative in names),
+            expected="columns of one type under one name",
+            got=first_line(error),
+            remedy="copy the files to the mirror again",
+        ) from None
     return Reading(frame=frame, source="mirror", files={relative: sha256_of(folder / relative) for relative in names})
 
 

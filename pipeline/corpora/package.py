@@ -16,7 +16,7 @@ from pipeline.errors import SourceError
 
 # A sentence ends at . ! or ? (and a closing quote or bracket) before a blank and a capital. Good
 # enough to cut news prose into sentence-sized texts; nothing is scored on these cuts.
-SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z])")
+SENTENCE = re.compile(r".+?(?:[.!?][\"')\]]*(?=\s+[\"'(\[]?[A-Z])|\Z)", re.DOTALL)
 
 
 def read_split(name: str, dataset: Dataset, split: str) -> Reading:
@@ -118,7 +118,7 @@ def read_word_pairs(texts: list[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
 
 def split_sentences(text: str) -> list[str]:
     """Cut a paragraph into sentences; blanks at the ends are dropped."""
-    return [piece.strip() for piece in SENTENCE_END.split(text) if piece.strip()]
+    return [piece.strip() for piece in SENTENCE.findall(text) if piece.strip()]
 
 
 def _lines(text: str) -> list[str]:

@@ -100,8 +100,10 @@ def check_columns(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.Da
         raise SourceError(
             "a column has the wrong type", where=where, expected=str(dict(wanted)), got=first_line(error)
         ) from None
-    for column in wanted:
+    for column, kind in wanted.items():
         holes = canonical[column].null_count()
+        if kind == pl.Float64:
+            holes += int((~canonical[column].is_finite()).sum())
         if holes:
             raise SourceError(f"column {column} has {holes} empty values", where=where, expected="none", got=str(holes))
     return canonical

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
@@ -145,8 +146,9 @@ def _fetch_from_hub(encoder: str, place: EncoderParameters) -> Path:
             got="null",
             remedy=f"with a network, `sentfold pin-encoder {encoder}` prints the line to put there",
         )
+    from httpx2 import HTTPError
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
         # No pattern for .bin, .pt or .py: pickles and code are never fetched, let alone run.
@@ -158,7 +160,7 @@ def _fetch_from_hub(encoder: str, place: EncoderParameters) -> Path:
                 endpoint=os.environ.get("HF_ENDPOINT"),
             )
         )
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+    except (HfHubHTTPError, LocalEntryNotFoundError, HFValidationError, HTTPError, OSError) as error:
         raise EncoderError(
             f"encoder '{encoder}' cannot be fetched",
             where=f"{place.hub}@{place.revision}",
@@ -225,8 +227,7 @@ def load_model(encoder: str, folder: Path) -> SentenceTransformer:
 
 def refuse_unsafe(encoder: str, folder: Path) -> None:
     """EncoderError if the folder asks for code of its own, or holds weights only as a pickle."""
-    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-    for module in modules:
+    for module in _read_modules(encoder, folder):
         # sentence-transformers imports a local folder's own classes even without trust_remote_code.
         if not str(module.get("type", "")).startswith("sentence_transformers."):
             raise EncoderError(
@@ -248,6 +249,22 @@ def refuse_unsafe(encoder: str, folder: Path) -> None:
             )
 
 
+def _read_modules(encoder: str, folder: Path) -> list[dict[str, Any]]:
+    try:
+        modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        modules = first_line(error)
+    if not isinstance(modules, list) or not modules or not all(isinstance(module, dict) for module in modules):
+        raise EncoderError(
+            f"encoder '{encoder}' has no list of modules",
+            where="modules.json",
+            expected="a JSON list of modules, as sentence-transformers saves it",
+            got=str(modules)[:200],
+            remedy="save the model again with SentenceTransformer.save_pretrained",
+        )
+    return modules
+
+
 # --- the plan ----------------------------------------------------------------------------------
 
 
@@ -267,7 +284,7 @@ def encode_sentences(
     dimension = int(model.get_embedding_dimension() or 0)
     vectors = np.zeros((len(texts), dimension), dtype=np.float32)
     batches = 0
-    with tqdm(total=len(texts), desc=label, unit=" sentences", disable=None, mininterval=0.5) as bar:
+    with _one_thread(), tqdm(total=len(texts), desc=label, unit=" sentences", disable=None, mininterval=0.5) as bar:
         for rows in plan_batches(texts, np.minimum(lengths, limit) if limit else lengths, batch_size=batch_size):
             batch = [texts[row] for row in rows]
             vectors[rows] = model.encode(
@@ -281,6 +298,19 @@ def encode_sentences(
         truncated=int((lengths > limit).sum()) if limit else 0,
         blank=sum(not text.strip() for text in texts),
     )
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Torch splits a sum by its number of threads; with one, the bits do not depend on the machine's cores."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def token_lengths(model: Any, texts: Sequence[str], *, chunk: int = 1024) -> np.ndarray[Any, np.dtype[np.int64]]:

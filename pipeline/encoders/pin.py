@@ -18,12 +18,13 @@ def newest_revision(encoder: str) -> str:
             where=f"params.yaml: encoders.{encoder}",
             remedy="its sha256 pins it",
         )
+    from httpx2 import HTTPError
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
         commit = HfApi(endpoint=os.environ.get("HF_ENDPOINT")).model_info(place.hub, timeout=30).sha
-    except (HfHubHTTPError, OSError) as error:
+    except (HfHubHTTPError, HFValidationError, HTTPError, OSError) as error:
         raise EncoderError(
             f"the hub does not answer for encoder '{encoder}'",
             where=place.hub,

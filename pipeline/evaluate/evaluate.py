@@ -31,6 +31,7 @@ from pipeline.evaluate.classification import correct_items
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.evaluate.similarity import cosines, resample_similarity, score_similarity, subset_scores
 from pipeline.params import load_parameters
+from pipeline.suite import Suite
 
 Float64 = npt.NDArray[np.float64]
 
@@ -48,11 +49,16 @@ class Judged:
     facts: dict[str, Any]
 
 
-def evaluate(suite: str, space: str, corpora: tuple[str, ...]) -> dict[str, Any]:
-    """Score one space on every corpus; write its scores and its replicates. Returns the scores."""
+def evaluate(chosen: Suite, space: str) -> dict[str, Any]:
+    """Score one space on every corpus; write its scores and its replicates. Returns the scores.
+
+    Raises SuiteError if the suite has no such space.
+    """
+    suite = chosen.suite
+    chosen.check_space(space)
     parameters = load_parameters(EvaluateParameters, "evaluate")
     content: dict[str, Any] = {}
-    for corpus in corpora:
+    for corpus in chosen.corpora:
         vectors_path, replicates_path = space_path(suite, space, corpus), resamples_path(suite, space, corpus)
         reason = absence(vectors_path, kind="vectors")
         if reason is not None:

@@ -15,8 +15,10 @@ from pipeline.artifacts import (
     write_absence,
     write_vectors,
 )
+from pipeline.errors import located
 from pipeline.manifold.eigensolver import Eigenpairs, bottom_eigenvectors, weight_matrix
 from pipeline.manifold.manifolds import ManifoldParameters
+from pipeline.manifold.pool import DISCARDED
 from pipeline.params import Parameters, load_parameters
 
 
@@ -41,7 +43,7 @@ def eigensolve(suite: str, encoder: str, manifold: str, corpora: tuple[str, ...]
             continue
         table = read_table(source, kind="weights")
         w = weight_matrix(read_lists(table, "neighbor", path=source), read_lists(table, "weight", path=source))
-        with threadpool_limits(1):
+        with threadpool_limits(1), located(f"corpus {corpus}, params.yaml: manifolds.{manifold}", state=DISCARDED):
             pairs = bottom_eigenvectors(w, components, **solver.model_dump())
         # The paper's scale: Y^T Y / n = I, unit variance per dimension (SBERT-LP eq. 15).
         y = (pairs.vectors * np.sqrt(len(pairs.vectors))).astype(np.float32)

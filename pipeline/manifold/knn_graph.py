@@ -17,8 +17,9 @@ from pipeline.artifacts import (
     write_absence,
     write_table,
 )
+from pipeline.errors import located
 from pipeline.manifold.neighbors import Metric, in_degrees, nearest_neighbors
-from pipeline.manifold.pool import no_pool
+from pipeline.manifold.pool import DISCARDED, no_pool
 from pipeline.params import Parameters, load_parameters
 
 
@@ -40,7 +41,7 @@ def knn_graph(suite: str, space: str, corpora: tuple[str, ...]) -> None:
             continue
         x = read_vectors(source)
         # One BLAS thread per block and blocks in parallel: the bytes do not depend on the machine's cores.
-        with threadpool_limits(1):
+        with threadpool_limits(1), located(f"corpus {corpus}, params.yaml: knn_graph", state=DISCARDED):
             graph = nearest_neighbors(x, parameters.neighbors, metric=parameters.metric)
         degrees = in_degrees(graph.indices, len(x))
         write_table(

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from pipeline.artifacts import read_record
 
+# What an error in the middle of a stage leaves behind.
+DISCARDED = "what the stage wrote for earlier corpora is unrecorded, and made again by the next run"
+
 
 def no_pool(source: Path) -> str | None:
     """Why a corpus can have no neighbourhoods at all, or None: examples are a handful of sentences.

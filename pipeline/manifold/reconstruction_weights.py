@@ -18,8 +18,9 @@ from pipeline.artifacts import (
     write_absence,
     write_table,
 )
-from pipeline.errors import ParameterError
+from pipeline.errors import ParameterError, located
 from pipeline.manifold.manifolds import ManifoldParameters
+from pipeline.manifold.pool import DISCARDED
 from pipeline.manifold.weights import solve_weights
 from pipeline.params import load_parameters
 
@@ -36,7 +37,7 @@ def reconstruction_weights(suite: str, encoder: str, manifold: str, corpora: tup
             continue
         table = read_table(graph, kind="graph")
         neighbors = nearest_of(read_lists(table, "neighbor", path=graph), parameters.neighbors, manifold)
-        with threadpool_limits(1):
+        with threadpool_limits(1), located(f"corpus {corpus}, params.yaml: manifolds.{manifold}", state=DISCARDED):
             weights = solve_weights(read_vectors(space), neighbors, regularization=parameters.regularization)
         write_table(
             target,

@@ -7,8 +7,9 @@ from pydantic import Field
 from threadpoolctl import threadpool_limits
 
 from pipeline.artifacts import absence, read_vectors, space_path, write_absence, write_vectors
+from pipeline.errors import located
 from pipeline.manifold.controls import principal_components
-from pipeline.manifold.pool import no_pool
+from pipeline.manifold.pool import DISCARDED, no_pool
 from pipeline.params import Parameters, load_parameters
 
 
@@ -27,7 +28,7 @@ def transform(suite: str, encoder: str, name: str, corpora: tuple[str, ...]) -> 
         if reason:
             write_absence(target, reason, kind="vectors", inputs=[source])
             continue
-        with threadpool_limits(1):
+        with threadpool_limits(1), located(f"corpus {corpus}, params.yaml: transforms.{name}", state=DISCARDED):
             scores, share = principal_components(read_vectors(source), components)
         write_vectors(
             target,

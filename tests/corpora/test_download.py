@@ -1,0 +1,295 @@
+"""The download stage against a mirror folder: what is right is written, anything else leaves nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline.artifacts import absence, corpus_path, read_record, read_table, sha256_of
+from pipeline.corpora.catalogue import Corpus, Dataset
+from pipeline.corpora.download import Download, download, read_checked, write_corpus
+from pipeline.corpora.sources import MissingError, Reading, check_columns
+from pipeline.errors import ArtifactError, SentfoldError, SourceError
+from pipeline.suite import Makers, Suite
+
+SUITE = Suite(
+    suite="mine",
+    root="../..",
+    file="suites/mine/suite.yaml",
+    source="mirror",
+    skip_missing=False,
+    corpora=("stsb",),
+    makers=Makers(encoders=("minilm",), manifolds=("lp",), transforms=("pca",)),
+    spaces=("minilm", "minilm-lp", "minilm-pca"),
+)
+
+TEXTS = ["The kettle boils.", "Water is boiling.", "A dog naps on the porch.", "The café opens at nine.", "Snow fell."]
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty mirror folder; the working directory is an empty checkout beside it."""
+    folder, checkout = tmp_path / "mirror", tmp_path / "checkout"
+    folder.mkdir()
+    checkout.mkdir()
+    monkeypatch.setenv("SENTFOLD_MIRROR", str(folder))
+    monkeypatch.chdir(checkout)
+    return folder
+
+
+def pairs(count: int, **columns: Any) -> pl.DataFrame:
+    """`count` rated pairs over five texts."""
+    numbers = range(count)
+    frame = {
+        "sentence1": [TEXTS[i % 5] for i in numbers],
+        "sentence2": [TEXTS[(i * i + 1) % 5] for i in numbers],
+        "score": [i % 6 * 1.0 for i in numbers],
+        "subset": ["news" if i % 2 else "forum" for i in numbers],
+    }
+    return pl.DataFrame(frame | columns)
+
+
+def put(mirror: Path, name: str, frame: pl.DataFrame) -> Path:
+    path = mirror / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    frame.write_parquet(path)
+    return path
+
+
+def corpus_of(task: str = "similarity", *, splits: dict[str, int], **changes: Any) -> Corpus:
+    dataset = Dataset.model_validate(
+        {
+            "task": task,
+            "title": "Pairs",
+            "citation": "made for this test",
+            "licence": "none needed",
+            "splits": splits,
+            "corpora": {"pairs": tuple(splits)},
+            **changes,
+        }
+    )
+    return Corpus(slug="pairs", dataset_name="pairs", dataset=dataset, splits=tuple(splits))
+
+
+def fetch(corpus: Corpus) -> Download:
+    return write_corpus(
+        "mine", corpus, {split: read_checked(corpus, split, source="mirror") for split in corpus.splits}
+    )
+
+
+def nothing_was_written() -> bool:
+    return list(Path().iterdir()) == []
+
+
+# --- what is right ----------------------------------------------------------------------------------
+
+
+def test_a_corpus_of_the_catalogue_is_read_from_its_file(mirror: Path) -> None:
+    source = put(mirror, "stsb/test.parquet", pairs(1379))
+    assert download("stsb", SUITE) == Download("stsb", sentences=5, items=1379)
+    items_path = corpus_path("mine", "stsb", "items")
+    items = read_table(items_path, kind="items.similarity").to_pydict()
+    texts = read_table(corpus_path("mine", "stsb", "sentences"), kind="sentences").column("text").to_pylist()
+    assert sorted(texts) == sorted(TEXTS)
+    frame = pairs(1379)
+    assert [texts[row] for row in items["row1"]] == frame["sentence1"].to_list()
+    assert [texts[row] for row in items["row2"]] == frame["sentence2"].to_list()
+    assert items["score"] == frame["score"].to_list()
+    assert items["subset"] == frame["subset"].to_list()
+    assert set(items["split"]) == {"test"}
+    notes = read_record(items_path, kind="items.similarity")["notes"]
+    assert notes["files"] == {"stsb/test.parquet": sha256_of(source)}
+    assert (notes["source"], notes["splits"]) == ("mirror", {"test": 1379})
+    assert str(mirror) not in items_path.read_bytes().decode("latin-1")
+
+
+def test_the_same_mirror_gives_the_same_bytes(mirror: Path) -> None:
+    put(mirror, "stsb/test.parquet", pairs(1379))
+    digests = []
+    for _ in range(2):
+        download("stsb", SUITE)
+        digests.append([sha256_of(corpus_path("mine", "stsb", part)) for part in ("sentences", "items")])
+    assert digests[0] == digests[1]
+
+
+def test_splits_of_one_corpus_share_its_sentences(mirror: Path) -> None:
+    put(mirror, "pairs/train.parquet", pairs(4))
+    put(mirror, "pairs/test.parquet", pairs(3))
+    assert fetch(corpus_of(splits={"train": 4, "test": 3})).items == 7
+    items = read_table(corpus_path("mine", "pairs", "items"), kind="items.similarity").to_pydict()
+    assert items["split"] == ["train"] * 4 + ["test"] * 3
+    assert items["row1"][:3] == items["row1"][4:]
+
+
+def test_a_split_of_several_files_is_read_in_their_order(mirror: Path) -> None:
+    put(mirror, "pairs/b.parquet", pairs(2))
+    put(mirror, "pairs/a.parquet", pairs(3))
+    corpus = corpus_of(splits={"test": 5}, mirror={"test": ("pairs/b.parquet", "pairs/a.parquet")})
+    frame = read_checked(corpus, "test", source="mirror").frame
+    assert frame["sentence1"].to_list() == [*pairs(2)["sentence1"], *pairs(3)["sentence1"]]
+
+
+def test_other_columns_are_dropped_and_whole_numbers_become_scores(mirror: Path) -> None:
+    put(mirror, "pairs/test.parquet", pairs(4, score=[0, 1, 2, 3], extra=[1, 2, 3, 4]))
+    frame = read_checked(corpus_of(splits={"test": 4}), "test", source="mirror").frame
+    assert frame.columns == ["sentence1", "sentence2", "score", "subset", "split"]
+    assert frame["score"].to_list() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_classification_has_one_row_per_text(mirror: Path) -> None:
+    frame = pl.DataFrame({"text": [TEXTS[0], TEXTS[1], TEXTS[0]], "label": [1, 0, 1]})
+    put(mirror, "pairs/test.parquet", frame)
+    assert fetch(corpus_of("classification", splits={"test": 3})) == Download("pairs", sentences=2, items=3)
+    items = read_table(corpus_path("mine", "pairs", "items"), kind="items.classification").to_pydict()
+    assert items == {"row": [0, 1, 0], "label": [1, 0, 1], "split": ["test"] * 3}
+
+
+def test_replaced_characters_are_summed_over_the_splits(mirror: Path) -> None:
+    corpus = corpus_of(splits={"train": 2, "test": 3})
+    readings = {
+        split: Reading(check_columns(pairs(count), corpus.dataset, where=split).with_columns(split=pl.lit(split)),
+                       "archive", replaced=replaced)
+        for split, count, replaced in (("train", 2, 4), ("test", 3, 1))
+    }  # fmt: skip
+    write_corpus("mine", corpus, readings)
+    notes = read_record(corpus_path("mine", "pairs", "sentences"), kind="sentences")["notes"]
+    assert notes["replaced_characters"] == 5
+
+
+# --- what the mirror lacks --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", [None, "", "no/such/folder", "a-file"])
+def test_without_a_mirror_the_variable_is_named(
+    mirror: Path, monkeypatch: pytest.MonkeyPatch, place: str | None
+) -> None:
+    (mirror / "a-file").touch()
+    monkeypatch.delenv("SENTFOLD_MIRROR")
+    if place is not None:
+        monkeypatch.setenv("SENTFOLD_MIRROR", str(mirror / place) if place else "")
+    for skip in (False, True):
+        # A mirror that is not there at all is no reason for blanks.
+        with pytest.raises(SourceError, match="there is no mirror") as caught:
+            download("stsb", SUITE, skip_missing=skip)
+        assert "SENTFOLD_MIRROR" in str(caught.value)
+        assert nothing_was_written()
+
+
+def test_a_file_that_the_mirror_lacks_is_named(mirror: Path) -> None:
+    with pytest.raises(MissingError, match="the mirror lacks") as caught:
+        download("stsb", SUITE)
+    assert "stsb/test.parquet" in caught.value.where
+    assert "skip_missing" in caught.value.remedy
+    assert nothing_was_written()
+
+
+def test_with_skip_missing_the_absence_and_its_reason_are_recorded(mirror: Path) -> None:
+    result = download("stsb", SUITE.model_copy(update={"skip_missing": True}))
+    assert result.items == result.sentences == 0
+    assert result.absent is not None
+    assert "stsb/test.parquet" in result.absent
+    for part, kind in (("sentences", "sentences"), ("items", "items.similarity")):
+        path = corpus_path("mine", "stsb", part)
+        assert absence(path, kind=kind) == result.absent
+        with pytest.raises(ArtifactError, match="empty on purpose"):
+            read_table(path, kind=kind)
+
+
+def test_the_command_line_overrides_what_the_suite_says_of_missing_corpora(mirror: Path) -> None:
+    with pytest.raises(MissingError):
+        download("stsb", SUITE.model_copy(update={"skip_missing": True}), skip_missing=False)
+    assert nothing_was_written()
+    assert download("stsb", SUITE, skip_missing=True).absent
+
+
+def test_a_blank_is_filled_when_the_file_appears(mirror: Path) -> None:
+    skipping = SUITE.model_copy(update={"skip_missing": True})
+    assert download("stsb", skipping).absent
+    put(mirror, "stsb/test.parquet", pairs(1379))
+    assert download("stsb", skipping).absent is None
+    assert absence(corpus_path("mine", "stsb", "sentences"), kind="sentences") is None
+
+
+# --- what the mirror has wrong ----------------------------------------------------------------------
+
+
+def refuse(corpus: Corpus, *parts: str) -> None:
+    with pytest.raises(SentfoldError) as caught:
+        fetch(corpus)
+    assert isinstance(caught.value, SourceError)
+    assert not isinstance(caught.value, MissingError)
+    for part in parts:
+        assert part in str(caught.value), f"{part!r} is not in:\n{caught.value}"
+    assert nothing_was_written()
+
+
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_a_wrong_number_of_items_is_refused(mirror: Path, count: int) -> None:
+    put(mirror, "pairs/test.parquet", pairs(count))
+    refuse(corpus_of(splits={"test": 3}), "wrong number", "pairs (test)", "expected  3", f"got       {count}")
+
+
+def test_a_wrong_count_is_an_error_even_where_missing_corpora_are_skipped(mirror: Path) -> None:
+    put(mirror, "stsb/test.parquet", pairs(1378))
+    with pytest.raises(SourceError, match="wrong number"):
+        download("stsb", SUITE, skip_missing=True)
+    assert nothing_was_written()
+
+
+@pytest.mark.parametrize("column", ["sentence1", "sentence2", "score", "subset"])
+def test_a_column_that_is_missing_or_renamed_is_named(mirror: Path, column: str) -> None:
+    put(mirror, "pairs/test.parquet", pairs(3).rename({column: "renamed"}))
+    refuse(corpus_of(splits={"test": 3}), column, "missing", "renamed")
+
+
+@pytest.mark.parametrize("column", ["sentence1", "score"])
+def test_an_empty_value_is_refused_by_its_column(mirror: Path, column: str) -> None:
+    frame = pairs(3).with_columns(pl.when(pl.int_range(3) == 1).then(None).otherwise(pl.col(column)).alias(column))
+    put(mirror, "pairs/test.parquet", frame)
+    refuse(corpus_of(splits={"test": 3}), f"column {column} has 1 empty")
+
+
+def test_a_score_that_is_no_number_is_refused(mirror: Path) -> None:
+    put(mirror, "pairs/test.parquet", pairs(3, score=["1.0", "high", "2.0"]))
+    refuse(corpus_of(splits={"test": 3}), "wrong type", "high")
+
+
+def test_a_score_that_is_not_a_number_is_refused(mirror: Path) -> None:
+    put(mirror, "pairs/test.parquet", pairs(3, score=[1.0, float("nan"), 2.0]))
+    refuse(corpus_of(splits={"test": 3}), "score")
+
+
+def test_a_file_cut_anywhere_is_refused(mirror: Path) -> None:
+    path = put(mirror, "pairs/test.parquet", pairs(3))
+    whole = path.read_bytes()
+    for size in (0, 1, 4, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        refuse(corpus_of(splits={"test": 3}), "cannot be read", "pairs/test.parquet", "copy the file")
+
+
+def test_a_second_split_that_is_wrong_leaves_nothing_of_the_first(mirror: Path) -> None:
+    put(mirror, "pairs/train.parquet", pairs(3))
+    put(mirror, "pairs/test.parquet", pairs(2))
+    refuse(corpus_of(splits={"train": 3, "test": 3}), "wrong number", "pairs (test)")
+
+
+def test_files_of_different_columns_are_refused(mirror: Path) -> None:
+    put(mirror, "pairs/a.parquet", pairs(2))
+    put(mirror, "pairs/b.parquet", pairs(2, score=["x", "y"]))
+    corpus = corpus_of(splits={"test": 4}, mirror={"test": ("pairs/a.parquet", "pairs/b.parquet")})
+    refuse(corpus, "do not fit together", "pairs/a.parquet", "pairs/b.parquet")
+
+
+def test_a_failed_download_keeps_the_corpus_that_was_there(mirror: Path) -> None:
+    put(mirror, "stsb/test.parquet", pairs(1379))
+    download("stsb", SUITE)
+    paths = [corpus_path("mine", "stsb", part) for part in ("sentences", "items")]
+    before = [sha256_of(path) for path in paths]
+    put(mirror, "stsb/test.parquet", pairs(1000))
+    with pytest.raises(SourceError):
+        download("stsb", SUITE)
+    assert [sha256_of(path) for path in paths] == before
+    assert sorted(path.name for path in paths[0].parent.iterdir()) == ["items.parquet", "sentences.parquet"]

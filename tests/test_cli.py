@@ -1,0 +1,402 @@
+"""The command line as a user meets it: what goes wrong is said in a few lines, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+
+from pipeline.artifacts import corpus_path, fixed_lists, space_path, weights_path, write_table, write_vectors
+
+ROOT = Path(__file__).parents[1]
+PROXIES = {name for name in os.environ if name.lower().endswith("_proxy")}
+UNSET = {"SENTFOLD_MIRROR", "HF_ENDPOINT", "HF_HUB_OFFLINE", "DVC_ROOT", "COLUMNS", *PROXIES}
+
+
+@dataclass
+class Checkout:
+    """A copy of what a user has, and a way to run commands in it."""
+
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def run(self, *arguments: str, file_limit: int | None = None) -> subprocess.CompletedProcess[str]:
+        """Run `python -m pipeline ...` here; no file that it writes may exceed `file_limit` bytes."""
+
+        def limit() -> None:
+            if file_limit is not None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
+
+        clean = {name: value for name, value in os.environ.items() if name not in UNSET}
+        home = str(self.folder.parent / "home")
+        return subprocess.run(
+            [sys.executable, "-m", "pipeline", *arguments],
+            cwd=self.folder,
+            env={**clean, "PYTHONDONTWRITEBYTECODE": "1", "HOME": home, "HF_HOME": home, **self.environment},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            preexec_fn=limit,  # setrlimit alone is safe between fork and exec
+        )
+
+    def files(self) -> dict[str, bytes]:
+        """Every file by its path, with its content."""
+        return {
+            str(path.relative_to(self.folder)): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()
+        }
+
+    def change(self, name: str, old: str, new: str) -> None:
+        path = self.folder / name
+        text = path.read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+    def add_suite(self, name: str, corpus: str) -> None:
+        """A suite of one corpus, so that a stage needs one artifact and not five."""
+        content = yaml.safe_load((self.folder / "suite.yaml").read_text(encoding="utf-8"))
+        file = f"suites/{name}/suite.yaml"
+        (self.folder / file).parent.mkdir()
+        content |= {"suite": name, "root": "../..", "file": file, "corpora": [corpus]}
+        (self.folder / file).write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Checkout]:
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    for name in ("params.yaml", "suite.yaml", "dvc.yaml"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copytree(ROOT / "suites", folder / "suites", symlinks=True)
+    shutil.copytree(ROOT / "pipeline", folder / "pipeline")
+    # Artifacts are written from inside, as a stage would.
+    monkeypatch.chdir(folder)
+    yield Checkout(folder)
+
+
+@pytest.fixture
+def closed_port() -> Iterator[str]:
+    """The address of a port that is taken but answers nobody."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+
+
+def write_space(suite: str, corpus: str, rows: int) -> Path:
+    path = space_path(suite, "minilm", corpus)
+    x = np.random.default_rng(rows).standard_normal((rows, 6), dtype=np.float32)
+    write_vectors(path, x, parameters={}, notes={"sentences": rows, "task": "similarity"})
+    return path
+
+
+def write_sentences(suite: str, corpus: str) -> Path:
+    path = corpus_path(suite, corpus, "sentences")
+    texts = pa.table({"text": ["The kettle boils.", "Snow fell."]})
+    write_table(path, texts, kind="sentences", parameters={}, notes={"task": "similarity"})
+    return path
+
+
+def write_ring_weights(suite: str, corpus: str, rows: int) -> Path:
+    """Every sentence is the mean of its two neighbours on a ring."""
+    path = weights_path(suite, "minilm-lp", corpus)
+    number = np.arange(rows)
+    neighbors = np.column_stack([(number - 1) % rows, (number + 1) % rows]).astype(np.int32)
+    columns = {"neighbor": fixed_lists(neighbors), "weight": fixed_lists(np.full((rows, 2), 0.5))}
+    write_table(path, pa.table(columns), kind="weights", parameters={})
+    return path
+
+
+# --- what goes wrong --------------------------------------------------------------------------------
+
+CASES: dict[str, Callable[[Checkout], tuple[list[str], list[str]]]] = {}
+LIMITS = {"a_full_disk": 4096}
+
+
+def case(prepare: Callable[[Checkout], tuple[list[str], list[str]]]) -> None:
+    """Each case spoils the checkout, and returns the command to run and what the message must name."""
+    CASES[prepare.__name__] = prepare
+
+
+@case
+def no_mirror(_: Checkout) -> tuple[list[str], list[str]]:
+    return ["download", "stsb", "--suite", "paper-mirror"], ["SENTFOLD_MIRROR", "unset"]
+
+
+@case
+def a_mirror_that_is_no_folder(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.environment["SENTFOLD_MIRROR"] = "no/such/folder"
+    return ["download", "stsb", "--suite", "paper-mirror"], ["SENTFOLD_MIRROR", "no/such/folder"]
+
+
+@case
+def a_mirror_without_the_corpus(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.environment["SENTFOLD_MIRROR"] = "suites"
+    command = ["download", "stsb", "--suite", "paper-mirror", "--no-skip-missing"]
+    return command, ["stsb/test.parquet", "skip_missing"]
+
+
+@case
+def a_truncated_artifact(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.add_suite("mine", "lee")
+    path = write_space("mine", "lee", 100)
+    path.write_bytes(path.read_bytes()[:-100])
+    return ["knn_graph", "minilm", "--suite", "mine"], [str(path), "dvc repro"]
+
+
+@case
+def a_damaged_artifact(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.add_suite("mine", "lee")
+    path = write_space("mine", "lee", 100)
+    content = bytearray(path.read_bytes())
+    content[1000] ^= 1
+    path.write_bytes(content)
+    return ["transform", "minilm", "--suite", "mine"], [str(path), "damaged", "dvc repro"]
+
+
+@case
+def more_neighbours_than_sentences(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.add_suite("mine", "lee")
+    write_space("mine", "lee", 60)
+    return ["knn_graph", "minilm", "--suite", "mine"], ["neighbors", "k < n = 60", "k = 60"]
+
+
+@case
+def more_components_than_a_graph_has(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.add_suite("mine", "lee")
+    write_ring_weights("mine", "lee", 20)
+    return ["eigensolve", "minilm", "--suite", "mine"], ["components", "p <= n - 2 = 18", "p = 128"]
+
+
+@case
+def more_components_than_dimensions(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.add_suite("mine", "lee")
+    write_space("mine", "lee", 100)
+    return ["transform", "minilm", "--suite", "mine"], ["components", "min(n, d) = 6", "p = 128"]
+
+
+@case
+def an_unknown_encoder(_: Checkout) -> tuple[list[str], list[str]]:
+    write_sentences("quick", "lee")
+    return ["embed", "lee", "--encoder", "maxilm"], ["encoders.maxilm", "minilm, sbert-base-nli"]
+
+
+@case
+def an_unpinned_encoder(_: Checkout) -> tuple[list[str], list[str]]:
+    write_sentences("paper", "stsb")
+    command = ["embed", "stsb", "--encoder", "sbert-base-nli", "--suite", "paper"]
+    return command, ["encoders.sbert-base-nli.revision", "pin-encoder sbert-base-nli"]
+
+
+@case
+def a_model_of_other_bytes(checkout: Checkout) -> tuple[list[str], list[str]]:
+    write_sentences("quick", "lee")
+    checkout.change("params.yaml", "53aa51172d142c89", "0" * 16)
+    return ["embed", "lee"], ["model.safetensors", "53aa51172d142c89", "encoders.minilm.sha256"]
+
+
+@case
+def an_unknown_key_in_params(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.change("params.yaml", "  metric: euclidean", "  metrik: euclidean")
+    return ["knn_graph", "minilm"], ["knn_graph.metrik", "metric"]
+
+
+@case
+def an_unknown_group_in_params(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.change("params.yaml", "\nknn_graph:", "\nknn-graph:")
+    return ["reconstruction_weights", "minilm"], ["knn-graph", "knn_graph"]
+
+
+@case
+def a_parameter_out_of_range(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.change("params.yaml", "resamples: 2000", "resamples: 20")
+    return ["check"], ["evaluate.resamples", "100", "20"]
+
+
+@case
+def params_that_are_no_yaml(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.change("params.yaml", "\nembed:", "\nembed: [")
+    return ["embed", "lee"], ["params.yaml", "YAML", "line"]
+
+
+@case
+def no_params(checkout: Checkout) -> tuple[list[str], list[str]]:
+    (checkout.folder / "params.yaml").unlink()
+    return ["knn_graph", "minilm"], ["params.yaml is missing", "root"]
+
+
+@case
+def an_unknown_corpus(_: Checkout) -> tuple[list[str], list[str]]:
+    return ["download", "stsbench"], ["stsbench", "catalogue", "stsb"]
+
+
+@case
+def a_corpus_with_a_slash(_: Checkout) -> tuple[list[str], list[str]]:
+    return ["download", "../lee"], ["../lee"]
+
+
+@case
+def a_suite_whose_corpus_has_a_slash(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.change("suite.yaml", "corpora: [lee,", "corpora: [news/lee,")
+    return ["knn_graph", "minilm"], ["suite.yaml", "news/lee", "a-z"]
+
+
+@case
+def an_unknown_suite(_: Checkout) -> tuple[list[str], list[str]]:
+    return ["evaluate", "minilm", "--suite", "papers"], ["papers", "paper-mirror", "quick"]
+
+
+@case
+def an_unknown_space(_: Checkout) -> tuple[list[str], list[str]]:
+    return ["evaluate", "minilm-isomap"], ["minilm-isomap"]
+
+
+@case
+def no_report_yet(_: Checkout) -> tuple[list[str], list[str]]:
+    return ["show", "--suite", "paper"], ["paper", "sentfold repro"]
+
+
+@case
+def a_report_without_scores(_: Checkout) -> tuple[list[str], list[str]]:
+    return ["report"], ["minilm"]
+
+
+@case
+def a_full_disk(_: Checkout) -> tuple[list[str], list[str]]:
+    return ["download", "simlex"], ["data/quick/corpora/simlex/sentences.parquet", "EFBIG", "free space"]
+
+
+@case
+def a_data_path_that_is_a_file(checkout: Checkout) -> tuple[list[str], list[str]]:
+    (checkout.folder / "data").write_text("a file stands where a folder should\n")
+    return ["download", "simlex"], ["data/quick/corpora/simlex/sentences.parquet", "cannot write"]
+
+
+def check_refusal(checkout: Checkout, command: list[str], named: list[str], file_limit: int | None = None) -> None:
+    before = checkout.files()
+    done = checkout.run(*command, file_limit=file_limit)
+    assert done.stderr.startswith("error: "), done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 8
+    for name in named:
+        assert name in done.stderr, f"{name!r} is not in:\n{done.stderr}"
+    assert str(checkout.folder) not in done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+    assert checkout.files() == before
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_bad_input_is_refused_in_a_few_lines_and_leaves_no_file(checkout: Checkout, name: str) -> None:
+    command, named = CASES[name](checkout)
+    check_refusal(checkout, command, named, file_limit=LIMITS.get(name))
+
+
+def test_without_a_network_the_place_that_was_asked_is_named(checkout: Checkout, closed_port: str) -> None:
+    checkout.environment["HF_ENDPOINT"] = closed_port
+    check_refusal(checkout, ["download", "stsb", "--suite", "paper"], ["stsb", closed_port.removeprefix("http://")])
+
+
+def test_without_a_network_an_encoder_cannot_be_pinned(checkout: Checkout, closed_port: str) -> None:
+    checkout.environment["HF_ENDPOINT"] = closed_port
+    command = ["pin-encoder", "sbert-base-nli"]
+    check_refusal(checkout, command, ["sbert-base-nli", "sentence-transformers/bert-base-nli-mean-tokens", "network"])
+
+
+@pytest.mark.slow
+def test_without_a_network_a_pinned_encoder_cannot_be_fetched(checkout: Checkout, closed_port: str) -> None:
+    write_sentences("paper", "stsb")
+    checkout.change("params.yaml", "revision: null # no commit", f"revision: {'0123456789' * 4} # no commit")
+    checkout.environment["HF_ENDPOINT"] = closed_port
+    before = checkout.files()
+    done = checkout.run("embed", "stsb", "--encoder", "sbert-base-nli", "--suite", "paper")
+    # The hub's client says first that it tries again, five times over some 23 seconds.
+    refusal = done.stderr[done.stderr.index("error: ") :]
+    assert f"bert-base-nli-mean-tokens@{'0123456789' * 4}" in refusal
+    assert "network" in refusal
+    assert "Traceback" not in done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+    assert checkout.files() == before
+
+
+def test_outside_a_checkout_the_user_is_told_where_to_go(checkout: Checkout) -> None:
+    for path in ("params.yaml", "suite.yaml"):
+        (checkout.folder / path).unlink()
+    check_refusal(checkout, ["knn_graph", "minilm"], ["suite.yaml", "root of the checkout"])
+
+
+# --- what goes right --------------------------------------------------------------------------------
+
+PURPOSES = {
+    "download": "distinct sentences",
+    "embed": "sentence transformer",
+    "knn_graph": "nearest neighbours",
+    "reconstruction_weights": "weights",
+    "eigensolve": "eigenvectors",
+    "transform": "control",
+    "evaluate": "Score",
+    "report": "tables",
+    "repro": "dvc repro",
+    "run": "Prefect",
+    "show": "table",
+    "check": "params.yaml",
+    "catalogue": "corpus",
+    "pin-encoder": "commit",
+}
+
+
+def test_every_command_is_listed_with_its_purpose(checkout: Checkout) -> None:
+    done = checkout.run("--help")
+    listing = done.stdout.partition("Commands:")[2]
+    listed = {line.split()[0] for line in listing.splitlines() if line.startswith("  ") and "`" not in line}
+    assert (done.returncode, listed) == (0, set(PURPOSES))
+
+
+@pytest.mark.parametrize("command", PURPOSES)
+def test_the_help_of_a_command_says_its_purpose(checkout: Checkout, command: str) -> None:
+    done = checkout.run(command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert PURPOSES[command] in " ".join(done.stdout.split())
+
+
+def test_a_sound_checkout_passes_the_check(checkout: Checkout) -> None:
+    before = checkout.files()
+    done = checkout.run("check")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "'quick'" in done.stdout
+    assert checkout.files() == before
+
+
+def test_a_download_says_what_it_wrote_and_writes_only_that(checkout: Checkout) -> None:
+    before = set(checkout.files())
+    done = checkout.run("download", "wordsim")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "353 items" in done.stdout
+    new = set(checkout.files()) - before
+    assert new == {f"data/quick/corpora/wordsim/{part}.parquet" for part in ("sentences", "items")}
+
+
+def test_the_small_commands_load_none_of_the_large_libraries(checkout: Checkout) -> None:
+    # A command that waits seconds for libraries it does not use is a command that nobody asks for help.
+    code = (
+        "import json, runpy, sys\n"
+        "sys.argv = ['sentfold', 'catalogue']\n"
+        "try:\n    runpy.run_module('pipeline', run_name='__main__')\n"
+        "except SystemExit as end:\n    assert not end.code\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=checkout.folder, capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    assert not loaded & {"torch", "transformers", "sentence_transformers", "prefect", "dvc", "sklearn", "matplotlib"}

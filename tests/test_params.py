@@ -1,0 +1,369 @@
+"""Parameters and suites: what is allowed is accepted, and everything else is refused by its name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from pipeline.check import NAMED, SINGLE, check_everything
+from pipeline.encoders.embed import EmbedParameters, EncoderParameters
+from pipeline.errors import ParameterError, SentfoldError, SuiteError
+from pipeline.evaluate.evaluate import EvaluateParameters
+from pipeline.manifold.eigensolve import SolverParameters
+from pipeline.manifold.knn_graph import GraphParameters
+from pipeline.manifold.manifolds import ManifoldParameters
+from pipeline.params import GROUPS, Parameters, check_slug, load_parameters, read_yaml
+from pipeline.suite import load_suite, suite_file
+
+ROOT = Path(__file__).parents[1]
+SUITES = ["quick", *sorted(folder.name for folder in (ROOT / "suites").iterdir())]
+
+
+@pytest.fixture
+def params(tmp_path: Path) -> Path:
+    path = tmp_path / "params.yaml"
+    path.write_text((ROOT / "params.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    return path
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def said(error: SentfoldError, *parts: str) -> None:
+    for part in parts:
+        assert part in str(error), f"{part!r} is not in:\n{error}"
+
+
+# --- the files as they are --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_params_the_suite_and_the_catalogue_agree(suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert check_everything(suite).suite == suite
+
+
+def test_every_group_of_params_is_one_that_the_check_validates() -> None:
+    assert set(read_yaml(ROOT / "params.yaml")) <= set(SINGLE) | set(NAMED)
+    assert set(SINGLE) | set(NAMED) <= set(GROUPS)
+
+
+def uncommented_numbers(text: str) -> list[str]:
+    """Lines of YAML that give a number, or a list of them, and have no comment there or on the line of their block."""
+    blocks: list[tuple[int, bool]] = []
+    lacking = []
+    for line in text.splitlines():
+        content, _, comment = line.partition("#")
+        if not content.strip():
+            continue
+        indent = len(content) - len(content.lstrip())
+        blocks = [block for block in blocks if block[0] < indent]
+        value = content.partition(":")[2].strip()
+        if not value:
+            blocks.append((indent, bool(comment.strip())))
+        elif re.search(r"(?<![\w.-])[-+]?\.?\d", value) and not comment.strip():
+            lacking.append(line) if not any(commented for _, commented in blocks) else None
+    return lacking
+
+
+def test_every_number_of_params_has_a_comment() -> None:
+    text = (ROOT / "params.yaml").read_text(encoding="utf-8")
+    assert uncommented_numbers(text) == []
+    # The search itself finds a comment that is taken away.
+    bare = re.sub(r"(batch_size: \d+) #.*", r"\1", text)
+    assert uncommented_numbers(bare) == [re.search(r" *batch_size: \d+", text)[0]]
+
+
+# --- what is refused --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "key", "old", "new", "parts"),
+    [
+        (EmbedParameters, "embed", "batch_size: 64", "batchsize: 64", ["embed.batchsize", "batch_size", "64"]),
+        (EmbedParameters, "embed", "batch_size: 64", "batch_size: 0", ["embed.batch_size", "greater than", "1", "0"]),
+        (EmbedParameters, "embed", "batch_size: 64", "batch_size: 5000", ["embed.batch_size", "4096", "5000"]),
+        (EmbedParameters, "embed", "batch_size: 64", "batch_size: '64'", ["embed.batch_size", "integer", "'64'"]),
+        (EmbedParameters, "embed", "batch_size: 64", "batch_size: true", ["embed.batch_size", "integer", "True"]),
+        (EmbedParameters, "embed", "batch_size: 64", "batch_size: 64.5", ["embed.batch_size", "integer", "64.5"]),
+        (EmbedParameters, "embed", "batch_size: 64", "batch_size:", ["embed.batch_size", "integer", "None"]),
+        (GraphParameters, "knn_graph", "metric: euclidean", "metric: hamming", ["metric", "'cosine'", "hamming"]),
+        (
+            ManifoldParameters,
+            "manifolds.lp",
+            "regularization: 0.001",
+            "regularization: 0",
+            ["regularization", "than 0"],
+        ),
+        (
+            ManifoldParameters,
+            "manifolds.lp",
+            "regularization: 0.001",
+            "regularization: .nan",
+            ["regularization", "nan"],
+        ),
+        (SolverParameters, "eigensolve", "null_tolerance: 1.0e-10", "null_tolerance: 1e-10", ["null_tol", "'1e-10'"]),
+        (EvaluateParameters, "evaluate", "confidence: 0.95", "confidence: 95", ["confidence", "less than 1", "95"]),
+        (EvaluateParameters, "evaluate", "confidence: 0.95", "confidence: 0.95\n  level: 1", ["evaluate.level"]),
+    ],
+)
+def test_a_bad_value_is_refused_with_its_key_its_value_and_what_is_allowed(
+    params: Path, model: type[Parameters], key: str, old: str, new: str, parts: list[str]
+) -> None:
+    load_parameters(model, key, path=params)
+    change(params, old, new)
+    with pytest.raises(ParameterError) as caught:
+        load_parameters(model, key, path=params)
+    said(caught.value, str(params), *parts)
+
+
+def test_a_missing_value_is_refused_by_its_name(params: Path) -> None:
+    change(params, "  neighbors: 60", "  # neighbors: 60")
+    with pytest.raises(ParameterError) as caught:
+        load_parameters(GraphParameters, "knn_graph", path=params)
+    said(caught.value, "knn_graph.neighbors", "required")
+
+
+def test_an_unknown_group_is_refused_by_whichever_stage_reads_first(params: Path) -> None:
+    params.write_text(params.read_text() + "\nembeds: {batch_size: 8}\n")
+    for model, key in ((EmbedParameters, "embed"), (GraphParameters, "knn_graph")):
+        with pytest.raises(ParameterError) as caught:
+            load_parameters(model, key, path=params)
+        said(caught.value, "embeds", "one of:", "knn_graph")
+
+
+def test_a_key_that_stands_twice_is_refused(params: Path) -> None:
+    change(params, "  batch_size: 64", "  batch_size: 64\n  batch_size: 32")
+    with pytest.raises(ParameterError) as caught:
+        load_parameters(EmbedParameters, "embed", path=params)
+    said(caught.value, "batch_size", "twice", "line")
+
+
+@pytest.mark.parametrize("text", ["embed: [1, 2\n", "embed:\n\t- 1\n", "a: b: c\n", "embed: &x {batch: *y}\n"])
+def test_malformed_yaml_is_refused_with_its_line(params: Path, text: str) -> None:
+    params.write_text(text)
+    with pytest.raises(ParameterError) as caught:
+        load_parameters(EmbedParameters, "embed", path=params)
+    said(caught.value, "not valid YAML", str(params), "line")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"- 1\n- 2\n", b"", b"just words\n"])
+def test_a_file_that_holds_no_mapping_is_refused(params: Path, content: bytes) -> None:
+    params.write_bytes(content)
+    with pytest.raises(ParameterError) as caught:
+        load_parameters(EmbedParameters, "embed", path=params)
+    said(caught.value, str(params))
+
+
+def test_a_missing_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError) as caught:
+        load_parameters(EmbedParameters, "embed", path=tmp_path / "params.yaml")
+    said(caught.value, "params.yaml is missing", "root")
+
+
+@pytest.mark.parametrize("key", ["encoders.nope", "nope", "embed.batch_size.deeper", "encoders.minilm.package.name"])
+def test_a_group_that_is_not_there_is_refused_with_those_that_are(params: Path, key: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        load_parameters(EncoderParameters, key, path=params)
+    said(caught.value, key, "one of:")
+
+
+def test_parameters_are_frozen(params: Path) -> None:
+    embed = load_parameters(EmbedParameters, "embed", path=params)
+    with pytest.raises(ValueError, match="frozen"):
+        embed.batch_size = 1
+
+
+def test_an_encoder_has_exactly_one_place(params: Path) -> None:
+    for block in ("{package: a, hub: b}", "{}"):
+        params.write_text(f"encoders: {{minilm: {block}}}\n")
+        with pytest.raises(ParameterError) as caught:
+            load_parameters(EncoderParameters, "encoders.minilm", path=params)
+        said(caught.value, "exactly one of: package, folder, hub")
+
+
+@pytest.mark.parametrize("revision", ["main", "v1.0", "0123456", "G" * 40, "0" * 41, "A" * 40])
+def test_a_revision_is_forty_hexadecimal_digits(params: Path, revision: str) -> None:
+    params.write_text(f"encoders: {{a: {{hub: x/y, revision: '{revision}'}}}}\n")
+    with pytest.raises(ParameterError) as caught:
+        load_parameters(EncoderParameters, "encoders.a", path=params)
+    said(caught.value, "revision", revision)
+
+
+class Range(Parameters):
+    """A model of this test: a closed and an open end."""
+
+    share: float = Field(ge=0, lt=1)
+
+
+@given(st.floats())
+def test_a_range_accepts_what_lies_in_it_and_nothing_else(value: float) -> None:
+    from pipeline.params import validate
+
+    if 0 <= value < 1:
+        assert validate(Range, {"share": value}, where="here").share == value
+    else:
+        with pytest.raises(ParameterError) as caught:
+            validate(Range, {"share": value}, where="here")
+        said(caught.value, "here.share", repr(value))
+
+
+# --- names ------------------------------------------------------------------------------------------
+
+PIECE = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=6)
+
+
+@given(st.lists(PIECE, min_size=1, max_size=4))
+def test_pieces_joined_by_single_hyphens_are_a_name(pieces: list[str]) -> None:
+    assert check_slug("-".join(pieces)) == "-".join(pieces)
+
+
+@given(before=PIECE, after=PIECE, bad=st.characters(codec="utf-8").filter(lambda c: not re.match("[a-z0-9-]", c)))
+def test_any_other_character_is_refused(before: str, after: str, bad: str) -> None:
+    for name in (before + bad + after, bad + after, before + bad):
+        with pytest.raises(ValueError, match="single hyphens"):
+            check_slug(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-", "a--b", "-a", "a-", "a/b", "a b", "a.b", "..", "A", "stsB", "a\n", "é", "a_b"]
+)
+def test_a_name_that_dvc_or_a_folder_would_choke_on_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="is not a name"):
+        check_slug(name)
+
+
+# --- suites -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A sound suite called `mine`, to be spoilt; the working directory is a checkout that holds it."""
+    monkeypatch.chdir(tmp_path)
+    content = yaml.safe_load((ROOT / "suite.yaml").read_text(encoding="utf-8"))
+    return {**content, "suite": "mine", "root": "../..", "file": "suites/mine/suite.yaml"}
+
+
+def write_suite(content: dict[str, Any]) -> None:
+    path = suite_file("mine")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+def test_a_sound_suite_is_read(suite: dict[str, Any]) -> None:
+    write_suite(suite)
+    mine = load_suite("mine")
+    assert mine.corpora == tuple(suite["corpora"])
+    assert set(mine.spaces) == {"minilm", "minilm-lp", "minilm-pca"}
+    assert {space: mine.encoder_of(space) for space in mine.spaces} == dict.fromkeys(mine.spaces, "minilm")
+
+
+def test_the_owner_of_a_space_is_the_longest_encoder_that_fits(suite: dict[str, Any]) -> None:
+    suite["makers"]["encoders"] = ["minilm", "minilm-large"]
+    suite["spaces"] = [f"{e}{m}" for e in suite["makers"]["encoders"] for m in ("", "-lp", "-pca")]
+    write_suite(suite)
+    assert load_suite("mine").encoder_of("minilm-large-lp") == "minilm-large"
+    assert load_suite("mine").encoder_of("minilm-lp") == "minilm"
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"corpora": []}, ["'corpora' is empty"]),
+        ({"spaces": []}, ["'spaces' is empty"]),
+        ({"corpora": ["lee", "simlex", "lee"]}, ["'corpora'", "lee", "twice"]),
+        ({"spaces": ["minilm", "minilm-lp"]}, ["'spaces' must list exactly", "minilm-pca"]),
+        ({"spaces": ["minilm", "minilm-lp", "minilm-pca", "other"]}, ["'spaces' must list exactly", "other"]),
+        ({"corpora": ["a/b"]}, ["corpora.0", "a/b", "single hyphens"]),
+        ({"corpora": "lee"}, ["corpora", "tuple", "'lee'"]),
+        ({"corpora": [1]}, ["corpora.0", "string", "1"]),
+        ({"source": "disk"}, ["source", "'package', 'mirror' or 'hub'", "disk"]),
+        ({"skip_missing": "no"}, ["skip_missing", "boolean", "'no'"]),
+        ({"skip_missing": 1}, ["skip_missing", "boolean"]),
+        ({"suite": "other"}, ["does not name itself", "suite: mine", "suite: other"]),
+        ({"file": "suite.yaml"}, ["does not name itself", "suites/mine/suite.yaml"]),
+        ({"colour": "blue"}, ["unknown key 'colour'", "skip_missing"]),
+    ],
+)
+def test_a_bad_suite_is_refused_by_file_key_and_value(
+    suite: dict[str, Any], change: dict[str, Any], parts: list[str]
+) -> None:
+    write_suite({**suite, **change})
+    with pytest.raises(SuiteError) as caught:
+        load_suite("mine")
+    said(caught.value, "suites/mine/suite.yaml", *parts)
+
+
+@pytest.mark.parametrize("key", ["suite", "root", "file", "source", "skip_missing", "corpora", "makers", "spaces"])
+def test_a_suite_that_lacks_a_key_is_refused_by_that_key(suite: dict[str, Any], key: str) -> None:
+    del suite[key]
+    write_suite(suite)
+    with pytest.raises(SuiteError) as caught:
+        load_suite("mine")
+    said(caught.value, key, "required")
+
+
+@pytest.mark.parametrize("maker", ["encoders", "manifolds", "transforms"])
+def test_an_empty_list_of_makers_is_refused(suite: dict[str, Any], maker: str) -> None:
+    # DVC would expand it to no stages at all, without a word.
+    suite["makers"][maker] = []
+    write_suite(suite)
+    with pytest.raises(SuiteError) as caught:
+        load_suite("mine")
+    said(caught.value, f"'{maker}' is empty")
+
+
+def test_an_unknown_suite_is_refused_with_those_that_exist(suite: dict[str, Any]) -> None:
+    write_suite(suite)
+    with pytest.raises(SuiteError) as caught:
+        load_suite("yours")
+    said(caught.value, "yours", "quick, mine")
+
+
+@pytest.mark.parametrize("name", ["../mine", "mine/../mine", "/mine", "", "."])
+def test_a_suite_name_that_is_a_path_is_refused(suite: dict[str, Any], name: str) -> None:
+    write_suite(suite)
+    with pytest.raises(SuiteError):
+        load_suite(name)
+
+
+# --- params, suite and catalogue against each other -------------------------------------------------
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("params.yaml", "suite.yaml"):
+        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    check_everything("quick")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "parts"),
+    [
+        ("suite.yaml", "corpora: [lee,", "corpora: [leee,", ["leee", "catalogue", "lee"]),
+        ("suite.yaml", "manifolds: [lp]", "manifolds: [isomap]", ["isomap"]),
+        ("params.yaml", "  lp: #", "  l_p: #", ["l_p", "single hyphens"]),
+        ("params.yaml", "  minilm: # all", "  mini: # all", ["minilm", "sbert-base-nli", "suite.yaml"]),
+        ("params.yaml", "    neighbors: 30", "    neighbors: 61", ["manifolds.lp.neighbors", "60", "61"]),
+        ("params.yaml", "\nreport:", "\nrun: {jobs: 4}\nreport:", ["run"]),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_before_anything_runs(
+    checkout: Path, file: str, old: str, new: str, parts: list[str]
+) -> None:
+    change(checkout / file, old, new)
+    with pytest.raises(SentfoldError) as caught:
+        check_everything("quick")
+    said(caught.value, *parts)
