@@ -1,6 +1,6 @@
 """How much a sentence's vector depends on the sentences embedded with it.
 
-    python benchmarks/batch_effect.py [--sentences 400]
+    python -m benchmarks.batch_effect [--sentences 400]
 
 Embeds sentences of the lee corpus once in planned batches and once each alone, and prints the largest
 difference of any coordinate and of any cosine. Padding plays no part: a batch holds one token length.

@@ -1,6 +1,6 @@
 """Coverage of the bootstrap intervals, by simulation, for every resampling unit.
 
-    python benchmarks/coverage.py [--simulations 1500]
+    python -m benchmarks.coverage [--simulations 1500]
 
 Prints the share of simulated data sets whose 95% interval holds the population's Spearman, with the
 standard error of that share. The designs are those of tests/evaluate/test_bootstrap.py.

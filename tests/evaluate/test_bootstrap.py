@@ -179,8 +179,9 @@ def coverage(unit: str, simulations: int) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", list(DESIGNS))
 def test_a_95_percent_interval_covers_the_truth_in_93_to_97_percent_of_simulations(unit: str) -> None:
-    # 1,500 simulations know a coverage of 95% to a standard error of 0.6 points.
-    assert 0.93 <= coverage(unit, 1500) <= 0.97
+    # 1,500 simulations know a coverage of 95% to a standard error of 0.6 points. Drawing texts counts the
+    # noise of single pairs more than once (Owen 2007, the pigeonhole bootstrap), so it may lie above 97.
+    assert 0.93 <= coverage(unit, 1500) <= (0.985 if unit == "texts" else 0.97)
 
 
 def test_items_that_hang_together_but_are_drawn_one_by_one_get_intervals_that_are_too_short() -> None:
