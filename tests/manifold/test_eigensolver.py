@@ -11,8 +11,10 @@ from sklearn.manifold import LocallyLinearEmbedding
 
 from pipeline.errors import ParameterError
 from pipeline.manifold import eigensolver
-from pipeline.manifold.eigensolver import bottom_eigenvectors, canonical_signs, weight_matrix
+from pipeline.manifold.chebyshev import Filter, Operator
+from pipeline.manifold.eigensolver import bottom_eigenvectors, canonical_signs, smallest_outside, weight_matrix
 from pipeline.manifold.neighbors import nearest_neighbors
+from pipeline.manifold.spectrum import closed_classes
 from pipeline.manifold.weights import solve_weights
 
 
@@ -141,7 +143,7 @@ def test_a_cut_that_is_far_too_low_is_noticed_and_mended(
 ) -> None:
     weights = lle_weights(clustered, 20)
     values, _ = dense_spectrum(weights)
-    monkeypatch.setattr(eigensolver, "_cut", lambda density, count, largest: float(values[10]))
+    monkeypatch.setattr(eigensolver, "cut_above", lambda density, count, largest: float(values[10]))
     pairs = bottom_eigenvectors(weights, 30, seed=0)
     np.testing.assert_allclose(pairs.values, values[1:31], atol=1e-8)
 
@@ -149,14 +151,40 @@ def test_a_cut_that_is_far_too_low_is_noticed_and_mended(
 def test_an_omitted_vector_is_noticed(clustered: np.ndarray) -> None:
     weights = lle_weights(clustered, 20)
     values, vectors = dense_spectrum(weights)
-    difference = sp.csr_array(sp.eye_array(700) - weights)
-    operator = eigensolver._Operator(difference, sp.csr_array(difference.T))
+    operator, rng = Operator.from_weights(weights), np.random.default_rng(0)
+    chosen = Filter(float(values[60]), float(values[-1]) * 1.01, 12)
     without = np.delete(np.arange(40), 17)
-    arguments = (float(values[60]), float(values[-1]) * 1.01, 12, np.random.default_rng(0))
-    missed = eigensolver._smallest_outside(operator, vectors[:, without], *arguments)
-    np.testing.assert_allclose(missed, values[17], rtol=1e-2)
-    whole = eigensolver._smallest_outside(operator, vectors[:, :40], *arguments)
-    assert whole >= values[39]
+    np.testing.assert_allclose(smallest_outside(operator, vectors[:, without], chosen, rng), values[17], rtol=1e-2)
+    assert smallest_outside(operator, vectors[:, :40], chosen, rng) >= values[39]
+
+
+def test_an_omitted_vector_is_noticed_even_when_it_is_the_only_one_left(clustered: np.ndarray) -> None:
+    weights = lle_weights(clustered[:40], 8)
+    values, vectors = dense_spectrum(weights)
+    operator, chosen = Operator.from_weights(weights), Filter.for_cut(float(values[-1]), float(values[-1]))
+    without = np.delete(np.arange(40), 17)
+    left = smallest_outside(operator, vectors[:, without], chosen, np.random.default_rng(0))
+    np.testing.assert_allclose(left, values[17], atol=1e-9)
+
+
+@pytest.mark.parametrize(("islands", "size", "p"), [(8, 40, 2), (15, 40, 2), (30, 6, 2), (60, 6, 5), (100, 6, 2)])
+def test_far_more_null_vectors_than_wanted_ones_are_all_skipped(islands: int, size: int, p: int) -> None:
+    rng = np.random.default_rng(5)
+    blocks = []
+    for _ in range(islands):
+        block = rng.random((size, size)) * (1 - np.eye(size))
+        blocks.append(block / block.sum(axis=1, keepdims=True))
+    weights = sp.csr_array(sp.block_diag(blocks))
+    assert closed_classes(weights) == islands
+    values, _ = dense_spectrum(weights)
+    pairs = bottom_eigenvectors(weights, p, seed=0)
+    assert pairs.nullity == islands
+    np.testing.assert_allclose(pairs.values, values[islands : islands + p], atol=1e-8)
+
+
+def test_a_residual_tolerance_that_leaves_the_null_space_open_is_refused(clustered: np.ndarray) -> None:
+    with pytest.raises(ParameterError, match="null"):
+        bottom_eigenvectors(lle_weights(clustered, 5), 3, seed=0, null_tolerance=1e-10, residual_tolerance=1e-8)
 
 
 @pytest.mark.parametrize("p", [0, 699, 700])
