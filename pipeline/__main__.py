@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.errors import SentfoldError
+from pipeline.errors import ParameterError, SentfoldError
 
 app = typer.Typer(
     name="sentfold",
@@ -30,19 +30,29 @@ app = typer.Typer(
 STAGES = "Stages (run by dvc.yaml; by hand they write the same files, unrecorded)"
 RUNS = "Runs"
 
-SuiteOption = Annotated[
-    str, typer.Option("--suite", "-s", help="Which suite: quick, paper, paper-mirror, or your own.")
-]
-CorpusArgument = Annotated[str, typer.Argument(help="A corpus of the catalogue, e.g. stsb; see `sentfold catalogue`.")]
-EncoderArgument = Annotated[str, typer.Argument(help="An encoder of params.yaml, e.g. minilm.")]
+
+def slug(name: str) -> str:
+    """A name given on the command line, refused unless it is one: names become paths."""
+    from pipeline.params import check_slug
+
+    try:
+        return check_slug(name)
+    except ValueError as error:
+        raise ParameterError("a name cannot be used", where="the command line", got=str(error)) from None
+
+
+SUITES = "Which suite: quick, paper, paper-mirror, or your own."
+SuiteOption = Annotated[str, typer.Option("--suite", "-s", callback=slug, help=SUITES)]
+CorpusArgument = Annotated[str, typer.Argument(callback=slug, help="A corpus, e.g. stsb; see `sentfold catalogue`.")]
+EncoderArgument = Annotated[str, typer.Argument(callback=slug, help="An encoder of params.yaml, e.g. minilm.")]
 
 
 def die_with_parent() -> None:
     """Make the kernel kill this stage when DVC dies: an orphan would go on and write its output later."""
     if sys.platform == "linux":
-        pr_set_pdeathsig = 1
+        parent, pr_set_pdeathsig = os.getppid(), 1
         ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL)
-        if os.getppid() == 1 and os.environ.get("DVC_ROOT"):
+        if os.getppid() != parent:
             sys.exit("the parent process died before the stage began")
 
 
@@ -72,8 +82,8 @@ def download(
     if record_hash:
         from pipeline.corpora.archive import record_hashes
 
-        for url, digest in record_hashes(find_corpus(corpus).dataset).items():
-            typer.echo(f"{digest}  {url}")
+        recorded = record_hashes(find_corpus(corpus).dataset)
+        typer.echo("\n".join(f"{digest}  {url}" for url, digest in recorded.items()) or f"{corpus} has no archive")
         return
     die_with_parent()
     result = fetch(corpus, load_suite(suite), skip_missing=skip_missing)
@@ -86,7 +96,7 @@ def download(
 @app.command(rich_help_panel=STAGES)
 def embed(
     corpus: CorpusArgument,
-    encoder: Annotated[str, typer.Option("--encoder", help="An encoder of params.yaml.")] = "minilm",
+    encoder: Annotated[str, typer.Option("--encoder", callback=slug, help="An encoder of params.yaml.")] = "minilm",
     suite: SuiteOption = "quick",
 ) -> None:
     """Encode the sentences of one corpus with one sentence transformer."""
@@ -106,7 +116,7 @@ def knn_graph(encoder: EncoderArgument, suite: SuiteOption = "quick") -> None:
     run(suite, encoder, load_suite(suite).corpora)
 
 
-ManifoldOption = Annotated[str, typer.Option("--manifold", help="A manifold of params.yaml.")]
+ManifoldOption = Annotated[str, typer.Option("--manifold", callback=slug, help="A manifold of params.yaml.")]
 
 
 @app.command(name="reconstruction_weights", rich_help_panel=STAGES)
@@ -134,7 +144,7 @@ def eigensolve(encoder: EncoderArgument, manifold: ManifoldOption = "lp", suite:
 @app.command(rich_help_panel=STAGES)
 def transform(
     encoder: EncoderArgument,
-    transform: Annotated[str, typer.Option("--transform", help="A transform of params.yaml.")] = "pca",
+    transform: Annotated[str, typer.Option("--transform", callback=slug, help="A transform of params.yaml.")] = "pca",
     suite: SuiteOption = "quick",
 ) -> None:
     """Map an encoder's space linearly; write the control space <encoder>-<transform>."""
@@ -147,7 +157,8 @@ def transform(
 
 @app.command(rich_help_panel=STAGES)
 def evaluate(
-    space: Annotated[str, typer.Argument(help="A space of the suite, e.g. minilm-lp.")], suite: SuiteOption = "quick"
+    space: Annotated[str, typer.Argument(callback=slug, help="A space of the suite, e.g. minilm-lp.")],
+    suite: SuiteOption = "quick",
 ) -> None:
     """Score one space on every corpus of the suite, with bootstrap replicates."""
     from pipeline.evaluate.evaluate import evaluate as run
@@ -170,9 +181,9 @@ def report(suite: SuiteOption = "quick") -> None:
 @app.command(rich_help_panel=RUNS)
 def repro(suite: SuiteOption = "quick") -> None:
     """Run the stale stages of a suite one after another (`dvc repro`) and print its table."""
-    from pipeline.check import check_everything
+    from pipeline.check import check_everything, mirror_changes
 
-    check_everything(suite)
+    mirror_changes(check_everything(suite))
     from flows.repro import plain_repro
 
     plain_repro(suite, Path.cwd())
@@ -185,9 +196,9 @@ def run(
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Stages at a time, where they are independent.")] = 2,
 ) -> None:
     """Run the stale stages of a suite as a Prefect flow, independent ones in parallel."""
-    from pipeline.check import check_everything
+    from pipeline.check import check_everything, mirror_changes
 
-    check_everything(suite)
+    mirror_changes(check_everything(suite))
     from flows.reproduce import reproduce
 
     reproduce(suite, jobs, Path.cwd())

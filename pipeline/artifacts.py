@@ -65,7 +65,7 @@ def scores_path(suite: str, space: str) -> Path:
 
 def artifact_name(path: Path) -> str:
     """What an artifact is called inside itself, so that a file moved onto another is noticed."""
-    return "/".join(path.parts[-3:])
+    return "/".join(path.parts[-4:])
 
 
 # --- writing -----------------------------------------------------------------------------------

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
+from pipeline.artifacts import corpus_path, read_record
 from pipeline.corpora.catalogue import find_corpus
-from pipeline.encoders.embed import EmbedParameters, EncoderParameters
-from pipeline.errors import ParameterError
+from pipeline.encoders.embed import EmbedParameters, EncoderParameters, check_pin
+from pipeline.errors import ParameterError, SourceError, SuiteError
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.manifold.eigensolve import SolverParameters
 from pipeline.manifold.knn_graph import GraphParameters
@@ -15,6 +18,8 @@ from pipeline.manifold.transform import TransformParameters
 from pipeline.params import GROUPS, PARAMS_FILE, Parameters, check_slug, load_parameters, read_yaml, refuse_unknown
 from pipeline.report.parameters import ReportParameters
 from pipeline.suite import Suite, load_suite
+
+MIRROR_VARIABLE = "SENTFOLD_MIRROR"
 
 SINGLE: dict[str, type[Parameters]] = {
     "embed": EmbedParameters,
@@ -48,7 +53,9 @@ def check_everything(suite: str) -> Suite:
     ):
         _check_members(chosen, group, names, content.get(group) or {})
     for corpus in chosen.corpora:
-        find_corpus(corpus)
+        _check_corpus(chosen, corpus)
+    for encoder in chosen.encoders:
+        check_pin(encoder, load_parameters(EncoderParameters, f"encoders.{encoder}"))
     _check_neighbors(chosen)
     return chosen
 
@@ -70,6 +77,67 @@ def _check_members(suite: Suite, group: str, names: tuple[str, ...], known: dict
                 got=name,
                 remedy=f"correct {suite.file}, or add a block {group}.{name} to {PARAMS_FILE}",
             )
+
+
+def _check_corpus(suite: Suite, slug: str) -> None:
+    corpus = find_corpus(slug)
+    dataset = corpus.dataset
+    if dataset.task == "counts":
+        raise SuiteError(
+            f"'{slug}' holds words and counts, no sentences to embed",
+            where=suite.file,
+            expected="corpora of sentences",
+            got=slug,
+            remedy=f"take it out of `corpora:` in {suite.file}",
+        )
+    if dataset.inline or dataset.package is not None:
+        return
+    homeless = [split for split in corpus.splits if split not in {**dataset.hub, **dataset.archive}]
+    if suite.source == "package" or (suite.source == "hub" and homeless):
+        raise SuiteError(
+            f"'{slug}' cannot be had from the source '{suite.source}'",
+            where=suite.file,
+            expected="a source that the catalogue names for it: see `sentfold catalogue`",
+            got=suite.source,
+            remedy=f"change `source:` in {suite.file}, or take the corpus out",
+        )
+
+
+def mirror_changes(suite: Suite) -> None:
+    """Raise SourceError if the mirror no longer holds what the suite's corpora were read from.
+
+    DVC cannot see the mirror, so without this a replaced file would keep its old numbers, and a blank
+    would stay blank after its file was added. Nothing is compared while no mirror is set.
+    """
+    if suite.source != "mirror" or not os.environ.get(MIRROR_VARIABLE):
+        return
+    from pipeline.corpora.mirror import changed_files, mirror_folder
+
+    stale = []
+    for slug in suite.corpora:
+        path = corpus_path(suite.suite, slug, "items")
+        corpus = find_corpus(slug)
+        if not path.exists() or corpus.dataset.inline or corpus.dataset.package is not None:
+            continue
+        notes = read_record(path, kind=f"items.{corpus.dataset.task}")["notes"]
+        if "absent" in notes:
+            names = [
+                name for split in corpus.splits for name in corpus.dataset.mirror_files(corpus.dataset_name, split)
+            ]
+            changed = names if all((mirror_folder() / name).is_file() for name in names) else []
+        else:
+            changed = changed_files(notes["files"])
+        if changed:
+            stale.append(slug)
+    if stale:
+        stages = " ".join(f"{Path(suite.file).with_name('dvc.yaml')}:download@{slug}" for slug in stale)
+        raise SourceError(
+            "the mirror holds something else than when it was read",
+            where=MIRROR_VARIABLE,
+            expected="the files whose sha256 the corpora recorded",
+            got=f"other or new files for: {', '.join(stale)}",
+            remedy=f"read them again: dvc repro --force --single-item {stages}",
+        )
 
 
 def _check_neighbors(suite: Suite) -> None:

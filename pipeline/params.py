@@ -46,7 +46,7 @@ Slug = Annotated[str, AfterValidator(check_slug)]
 class Parameters(BaseModel):
     """Base of every parameter model: frozen, strict about types, closed to unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -75,7 +75,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise ParameterError(
             f"{path.name} is missing", where=str(path), remedy="run from the root of a sentfold checkout"
         ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, TypeError, OSError) as error:
         raise ParameterError(
             f"{path.name} is not valid YAML",
             where=str(path),

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = ("dvc.yaml", "suite.yaml", "params.yaml", ".gitignore", ".dvcignore")
+FILES = ("dvc.yaml", "suite.yaml", "params.yaml", ".gitignore", ".dvcignore", "requirements.lock")
 
 
 def make_checkout(folder: Path, *, corpora: str) -> Path:

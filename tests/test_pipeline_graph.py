@@ -34,7 +34,7 @@ MODULES = sorted((ROOT / "pipeline").rglob("*.py"))
 
 
 def copy_checkout(folder: Path) -> Path:
-    for name in ("dvc.yaml", "suite.yaml", "params.yaml", ".dvcignore", ".gitignore"):
+    for name in ("dvc.yaml", "suite.yaml", "params.yaml", ".dvcignore", ".gitignore", "requirements.lock"):
         shutil.copy(ROOT / name, folder)
     shutil.copytree(ROOT / "suites", folder / "suites", symlinks=True)
     shutil.copytree(ROOT / "pipeline", folder / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))

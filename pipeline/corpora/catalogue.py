@@ -94,6 +94,10 @@ class Dataset(Parameters):
     archive: dict[str, ArchiveSplit] = {}
     inline: tuple[dict[str, str | float], ...] = ()
 
+    def mirror_files(self, name: str, split: str) -> tuple[str, ...]:
+        """Where a mirror holds one split of the data set called `name`."""
+        return self.mirror.get(split, (f"{name}/{split}.parquet",))
+
     @model_validator(mode="after")
     def _splits_exist(self) -> Dataset:
         for corpus, splits in self.corpora.items():

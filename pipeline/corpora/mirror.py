@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 from pathlib import Path
 
 import polars as pl
 
-from pipeline.artifacts import sha256_of
 from pipeline.corpora.catalogue import Dataset
 from pipeline.corpora.sources import MissingError, Reading
 from pipeline.errors import SourceError, first_line
@@ -33,7 +34,7 @@ def mirror_folder() -> Path:
 def read_split(name: str, dataset: Dataset, split: str) -> Reading:
     """Read one split from the mirror, its files one after the other. Raises MissingError if one is not there."""
     folder = mirror_folder()
-    names = dataset.mirror.get(split, (f"{name}/{split}.parquet",))
+    names = dataset.mirror_files(name, split)
     for relative in names:
         if not (folder / relative).exists():
             raise MissingError(
@@ -41,7 +42,8 @@ def read_split(name: str, dataset: Dataset, split: str) -> Reading:
                 where=f"{VARIABLE}/{relative}",
                 remedy="add the file, or let the suite say `skip_missing: true`, or run the suite 'paper' from the hub",
             )
-    frames = [_read_file(folder, relative) for relative in names]
+    contents = {relative: (folder / relative).read_bytes() for relative in names}
+    frames = [_parse(content, relative) for relative, content in contents.items()]
     try:
         frame = pl.concat(frames, how="diagonal")
     except pl.exceptions.PolarsError as error:
@@ -52,12 +54,15 @@ def read_split(name: str, dataset: Dataset, split: str) -> Reading:
             got=first_line(error),
             remedy="copy the files to the mirror again",
         ) from None
-    return Reading(frame=frame, source="mirror", files={relative: sha256_of(folder / relative) for relative in names})
+    return Reading(
+        frame=frame, source="mirror", files={name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
+    )
 
 
-def _read_file(folder: Path, relative: str) -> pl.DataFrame:
+def _parse(content: bytes, relative: str) -> pl.DataFrame:
+    # From the very bytes that are hashed: given a path, polars would also expand patterns in it.
     try:
-        return pl.read_parquet(folder / relative)
+        return pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise SourceError(
             "a mirror file cannot be read",
@@ -66,3 +71,13 @@ def _read_file(folder: Path, relative: str) -> pl.DataFrame:
             got=first_line(error),
             remedy="copy the file to the mirror again",
         ) from None
+
+
+def changed_files(recorded: dict[str, str]) -> list[str]:
+    """Which of the files that a corpus was read from are gone from the mirror, or have other bytes now."""
+    folder = mirror_folder()
+    return [
+        name
+        for name, digest in recorded.items()
+        if not (folder / name).is_file() or hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest
+    ]

@@ -39,7 +39,8 @@ class EncoderParameters(Parameters):
     package   an installed distribution that carries a model folder
     folder    a local model folder
     hub       a model id on the Hugging Face hub; `revision` is its full commit
-    sha256    file inside the model folder -> digest it must have (package, folder: required)
+    sha256    file inside the model folder -> digest it must have; for package and folder every file
+              that decides what the model computes must be here
     """
 
     package: str | None = None
@@ -137,8 +138,9 @@ def _package_folder(encoder: str, package: str) -> Path:
     return found[0] if found else Path(package)
 
 
-def _fetch_from_hub(encoder: str, place: EncoderParameters) -> Path:
-    if place.revision is None:
+def check_pin(encoder: str, place: EncoderParameters) -> None:
+    """EncoderError if the encoder is to come from the hub and no commit of it is pinned."""
+    if place.hub is not None and place.revision is None:
         raise EncoderError(
             f"encoder '{encoder}' is not pinned to a revision",
             where=f"params.yaml: encoders.{encoder}.revision",
@@ -146,6 +148,10 @@ def _fetch_from_hub(encoder: str, place: EncoderParameters) -> Path:
             got="null",
             remedy=f"with a network, `sentfold pin-encoder {encoder}` prints the line to put there",
         )
+
+
+def _fetch_from_hub(encoder: str, place: EncoderParameters) -> Path:
+    check_pin(encoder, place)
     from httpx2 import HTTPError
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
@@ -169,10 +175,16 @@ def _fetch_from_hub(encoder: str, place: EncoderParameters) -> Path:
         ) from None
 
 
+def deciding_files(folder: Path) -> list[str]:
+    """The files that decide what a model computes: weights, configurations, pooling, tokenizer."""
+    suffixes = {".safetensors", ".json", ".txt", ".model"}
+    found = [path for path in folder.rglob("*") if path.is_file() and path.suffix in suffixes]
+    return sorted(str(path.relative_to(folder)) for path in found)
+
+
 def check_digests(encoder: str, folder: Path, pinned: dict[str, str]) -> None:
-    """EncoderError unless `pinned` covers every weight file and every digest is right."""
-    weights = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.safetensors"))
-    for name in sorted({*weights, *pinned}):
+    """EncoderError unless `pinned` covers every deciding file and every digest is right."""
+    for name in sorted({*deciding_files(folder), *pinned}):
         path = folder / name
         got = _digest(path) if path.exists() else "no such file"
         if pinned.get(name) != got:
@@ -187,8 +199,7 @@ def check_digests(encoder: str, folder: Path, pinned: dict[str, str]) -> None:
 
 def model_digests(folder: Path) -> dict[str, str]:
     """sha256 of the files that decide what a model computes."""
-    names = [*folder.rglob("*.safetensors"), *folder.rglob("tokenizer.json"), *folder.rglob("modules.json")]
-    return {str(path.relative_to(folder)): _digest(path) for path in sorted(names)}
+    return {name: _digest(folder / name) for name in deciding_files(folder)}
 
 
 def _digest(path: Path) -> str:
@@ -273,8 +284,9 @@ def encode_sentences(
 ) -> Encoding:
     """One vector per sentence, in the order given.
 
-    A batch holds sentences of one token length, sorted by text, so there is no padding and a
-    vector depends on its neighbours only through the blocking of matrix products (about 1e-7).
+    A batch holds sentences of one token length, sorted by text, so there is no padding, and runs on
+    one thread, so a vector depends on the others at most through the blocking of matrix products
+    (measured by benchmarks/batch_effect.py).
     An empty or blank sentence is encoded as the model encodes no words; a sentence longer than the
     model's limit is cut there. Both are counted. Unpaired surrogates become U+FFFD.
     """

@@ -42,6 +42,12 @@ class Design:
         """Number of things that can be drawn."""
         return len(self.strata)
 
+    @property
+    def effective_units(self) -> float:
+        """Number of equally large units that would weigh as these do: 1 / sum of squared shares of the items."""
+        shares = np.bincount(self.members.ravel()) / self.members.size
+        return float(1 / (shares**2).sum())
+
 
 def item_design(subsets: list[str]) -> Design:
     """Every item is drawn for itself, within its subset."""
@@ -133,9 +139,17 @@ def weighted_pearson(x: Float64, y: Float64, weights: Float64) -> Float64:
     with np.errstate(invalid="ignore", divide="ignore"):
         dx = x - (weights * x).sum(axis=1, keepdims=True) / total
         dy = y - (weights * y).sum(axis=1, keepdims=True) / total
-        scale = np.sqrt((weights * dx * dx).sum(axis=1) * (weights * dy * dy).sum(axis=1))
-        correlation: Float64 = (weights * dx * dy).sum(axis=1) / np.where(scale > 0, scale, np.nan)
+    spreads = [_spread(values, deviations, weights) for values, deviations in ((x, dx), (y, dy))]
+    correlation: Float64 = (weights * dx * dy).sum(axis=1) / np.sqrt(spreads[0] * spreads[1])
     return correlation
+
+
+def _spread(values: Float64, deviations: Float64, weights: Float64) -> Float64:
+    """Weighted sum of squared deviations; NaN where it is no more than the rounding of the mean."""
+    spread = (weights * deviations * deviations).sum(axis=1)
+    rounding = (16 * np.finfo(np.float64).eps * np.abs(values).max()) ** 2 * weights.sum(axis=1)
+    kept: Float64 = np.where(spread > rounding, spread, np.nan)
+    return kept
 
 
 def percentile_interval(replicates: Float64, *, confidence: float) -> tuple[float, float] | None:

@@ -14,6 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from pipeline.errors import ParameterError
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -55,5 +57,14 @@ def _schemes(labels: Ints, splits: list[str], *, folds: int, seed: int) -> tuple
     names = np.array(splits)
     if {"train", "test"} <= set(splits):
         return "given train and test", iter([(np.flatnonzero(names != "test"), np.flatnonzero(names == "test"))])
+    smallest = int(np.unique(labels, return_counts=True)[1].min())
+    if folds > smallest:
+        raise ParameterError(
+            "more folds than the smallest class has items",
+            where="params.yaml: evaluate.folds",
+            expected=f"<= {smallest}",
+            got=str(folds),
+            remedy="lower evaluate.folds, or leave this corpus out of the suite",
+        )
     splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed)
     return f"{folds}-fold cross-validation", splitter.split(np.zeros(len(labels)), labels)

@@ -26,7 +26,7 @@ from pipeline.artifacts import (
     write_table,
 )
 from pipeline.errors import ArtifactError
-from pipeline.evaluate.bootstrap import draw_weights, item_design, make_design, percentile_interval
+from pipeline.evaluate.bootstrap import Design, draw_weights, item_design, make_design, percentile_interval
 from pipeline.evaluate.classification import correct_items
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.evaluate.similarity import cosines, resample_similarity, score_similarity, subset_scores
@@ -62,7 +62,7 @@ def evaluate(chosen: Suite, space: str) -> dict[str, Any]:
         vectors_path, replicates_path = space_path(suite, space, corpus), resamples_path(suite, space, corpus)
         reason = absence(vectors_path, kind="vectors")
         if reason is not None:
-            content[corpus] = {"absent": reason}
+            content[corpus] = {"absent": reason, "task": task_of(corpus_path(suite, corpus, "items"))}
             write_absence(replicates_path, reason, kind="resamples", inputs=[vectors_path])
             continue
         items_path = corpus_path(suite, corpus, "items")
@@ -78,6 +78,7 @@ def judge(items_path: Path, vectors_path: Path, parameters: EvaluateParameters) 
     task = task_of(items_path)
     items = read_table(items_path, kind=f"items.{task}").to_pydict()
     vectors = read_vectors(vectors_path)
+    _check_rows(vectors, items, vectors_path)
     notes = read_record(items_path, kind=f"items.{task}")["notes"]
     with threadpool_limits(1):
         if task == "similarity":
@@ -104,6 +105,18 @@ def task_of(items_path: Path) -> str:
     raise ArtifactError("items of no known task", where=str(items_path))
 
 
+def _check_rows(vectors: Vectors, items: dict[str, list[Any]], vectors_path: Path) -> None:
+    last = max(max(items[column]) for column in ("row", "row1", "row2") if column in items)
+    if last >= len(vectors):
+        raise ArtifactError(
+            "a space has fewer vectors than its corpus has sentences",
+            where=str(vectors_path),
+            expected=f"at least {last + 1}",
+            got=str(len(vectors)),
+            remedy="run `dvc repro`: the space was made from another version of the corpus",
+        )
+
+
 def judge_similarity(
     items: dict[str, list[Any]], vectors: Vectors, notes: dict[str, Any], parameters: EvaluateParameters
 ) -> Judged:
@@ -116,7 +129,7 @@ def judge_similarity(
         cosine, human, items["subset"], design, resamples=parameters.resamples, seed=parameters.seed
     )
     facts = {
-        "drawn": {"unit": design.unit, "units": design.units},
+        "drawn": _drawn(design),
         "n": len(human),
         "subsets": {
             name: {key: value if key == "n" else _scaled(value) for key, value in scores.items()}
@@ -138,14 +151,17 @@ def judge_classification(items: dict[str, list[Any]], vectors: Vectors, paramete
         logistic_c=parameters.logistic_c,
         seed=parameters.seed,
     )
+    texts = np.array(items["row"])
+    repeated = int(np.isin(texts[scored], np.delete(texts, scored)).sum())
     design = item_design([""] * len(scored))
     weights = draw_weights(design, resamples=parameters.resamples, seed=parameters.seed)
     means = [{name: drawn @ values / len(scored) for name, values in right.items()} for drawn in weights]
     facts = {
-        "drawn": {"unit": "items", "units": len(scored)},
+        "drawn": _drawn(design),
         "majority": _scaled(np.bincount(np.array(items["label"])[scored]).max() / len(scored)),
         "n": len(scored),
         "scheme": scheme,
+        "scored_texts_also_fitted": repeated,
     }
     return Judged(
         {name: float(values.mean()) for name, values in right.items()},
@@ -187,6 +203,10 @@ def write_replicates(path: Path, judged: Judged, parameters: EvaluateParameters,
     write_table(
         path, pa.table(columns), kind="resamples", parameters=parameters.model_dump(), inputs=inputs, notes=judged.facts
     )
+
+
+def _drawn(design: Design) -> dict[str, Any]:
+    return {"effective_units": round(design.effective_units, 1), "unit": design.unit, "units": design.units}
 
 
 def _scaled(value: float) -> float:

@@ -15,4 +15,4 @@ class EvaluateParameters(Parameters):
     folds: int = Field(ge=2, le=100)
     knn_neighbors: int = Field(ge=1, le=1000)
     logistic_c: float = Field(gt=0)
-    seed: int = Field(ge=0)
+    seed: int = Field(ge=0, lt=2**32)

@@ -27,7 +27,7 @@ class SolverParameters(Parameters):
 
     null_tolerance: float = Field(gt=0, lt=1e-3)
     residual_tolerance: float = Field(gt=0, lt=1)
-    seed: int = Field(ge=0)
+    seed: int = Field(ge=0, lt=2**32)
 
 
 def eigensolve(suite: str, encoder: str, manifold: str, corpora: tuple[str, ...]) -> None:

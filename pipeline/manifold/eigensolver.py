@@ -119,7 +119,7 @@ def smallest_outside(operator: Operator, vectors: Float64, chosen: Filter, rng: 
     Lanczos can overlook a copy of a multiple eigenvalue; this looks once more where it has been.
     May raise ArpackError.
     """
-    n, found = vectors.shape
+    n, found = operator.n, vectors.shape[1]
     if found == n:
         return float("inf")
     if found == n - 1:  # one dimension is left, and the trace tells its eigenvalue
@@ -134,8 +134,7 @@ def smallest_outside(operator: Operator, vectors: Float64, chosen: Filter, rng: 
         return moved
 
     linear = LinearOperator((n, n), matvec=deflated, dtype=np.float64)
-    start = rng.standard_normal(n)
-    top = eigsh(linear, k=1, which="LA", tol=1e-3, v0=start, return_eigenvectors=False)
+    top, _ = eigsh(linear, k=1, which="LA", tol=1e-3, v0=rng.standard_normal(n))
     return chosen.invert(float(top[0]))
 
 

@@ -24,6 +24,7 @@ def describe_environment() -> dict[str, Any]:
             {
                 f"{pool.get('internal_api')} {pool.get('version')} {pool.get('architecture', '')}".strip()
                 for pool in threadpool_info()
+                if pool.get("user_api") == "blas"
             }
         ),
         "instruction_sets": _instruction_sets(),

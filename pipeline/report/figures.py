@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -36,7 +36,7 @@ def draw_differences(results: Results, corpora: Sequence[str], protocol: str, ti
     ]
     drawn = [(corpus, space, cell, cell.value) for corpus, space, cell in points if cell.value is not None]
     shown = [corpus for corpus in corpora if any(corpus == point[0] for point in drawn)]
-    with mpl.rc_context(STYLE):
+    with style.context(["default", STYLE]):
         figure = Figure(figsize=(8.2, 1.9 + 0.55 * len(shown)), layout="constrained")
         axes = figure.add_subplot()
         axes.axvline(0, color=INK, linewidth=1)
@@ -69,7 +69,7 @@ def _finish(axes: Axes, corpora: Sequence[str], title: str, subtitle: str) -> No
 def figure_bytes(figure: Figure, kind: str) -> bytes:
     """The figure as "svg" or "png", without a date or a version inside."""
     stream = io.BytesIO()
-    with mpl.rc_context(STYLE):
+    with style.context(["default", STYLE]):
         figure.savefig(
             stream,
             format=kind,

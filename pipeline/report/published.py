@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+# The ways in which published.csv says that a figure is of cosines over all pairs. A row that says neither
+# is of another or an unknown protocol.
+ALL_PAIRS = ("cosine, all pairs", "row as in the SBERT paper: all pairs")
+
 PUBLISHED_FILE = Path(__file__).with_name("published.csv")
 
 
@@ -62,6 +66,6 @@ def find_published(source: str, model: str, corpus: str, protocol: str) -> Figur
         return None
     for figure in load_published():
         named = (figure.source, figure.model, figure.dataset, figure.metric) == (source, model, corpus, metric)
-        if named and "cosine" in figure.protocol and "all pairs" in figure.protocol:
+        if named and any(statement in figure.protocol for statement in ALL_PAIRS):
             return figure
     return None

@@ -23,7 +23,7 @@ def report(suite: Suite) -> Path:
     confidence = load_parameters(EvaluateParameters, "evaluate").confidence
     results = load_results(suite, confidence=confidence)
     plan = Plan(
-        similar=similarity_corpora(results),
+        similar=results.corpora_of("similarity"),
         classified=results.corpora_of("classification"),
         published={name: (entry.source, entry.model) for name, entry in parameters.published.items()},
         referees=parameters.referees,
@@ -36,16 +36,6 @@ def report(suite: Suite) -> Path:
     _write(folder / "report.md", write_markdown(results, plan))
     write_json(folder / "lineage.json", lineage(suite))
     return folder / "report.md"
-
-
-def similarity_corpora(results: Results) -> list[str]:
-    """Similarity corpora in the suite's order, those that the source lacks included."""
-    known = results.corpora_of("similarity")
-    return [
-        corpus
-        for corpus in results.suite.corpora
-        if corpus in known or all("absent" in results.facts(space, corpus) for space in results.suite.spaces)
-    ]
 
 
 def write_figures(results: Results, corpora: list[str], folder: Path) -> None:

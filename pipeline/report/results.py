@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.artifacts import absence, read_table, resamples_path, scores_path
+from pipeline.artifacts import absence, read_record, read_table, resamples_path, scores_path
 from pipeline.errors import ArtifactError
 from pipeline.evaluate.bootstrap import percentile_interval
 from pipeline.suite import Suite
+
+# Below this many effective units a percentile interval rests on too few draws to call a winner.
+MIN_EFFECTIVE_UNITS = 30
 
 Float64 = npt.NDArray[np.float64]
 
@@ -42,7 +45,7 @@ class Results:
         return facts
 
     def corpora_of(self, task: str) -> list[str]:
-        """The suite's corpora with that task, in the suite's order; absent everywhere counts by its name."""
+        """The suite's corpora with that task, in the suite's order, those that the source lacks included."""
         return [
             corpus
             for corpus in self.suite.corpora
@@ -78,7 +81,8 @@ class Results:
         """The best space, if the interval of its difference to every other space excludes 0."""
         scored = {space: self.cell(space, corpus, protocol).value for space in self.suite.spaces}
         values = {space: value for space, value in scored.items() if value is not None}
-        if len(values) < 2:
+        drawn = self.facts(self.suite.spaces[0], corpus).get("drawn", {})
+        if len(values) < 2 or drawn.get("effective_units", MIN_EFFECTIVE_UNITS) < MIN_EFFECTIVE_UNITS:
             return None
         best = max(values, key=lambda space: values[space])
         for other in values:
@@ -92,6 +96,7 @@ def load_results(suite: Suite, *, confidence: float) -> Results:
     """Scores of exactly the spaces that the suite lists. Raises ArtifactError if one is missing."""
     scores: dict[str, dict[str, Any]] = {}
     replicates: dict[tuple[str, str], dict[str, Float64]] = {}
+    drawn: dict[str, Any] = {}
     for space in suite.spaces:
         path = scores_path(suite.suite, space)
         try:
@@ -103,10 +108,26 @@ def load_results(suite: Suite, *, confidence: float) -> Results:
                 got=str(error),
                 remedy=f"run `dvc repro evaluate@{space}`",
             ) from None
+        if not isinstance(content, dict) or (content.get("space"), content.get("suite")) != (space, suite.suite):
+            raise ArtifactError(
+                "a scores file is not the one of its name",
+                where=str(path),
+                expected=f"suite {suite.suite}, space {space}",
+                remedy=f"run `dvc repro evaluate@{space}`",
+            )
         scores[space] = content["corpora"]
         for corpus in suite.corpora:
             source = resamples_path(suite.suite, space, corpus)
             if absence(source, kind="resamples") is None:
+                made_by = read_record(source, kind="resamples")["parameters"]
+                if drawn.setdefault(corpus, made_by) != made_by:
+                    raise ArtifactError(
+                        "two spaces were resampled differently, so their difference has no interval",
+                        where=str(source),
+                        expected=str(drawn[corpus]),
+                        got=str(made_by),
+                        remedy="run `dvc repro`, so that every space is evaluated with the same parameters",
+                    )
                 table = read_table(source, kind="resamples")
                 replicates[space, corpus] = {name: table.column(name).to_numpy() for name in table.column_names}
     return Results(suite, scores, replicates, confidence)

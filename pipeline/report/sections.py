@@ -66,7 +66,8 @@ def write_markdown(results: Results, plan: Plan) -> str:
         "![Difference of each space to its encoder's cosine](figures/differences.svg)\n",
         f"## {protocol_title(HEADLINE)}, ×100\n",
         markdown_table(columns, scores),
-        "Bold: best of its column, its paired interval against every other row of ours excludes 0.\n",
+        "Bold: best of its column, its paired interval against every other row of ours excludes 0, and the corpus has "
+        "at least 30 effective units to resample.\n",
         "### Difference to the encoder's own cosine\n",
         markdown_table(columns, difference_rows(results, plan.similar, HEADLINE, blanks)),
         "### Difference of each manifold to its control of the same dimension\n",
@@ -78,7 +79,7 @@ def write_markdown(results: Results, plan: Plan) -> str:
     ]
     for title, table in _referee_tables(results, plan):
         parts += [f"## {title}\n", markdown_table(*table)]
-    parts += [*_protocol_sections(results, plan), _corpora_section(results.suite), _solves_section(results.suite)]
+    parts += [*_protocol_sections(results, plan), _corpora_section(results), _solves_section(results.suite)]
     return "\n".join(part for part in parts if part)
 
 
@@ -101,7 +102,9 @@ def _published(results: Results, plan: Plan, protocol: str) -> list[list[str]]:
 
 def _accuracy_table(results: Results, classified: list[str], blanks: Blanks) -> Table:
     encoder = results.suite.encoders[0]
-    columns = [(corpus, protocol) for corpus in classified for protocol in results.facts(encoder, corpus)["scores"]]
+    columns = [
+        (corpus, protocol) for corpus in classified for protocol in results.facts(encoder, corpus).get("scores", [""])
+    ]
     header = ["space", *(f"{corpus} {protocol.removeprefix('accuracy.')}" for corpus, protocol in columns)]
     rows = [
         [space, *(_accuracy_cell(results, space, corpus, protocol, blanks) for corpus, protocol in columns)]
@@ -126,7 +129,8 @@ def _classification_section(results: Results, classified: list[str]) -> list[str
         return []
     blanks = Blanks()
     schemes = [
-        f"{corpus}: {facts['n']} scored items, {facts['scheme']}, majority class {facts['majority']:.2f}"
+        f"{corpus}: {facts['n']} scored items, {facts['scheme']}, majority class {facts['majority']:.2f}, "
+        f"{facts['scored_texts_also_fitted']} scored texts also among those fitted on"
         for corpus in classified
         if "scheme" in (facts := results.facts(results.suite.encoders[0], corpus))
     ]
@@ -171,18 +175,20 @@ def _protocol_sections(results: Results, plan: Plan) -> list[str]:
     return parts
 
 
-def _corpora_section(suite: Suite) -> str:
-    rows = []
+def _corpora_section(results: Results) -> str:
+    suite, rows = results.suite, []
     for corpus in suite.corpora:
         notes = read_record(corpus_path(suite.suite, corpus, "sentences"), kind="sentences")["notes"]
         if "absent" in notes:
             rows.append([corpus, "–", "–", "–", "–", notes["absent"]])
             continue
         splits = ", ".join(f"{name} {count}" for name, count in notes["splits"].items())
+        facts = results.facts(suite.encoders[0], corpus)
+        drawn = facts.get("drawn", {})
+        unit = f"{drawn['units']} {drawn['unit']} ({drawn['effective_units']:.0f} effective)" if drawn else "–"
+        task = notes["task"] + (f" ({facts['blank']})" if "blank" in facts else "")
         sentences = str(_vector_notes(suite, suite.encoders[0], corpus).get("sentences", "–"))
-        rows.append(
-            [corpus, notes["task"], splits, sentences, notes["resample"], f"{notes['source']}; {notes['text']}"]
-        )
+        rows.append([corpus, task, splits, sentences, unit, f"{notes['source']}; {notes['text']}"])
     header = ["corpus", "task", "items by split", "distinct sentences", "resampled by", "source and text"]
     return "## Corpora\n\n" + markdown_table(header, rows)
 

@@ -256,8 +256,8 @@ def small(small_folder: Path, tmp_path: Path) -> Path:
 
 def place_of(folder: Path) -> EncoderParameters:
     """The parameters that pin the model folder as it is now."""
-    weights = {path.name: path for path in folder.glob("*.safetensors")}
-    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in weights.items()}
+    paths = [path for path in folder.rglob("*") if path.suffix in {".safetensors", ".json", ".txt"}]
+    digests = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
     return EncoderParameters(folder=str(folder), sha256=digests)
 
 
@@ -284,7 +284,16 @@ def test_other_bytes_than_the_pinned_are_refused(small: Path) -> None:
 
 
 def test_weights_that_are_not_pinned_are_refused(small: Path) -> None:
-    refused(small, "model.safetensors", "a pinned sha256", place=EncoderParameters(folder=str(small)))
+    place = place_of(small)
+    others = {name: digest for name, digest in place.sha256.items() if name != "model.safetensors"}
+    refused(small, "model.safetensors", "a pinned sha256", place=place.model_copy(update={"sha256": others}))
+
+
+def test_another_pooling_is_another_model_and_refused(small: Path) -> None:
+    place = place_of(small)
+    config = small / "1_Pooling" / "config.json"
+    config.write_text(config.read_text() + " ")
+    refused(small, "1_Pooling/config.json", place=place)
 
 
 def test_a_pinned_file_that_is_gone_is_named(small: Path) -> None:

@@ -53,6 +53,23 @@ def test_weighted_spearman_and_pearson_equal_scipy_on_the_resample_written_out(
             np.testing.assert_allclose(pearson[row], pearsonr(long_x, long_y).statistic, atol=1e-12)
 
 
+@given(constant=st.floats(-1e6, 1e6), other=st.floats(-1e6, 1e6), n=st.integers(2, 40))
+@settings(deadline=None)
+def test_a_replicate_that_draws_one_value_only_is_undefined_and_not_rounding_noise(
+    constant: float, other: float, n: int
+) -> None:
+    x = np.array([constant] * n + [other])
+    weights = np.array([[1.0] * n + [0.0]])
+    assert np.isnan(weighted_pearson(x, np.arange(n + 1.0), weights)).all()
+
+
+def test_effective_units_count_equal_groups_whole_and_a_giant_as_few() -> None:
+    equal = Design("groups", np.repeat(np.arange(20), 5), np.zeros(20, dtype=np.int64))
+    giant = Design("groups", np.array([0] * 90 + list(range(1, 11))), np.zeros(11, dtype=np.int64))
+    assert equal.effective_units == pytest.approx(20)
+    assert giant.effective_units == pytest.approx(1 / (0.81 + 10 * 0.0001))
+
+
 def test_weights_are_whole_numbers_with_the_sizes_of_their_strata() -> None:
     design = item_design(["a"] * 30 + ["b"] * 12)
     weights = np.vstack(list(draw_weights(design, resamples=450, seed=0, chunk=200)))

@@ -53,7 +53,8 @@ def test_replicates_of_the_sample_itself_reproduce_its_scores() -> None:
         assert values.shape == (600,)
         score = scores[name]
         assert score is not None
-        assert abs(values.mean() - score) < values.std()
+        # The mean of 600 draws is known to 0.04 standard deviations; the statistic's own bias is of that order.
+        assert abs(values.mean() - score) < 0.3 * values.std()
 
 
 @given(seed=st.integers(0, 2**32 - 1))

@@ -1,0 +1,105 @@
+"""What is checked before anything runs: suites that cannot work, and mirrors that changed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.check import check_everything, mirror_changes
+from pipeline.corpora.catalogue import find_corpus
+from pipeline.corpora.download import download
+from pipeline.errors import EncoderError, SourceError, SuiteError
+from pipeline.suite import Suite, load_suite
+from tests.checkout import ROOT, make_checkout
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = make_checkout(tmp_path / "checkout", corpora="wordsim, happy")
+    shutil.copytree(ROOT / "suites", folder / "suites", symlinks=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def change(checkout: Path, file: str, old: str, new: str) -> None:
+    path = checkout / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize("suite", ["quick", "paper", "paper-mirror"])
+def test_the_suites_that_are_shipped_pass(checkout: Path, suite: str) -> None:
+    assert check_everything(suite).suite == suite
+
+
+def test_a_corpus_without_sentences_is_refused(checkout: Path) -> None:
+    change(checkout, "suites/paper/suite.yaml", "happy]", "word-freq]")
+    with pytest.raises(SuiteError, match="word-freq"):
+        check_everything("paper")
+
+
+def test_a_corpus_that_no_package_holds_is_refused_for_a_suite_of_packages(checkout: Path) -> None:
+    change(checkout, "suite.yaml", "wordsim", "stsb")
+    with pytest.raises(SuiteError, match="'stsb' cannot be had from the source 'package'"):
+        check_everything("quick")
+
+
+def test_an_encoder_without_a_pinned_commit_is_refused_before_anything_runs(checkout: Path) -> None:
+    change(checkout, "suites/paper/suite.yaml", "encoders: [minilm]", "encoders: [minilm, sbert-base-nli]")
+    change(
+        checkout,
+        "suites/paper/suite.yaml",
+        "spaces: [minilm,",
+        "spaces: [sbert-base-nli, sbert-base-nli-lp, sbert-base-nli-pca, minilm,",
+    )
+    with pytest.raises(EncoderError, match="not pinned"):
+        check_everything("paper")
+
+
+def mirrored(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Suite, Path]:
+    """The paper-mirror suite with sts13 read from a mirror of made-up pairs, and the mirror's file."""
+    mirror = tmp_path / "mirror"
+    path = mirror / "sts13" / "test.parquet"
+    path.parent.mkdir(parents=True)
+    n = find_corpus("sts13").dataset.splits["test"]
+    columns = {"sentence1": [f"a {i}" for i in range(n)], "sentence2": [f"b {i}" for i in range(n)]}
+    pl.DataFrame({**columns, "score": [i % 6.0 for i in range(n)], "subset": ["x"] * n}).write_parquet(path)
+    monkeypatch.setenv("SENTFOLD_MIRROR", str(mirror))
+    suite = load_suite("paper-mirror")
+    download("sts13", suite)
+    download("sts15", suite)
+    return suite, path
+
+
+def test_an_unchanged_mirror_passes_and_so_does_none_at_all(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite, _ = mirrored(checkout, tmp_path, monkeypatch)
+    mirror_changes(suite)
+    monkeypatch.delenv("SENTFOLD_MIRROR")
+    mirror_changes(suite)
+
+
+def test_a_mirror_file_with_other_bytes_is_noticed_and_the_remedy_names_its_stage(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite, path = mirrored(checkout, tmp_path, monkeypatch)
+    pl.read_parquet(path).with_columns(score=pl.lit(1.0)).write_parquet(path)
+    with pytest.raises(SourceError, match="mirror") as error:
+        mirror_changes(suite)
+    assert "suites/paper-mirror/dvc.yaml:download@sts13" in error.value.remedy
+    assert "sts15" not in error.value.got
+
+
+def test_a_corpus_that_the_mirror_lacked_and_now_has_is_noticed(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite, path = mirrored(checkout, tmp_path, monkeypatch)
+    (path.parents[1] / "sts15").mkdir()
+    shutil.copy(path, path.parents[1] / "sts15" / "test.parquet")
+    with pytest.raises(SourceError, match="mirror") as error:
+        mirror_changes(suite)
+    assert "download@sts15" in error.value.remedy
