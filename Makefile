@@ -36,7 +36,7 @@ lint: install ## ruff and mypy
 	@mypy
 
 test: lint ## set up, lint, type-check, run the default tests
-	@python -m pytest
+	@python -m pytest -q -n 2 --dist loadfile
 
 test-slow: install ## the tests marked slow
-	@python -m pytest -m slow
+	@python -m pytest -q -m slow

@@ -240,10 +240,10 @@ def catalogue() -> None:
 
 @app.command(name="pin-encoder", rich_help_panel=RUNS)
 def pin_encoder(encoder: EncoderArgument) -> None:
-    """Ask the hub for an encoder's current commit and print the line that pins it in params.yaml."""
-    from pipeline.encoders.pin import newest_revision
+    """Print the lines that pin an encoder in params.yaml: its commit on the hub now, or its files' sha256."""
+    from pipeline.encoders.pin import pin_lines
 
-    typer.echo(f"encoders.{encoder}.revision: {newest_revision(encoder)}")
+    typer.echo(pin_lines(encoder))
 
 
 def main() -> None:

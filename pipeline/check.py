@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.artifacts import corpus_path, read_record
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.encoders.embed import EmbedParameters, EncoderParameters, check_pin
-from pipeline.errors import ParameterError, SourceError, SuiteError
+from pipeline.errors import ArtifactError, ParameterError, SourceError, SuiteError
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.manifold.eigensolve import SolverParameters
 from pipeline.manifold.knn_graph import GraphParameters
@@ -119,7 +119,10 @@ def mirror_changes(suite: Suite) -> None:
         corpus = find_corpus(slug)
         if not path.exists() or corpus.dataset.inline or corpus.dataset.package is not None:
             continue
-        notes = read_record(path, kind=f"items.{corpus.dataset.task}")["notes"]
+        try:
+            notes = read_record(path, kind=f"items.{corpus.dataset.task}")["notes"]
+        except ArtifactError:
+            continue  # damaged, or of an older version: DVC makes it again
         if "absent" in notes:
             names = [
                 name for split in corpus.splits for name in corpus.dataset.mirror_files(corpus.dataset_name, split)

@@ -30,6 +30,7 @@ from pipeline.encoders.embed import (
     refuse_unsafe,
     token_lengths,
 )
+from pipeline.encoders.pin import pin_lines
 from pipeline.errors import EncoderError, ParameterError
 from pipeline.params import load_parameters
 from tests.corpora.hub_server import HubServer, Page, serving
@@ -476,13 +477,22 @@ def test_a_revision_that_the_hub_lacks_is_refused(hub: ModelServer, tmp_path: Pa
 def test_the_newest_commit_of_an_encoder_is_what_the_hub_says(hub: ModelServer, tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_text("encoders: {mine: {hub: acme/small}, local: {folder: here}}\n")
     code = (
-        "import os, sys\nfrom pipeline.encoders.pin import newest_revision\n"
-        "os.chdir(sys.argv[1])\nprint(newest_revision('mine'))"
+        "import os, sys\nfrom pipeline.encoders.pin import pin_lines\nos.chdir(sys.argv[1])\nprint(pin_lines('mine'))"
     )
-    assert fetch(code, hub, tmp_path / "cache", str(tmp_path)).stdout.strip() == COMMIT
+    assert fetch(code, hub, tmp_path / "cache", str(tmp_path)).stdout.strip() == f"revision: {COMMIT}"
     hub.pages.clear()
     failed = fetch(code, hub, tmp_path / "cache", str(tmp_path)).stderr.splitlines()
     assert any(line.startswith("pipeline.errors.EncoderError: the hub does not answer") for line in failed)
+
+
+def test_the_lines_that_pin_a_folder_are_the_ones_that_it_is_checked_by(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("params.yaml").write_text(f"encoders:\n  mine:\n    folder: {small}\n")
+    with Path("params.yaml").open("a") as stream:
+        stream.write(pin_lines("mine") + "\n")
+    assert load_parameters(EncoderParameters, "encoders.mine") == place_of(small)
 
 
 # --- the stage --------------------------------------------------------------------------------------

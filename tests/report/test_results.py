@@ -59,6 +59,22 @@ def test_bold_needs_an_interval_that_excludes_zero_against_every_other_row() -> 
     assert score_rows(make_results(90.0), ["stsb"], HEADLINE, Blanks(), bold=True)[1][1] == "**90.00**"
 
 
+def test_too_few_effective_units_call_no_winner() -> None:
+    results = make_results(90.0)
+    for effective, best in ((26.8, None), (30.0, "minilm-lp")):
+        for space in SUITE.spaces:
+            results.scores[space]["stsb"]["drawn"] = {"unit": "groups", "units": 600, "effective_units": effective}
+        assert results.separated_best("stsb", HEADLINE) == best
+
+
+def test_an_absent_corpus_stays_in_the_table_of_its_task() -> None:
+    results = make_results(75.0)
+    for space in SUITE.spaces:
+        results.scores[space]["lost"]["task"] = "classification"
+    assert results.corpora_of("similarity") == ["stsb"]
+    assert results.corpora_of("classification") == ["lost"]
+
+
 def test_a_blank_names_its_reason_and_a_blank_row_stays_in_the_table() -> None:
     blanks = Blanks()
     rows = score_rows(make_results(75.0), ["stsb", "lost"], HEADLINE, blanks, bold=False)
