@@ -1,0 +1,60 @@
+"""How far scores move when vectors move by what another processor would change them.
+
+    sentfold repro && python -m benchmarks.disturbance [--seeds 5] [--size 2e-7]
+
+Disturbs every coordinate of the quick suite's MiniLM vectors by up to `size`, folds them again, and prints
+the largest change of each space's Spearman (x100) over the seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from scipy.stats import spearmanr
+from threadpoolctl import threadpool_limits
+
+from pipeline.artifacts import Vectors, corpus_path, read_table, read_vectors, space_path
+from pipeline.evaluate.similarity import cosines
+from pipeline.manifold.controls import principal_components
+from pipeline.manifold.eigensolver import bottom_eigenvectors, weight_matrix
+from pipeline.manifold.manifolds import ManifoldParameters
+from pipeline.manifold.neighbors import nearest_neighbors
+from pipeline.manifold.weights import solve_weights
+from pipeline.params import load_parameters
+
+CORPORA = ("lee", "simlex", "wordsim")
+
+
+def fold(x: Vectors, lp: ManifoldParameters) -> dict[str, np.ndarray]:
+    """The three spaces of the quick suite."""
+    neighbors = nearest_neighbors(x, lp.neighbors).indices
+    weights = weight_matrix(neighbors, solve_weights(x, neighbors, regularization=lp.regularization).values)
+    vectors = bottom_eigenvectors(weights, lp.components, seed=0).vectors
+    return {"minilm": x, "minilm-lp": vectors, "minilm-pca": principal_components(x, lp.components)[0]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--size", type=float, default=2e-7)
+    arguments = parser.parse_args()
+    lp = load_parameters(ManifoldParameters, "manifolds.lp")
+    for corpus in CORPORA:
+        items = read_table(corpus_path("quick", corpus, "items"), kind="items.similarity").to_pydict()
+        rows = np.column_stack([items["row1"], items["row2"]])
+        x = read_vectors(space_path("quick", "minilm", corpus))
+        scores: dict[str, list[float]] = {}
+        for seed in range(arguments.seeds + 1):
+            noise = np.random.default_rng(seed).uniform(-1, 1, x.shape) * arguments.size * (seed > 0)
+            with threadpool_limits(1):
+                spaces = fold((x + noise).astype(np.float32), lp)
+            for space, vectors in spaces.items():
+                value = 100 * spearmanr(cosines(vectors, rows)[0], items["score"]).statistic
+                scores.setdefault(space, []).append(float(value))
+        moved = {space: max(abs(value - values[0]) for value in values[1:]) for space, values in scores.items()}
+        print(f"{corpus:<8}", "  ".join(f"{space} {change:.4f}" for space, change in moved.items()))
+
+
+if __name__ == "__main__":
+    main()
