@@ -78,6 +78,7 @@ def test_a_damaged_artifact_is_made_anew_and_not_taken_for_good(checkout: Path) 
 
 def test_no_temporary_file_and_no_nested_gitignore_is_left(finished: Path) -> None:
     assert not list((finished / "data").rglob("*.tmp"))
+    assert not list((finished / "data").rglob(".gitignore"))
     status = yaml.safe_load((finished / "dvc.lock").read_text())
     assert set(status["stages"]) == {
         "download@wordsim", "download@happy", "embed@wordsim-minilm", "embed@happy-minilm", "knn_graph@minilm",
