@@ -31,14 +31,14 @@ def main() -> int:
         committed = values(json.loads(subprocess.check_output(["git", "show", f"HEAD:{path}"])))
         now = values(json.loads(path.read_text(encoding="utf-8")))
         if committed.keys() != now.keys():
-            print(f"{path}: other scores than the committed ones")  # noqa: T201
+            print(f"{path}: other scores than the committed ones")
             return 1
         for place, value in now.items():
             moved = abs(value - committed[place])
             worst = max(worst, moved)
             if moved > bound:
-                print(f"{path}{place}: {value} is not within {bound} of the committed {committed[place]}")  # noqa: T201
-    print(f"largest difference to a committed score: {worst:.2f} (x100 scale, bound {bound})")  # noqa: T201
+                print(f"{path}{place}: {value} is not within {bound} of the committed {committed[place]}")
+    print(f"largest difference to a committed score: {worst:.2f} (x100 scale, bound {bound})")
     return int(worst > bound)
 
 

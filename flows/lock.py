@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 import typer
 
 from pipeline.errors import RunError
