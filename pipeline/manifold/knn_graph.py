@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pyarrow as pa
 from pydantic import Field
-from threadpoolctl import threadpool_limits
 
 from pipeline.artifacts import (
-    Vectors,
     absence,
     fixed_lists,
     graph_path,
@@ -18,16 +18,25 @@ from pipeline.artifacts import (
     write_table,
 )
 from pipeline.errors import located
-from pipeline.manifold.neighbors import Metric, in_degrees, nearest_neighbors
+from pipeline.manifold.approximate import Method, find_neighbors
+from pipeline.manifold.graph_report import describe_graph
+from pipeline.manifold.points import Metric
 from pipeline.manifold.pool import DISCARDED, no_pool
 from pipeline.params import Parameters, load_parameters
 
 
 class GraphParameters(Parameters):
-    """neighbors: largest k any manifold may use. metric: euclidean or cosine."""
+    """neighbors: largest k any manifold may use. metric: euclidean or cosine.
+
+    method       exact, approximate, or auto: exact up to `exact_up_to` sentences
+    seed         of the approximate method
+    """
 
     neighbors: int = Field(ge=1, le=10_000)
     metric: Metric
+    method: Method
+    exact_up_to: int = Field(ge=0)
+    seed: int = Field(ge=0, lt=2**32)
 
 
 def knn_graph(suite: str, space: str, corpora: tuple[str, ...]) -> None:
@@ -40,10 +49,15 @@ def knn_graph(suite: str, space: str, corpora: tuple[str, ...]) -> None:
             write_absence(target, reason, kind="graph", inputs=[source])
             continue
         x = read_vectors(source)
-        # One BLAS thread per block and blocks in parallel: the bytes do not depend on the machine's cores.
-        with threadpool_limits(1), located(f"corpus {corpus}, params.yaml: knn_graph", state=DISCARDED):
-            graph = nearest_neighbors(x, parameters.neighbors, metric=parameters.metric)
-        degrees = in_degrees(graph.indices, len(x))
+        with located(f"corpus {corpus}, params.yaml: knn_graph", state=DISCARDED):
+            graph, recall = find_neighbors(
+                x,
+                parameters.neighbors,
+                metric=parameters.metric,
+                method=parameters.method,
+                exact_up_to=parameters.exact_up_to,
+                seed=parameters.seed,
+            )
         write_table(
             target,
             pa.table(
@@ -53,16 +67,9 @@ def knn_graph(suite: str, space: str, corpora: tuple[str, ...]) -> None:
             parameters=parameters.model_dump(),
             inputs=[source],
             notes={
-                "identical_vectors": count_twins(x),
-                "largest_in_degree": int(degrees.max()),
+                **asdict(describe_graph(graph.indices, graph.distances, x)),
+                "recall": recall,
                 "recomputed_rows": graph.recomputed,
                 "sentences": len(x),
-                "unchosen": int((degrees == 0).sum()),
-                "zero_vectors": int((~x.any(axis=1)).sum()),
             },
         )
-
-
-def count_twins(x: Vectors) -> int:
-    """Rows that equal an earlier row: distinct texts that the encoder cannot tell apart."""
-    return len(x) - len(np.unique(x, axis=0))

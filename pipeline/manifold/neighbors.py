@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from pipeline.errors import ParameterError
+from pipeline.manifold.candidates import Candidates, Quota, offer_tile, quota_after
+from pipeline.manifold.exact import Found, order_candidates, search_whole_rows
+from pipeline.manifold.points import Float64, Frame, Metric, Points, floating_rows
 
-Metric = Literal["euclidean", "cosine"]
-Float64 = npt.NDArray[np.float64]
-
-# Candidates beyond k that float32 hands to float64: enough that rounding seldom forces a full row.
-SPARE = 16
+# Candidates beyond k that float32 hands to float64: enough that rounding seldom forces a whole row.
+SPARE = 8
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Neighbors:
 
     indices    (n, k) int32, nearest first, self excluded, ties by row number
     distances  (n, k) float64, in units of the metric
-    recomputed rows whose candidates float32 could not certify and that were done in float64 whole
+    recomputed rows whose candidates float32 could not certify and that were sought among all rows again
     """
 
     indices: npt.NDArray[np.int32]
@@ -37,94 +40,157 @@ def nearest_neighbors(
 ) -> Neighbors:
     """The k nearest other rows of each row, exactly, ordered by (distance, row).
 
-    x        (n, d) finite, one sentence per row
+    x        (n, d) finite, one sentence per row; float32 and float64 are read in place
     k        neighbours, 1 <= k < n; the answer for a smaller k is a prefix of this one
     metric   euclidean, or cosine: 1 - cos, a zero vector being at distance 1 from everything
-    block    rows per matrix product; workers: blocks at a time. Neither changes a bit of the result,
-             because float32 products only choose candidates and a rounding bound certifies the choice.
-    Raises ParameterError if k is out of range.
-    Cost O(n^2 d) time, O(block n) memory per worker.
+    block    rows and columns of one matrix product; workers: products at a time. Neither changes a bit of
+             the neighbours, because float32 products only choose candidates and a rounding bound
+             certifies the choice. BLAS is held to one thread meanwhile.
+    Raises ParameterError if k is out of range or a row is not finite.
+    Cost n^2 d flops in float32, since each pair is multiplied once for both of its rows, and O(n k d) in
+    float64; memory one float32 copy of x, 16 n (k + 12) bytes, and block^2 floats per worker.
+    Rows that are all equally far from each other cost n^2 d in float64.
     """
-    n = len(x)
-    if not 1 <= k < n:
+    rows, squared = floating_rows(x)
+    refuse_k(k, len(rows), self_excluded=True)
+    frame = Frame.around(metric, squared)
+    points = Points.place(rows, squared, frame, shuffled=True)
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(max_workers=workers) as pool:
+        candidates = _candidates_of_all_pairs(points, k + SPARE, block, pool)
+        found = Found.nothing_yet(len(rows), k)
+        parts = [
+            pool.submit(order_candidates, points, points, candidates, part, found) for part in _slices(len(rows), block)
+        ]
+        doubtful = np.concatenate([part.result() for part in parts])
+        again = [
+            pool.submit(search_whole_rows, points, points, doubtful[part], found, block=block, within=True)
+            for part in _slices(len(doubtful), block)
+        ]
+        for done in again:
+            done.result()
+    return Neighbors(found.indices, frame.distances(found.squared), recomputed=len(doubtful))
+
+
+def nearest_among(
+    queries: npt.NDArray[np.floating[Any]],
+    x: npt.NDArray[np.floating[Any]],
+    k: int,
+    *,
+    metric: Metric = "euclidean",
+    block: int = 1024,
+    workers: int = 2,
+) -> Neighbors:
+    """The k rows of x nearest to each query, exactly, ordered by (distance, row).
+
+    queries  (m, d) and x (n, d), finite; a query that equals a row of x has it as its neighbour
+    k        1 <= k <= n; metric, block, workers: as in `nearest_neighbors`
+    Raises ParameterError if k is out of range, the widths differ, or a row is not finite.
+    Cost 2 m n d flops in float32; memory one float32 copy of x, and block (block + d + k) numbers per worker.
+    """
+    rows, squared = floating_rows(x)
+    asked, lengths = floating_rows(queries, name="query")
+    refuse_k(k, len(rows), self_excluded=False)
+    if asked.shape[1] != rows.shape[1]:
+        raise ParameterError(
+            "queries and rows differ in width",
+            where="queries",
+            expected=f"{rows.shape[1]} numbers each",
+            got=f"{asked.shape[1]}",
+        )
+    if asked.dtype != rows.dtype:
+        asked, rows = asked.astype(np.float64, copy=False), rows.astype(np.float64, copy=False)
+    frame = Frame.around(metric, squared, lengths)
+    points = Points.place(rows, squared, frame, shuffled=True)
+    found = Found.nothing_yet(len(asked), k)
+
+    def seek(part: slice) -> int:
+        here = Points.place(asked[part], lengths[part], frame, shuffled=False)
+        return _seek_block(here, points, Found(found.indices[part], found.squared[part]), block)
+
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(max_workers=workers) as pool:
+        recomputed = sum(pool.map(seek, _slices(len(asked), block)))
+    return Neighbors(found.indices, frame.distances(found.squared), recomputed)
+
+
+def _seek_block(queries: Points, points: Points, found: Found, block: int) -> int:
+    """Fill `found` for a block of queries; return how many were sought among all rows again."""
+    m, n, wanted = len(queries.singles), len(points.singles), found.indices.shape[1] + SPARE
+    candidates = Candidates.none_yet(m, wanted)
+    products = np.empty(m * min(block, n), dtype=np.float32)
+    for part in _slices(n, block):
+        width = part.stop - part.start
+        tile = products[: m * width].reshape(m, width)
+        np.dot(queries.singles, points.singles[part].T, out=tile)
+        halves = (queries.halves, points.halves[part])
+        quota = quota_after(part.stop / n, wanted)
+        offer_tile(tile, halves, (0, part.start), candidates, Candidates.unwanted(width), quota, diagonal=False)
+    doubtful = order_candidates(queries, points, candidates, slice(0, m), found)
+    search_whole_rows(queries, points, doubtful, found, block=block, within=False)
+    return len(doubtful)
+
+
+def _candidates_of_all_pairs(points: Points, wanted: int, block: int, pool: ThreadPoolExecutor) -> Candidates:
+    """The `wanted` best-scoring others of each position, roughly, from one product per pair of blocks."""
+    n = len(points.singles)
+    parts = _slices(n, block)
+    candidates = Candidates.none_yet(n, wanted)
+    spaces: list[npt.NDArray[np.float32]] = []  # of the products: a fresh one would be paid for page by page
+
+    def offer(pair: tuple[slice, slice], quota: Quota) -> None:
+        first, second = pair
+        space = spaces.pop() if spaces else np.empty(block * block, dtype=np.float32)
+        height, width = first.stop - first.start, second.stop - second.start
+        tile = space[: height * width].reshape(height, width)
+        np.dot(points.singles[first], points.singles[second].T, out=tile)
+        halves = (points.halves[first], points.halves[second])
+        offer_tile(
+            tile,
+            halves,
+            (first.start, second.start),
+            candidates.part(first),
+            candidates.part(second),
+            quota,
+            diagonal=first == second,
+        )
+        spaces.append(space)
+
+    for number, pairs in enumerate(_tournament(parts), start=1):
+        quota = quota_after(min(1.0, number / len(parts)), wanted)
+        # No block is in two pairs of a round, so no two workers touch one row's candidates.
+        list(pool.map(lambda pair, quota=quota: offer(pair, quota), pairs))
+    return candidates
+
+
+def _tournament(parts: list[slice]) -> Iterator[list[tuple[slice, slice]]]:
+    """Rounds in which each part meets one other, or has a bye; in the first, each meets itself.
+
+    The circle method: the last seat stays and the others turn by one.
+    """
+    yield [(part, part) for part in parts]
+    seats: list[slice | None] = [*parts, None] if len(parts) % 2 else list(parts)
+    turning = len(seats) - 1
+    for turn in range(turning):
+        pairs = [(seats[turn], seats[-1])]
+        pairs += [(seats[(turn + i) % turning], seats[(turn - i) % turning]) for i in range(1, len(seats) // 2)]
+        yield [(first, second) for first, second in pairs if first is not None and second is not None]
+
+
+def _slices(n: int, block: int) -> list[slice]:
+    """0..n in as few parts of at most `block` as it takes, of nearly equal size."""
+    edges = np.linspace(0, n, -(-n // block) + 1).astype(int)
+    return [slice(int(start), int(stop)) for start, stop in pairwise(edges)]
+
+
+def refuse_k(k: int, n: int, *, self_excluded: bool) -> None:
+    """ParameterError if n rows, or the n - 1 others of each, are fewer than k."""
+    if not 1 <= k <= n - self_excluded:
         raise ParameterError(
             "k does not fit the number of sentences",
             where="neighbors",
-            expected=f"1 <= k < n = {n} distinct sentences",
+            expected=f"1 <= k {'<' if self_excluded else '<='} n = {n} distinct sentences",
             got=f"k = {k}",
             remedy="lower `neighbors` in params.yaml, or leave this corpus out of the suite",
         )
-    points = _unit_rows(x) if metric == "cosine" else np.ascontiguousarray(x, dtype=np.float64)
-    single = points.astype(np.float32)
-    norms = np.einsum("ij,ij->i", points, points)
-    starts = range(0, n, block)
-    with ThreadPoolExecutor(max_workers=workers) as pool:
-        parts = list(
-            pool.map(
-                lambda start: _neighbors_of_block(points, single, norms, slice(start, min(n, start + block)), k), starts
-            )
-        )
-    indices = np.concatenate([part[0] for part in parts])
-    squared = np.concatenate([part[1] for part in parts])
-    distances = squared / 2 if metric == "cosine" else np.sqrt(squared)
-    return Neighbors(indices.astype(np.int32), distances, recomputed=sum(part[2] for part in parts))
-
-
-def _unit_rows(x: npt.NDArray[np.floating[Any]]) -> Float64:
-    points = np.ascontiguousarray(x, dtype=np.float64)
-    lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
-    unit = points / np.where(lengths > 0, lengths, 1.0)[:, None]
-    if (lengths > 0).all():
-        return unit
-    # A zero vector gets an axis of its own: orthogonal to everything, so 1 - cos = 1, and equal to
-    # the other zero vectors.
-    return np.hstack([unit, (lengths == 0).astype(np.float64)[:, None]])
-
-
-def _neighbors_of_block(
-    points: Float64, single: npt.NDArray[np.float32], norms: Float64, rows: slice, k: int
-) -> tuple[npt.NDArray[np.int64], Float64, int]:
-    """Indices, squared distances and number of uncertified rows of one block."""
-    n, d = points.shape
-    here = np.arange(rows.start, rows.stop)
-    rough = norms[rows, None].astype(np.float32) + norms.astype(np.float32) - 2 * (single[rows] @ single.T)
-    rough[np.arange(len(here)), here] = np.inf
-    count = min(k + SPARE, n - 1)
-    if count < n - 1:
-        parted = np.argpartition(rough, count, axis=1)[:, : count + 1]
-        values = np.take_along_axis(rough, parted, axis=1)
-        outside = values.max(axis=1).astype(np.float64)
-        inside = np.argsort(values, axis=1, kind="stable")[:, :count]
-        candidates = np.take_along_axis(parted, inside, axis=1)
-    else:
-        outside = np.full(len(here), np.inf)
-        candidates = np.array([np.delete(np.arange(n), row) for row in here])
-    indices, squared = _order_exactly(points, here, candidates, k)
-    # |rough - exact| <= 2 (d + 4) eps32 (|x|^2 + |y|^2), the standard bound on a float32 product.
-    bound = 2 * (d + 4) * float(np.finfo(np.float32).eps) * (norms[rows] + float(norms.max()))
-    doubtful = np.flatnonzero(squared[:, -1] + bound > outside)
-    for row in doubtful:
-        others = np.delete(np.arange(n), here[row])[None, :]
-        indices[row], squared[row] = (part[0] for part in _order_exactly(points, here[row : row + 1], others, k))
-    return indices, squared, len(doubtful)
-
-
-def _order_exactly(
-    points: Float64, here: npt.NDArray[np.int64], candidates: npt.NDArray[np.int64], k: int
-) -> tuple[npt.NDArray[np.int64], Float64]:
-    """The k nearest of each row's candidates by float64 distance, ties by row number."""
-    indices = np.empty((len(here), k), dtype=np.int64)
-    squared = np.empty((len(here), k))
-    step = max(1, 8_000_000 // (candidates.shape[1] * points.shape[1]))
-    for start in range(0, len(here), step):
-        part = slice(start, start + step)
-        difference = points[candidates[part]] - points[here[part], None, :]
-        # Differences, not norms and products: near-duplicates would otherwise cancel to noise.
-        exact = np.einsum("bmd,bmd->bm", difference, difference)
-        order = np.lexsort((candidates[part], exact), axis=1)[:, :k]
-        indices[part] = np.take_along_axis(candidates[part], order, axis=1)
-        squared[part] = np.take_along_axis(exact, order, axis=1)
-    return indices, squared
 
 
 def in_degrees(indices: npt.NDArray[np.integer[Any]], n: int) -> npt.NDArray[np.int64]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from pipeline.errors import ParameterError, SolverError
-
-Float64 = npt.NDArray[np.float64]
+from pipeline.manifold.barycenters import BROKEN, EQUAL, solve_rows
+from pipeline.manifold.points import Float64, Rows, floating_rows
 
 
 @dataclass(frozen=True)
@@ -19,13 +20,15 @@ class Weights:
     """Reconstruction weights and what was met on the way.
 
     values      (n, k) float64, every row sums to 1 within 1e-12
-    degenerate  rows all of whose neighbours equal the sentence itself; their weights are equal
+    degenerate  rows that equal all of their neighbours but for the rounding of the input; their weights are equal
     error       (n,) squared distance of each sentence to its reconstruction
+    repaired    rows whose Cholesky factor broke down and that were solved by singular values
     """
 
     values: Float64
     degenerate: npt.NDArray[np.int64]
     error: Float64
+    repaired: int
 
 
 def solve_weights(
@@ -38,49 +41,114 @@ def solve_weights(
 ) -> Weights:
     """Reconstruction weights of each row from its neighbours (SBERT-LP eq. 9).
 
-    x               (n, d), one sentence per row
+    x               (n, d) finite, one sentence per row; float32 is read in place, the arithmetic is float64
     neighbors       (n, k) rows of x, self excluded
-    regularization  added to the Gram diagonal as a fraction of its trace, > 0; where the trace is 0
-                    it is added as it is, which makes the weights equal
-    Raises ParameterError if regularization <= 0, SolverError if a row fails to sum to 1.
-    Cost O(n k^2 d + n k^3) time, O(block k (k + d)) memory per worker.
+    regularization  added to the Gram diagonal as a fraction of its trace, unitless, > 0
+    block           rows per task; workers: tasks at a time. Neither changes a bit of the result.
+    A neighbourhood whose trace is at most k (eps |x|)^2, eps being that of the input's type, is what
+    rounding alone makes of k copies of the sentence: it is degenerate, its weights are equal.
+    Raises ParameterError if regularization <= 0, a row is not finite or a neighbour is no row of x;
+    SolverError if a row cannot be made to sum to 1.
+    Cost O(n k^2 d + n k^3) time, O(k (k + d)) memory per worker.
     Source: Roweis & Saul 2000, doi:10.1126/science.290.5500.2323
     """
-    if not regularization > 0:
+    return barycentric_weights(x, x, neighbors, regularization=regularization, block=block, workers=workers)
+
+
+def barycentric_weights(
+    queries: npt.NDArray[np.floating[Any]],
+    x: npt.NDArray[np.floating[Any]],
+    neighbors: npt.NDArray[np.integer[Any]],
+    *,
+    regularization: float,
+    block: int = 512,
+    workers: int = 2,
+) -> Weights:
+    """Weights of each query from its neighbours among the rows of x: `solve_weights` for points outside x.
+
+    queries  (m, d) finite; neighbors (m, k) rows of x; the rest, the errors and the cost as there
+    """
+    if not 0 < regularization < np.inf:
         raise ParameterError(
             "the regularisation must be positive", where="regularization", expected="> 0", got=str(regularization)
         )
-    points = np.ascontiguousarray(x, dtype=np.float64)
-    starts = range(0, len(points), block)
-    with ThreadPoolExecutor(max_workers=workers) as pool:
-        parts = list(
-            pool.map(lambda start: _solve_block(points, neighbors, slice(start, start + block), regularization), starts)
+    points, asked = _of_one_type(x, queries)
+    chosen = _rows_of(neighbors, len(asked), len(points))
+    values, error = np.empty(chosen.shape), np.empty(len(chosen))
+    outcome = np.empty(len(chosen), dtype=np.int8)
+    floor = float(np.finfo(points.dtype).eps) ** 2
+
+    def solve(start: int) -> None:
+        part = slice(start, start + block)
+        solve_rows(
+            asked[part], points, chosen[part], float(regularization), floor, values[part], error[part], outcome[part]
         )
-    values = np.concatenate([part[0] for part in parts])
-    traces = np.concatenate([part[1] for part in parts])
-    error = np.concatenate([part[2] for part in parts])
-    worst = float(np.abs(values.sum(axis=1) - 1).max(initial=0.0))
-    if not worst <= 1e-12:
+
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        list(pool.map(solve, range(0, len(asked), block)))
+    broken = np.flatnonzero(outcome == BROKEN)
+    with threadpool_limits(1, user_api="blas"):
+        for row in broken:
+            differences = points[chosen[row]].astype(np.float64) - asked[row]
+            values[row] = _weights_by_singular_values(differences, regularization)
+            error[row] = np.square(values[row] @ differences).sum()
+    _refuse_bad_sums(values)
+    return Weights(values, np.flatnonzero(outcome == EQUAL), error, len(broken))
+
+
+def _of_one_type(x: npt.NDArray[np.floating[Any]], queries: npt.NDArray[np.floating[Any]]) -> tuple[Rows, Rows]:
+    points, _ = floating_rows(x)
+    asked = points if queries is x else floating_rows(queries, name="query")[0]
+    if asked.dtype == points.dtype:
+        return points, asked
+    return points.astype(np.float64, copy=False), asked.astype(np.float64, copy=False)
+
+
+def _rows_of(neighbors: npt.NDArray[np.integer[Any]], m: int, n: int) -> npt.NDArray[np.int32]:
+    """The neighbours as int32, after checking that they are rows of x: the kernel would read anything."""
+    bad = np.flatnonzero(((neighbors < 0) | (neighbors >= n)).any(axis=1))
+    if len(neighbors) != m or len(bad):
+        raise ParameterError(
+            "the neighbours do not fit the vectors",
+            where=f"neighbours of row {bad[0]}" if len(bad) else "neighbours",
+            expected=f"{m} rows of numbers from 0 to {n - 1}",
+            got=f"{neighbors[bad[0]].tolist()}" if len(bad) else f"{len(neighbors)} rows",
+            remedy="make the graph again from these very vectors",
+        )
+    return np.ascontiguousarray(neighbors, dtype=np.int32)
+
+
+def _weights_by_singular_values(differences: Float64, regularization: float) -> Float64:
+    """The same weights from the differences themselves, whose condition is the square root of the Gram matrix's.
+
+    The minimum is (G + R I)^-1 1, made to sum to 1. Where differences are dependent but for rounding, the
+    part of 1 that they do not reach weighs 1/R and decides alone in the limit of a small R.
+    """
+    k, eps = len(differences), float(np.finfo(np.float64).eps)
+    left, singular, _ = np.linalg.svd(differences, full_matrices=False)
+    added = regularization * float(np.square(singular).sum())
+    reached = singular > max(differences.shape) * eps * singular[0]
+    left, squares = left[:, reached], np.square(singular[reached])
+    share = left.sum(axis=0)
+    beyond = 1 - left @ share
+    beyond -= left @ (left.T @ beyond)  # twice, because the first time leaves rounding of its own
+    if np.linalg.norm(beyond) > 4 * k**1.5 * eps:
+        weights = left @ (share * (added / (squares + added))) + beyond
+    else:
+        weights = left @ (share * (squares[-1] / (squares + added)))
+    weights /= weights.sum()
+    balanced: Float64 = weights + (1 - weights.sum()) / k
+    return balanced
+
+
+def _refuse_bad_sums(values: Float64) -> None:
+    off = np.abs(values.sum(axis=1) - 1)
+    bad = np.flatnonzero(~(off <= 1e-12))
+    if len(bad):
         raise SolverError(
             "reconstruction weights do not sum to 1",
-            where=f"row {int(np.abs(values.sum(axis=1) - 1).argmax())}",
+            where=f"row {bad[0]}",
             expected="within 1e-12",
-            got=f"{worst:.1e}",
+            got=f"off by {off[bad[0]]:.1e}",
             remedy="raise `regularization` in params.yaml",
         )
-    return Weights(values, np.flatnonzero(traces == 0), error)
-
-
-def _solve_block(
-    points: Float64, neighbors: npt.NDArray[np.integer[Any]], rows: slice, regularization: float
-) -> tuple[Float64, Float64, Float64]:
-    """Weights, traces and reconstruction errors of one block of rows."""
-    difference = points[neighbors[rows]] - points[rows, None, :]
-    gram = difference @ difference.transpose(0, 2, 1)
-    traces = np.trace(gram, axis1=1, axis2=2)
-    diagonal = np.arange(gram.shape[1])
-    gram[:, diagonal, diagonal] += np.where(traces > 0, regularization * traces, regularization)[:, None]
-    values = np.linalg.solve(gram, np.ones((*gram.shape[:2], 1)))[:, :, 0]
-    values /= values.sum(axis=1, keepdims=True)
-    rebuilt = np.einsum("bk,bkd->bd", values, difference)
-    return values, traces, np.einsum("bd,bd->b", rebuilt, rebuilt)
