@@ -1,86 +1,75 @@
-"""The operator M, and the Chebyshev filter that turns the bottom of its spectrum into the top."""
+"""The Chebyshev filter that turns the bottom of the spectrum of M into the top."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
+
+from pipeline.manifold.product import WIDTH, Block, Operator
 
 Float64 = npt.NDArray[np.float64]
 
-
-@dataclass
-class Operator:
-    """v -> M v = (I - W)^T (I - W) v as two sparse products, counted; M is never formed."""
-
-    difference: sp.csr_array
-    transposed: sp.csr_array
-    products: int = field(default=0)
-
-    @classmethod
-    def from_weights(cls, weights: sp.csr_array) -> Operator:
-        """The operator of a sparse (n, n) weight matrix W."""
-        difference = sp.csr_array(sp.eye_array(weights.shape[0], format="csr") - weights)
-        return cls(difference, sp.csr_array(difference.T))
-
-    def __call__(self, block: Float64) -> Float64:
-        self.products += 1 if block.ndim == 1 else block.shape[1]
-        result: Float64 = self.transposed @ (self.difference @ block)
-        return result
-
-    @property
-    def n(self) -> int:
-        """Number of sentences."""
-        return int(self.difference.shape[0])
-
-    @property
-    def trace(self) -> float:
-        """Sum of all eigenvalues, from the entries of I - W."""
-        return float((self.difference.data**2).sum())
-
-    def as_linear(self) -> LinearOperator:
-        """The same for scipy's solvers."""
-        return LinearOperator((self.n, self.n), matvec=self, dtype=np.float64)
+LOWEST_DEGREE, HIGHEST_DEGREE = 3, 2000
 
 
 @dataclass(frozen=True)
 class Filter:
-    """p(M), p the Chebyshev polynomial that is at most 1 on [cut, largest] and grows below the cut.
+    """F(M), F the Chebyshev polynomial that is at most 1 on [cut, largest] and grows below the cut.
 
-    degree 1 is M itself, mirrored: monotone on the whole spectrum, so the cut does not matter.
+    cut, largest  ends of the damped interval, 0 < cut < largest
+    degree        products with M per application
+    damped        of the damped M' instead of M, see Operator
     """
 
     cut: float
     largest: float
     degree: int
+    damped: bool = False
 
     @classmethod
-    def for_cut(cls, cut: float, largest: float) -> Filter:
-        """Degree whose filter grows by about e^3 from the cut down to zero; 1 where most is wanted."""
-        if cut > 0.3 * largest:
-            return cls(cut, largest, 1)
-        return cls(cut, largest, int(np.clip(np.ceil(1.5 * np.sqrt(largest / cut)), 2, 400)))
+    def for_cut(cls, cut: float, largest: float, *, strength: float, damped: bool = False) -> Filter:
+        """The degree at which F(0) is about e^(2 strength) / 2."""
+        degree = int(np.clip(np.ceil(strength * np.sqrt(largest / cut)), LOWEST_DEGREE, HIGHEST_DEGREE))
+        return cls(cut, largest, degree, damped)
 
-    def apply(self, operator: Operator, v: Float64) -> Float64:
-        """p(M) v by the three-term recurrence; `degree` products."""
-        if self.degree == 1:
-            mirrored: Float64 = self.largest * v - operator(v)
-            return mirrored
+    def apply(self, operator: Operator, vectors: Block) -> Block:
+        """F(M) times (n, m) vectors, in their precision; `degree` products each."""
+        out = np.empty_like(vectors)
+        for start in range(0, vectors.shape[1], WIDTH):
+            part = vectors[:, start : start + WIDTH]
+            block = np.zeros((operator.n, WIDTH), vectors.dtype)
+            block[:, : part.shape[1]] = part
+            out[:, start : start + WIDTH] = self._apply_block(operator, block)[:, : part.shape[1]]
+        return out
+
+    def _apply_block(self, operator: Operator, block: Block) -> Block:
+        """The three-term recurrence; `block` is overwritten."""
         scale = 2.0 / (self.largest - self.cut)
         shift = (self.largest + self.cut) / (self.largest - self.cut)
-        before, now = v, shift * v - scale * operator(v)
+        before, now, after, scratch = block, *(np.empty_like(block) for _ in range(3))
+        operator.recur(before, before, now, scratch, (shift, 0.0, -scale), damped=self.damped)
         for _ in range(self.degree - 1):
-            before, now = now, 2 * (shift * now - scale * operator(now)) - before
+            operator.recur(now, before, after, scratch, (2 * shift, -1.0, -2 * scale), damped=self.damped)
+            before, now, after = now, after, before
         return now
 
-    def invert(self, value: float) -> float:
-        """The eigenvalue of M, at most the cut, at which the filter takes `value`; the cut for values up to 1."""
-        if self.degree == 1:
-            return self.largest - value
-        if value <= 1:
-            return self.cut
-        mapped = float(np.cosh(np.arccosh(value) / self.degree))
-        return (self.largest + self.cut - (self.largest - self.cut) * mapped) / 2
+    def at(self, values: Float64) -> Float64:
+        """F at eigenvalues of M."""
+        mapped = (self.largest + self.cut - 2 * np.asarray(values)) / (self.largest - self.cut)
+        inside = np.cos(self.degree * np.arccos(np.clip(mapped, -1, 1)))
+        grown: Float64 = np.where(mapped > 1, np.cosh(self.degree * np.arccosh(np.maximum(mapped, 1))), inside)
+        return grown
+
+    def invert(self, values: Float64) -> Float64:
+        """The eigenvalue of M, at most the cut, at which F takes each value; the cut for values up to 1."""
+        mapped = np.cosh(np.arccosh(np.maximum(values, 1.0)) / self.degree)
+        inverse: Float64 = (self.largest + self.cut - (self.largest - self.cut) * mapped) / 2
+        return inverse
+
+    def slope(self, values: Float64) -> Float64:
+        """|dF / d lambda| where F takes values >= 1."""
+        angle = np.maximum(np.arccosh(np.maximum(values, 1.0)) / self.degree, 1e-9)
+        steepness: Float64 = 2 * self.degree / (self.largest - self.cut) * np.sinh(self.degree * angle) / np.sinh(angle)
+        return steepness

@@ -1,4 +1,4 @@
-"""Bottom eigenvectors of M = (I - W)^T (I - W) by Chebyshev-filtered Lanczos, each with its certificate."""
+"""Bottom eigenvectors of M = (I - W)^T (I - W), each with its certificate."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+from scipy.linalg import eigh
+from threadpoolctl import threadpool_limits
 
-from pipeline.errors import ParameterError, SolverError, first_line
-from pipeline.manifold.chebyshev import Filter, Operator
-from pipeline.manifold.spectrum import closed_classes, cut_above, largest_eigenvalue, spectral_density
+from pipeline.errors import ParameterError
+from pipeline.manifold.product import Operator
+from pipeline.manifold.ritz import Candidates, Demands
+from pipeline.manifold.search import SPARE, Found, Progress, Search
+from pipeline.manifold.spectrum import closed_classes, estimate_spectrum
 
 Float64 = npt.NDArray[np.float64]
 
-SPARE = 8  # vectors beyond the wanted ones, which keep the last wanted one away from the cut
-TRIES = 6
+DENSE = 1200  # up to here LAPACK is about as fast, and needs no estimates
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,13 @@ class Eigenpairs:
     residuals      (p,) |M v - lambda v|
     nullity        number of eigenvalues at or below the null tolerance that were skipped
     orthogonality  largest deviation of V^T V from the identity
+    outside        smallest value that a fresh search met orthogonally to all found vectors; what it
+                   met below the last of `values` would have been an omission
     largest        upper estimate of the largest eigenvalue of M
-    products       applications of M
-    degree         degree of the last filter
+    products       applications of M to a vector
+    degree, basis  of the last filter, and the dimension of its Krylov space; 0 where LAPACK solved
+    precision      of the products in that space: float32 or float64 (values, residuals and the final
+                   vectors are float64 always), or dense where LAPACK solved
     """
 
     vectors: Float64
@@ -39,18 +45,12 @@ class Eigenpairs:
     residuals: Float64
     nullity: int
     orthogonality: float
+    outside: float
     largest: float
     products: int
     degree: int
-
-
-@dataclass(frozen=True)
-class _Ritz:
-    """Ritz values (ascending), vectors and residuals of M from one filtered Lanczos run."""
-
-    values: Float64
-    vectors: Float64
-    residuals: Float64
+    basis: int
+    precision: str
 
 
 def weight_matrix(neighbors: npt.NDArray[np.integer[Any]], values: Float64) -> sp.csr_array:
@@ -60,51 +60,44 @@ def weight_matrix(neighbors: npt.NDArray[np.integer[Any]], values: Float64) -> s
 
 
 def bottom_eigenvectors(
-    weights: sp.csr_array, p: int, *, seed: int, null_tolerance: float = 1e-10, residual_tolerance: float = 1e-11
+    weights: sp.csr_array,
+    p: int,
+    *,
+    seed: int,
+    tolerance: float = 1e-8,
+    null_tolerance: float = 1e-10,
+    workers: int = 2,
+    progress: Progress | None = None,
 ) -> Eigenpairs:
     """The p eigenvectors of M = (I - W)^T (I - W) with the smallest non-null eigenvalues.
 
-    weights             (n, n) sparse W, rows summing to 1
-    p                   wanted vectors, 1 <= p <= n - 2
-    seed                of the start vectors
-    null_tolerance      an eigenvalue at or below this is null and skipped, however many there are
-                        (the graph's components do not tell: twins rebuild each other exactly)
-    residual_tolerance  largest residual accepted for any vector, null ones included; at most
-                        null_tolerance, or a residual would leave open what is null
+    weights         (n, n) sparse W, rows summing to 1
+    p               wanted vectors, 1 <= p <= n - 2; the answer for a smaller p is a prefix, up to tolerance
+    seed            of the start vectors
+    tolerance       largest residual accepted, null vectors included, as a fraction of the p-th eigenvalue.
+                    Where it allows, products are float32 and only the end is float64
+    null_tolerance  an eigenvalue at or below this is null and skipped, however many there are
+                    (the graph's components do not tell: twins rebuild each other exactly)
+    workers         threads; they do not change the result
+    progress        called with the size of the Krylov space and the residual it promises, as a
+                    fraction of the p-th eigenvalue
     Raises ParameterError if p or a tolerance does not fit, SolverError if no try passes every gate:
-    residuals, number of vectors wanted, no eigenvalue left out.
-    Cost: products x O(nnz(W)) time, O(n p) memory; M is never formed.
-    Source: SBERT-LP eq. 16-17; Roweis & Saul 2000; filtered Lanczos: Fang & Saad 2012,
-    doi:10.1137/110836535; spectral density: Lin, Saad & Yang 2016, doi:10.1137/130934283
+    residuals, number of vectors wanted, what is null, no eigenvalue left out.
+    Cost: products x O(nnz(W)) time, about 8 n p numbers; M is never formed. Up to n = 1200, and where
+    p > n / 6, LAPACK solves with O(n^2) memory.
+    Source: SBERT-LP eq. 16-17; Roweis & Saul 2000, doi:10.1126/science.290.5500.2323; filtered Krylov
+    spaces: Fang & Saad 2012, doi:10.1137/110836535
     """
-    n = weights.shape[0]
-    _check_arguments(n, p, null_tolerance, residual_tolerance)
-    operator, rng = Operator.from_weights(weights), np.random.default_rng(seed)
-    complaint = "no answer"
-    wanted, raised = p + max(1, closed_classes(weights)), 0.0
-    try:
-        largest = largest_eigenvalue(operator, rng)
-        density = spectral_density(operator, rng)
-    except ArpackError as error:
-        raise _uncertified(operator, p, first_line(error), residual_tolerance) from None
-    for attempt in range(TRIES):
-        asked = min(wanted + SPARE * 2**attempt, n - 1)
-        chosen = Filter.for_cut(min(max(cut_above(density, asked, largest), raised), largest), largest)
-        try:
-            ritz = _filtered_lanczos(operator, asked, chosen, rng)
-            null = int((ritz.values <= null_tolerance).sum())
-            complaint = _complaint(operator, ritz, null, p, chosen, residual_tolerance, rng)
-        except ArpackError as error:
-            complaint, largest = first_line(error), 1.05 * largest
-            continue
-        if not complaint:
-            return _certified(ritz, null, p, operator, chosen)
-        if null + p > asked:
-            wanted = null + p
-            continue
-        # Ritz values bound eigenvalues from above, so this cut surely has every wanted vector below it.
-        raised, largest = 1.1 * float(ritz.values[-1]), 1.05 * largest
-    raise _uncertified(operator, p, complaint, residual_tolerance)
+    n, demands = weights.shape[0], Demands(p, tolerance, null_tolerance)
+    _check_arguments(n, demands)
+    wanted = p + max(1, closed_classes(weights))
+    with threadpool_limits(1):
+        if n <= DENSE or 6 * (wanted + SPARE) > n:
+            return _certified(_solve_dense(weights, demands), demands)
+        with Operator.from_weights(weights, workers=workers) as operator:
+            rng = np.random.default_rng(seed)
+            spectrum = estimate_spectrum(operator, 3 * (wanted + SPARE), rng)
+            return _certified(Search(operator, demands, spectrum, rng, progress).run(wanted), demands)
 
 
 def canonical_signs(vectors: Float64) -> Float64:
@@ -113,105 +106,67 @@ def canonical_signs(vectors: Float64) -> Float64:
     return vectors * np.where(vectors[rows, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
 
 
-def smallest_outside(operator: Operator, vectors: Float64, chosen: Filter, rng: np.random.Generator) -> float:
-    """The smallest eigenvalue of M orthogonal to invariant `vectors`; the filter's cut if it lies above that.
-
-    Lanczos can overlook a copy of a multiple eigenvalue; this looks once more where it has been.
-    May raise ArpackError.
-    """
-    n, found = operator.n, vectors.shape[1]
-    if found == n:
-        return float("inf")
-    if found == n - 1:  # one dimension is left, and the trace tells its eigenvalue
-        return operator.trace - float(np.einsum("ij,ij->", vectors, operator(vectors)))
-    # Found vectors are moved below every value that the filter takes elsewhere.
-    floor = -2.0 if chosen.degree > 1 else -chosen.largest
-
-    def deflated(v: Float64) -> Float64:
-        inside = vectors.T @ v
-        image = chosen.apply(operator, v - vectors @ inside)
-        moved: Float64 = image - vectors @ (vectors.T @ image) + floor * (vectors @ inside)
-        return moved
-
-    linear = LinearOperator((n, n), matvec=deflated, dtype=np.float64)
-    top, _ = eigsh(linear, k=1, which="LA", tol=1e-3, v0=rng.standard_normal(n))
-    return chosen.invert(float(top[0]))
-
-
-def _check_arguments(n: int, p: int, null_tolerance: float, residual_tolerance: float) -> None:
-    if not 1 <= p <= n - 2:
+def _check_arguments(n: int, demands: Demands) -> None:
+    if not 1 <= demands.p <= n - 2:
         raise ParameterError(
             "p does not fit the number of sentences",
             where="components",
             expected=f"1 <= p <= n - 2 = {n - 2} (n distinct sentences)",
-            got=f"p = {p}",
-            remedy="lower `components` in params.yaml, or leave this corpus out of the suite",
+            got=f"p = {demands.p}",
+            remedy="lower `components`, or leave this corpus out of the suite",
         )
-    if residual_tolerance > null_tolerance:
+    if not (0 < demands.tolerance < 1 and 0 < demands.null_tolerance < 1e-3):
         raise ParameterError(
-            "a residual could leave open which eigenvalues are null",
-            where="residual_tolerance",
-            expected=f"<= null_tolerance = {null_tolerance:g}",
-            got=f"{residual_tolerance:g}",
-            remedy="lower eigensolve.residual_tolerance in params.yaml",
+            "a tolerance of the eigensolver is out of range",
+            where="tolerance, null_tolerance",
+            expected="0 < tolerance < 1 and 0 < null_tolerance < 1e-3",
+            got=f"{demands.tolerance:g}, {demands.null_tolerance:g}",
+            remedy="correct the one that is out of range",
         )
 
 
-def _filtered_lanczos(operator: Operator, count: int, chosen: Filter, rng: np.random.Generator) -> _Ritz:
-    """`count` bottom Ritz pairs of M. Raises ArpackError if the iteration does not converge."""
-    n = operator.n
-    filtered = LinearOperator((n, n), matvec=lambda v: chosen.apply(operator, v), dtype=np.float64)
-    _, basis = eigsh(filtered, k=count, which="LA", ncv=min(n, 2 * count + 20), v0=rng.standard_normal(n), maxiter=300)
-    basis, _ = np.linalg.qr(basis)
-    values, rotation = np.linalg.eigh(basis.T @ operator(basis))
-    vectors = basis @ rotation
-    return _Ritz(values, vectors, np.linalg.norm(operator(vectors) - vectors * values, axis=0))
-
-
-def _complaint(
-    operator: Operator,
-    ritz: _Ritz,
-    null: int,
-    p: int,
-    chosen: Filter,
-    residual_tolerance: float,
-    rng: np.random.Generator,
-) -> str:
-    """What is wrong with a solution, or ''. The maximum residual counts, never the median."""
-    keep = null + p
-    if keep > len(ritz.values):
-        return f"{null} null vectors left only {len(ritz.values) - null} others"
-    worst = float(ritz.residuals[:keep].max())
-    if not worst <= residual_tolerance:
-        return f"largest residual {worst:.1e}"
-    last = float(ritz.values[keep - 1])
-    if chosen.degree > 1 and last >= chosen.cut:
-        return f"eigenvalue {last:.3g} lies above the filter's cut {chosen.cut:.3g}"
-    missed = smallest_outside(operator, ritz.vectors, chosen, rng)
-    # An eigenvalue that equals the last one to rounding is no omission: the p-th place is a tie.
-    return f"eigenvalue {missed:.6g} was left out below {last:.6g}" if missed < last * (1 - 1e-6) else ""
-
-
-def _certified(ritz: _Ritz, null: int, p: int, operator: Operator, chosen: Filter) -> Eigenpairs:
-    kept = slice(null, null + p)
-    vectors = canonical_signs(ritz.vectors[:, kept])
-    return Eigenpairs(
-        vectors=vectors,
-        values=ritz.values[kept],
-        residuals=ritz.residuals[kept],
-        nullity=null,
-        orthogonality=float(np.abs(vectors.T @ vectors - np.eye(p)).max()),
-        largest=chosen.largest,
-        products=operator.products,
-        degree=chosen.degree,
+def _solve_dense(weights: sp.csr_array, demands: Demands) -> Found:
+    """The same from LAPACK, which omits nothing."""
+    n = weights.shape[0]
+    difference = np.eye(n) - weights.toarray()
+    m = difference.T @ difference
+    values, vectors = eigh(m)
+    null = int((values <= demands.null_tolerance).sum())
+    keep = null + demands.p
+    if keep > n:
+        raise ParameterError(
+            "the graph has fewer non-null directions than are wanted",
+            where="components",
+            expected=f"<= {n - null}: {n} sentences less {null} null vectors",
+            got=str(demands.p),
+            remedy="lower `components`, or raise `neighbors` so that the graph falls apart less",
+        )
+    residuals = np.linalg.norm(m @ vectors[:, :keep] - vectors[:, :keep] * values[:keep], axis=0)
+    return Found(
+        candidates=Candidates(values[:keep], vectors[:, :keep], residuals),
+        outside=float(values[keep]) if keep < n else float("inf"),
+        largest=float(values[-1]),
+        products=0,
+        degree=0,
+        basis=0,
+        precision="dense",
     )
 
 
-def _uncertified(operator: Operator, p: int, complaint: str, residual_tolerance: float) -> SolverError:
-    return SolverError(
-        f"the {p} bottom eigenvectors could not be certified",
-        where=f"n = {operator.n}, {operator.products} products with M",
-        expected=f"residuals <= {residual_tolerance:g} and no eigenvalue left out",
-        got=complaint,
-        remedy="raise `neighbors` or `regularization`, or lower `components`, in params.yaml",
+def _certified(found: Found, demands: Demands) -> Eigenpairs:
+    null = found.candidates.null(demands)
+    kept = slice(null, null + demands.p)
+    vectors = canonical_signs(found.candidates.vectors[:, kept])
+    return Eigenpairs(
+        vectors=vectors,
+        values=found.candidates.values[kept],
+        residuals=found.candidates.residuals[kept],
+        nullity=null,
+        orthogonality=float(np.abs(vectors.T @ vectors - np.eye(demands.p)).max()),
+        outside=found.outside,
+        largest=found.largest,
+        products=found.products,
+        degree=found.degree,
+        basis=found.basis,
+        precision=found.precision,
     )

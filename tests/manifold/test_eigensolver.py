@@ -9,12 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.manifold import LocallyLinearEmbedding
 
-from pipeline.errors import ParameterError
-from pipeline.manifold import eigensolver
-from pipeline.manifold.chebyshev import Filter, Operator
-from pipeline.manifold.eigensolver import bottom_eigenvectors, canonical_signs, smallest_outside, weight_matrix
+from pipeline.errors import ParameterError, SolverError
+from pipeline.manifold import eigensolver, product, search
+from pipeline.manifold.chebyshev import Filter
+from pipeline.manifold.eigensolver import bottom_eigenvectors, canonical_signs, weight_matrix
+from pipeline.manifold.krylov import KrylovSpace
 from pipeline.manifold.neighbors import nearest_neighbors
-from pipeline.manifold.spectrum import closed_classes
+from pipeline.manifold.product import Operator
+from pipeline.manifold.ritz import Candidates, Demands, smallest_outside, steps_to_notice
+from pipeline.manifold.search import Search
+from pipeline.manifold.spectrum import Spectrum, closed_classes, estimate_spectrum
 from pipeline.manifold.weights import solve_weights
 
 
@@ -37,22 +41,67 @@ def largest_sine(a: np.ndarray, b: np.ndarray) -> float:
 @pytest.fixture(scope="module")
 def clustered() -> np.ndarray:
     """Unit vectors in groups, like sentences: 700 points of 40 dimensions."""
+    return in_groups(700)
+
+
+@pytest.fixture(scope="module")
+def large() -> tuple[sp.csr_array, np.ndarray, np.ndarray]:
+    """Weights of 1,600 such points with hubs among them, and their dense spectrum."""
+    x = in_groups(1600)
+    # Points near the middle of all others become neighbours of very many.
+    x[:20] = x[20:].mean(axis=0) + 0.05 * x[:20]
+    weights = lle_weights(x, 20)
+    return weights, *dense_spectrum(weights)
+
+
+def in_groups(n: int) -> np.ndarray:
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((35, 40))[rng.integers(0, 35, 700)] + 1.1 * rng.standard_normal((700, 40))
+    x = rng.standard_normal((35, 40))[rng.integers(0, 35, n)] + 1.1 * rng.standard_normal((n, 40))
     return (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
 
 
+@pytest.fixture
+def no_lapack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small problems go to the Krylov space too, as far as they fit in."""
+    monkeypatch.setattr(eigensolver, "DENSE", 0)
+
+
 @pytest.mark.parametrize(("k", "p"), [(12, 5), (30, 60), (30, 300), (60, 600)])
-def test_eigenvalues_and_subspace_equal_dense_eigh(clustered: np.ndarray, k: int, p: int) -> None:
+def test_eigenvalues_and_subspace_equal_dense_eigh(clustered: np.ndarray, k: int, p: int, no_lapack: None) -> None:
     weights = lle_weights(clustered, k)
     values, vectors = dense_spectrum(weights)
     pairs = bottom_eigenvectors(weights, p, seed=0)
+    assert pairs.precision == ("float64" if p < 80 else "dense")
     null = int((values <= 1e-10).sum())
     assert pairs.nullity == null
     np.testing.assert_allclose(pairs.values, values[null : null + p], atol=1e-8)
     assert largest_sine(pairs.vectors, vectors[:, null : null + p]) < 1e-6
     assert pairs.residuals.max() < 1e-8
     assert pairs.orthogonality < 1e-12
+
+
+@pytest.mark.parametrize("p", [10, 128, 200])
+@pytest.mark.parametrize(("tolerance", "precision"), [(1e-3, "float32"), (1e-8, "float64")])
+def test_both_precisions_meet_their_tolerance_against_dense_eigh(
+    large: tuple[sp.csr_array, np.ndarray, np.ndarray], p: int, tolerance: float, precision: str
+) -> None:
+    weights, values, vectors = large
+    pairs = bottom_eigenvectors(weights, p, seed=0, tolerance=tolerance)
+    assert pairs.precision == precision
+    # A residual r stands for an error of at most r in the value (Weyl).
+    last = values[p]
+    assert np.abs(pairs.values - values[1 : p + 1]).max() <= tolerance * last
+    assert np.linalg.norm(dense_product(weights, pairs.vectors) - pairs.vectors * pairs.values, axis=0).max() <= (
+        tolerance * last * (1 + 1e-6)
+    )
+    # And of at most r / gap in the space (Davis and Kahan).
+    gap = values[p + 1] - last
+    assert largest_sine(pairs.vectors, vectors[:, 1 : p + 1]) <= np.sqrt(p) * tolerance * last / gap + 1e-7
+
+
+def dense_product(weights: sp.csr_array, block: np.ndarray) -> np.ndarray:
+    difference = sp.eye_array(weights.shape[0], format="csr") - weights
+    return np.asarray(difference.T @ (difference @ block))
 
 
 def test_the_space_equals_scikit_learns_up_to_sign(clustered: np.ndarray) -> None:
@@ -139,35 +188,88 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_the_same_space(clust
 
 
 def test_a_cut_that_is_far_too_low_is_noticed_and_mended(
-    clustered: np.ndarray, monkeypatch: pytest.MonkeyPatch
+    large: tuple[sp.csr_array, np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    weights = lle_weights(clustered, 20)
-    values, _ = dense_spectrum(weights)
-    monkeypatch.setattr(eigensolver, "cut_above", lambda density, count, largest: float(values[10]))
+    weights, values, _ = large
+    monkeypatch.setattr(Spectrum, "cut_above", lambda self, count: float(values[22]))
     pairs = bottom_eigenvectors(weights, 30, seed=0)
     np.testing.assert_allclose(pairs.values, values[1:31], atol=1e-8)
 
 
-def test_an_omitted_vector_is_noticed(clustered: np.ndarray) -> None:
-    weights = lle_weights(clustered, 20)
-    values, vectors = dense_spectrum(weights)
-    operator, rng = Operator.from_weights(weights), np.random.default_rng(0)
-    chosen = Filter(float(values[60]), float(values[-1]) * 1.01, 12)
-    without = np.delete(np.arange(40), 17)
-    np.testing.assert_allclose(smallest_outside(operator, vectors[:, without], chosen, rng), values[17], rtol=1e-2)
-    assert smallest_outside(operator, vectors[:, :40], chosen, rng) >= values[39]
+def test_a_solve_that_starves_its_last_vector_is_caught_by_the_gate(
+    large: tuple[sp.csr_array, np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Every Krylov space but the fresh one of the last gate is kept from seeing the 30th vector.
+    weights, values, vectors = large
+    started: list[KrylovSpace] = []
+    remove = KrylovSpace._remove
+
+    def starve(self: KrylovSpace, block: np.ndarray) -> np.ndarray:
+        if not started:
+            started.append(self)
+        if self is started[0]:
+            hidden = vectors[self.operator.order, 30:31].astype(block.dtype)
+            block -= hidden @ (hidden.T @ block)
+        return remove(self, block)
+
+    complaints: list[float] = []
+    look = search.smallest_outside
+
+    def watch(*arguments: object, **settings: object) -> tuple[float, np.ndarray]:
+        outside, omitted = look(*arguments, **settings)  # type: ignore[arg-type]
+        complaints.append(outside)
+        started[:] = [None]  # type: ignore[list-item]  # from now on nothing is hidden
+        return outside, omitted
+
+    monkeypatch.setattr(KrylovSpace, "_remove", starve)
+    monkeypatch.setattr(search, "smallest_outside", watch)
+    pairs = bottom_eigenvectors(weights, 30, seed=0)
+    # A Ritz value bounds the hidden eigenvalue from above, and proves the omission below the next.
+    assert values[30] * (1 - 1e-9) <= complaints[0] < values[31]
+    np.testing.assert_allclose(pairs.values, values[1:31], atol=1e-8)
 
 
-def test_an_omitted_vector_is_noticed_even_when_it_is_the_only_one_left(clustered: np.ndarray) -> None:
-    weights = lle_weights(clustered[:40], 8)
-    values, vectors = dense_spectrum(weights)
-    operator, chosen = Operator.from_weights(weights), Filter.for_cut(float(values[-1]), float(values[-1]))
-    without = np.delete(np.arange(40), 17)
-    left = smallest_outside(operator, vectors[:, without], chosen, np.random.default_rng(0))
-    np.testing.assert_allclose(left, values[17], atol=1e-9)
+def test_a_gate_that_is_never_passed_is_an_error(
+    large: tuple[sp.csr_array, np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights, _, vectors = large
+    monkeypatch.setattr(search, "smallest_outside", lambda *_, **__: (1e-9, vectors[:, :16]))
+    with pytest.raises(SolverError, match="left out"):
+        bottom_eigenvectors(weights, 10, seed=0)
 
 
-@pytest.mark.parametrize(("islands", "size", "p"), [(8, 40, 2), (15, 40, 2), (30, 6, 2), (60, 6, 5), (100, 6, 2)])
+def test_the_largest_residual_is_gated_not_the_median(
+    large: tuple[sp.csr_array, np.ndarray, np.ndarray],
+) -> None:
+    weights, values, vectors = large
+    rng = np.random.default_rng(0)
+    with Operator.from_weights(weights) as operator:
+        search_ = Search(operator, Demands(20, 1e-6, 1e-10), estimate_spectrum(operator, 100, rng), rng)
+        search_.wanted, search_.cut, search_.fast = 21, float(values[60]), False
+        search_._start()
+        residuals = np.full(40, 1e-12)
+        sound = Candidates(values[:40], vectors[:, :40], residuals)
+        assert search_._complaint(sound)[0] == ""
+        residuals[13] = 1e-3
+        assert "residual" in search_._complaint(Candidates(values[:40], vectors[:, :40], residuals))[0]
+
+
+def test_an_omitted_vector_is_noticed(large: tuple[sp.csr_array, np.ndarray, np.ndarray]) -> None:
+    weights, values, vectors = large
+    rng = np.random.default_rng(0)
+    with Operator.from_weights(weights) as operator:
+        ordered = vectors[operator.order]
+        chosen = Filter.for_cut(float(values[80]), float(values[-1]) * 1.01, strength=2.0)
+        steps = steps_to_notice(operator.n, float(values[60] - values[39]), chosen)
+        without = np.delete(np.arange(60), 17)
+        outside, _ = smallest_outside(operator, ordered[:, without], chosen, rng, steps=steps)
+        assert values[17] * (1 - 1e-9) <= outside < values[18]
+        assert smallest_outside(operator, ordered[:, :60], chosen, rng, steps=steps)[0] >= values[60] * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("islands", "size", "p"), [(8, 40, 2), (15, 40, 2), (30, 6, 2), (60, 6, 5), (100, 6, 2), (40, 60, 5)]
+)
 def test_far_more_null_vectors_than_wanted_ones_are_all_skipped(islands: int, size: int, p: int) -> None:
     rng = np.random.default_rng(5)
     blocks = []
@@ -182,9 +284,21 @@ def test_far_more_null_vectors_than_wanted_ones_are_all_skipped(islands: int, si
     np.testing.assert_allclose(pairs.values, values[islands : islands + p], atol=1e-8)
 
 
-def test_a_residual_tolerance_that_leaves_the_null_space_open_is_refused(clustered: np.ndarray) -> None:
-    with pytest.raises(ParameterError, match="null"):
-        bottom_eigenvectors(lle_weights(clustered, 5), 3, seed=0, null_tolerance=1e-10, residual_tolerance=1e-8)
+@pytest.mark.parametrize("tolerances", [(0.0, 1e-10), (1.0, 1e-10), (1e-8, 0.0), (1e-8, 1e-2)])
+def test_a_tolerance_out_of_range_is_refused(clustered: np.ndarray, tolerances: tuple[float, float]) -> None:
+    with pytest.raises(ParameterError, match="tolerance"):
+        bottom_eigenvectors(lle_weights(clustered, 5), 3, seed=0, tolerance=tolerances[0], null_tolerance=tolerances[1])
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-8])
+def test_the_number_of_threads_does_not_change_a_bit(tolerance: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "ROWS_PER_WORKER", 100)
+    weights = lle_weights(in_groups(1500), 15)
+    alone, together = (
+        bottom_eigenvectors(weights, 20, seed=0, tolerance=tolerance, workers=workers) for workers in (1, 3)
+    )
+    np.testing.assert_array_equal(alone.vectors, together.vectors)
+    np.testing.assert_array_equal(alone.values, together.values)
 
 
 @pytest.mark.parametrize("p", [0, 699, 700])

@@ -1,0 +1,309 @@
+"""The product with M = (I - W)^T (I - W): two passes over neighbour lists, sixteen vectors at a time."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+Block = npt.NDArray[Any]  # float32 or float64, as the caller chose
+
+# Vectors per pass. One row of sixteen float32 is one cache line, and its sum stays in two registers.
+WIDTH = 16
+
+# How many neighbours ahead rows are fetched; the lists are padded by as many.
+AHEAD = 24
+
+# A hub is a row whose diagonal entry of M is this many times the mean; at most MOST_HUBS of them are damped.
+HUB = 2.0
+MOST_HUBS = 500
+
+# Fewer rows than this are not worth a second thread.
+ROWS_PER_WORKER = 8192
+
+
+@intrinsic
+def _subtract_neighbors(
+    typing_context: Any, x: Any, columns: Any, weights: Any, start: Any, stop: Any, row: Any, out: Any
+) -> Any:
+    """out[row] = x[row] - sum of weights[a] * x[columns[a]] over start <= a < stop; x, out of WIDTH columns, flat.
+
+    Written as vector instructions because LLVM does not keep the sixteen sums of the plain loop in
+    registers, and to fetch rows early, because most of them lie outside of the nearest cache.
+    """
+    signature = types.void(x, columns, weights, types.intp, types.intp, types.intp, out)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def pointer(place: int) -> Any:
+            return context.make_array(signature.args[place])(context, builder, arguments[place]).data
+
+        x_data, column_data, weight_data, out_data = (pointer(place) for place in (0, 1, 2, 6))
+        first, last, row = arguments[3:6]
+        number = x_data.type.pointee
+        vector, index = ir.VectorType(number, WIDTH), ir.IntType(64)
+        alignment = 4 if isinstance(number, ir.FloatType) else 8
+
+        def row_pointer(data: Any, place: Any) -> Any:
+            flat = builder.gep(data, [builder.mul(place, ir.Constant(index, WIDTH))])
+            return builder.bitcast(flat, vector.as_pointer())
+
+        def load_row(place: Any) -> Any:
+            loaded = builder.load(row_pointer(x_data, place))
+            loaded.align = alignment
+            return loaded
+
+        def spread(scalar: Any) -> Any:
+            single = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
+            zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+            return builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), zeros)
+
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        fetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], fnty=ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        )
+
+        def fetch_ahead(place: Any) -> None:
+            coming = builder.load(builder.gep(column_data, [builder.add(place, ir.Constant(index, AHEAD))]))
+            address = builder.bitcast(row_pointer(x_data, builder.sext(coming, index)), byte)
+            builder.call(fetch, [address, ir.Constant(word, 0), ir.Constant(word, 3), ir.Constant(word, 1)])
+
+        def minus_neighbor(total: Any, place: Any) -> Any:
+            fetch_ahead(place)
+            neighbor = builder.sext(builder.load(builder.gep(column_data, [place])), index)
+            weight = builder.fneg(builder.load(builder.gep(weight_data, [place])))
+            product = builder.fmul(spread(weight), load_row(neighbor), flags=("contract",))
+            return builder.fadd(product, total, flags=("contract",))
+
+        own, before = load_row(row), builder.block
+        pairs, body = builder.append_basic_block("pairs"), builder.append_basic_block("pair")
+        rest, single, end = (builder.append_basic_block(name) for name in ("rest", "single", "end"))
+        # Two sums, because one alone would wait for each addition to finish.
+        even = builder.sub(last, builder.srem(builder.sub(last, first), ir.Constant(index, 2)))
+        builder.branch(pairs)
+        builder.position_at_end(pairs)
+        place, one, two = builder.phi(index), builder.phi(vector), builder.phi(vector)
+        place.add_incoming(first, before)
+        one.add_incoming(own, before)
+        two.add_incoming(ir.Constant(vector, [0.0] * WIDTH), before)
+        builder.cbranch(builder.icmp_signed("<", place, even), body, rest)
+        builder.position_at_end(body)
+        one.add_incoming(minus_neighbor(one, place), body)
+        two.add_incoming(minus_neighbor(two, builder.add(place, ir.Constant(index, 1))), body)
+        place.add_incoming(builder.add(place, ir.Constant(index, 2)), body)
+        builder.branch(pairs)
+        builder.position_at_end(rest)
+        builder.cbranch(builder.icmp_signed("<", even, last), single, end)
+        builder.position_at_end(single)
+        odd = minus_neighbor(one, even)
+        builder.branch(end)
+        builder.position_at_end(end)
+        total = builder.phi(vector)
+        total.add_incoming(one, rest)
+        total.add_incoming(odd, single)
+        stored = builder.store(builder.fadd(total, two), row_pointer(out_data, row))
+        stored.align = alignment
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@numba.njit(nogil=True, cache=True)
+def _difference(starts: Any, columns: Any, weights: Any, x: Any, out: Any, low: int, high: int) -> None:
+    """out = x - W x for the rows low..high."""
+    for i in range(low, high):
+        _subtract_neighbors(x, columns, weights, starts[i], starts[i + 1], i, out)  # type: ignore[call-arg]
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+def _recur(
+    starts: Any, columns: Any, weights: Any, y: Any, now: Any, before: Any, factors: Any, out: Any, low: int, high: int
+) -> None:
+    """out = a now + b before + c (y - W^T y) for the rows low..high; factors holds a, b, c."""
+    a, b, c = factors[0], factors[1], factors[2]
+    for i in range(low, high):
+        _subtract_neighbors(y, columns, weights, starts[i], starts[i + 1], i, out)  # type: ignore[call-arg]
+        for j in range(i * WIDTH, (i + 1) * WIDTH):
+            out[j] = a * now[j] + b * before[j] + c * out[j]
+
+
+@numba.njit(nogil=True, cache=True)
+def _hub_products(starts: Any, columns: Any, weights: Any, y: Any, hubs: Any, out: Any) -> None:
+    """out = y - W^T y for the rows of the hubs alone."""
+    for h in hubs:
+        _subtract_neighbors(y, columns, weights, starts[h], starts[h + 1], h, out)  # type: ignore[call-arg]
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+def _remove_hubs(starts: Any, columns: Any, weights: Any, y: Any, hubs: Any, u: Any) -> None:
+    """y -= (I - W)[:, hubs] u, in place."""
+    for g in range(len(hubs)):
+        for j in range(WIDTH):
+            y[hubs[g] * WIDTH + j] -= u[g, j]
+        for a in range(starts[hubs[g]], starts[hubs[g] + 1]):
+            row, weight = columns[a] * WIDTH, weights[a]
+            for j in range(WIDTH):
+                y[row + j] += weight * u[g, j]
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """One sparse matrix by rows, its weights in both precisions."""
+
+    starts: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int32]
+    weights: dict[np.dtype[Any], Block]
+
+    @classmethod
+    def of(cls, matrix: sp.csr_array) -> _Lists:
+        matrix.sort_indices()
+        double = matrix.data.astype(np.float64)
+        return cls(
+            matrix.indptr.astype(np.int64),
+            np.append(matrix.indices, np.zeros(AHEAD)).astype(np.int32),
+            {np.dtype(np.float64): double, np.dtype(np.float32): double.astype(np.float32)},
+        )
+
+
+@dataclass(frozen=True)
+class _Damping:
+    """The hubs h, and the Gamma of M - M[:, h] Gamma M[h, :], in both precisions."""
+
+    hubs: npt.NDArray[np.int64]
+    gamma: dict[np.dtype[Any], Block]
+
+    @classmethod
+    def of(cls, difference: sp.csc_array, trace: float) -> _Damping | None:
+        """The damping of the columns that are far longer than the mean; None if there are none."""
+        n = difference.shape[1]
+        lengths = np.add.reduceat(difference.data**2, difference.indptr[:-1])
+        longest = np.sort(np.argsort(-lengths, kind="stable")[: min(MOST_HUBS, n // 80)])
+        limit = HUB * trace / n
+        hubs = longest[lengths[longest] > limit]
+        if not len(hubs):
+            return None
+        columns = difference[:, hubs]
+        values, vectors = np.linalg.eigh((columns.T @ columns).toarray())
+        # Among the hubs, every eigenvalue of M above the limit is brought down to it.
+        gamma = (vectors * (np.maximum(values - limit, 0) / values**2)) @ vectors.T
+        return cls(
+            hubs.astype(np.int64),
+            {np.dtype(np.float64): gamma, np.dtype(np.float32): gamma.astype(np.float32)},
+        )
+
+
+@dataclass
+class Operator:
+    """M as an operator on blocks of vectors; M itself is never formed.
+
+    Beside M there is the damped M' = M - M[:, h] Gamma M[h, :], whose largest eigenvalue is a half or
+    a third of M's, because that comes from hubs h, rows that are neighbours of very many. Two low
+    eigenvectors of M, of eigenvalues a and b, are coupled in M' by less than a b, so a filter of M'
+    leads to the same vectors in fewer products.
+
+    order     (n,) the sentence that each row of a block belongs to: rows are renumbered so that
+              neighbours lie close together in memory (reverse Cuthill-McKee)
+    products  applications of M to one vector so far
+    trace     sum of all eigenvalues, from the entries of I - W
+    workers   threads; the bits of a result do not depend on their number
+    """
+
+    order: npt.NDArray[np.int32]
+    trace: float
+    workers: int
+    _forward: _Lists
+    _backward: _Lists
+    _damping: _Damping | None
+    products: int = field(default=0)
+
+    def __post_init__(self) -> None:
+        used = max(1, min(self.workers, self.n // ROWS_PER_WORKER))
+        self._pool = ThreadPoolExecutor(max_workers=used) if used > 1 else None
+        self._parts = {
+            id(lists): np.searchsorted(lists.starts, np.linspace(0, lists.starts[-1], used + 1)[1:-1])
+            for lists in (self._forward, self._backward)
+        }
+
+    @classmethod
+    def from_weights(cls, weights: sp.csr_array, *, workers: int = 2) -> Operator:
+        """The operator of a sparse (n, n) weight matrix W. Cost O(nnz log nnz) time, O(nnz) memory."""
+        pattern = sp.csr_matrix((np.ones(weights.nnz, np.int8), weights.indices, weights.indptr), weights.shape)
+        order = reverse_cuthill_mckee(sp.csr_matrix(pattern + pattern.T), symmetric_mode=True)
+        renumbered = sp.csr_array(sp.csr_array(weights)[order][:, order])
+        trace = float(renumbered.shape[0] - 2 * renumbered.trace() + (renumbered.data**2).sum())
+        difference = sp.csc_array(sp.eye_array(len(order)) - renumbered)
+        damping = _Damping.of(difference, trace)
+        return cls(order, trace, workers, _Lists.of(renumbered), _Lists.of(sp.csr_array(renumbered.T)), damping)
+
+    @property
+    def n(self) -> int:
+        """Number of sentences."""
+        return len(self.order)
+
+    def recur(
+        self,
+        now: Block,
+        before: Block,
+        out: Block,
+        scratch: Block,
+        factors: tuple[float, float, float],
+        *,
+        damped: bool = False,
+    ) -> None:
+        """out = a now + b before + c M now, for contiguous (n, WIDTH) blocks of one precision; (a, b, c) = factors.
+
+        The four are distinct arrays, but for `before`, which may be `now`. damped: with M' for M.
+        """
+        kind = now.dtype
+        flat = [block.reshape(-1) for block in (scratch, now, before, out)]
+        self._pass(_difference, self._forward, kind, flat[1], flat[0])
+        if damped and self._damping is not None:
+            hubs, backward = self._damping.hubs, self._backward
+            arguments = (backward.starts, backward.columns, backward.weights[kind], flat[0], hubs)
+            _hub_products(*arguments, flat[3])
+            _remove_hubs(*arguments, self._damping.gamma[kind] @ out[hubs])
+        self._pass(_recur, self._backward, kind, *flat[:3], np.array(factors, dtype=kind), flat[3])
+        self.products += WIDTH
+
+    def multiply(self, vectors: Block) -> Block:
+        """M times (n, m) vectors, in their precision, as a new array."""
+        out = np.empty_like(vectors)
+        for start in range(0, vectors.shape[1], WIDTH):
+            part = vectors[:, start : start + WIDTH]
+            block = np.zeros((self.n, WIDTH), vectors.dtype)
+            block[:, : part.shape[1]] = part
+            image = np.empty_like(block)
+            self.recur(block, block, image, np.empty_like(block), (0.0, 0.0, 1.0))
+            out[:, start : start + WIDTH] = image[:, : part.shape[1]]
+        return out
+
+    def restore(self, vectors: Block) -> Block:
+        """Rows of `vectors` back in the order of the sentences."""
+        restored = np.empty_like(vectors)
+        restored[self.order] = vectors
+        return restored
+
+    def _pass(self, kernel: Any, lists: _Lists, kind: np.dtype[Any], *blocks: Block) -> None:
+        arguments = (lists.starts, lists.columns, lists.weights[kind], *blocks)
+        spans = list(pairwise([0, *self._parts[id(lists)], self.n]))
+        if self._pool is None:
+            kernel(*arguments, *spans[0])
+        else:
+            # list() waits for every part and passes on what one of them raised.
+            list(self._pool.map(lambda span: kernel(*arguments, *span), spans))
+
+    def __enter__(self) -> Operator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
