@@ -16,22 +16,22 @@ from threadpoolctl import threadpool_limits
 
 from pipeline.artifacts import Vectors, corpus_path, read_table, read_vectors, space_path
 from pipeline.evaluate.similarity import cosines
-from pipeline.manifold.controls import principal_components
 from pipeline.manifold.eigensolver import bottom_eigenvectors, weight_matrix
-from pipeline.manifold.manifolds import ManifoldParameters
+from pipeline.manifold.manifolds import LleParameters, load_manifold
 from pipeline.manifold.neighbors import nearest_neighbors
+from pipeline.manifold.principal import principal_axes, principal_map
 from pipeline.manifold.weights import solve_weights
-from pipeline.params import load_parameters
 
 CORPORA = ("lee", "simlex", "wordsim")
 
 
-def fold(x: Vectors, lp: ManifoldParameters) -> dict[str, np.ndarray]:
+def fold(x: Vectors, lp: LleParameters) -> dict[str, np.ndarray]:
     """The three spaces of the quick suite."""
     neighbors = nearest_neighbors(x, lp.neighbors).indices
     weights = weight_matrix(neighbors, solve_weights(x, neighbors, regularization=lp.regularization).values)
     vectors = bottom_eigenvectors(weights, lp.components, seed=0).vectors
-    return {"minilm": x, "minilm-lp": vectors, "minilm-pca": principal_components(x, lp.components)[0]}
+    pca = principal_map(principal_axes(x), lp.components).apply(x)
+    return {"minilm": x, "minilm-lp": vectors, "minilm-pca": pca}
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--size", type=float, default=2e-7)
     arguments = parser.parse_args()
-    lp = load_parameters(ManifoldParameters, "manifolds.lp")
+    lp = load_manifold("lp", LleParameters)
     for corpus in CORPORA:
         items = read_table(corpus_path("quick", corpus, "items"), kind="items.similarity").to_pydict()
         rows = np.column_stack([items["row1"], items["row2"]])

@@ -147,8 +147,24 @@ def transform(
     transform: Annotated[str, typer.Option("--transform", callback=slug, help="A transform of params.yaml.")] = "pca",
     suite: SuiteOption = "quick",
 ) -> None:
-    """Map an encoder's space linearly; write the control space <encoder>-<transform>."""
+    """Make a control, or a manifold by landmarks, of an encoder's vectors; write <encoder>-<transform>."""
     from pipeline.manifold.transform import transform as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    run(suite, encoder, transform, load_suite(suite).corpora)
+
+
+@app.command(name="graph_transform", rich_help_panel=STAGES)
+def graph_transform(
+    encoder: EncoderArgument,
+    transform: Annotated[
+        str, typer.Option("--transform", callback=slug, help="A graph transform of params.yaml.")
+    ] = "npe",
+    suite: SuiteOption = "quick",
+) -> None:
+    """Map an encoder's space by its neighbour graph; write the space <encoder>-<transform>."""
+    from pipeline.manifold.graph_transform import graph_transform as run
     from pipeline.suite import load_suite
 
     die_with_parent()
@@ -244,6 +260,42 @@ def pin_encoder(encoder: EncoderArgument) -> None:
     from pipeline.encoders.pin import pin_lines
 
     typer.echo(pin_lines(encoder))
+
+
+@app.command(name="map-landmarks", rich_help_panel=RUNS)
+def map_landmarks(
+    source: Annotated[Path, typer.Argument(help="A Parquet file with a column `vector`, or a folder of such files.")],
+    target: Annotated[Path, typer.Argument(help="The Parquet file to write; it is replaced if it exists.")],
+    landmarks: Annotated[int, typer.Option(help="Rows that are embedded; all others are mapped by them.")] = 10_000,
+    selection: Annotated[
+        str, typer.Option(help="How landmarks are chosen: random, or kmeans++ for spread.")
+    ] = "random",
+    neighbors: Annotated[int, typer.Option(help="k, neighbours that rebuild a row.")] = 30,
+    components: Annotated[int, typer.Option(help="p, dimension of the new vectors.")] = 128,
+    regularization: Annotated[float, typer.Option(help="Of the weights, as a fraction of the Gram's trace.")] = 1e-3,
+    scaling: Annotated[str, typer.Option(help="Of each dimension: unit, quarter or half.")] = "unit",
+    tolerance: Annotated[float, typer.Option(help="Largest residual, as a fraction of the p-th eigenvalue.")] = 1e-3,
+    seed: Annotated[int, typer.Option(help="Of the choice of landmarks and of the solver's start.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Threads; they change no byte.")] = 2,
+) -> None:
+    """Fold vectors by the million: embed landmarks, map every row by its neighbours among them."""
+    from pipeline.manifold.landmarks_io import embed_large
+
+    record = embed_large(
+        source,
+        target,
+        landmarks=landmarks,
+        selection=selection,
+        neighbors=neighbors,
+        components=components,
+        regularization=regularization,
+        scaling=scaling,
+        tolerance=tolerance,
+        seed=seed,
+        workers=workers,
+        verbose=sys.stderr.isatty(),
+    )
+    typer.echo(f"{target}: {record['rows']} rows by {record['notes']['landmarks']} landmarks")
 
 
 def main() -> None:

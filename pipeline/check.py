@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,26 @@ from pipeline.corpora.catalogue import find_corpus
 from pipeline.encoders.embed import EmbedParameters, EncoderParameters, check_pin
 from pipeline.errors import ArtifactError, ParameterError, SourceError, SuiteError
 from pipeline.evaluate.parameters import EvaluateParameters
-from pipeline.manifold.eigensolve import SolverParameters
 from pipeline.manifold.knn_graph import GraphParameters
-from pipeline.manifold.manifolds import ManifoldParameters
-from pipeline.manifold.transform import TransformParameters
+from pipeline.manifold.manifolds import (
+    METHODS,
+    AbttParameters,
+    LandmarkParameters,
+    LleParameters,
+    LppParameters,
+    NpeParameters,
+    PcaParameters,
+    SmoothParameters,
+    WhiteningParameters,
+    load_manifold,
+)
+from pipeline.manifold.solver_parameters import SolverParameters
 from pipeline.params import GROUPS, PARAMS_FILE, Parameters, check_slug, load_parameters, read_yaml, refuse_unknown
 from pipeline.report.parameters import ReportParameters
 from pipeline.suite import Suite, load_suite
+
+# What the stage `transform` serves; its own list would load its libraries.
+TRANSFORMS: tuple[type[Parameters], ...] = (PcaParameters, WhiteningParameters, AbttParameters, LandmarkParameters)
 
 MIRROR_VARIABLE = "SENTFOLD_MIRROR"
 
@@ -28,10 +42,9 @@ SINGLE: dict[str, type[Parameters]] = {
     "evaluate": EvaluateParameters,
     "report": ReportParameters,
 }
-NAMED: dict[str, type[Parameters]] = {
-    "encoders": EncoderParameters,
-    "manifolds": ManifoldParameters,
-    "transforms": TransformParameters,
+NAMED: dict[str, Callable[[str], Parameters]] = {
+    "encoders": lambda name: load_parameters(EncoderParameters, f"encoders.{name}"),
+    "manifolds": lambda name: load_manifold(name, *METHODS.values()),
 }
 
 
@@ -41,17 +54,22 @@ def check_everything(suite: str) -> Suite:
     refuse_unknown(content, GROUPS, where=str(PARAMS_FILE))
     for group, model in SINGLE.items():
         load_parameters(model, group)
-    for group, model in NAMED.items():
+    for group, load in NAMED.items():
         for name in content.get(group) or {}:
             _check_name(group, name)
-            load_parameters(model, f"{group}.{name}")
+            load(name)
     chosen = load_suite(suite)
     for group, names in (
         ("encoders", chosen.encoders),
-        ("manifolds", chosen.manifolds),
-        ("transforms", chosen.transforms),
+        ("manifolds", (*chosen.manifolds, *chosen.transforms, *chosen.graph_transforms)),
     ):
         _check_members(chosen, group, names, content.get(group) or {})
+    for name in chosen.manifolds:
+        load_manifold(name, LleParameters)
+    for name in chosen.transforms:
+        load_manifold(name, *TRANSFORMS)
+    for name in chosen.graph_transforms:
+        load_manifold(name, NpeParameters, LppParameters, SmoothParameters)
     for corpus in chosen.corpora:
         _check_corpus(chosen, corpus)
     for encoder in chosen.encoders:
@@ -145,8 +163,10 @@ def mirror_changes(suite: Suite) -> None:
 
 def _check_neighbors(suite: Suite) -> None:
     held = load_parameters(GraphParameters, "knn_graph").neighbors
-    for manifold in suite.manifolds:
-        wanted = load_parameters(ManifoldParameters, f"manifolds.{manifold}").neighbors
+    asked = {name: load_manifold(name, LleParameters).neighbors for name in suite.manifolds}
+    for name in suite.graph_transforms:
+        asked[name] = load_manifold(name, NpeParameters, LppParameters, SmoothParameters).neighbors
+    for manifold, wanted in asked.items():
         if wanted > held:
             raise ParameterError(
                 f"manifold '{manifold}' wants more neighbours than the graph holds",

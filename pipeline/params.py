@@ -21,7 +21,6 @@ GROUPS = (
     "knn_graph",
     "manifolds",
     "eigensolve",
-    "transforms",
     "evaluate",
     "report",
 )

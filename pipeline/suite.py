@@ -22,6 +22,7 @@ class Makers(Parameters):
     encoders: tuple[Slug, ...]
     manifolds: tuple[Slug, ...]
     transforms: tuple[Slug, ...]
+    graph_transforms: tuple[Slug, ...]
 
 
 class Suite(Parameters):
@@ -30,8 +31,8 @@ class Suite(Parameters):
     source        where corpora come from: installed packages, a mirror folder, or the network
                   (each dataset's pinned hub revision or official archive)
     skip_missing  record what the source lacks as a blank with its reason, and go on
-    spaces        the rows of the report; each is an encoder, `<encoder>-<manifold>` or
-                  `<encoder>-<transform>`
+    spaces        the rows of the report; each is an encoder, or `<encoder>-<maker>` for a manifold, a
+                  transform or a graph transform
     blanks        rows that cannot be filled from this source, with the reason printed in them
     """
 
@@ -57,10 +58,7 @@ class Suite(Parameters):
                 raise ValueError(f"'{name}' names {', '.join(sorted(twice))} twice")
         if set(self.spaces) != set(self.makeable_spaces()):
             wrong = set(self.spaces) ^ set(self.makeable_spaces())
-            raise ValueError(
-                "'spaces' must list exactly what the encoders, manifolds and transforms make; "
-                f"differs in: {', '.join(sorted(wrong))}"
-            )
+            raise ValueError(f"'spaces' must list exactly what the makers make; differs in: {', '.join(sorted(wrong))}")
         return self
 
     @property
@@ -75,12 +73,17 @@ class Suite(Parameters):
 
     @property
     def transforms(self) -> tuple[str, ...]:
-        """The linear maps applied to each encoder."""
+        """What is made of each encoder's vectors alone: linear controls, and manifolds by landmarks."""
         return self.makers.transforms
 
+    @property
+    def graph_transforms(self) -> tuple[str, ...]:
+        """What is made of each encoder's vectors and neighbour graph without an n x n eigenproblem."""
+        return self.makers.graph_transforms
+
     def makeable_spaces(self) -> tuple[str, ...]:
-        """Every space that this suite's encoders, manifolds and transforms make."""
-        makers = (*self.manifolds, *self.transforms)
+        """Every space that this suite's makers make."""
+        makers = (*self.manifolds, *self.transforms, *self.graph_transforms)
         return tuple(
             space for encoder in self.encoders for space in (encoder, *(f"{encoder}-{maker}" for maker in makers))
         )

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import yaml
 
 from pipeline.check import check_everything, mirror_changes
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.corpora.download import download
-from pipeline.errors import EncoderError, SourceError, SuiteError
+from pipeline.errors import EncoderError, ParameterError, SourceError, SuiteError
+from pipeline.params import read_yaml
 from pipeline.suite import Suite, load_suite
 from tests.checkout import ROOT, make_checkout
 
@@ -22,6 +24,11 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(ROOT / "suites", folder / "suites", symlinks=True)
     monkeypatch.chdir(folder)
     return folder
+
+
+def spaces_of(encoder: str) -> list[str]:
+    """What the makers of the paper suite make of an encoder."""
+    return [space.replace("minilm", encoder, 1) for space in load_suite("paper").spaces]
 
 
 def change(checkout: Path, file: str, old: str, new: str) -> None:
@@ -48,15 +55,38 @@ def test_a_corpus_that_no_package_holds_is_refused_for_a_suite_of_packages(check
 
 
 def test_an_encoder_without_a_pinned_commit_is_refused_before_anything_runs(checkout: Path) -> None:
+    change(checkout, "suites/paper/suite.yaml", "  [minilm,", f"  [{', '.join(spaces_of('sbert-base-nli'))}, minilm,")
     change(checkout, "suites/paper/suite.yaml", "encoders: [minilm]", "encoders: [minilm, sbert-base-nli]")
-    change(
-        checkout,
-        "suites/paper/suite.yaml",
-        "spaces: [minilm,",
-        "spaces: [sbert-base-nli, sbert-base-nli-lp, sbert-base-nli-pca, minilm,",
-    )
     with pytest.raises(EncoderError, match="not pinned"):
         check_everything("paper")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "served"),
+    [
+        ("manifolds: [lp]", "manifolds: [pca]", "one of: lle"),
+        ("lp-landmark]", "npe]", "one of: lle-landmark, pca, whitening, abtt"),
+        ("[npe, lpp, smooth]", "[abtt, lpp, smooth]", "one of: npe, lpp, smooth"),
+    ],
+)
+def test_a_space_that_is_listed_under_a_stage_that_does_not_make_it_is_refused(
+    checkout: Path, old: str, new: str, served: str
+) -> None:
+    change(checkout, "suite.yaml", old, new)
+    content = read_yaml(checkout / "suite.yaml")
+    makers = [name for group in ("manifolds", "transforms", "graph_transforms") for name in content["makers"][group]]
+    spaces = list(dict.fromkeys(["minilm", *(f"minilm-{maker}" for maker in makers)]))
+    (checkout / "suite.yaml").write_text(yaml.safe_dump({**content, "spaces": spaces}))
+    with pytest.raises(ParameterError, match="made by another stage") as error:
+        check_everything("quick")
+    assert error.value.expected == served
+
+
+def test_a_graph_transform_that_wants_more_neighbours_than_the_graph_holds_is_refused(checkout: Path) -> None:
+    change(checkout, "params.yaml", "{method: smooth, neighbors: 5,", "{method: smooth, neighbors: 61,")
+    with pytest.raises(ParameterError, match="more neighbours") as error:
+        check_everything("quick")
+    assert "manifolds.smooth.neighbors" in error.value.where
 
 
 def mirrored(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Suite, Path]:

@@ -344,6 +344,7 @@ PURPOSES = {
     "reconstruction_weights": "weights",
     "eigensolve": "eigenvectors",
     "transform": "control",
+    "graph_transform": "neighbour graph",
     "evaluate": "Score",
     "report": "tables",
     "repro": "dvc repro",
@@ -352,6 +353,7 @@ PURPOSES = {
     "check": "params.yaml",
     "catalogue": "corpus",
     "pin-encoder": "commit",
+    "map-landmarks": "landmarks",
 }
 
 

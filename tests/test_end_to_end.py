@@ -11,11 +11,13 @@ import yaml
 from scipy.stats import spearmanr
 from sklearn.manifold import LocallyLinearEmbedding
 
-from pipeline.artifacts import read_lists, read_record, read_table, read_vectors, sha256_of
+from pipeline.artifacts import absence, read_lists, read_record, read_table, read_vectors, sha256_of
 from pipeline.manifold.eigensolver import canonical_signs, weight_matrix
 from tests.checkout import make_checkout, repro
 
 DATA = Path("data/quick")
+TRANSFORMS = ("pca", "whitening", "abtt", "lp-landmark")
+GRAPH_TRANSFORMS = ("npe", "lpp", "smooth")
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +84,11 @@ def test_no_temporary_file_and_no_nested_gitignore_is_left(finished: Path) -> No
     status = yaml.safe_load((finished / "dvc.lock").read_text())
     assert set(status["stages"]) == {
         "download@wordsim", "download@happy", "embed@wordsim-minilm", "embed@happy-minilm", "knn_graph@minilm",
-        "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp", "transform@minilm-pca",
-        "evaluate@minilm", "evaluate@minilm-lp", "evaluate@minilm-pca", "report",
+        "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp",
+        *(f"transform@minilm-{name}" for name in TRANSFORMS),
+        *(f"graph_transform@minilm-{name}" for name in GRAPH_TRANSFORMS),
+        *(f"evaluate@minilm{name}" for name in ("", "-lp", *(f"-{name}" for name in (*TRANSFORMS, *GRAPH_TRANSFORMS)))),
+        "report",
     }  # fmt: skip
 
 
@@ -111,6 +116,17 @@ def test_the_space_is_what_dense_algebra_and_scikit_learn_find(finished: Path, m
     np.testing.assert_allclose(np.linalg.svd(theirs.T @ unit)[1], 1.0, atol=1e-6)
     np.testing.assert_allclose(unit @ unit.T, theirs @ theirs.T, atol=1e-6)
     np.testing.assert_allclose(np.abs(canonical_signs(theirs)[:, :3]), np.abs(unit[:, :3]), atol=1e-5)
+
+
+def test_where_every_sentence_is_a_landmark_the_space_is_that_of_the_manifold(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    for corpus in ("wordsim", "happy"):
+        spaces = [DATA / f"spaces/{space}/{corpus}.parquet" for space in ("minilm-lp", "minilm-lp-landmark")]
+        assert len({absence(path, kind="vectors") for path in spaces}) == 1
+    vectors = [read_vectors(DATA / f"spaces/{space}/wordsim.parquet") for space in ("minilm-lp", "minilm-lp-landmark")]
+    np.testing.assert_array_equal(*vectors)
 
 
 def test_the_printed_score_is_the_spearman_of_the_stored_vectors(

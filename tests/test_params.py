@@ -16,9 +16,9 @@ from pipeline.check import NAMED, SINGLE, check_everything
 from pipeline.encoders.embed import EmbedParameters, EncoderParameters
 from pipeline.errors import ParameterError, SentfoldError, SuiteError
 from pipeline.evaluate.evaluate import EvaluateParameters
-from pipeline.manifold.eigensolve import SolverParameters
 from pipeline.manifold.knn_graph import GraphParameters
-from pipeline.manifold.manifolds import ManifoldParameters
+from pipeline.manifold.manifolds import LleParameters
+from pipeline.manifold.solver_parameters import SolverParameters
 from pipeline.params import GROUPS, Parameters, check_slug, load_parameters, read_yaml
 from pipeline.suite import load_suite, suite_file
 
@@ -99,17 +99,17 @@ def test_every_number_of_params_has_a_comment() -> None:
         (EmbedParameters, "embed", "batch_size: 64", "batch_size:", ["embed.batch_size", "integer", "None"]),
         (GraphParameters, "knn_graph", "metric: euclidean", "metric: hamming", ["metric", "'cosine'", "hamming"]),
         (
-            ManifoldParameters,
+            LleParameters,
             "manifolds.lp",
-            "regularization: 0.001",
-            "regularization: 0",
+            "regularization: 0.001 #",
+            "regularization: 0 #",
             ["regularization", "than 0"],
         ),
         (
-            ManifoldParameters,
+            LleParameters,
             "manifolds.lp",
-            "regularization: 0.001",
-            "regularization: .nan",
+            "regularization: 0.001 #",
+            "regularization: .nan #",
             ["regularization", "nan"],
         ),
         (SolverParameters, "eigensolve", "null_tolerance: 1.0e-10", "null_tolerance: 1e-10", ["null_tol", "'1e-10'"]),
@@ -264,13 +264,14 @@ def test_a_sound_suite_is_read(suite: dict[str, Any]) -> None:
     write_suite(suite)
     mine = load_suite("mine")
     assert mine.corpora == tuple(suite["corpora"])
-    assert set(mine.spaces) == {"minilm", "minilm-lp", "minilm-pca"}
+    makers = [maker for group in ("manifolds", "transforms", "graph_transforms") for maker in suite["makers"][group]]
+    assert set(mine.spaces) == {"minilm", *(f"minilm-{maker}" for maker in makers)}
     assert {space: mine.encoder_of(space) for space in mine.spaces} == dict.fromkeys(mine.spaces, "minilm")
 
 
 def test_the_owner_of_a_space_is_the_longest_encoder_that_fits(suite: dict[str, Any]) -> None:
     suite["makers"]["encoders"] = ["minilm", "minilm-large"]
-    suite["spaces"] = [f"{e}{m}" for e in suite["makers"]["encoders"] for m in ("", "-lp", "-pca")]
+    suite["spaces"] += [space.replace("minilm", "minilm-large") for space in suite["spaces"]]
     write_suite(suite)
     assert load_suite("mine").encoder_of("minilm-large-lp") == "minilm-large"
     assert load_suite("mine").encoder_of("minilm-lp") == "minilm"
@@ -282,8 +283,8 @@ def test_the_owner_of_a_space_is_the_longest_encoder_that_fits(suite: dict[str, 
         ({"corpora": []}, ["'corpora' is empty"]),
         ({"spaces": []}, ["'spaces' is empty"]),
         ({"corpora": ["lee", "simlex", "lee"]}, ["'corpora'", "lee", "twice"]),
-        ({"spaces": ["minilm", "minilm-lp"]}, ["'spaces' must list exactly", "minilm-pca"]),
-        ({"spaces": ["minilm", "minilm-lp", "minilm-pca", "other"]}, ["'spaces' must list exactly", "other"]),
+        ({"spaces": ["minilm", "minilm-lp"]}, ["'spaces' must list exactly", "minilm-npe", "minilm-pca"]),
+        ({"spaces": ["minilm", "other"]}, ["'spaces' must list exactly", "other"]),
         ({"corpora": ["a/b"]}, ["corpora.0", "a/b", "single hyphens"]),
         ({"corpora": "lee"}, ["corpora", "tuple", "'lee'"]),
         ({"corpora": [1]}, ["corpora.0", "string", "1"]),
@@ -313,7 +314,7 @@ def test_a_suite_that_lacks_a_key_is_refused_by_that_key(suite: dict[str, Any], 
     said(caught.value, key, "required")
 
 
-@pytest.mark.parametrize("maker", ["encoders", "manifolds", "transforms"])
+@pytest.mark.parametrize("maker", ["encoders", "manifolds", "transforms", "graph_transforms"])
 def test_an_empty_list_of_makers_is_refused(suite: dict[str, Any], maker: str) -> None:
     # DVC would expand it to no stages at all, without a word.
     suite["makers"][maker] = []

@@ -75,12 +75,14 @@ def test_a_suite_expands_to_every_corpus_and_space_it_lists(
     content = load_suite(suite)
     manifolds = [f"{e}-{m}" for e in content.encoders for m in content.manifolds]
     transforms = [f"{e}-{t}" for e in content.encoders for t in content.transforms]
+    graph_transforms = [f"{e}-{t}" for e in content.encoders for t in content.graph_transforms]
     wanted = {
         *(f"download@{corpus}" for corpus in content.corpora),
         *(f"embed@{corpus}-{encoder}" for corpus in content.corpora for encoder in content.encoders),
         *(f"knn_graph@{encoder}" for encoder in content.encoders),
         *(f"{stage}@{space}" for stage in ("reconstruction_weights", "eigensolve") for space in manifolds),
         *(f"transform@{space}" for space in transforms),
+        *(f"graph_transform@{space}" for space in graph_transforms),
         *(f"evaluate@{space}" for space in content.spaces),
         "report",
     }
@@ -142,6 +144,12 @@ def module_file(name: str) -> Path | None:
     return found[0] if found else None
 
 
+def is_package(name: str) -> bool:
+    """Whether a dotted name is a package of this repository."""
+    file = module_file(name) if name.partition(".")[0] in {"pipeline", "flows"} else None
+    return file is not None and file.name == "__init__.py"
+
+
 def skip_type_checking(node: ast.AST) -> Iterator[ast.AST]:
     """Every node that can run: what stands under `if TYPE_CHECKING:` never does."""
     if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
@@ -157,8 +165,12 @@ def imported(tree: ast.AST) -> set[Path]:
     for node in skip_type_checking(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
+            assert not any(is_package(alias.name) for alias in node.names), "import the module, not its package"
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative imports are not followed here"
+            if is_package(str(node.module)):
+                lazy = [alias.name for alias in node.names if not module_file(f"{node.module}.{alias.name}")]
+                assert not lazy, f"the closure could not follow {lazy}: import from the module that holds it"
             names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
     files = {module_file(name) for name in names if name.partition(".")[0] in {"pipeline", "flows"}}
     return {file for file in files if file is not None and file.name != "__init__.py"}
@@ -280,11 +292,51 @@ def test_the_data_files_beside_the_code_are_tracked_by_the_stages_that_read_them
 
 
 @pytest.mark.parametrize("path", [path for path in MODULES if path.name == "__init__.py"], ids=lambda p: p.parent.name)
-def test_a_package_holds_nothing_but_its_docstring(path: Path) -> None:
-    # The closure leaves out the packages' own files, so nothing may happen in them.
-    body = parse(path).body
-    assert all(isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) for node in body)
+def test_a_package_does_nothing_when_it_is_imported(path: Path) -> None:
+    # The closure leaves out the packages' own files, so nothing may happen in them. A package may hand out
+    # names lazily, to users: `imported` refuses our own code that takes one.
     assert ast.get_docstring(parse(path))
+    for node in parse(path).body[1:]:
+        if isinstance(node, ast.ImportFrom):
+            assert node.module in {"__future__", "typing"}
+        elif isinstance(node, ast.Assign):
+            assert ast.unparse(node.targets[0]) == "__all__"
+            assert isinstance(ast.literal_eval(node.value), list)
+        elif isinstance(node, ast.FunctionDef):
+            assert node.name in {"__getattr__", "__dir__"}
+            assert not node.decorator_list
+        else:
+            assert isinstance(node, ast.If) and not [*skip_type_checking(node), *node.orelse], ast.unparse(node)
+
+
+LAZY = """
+import sys, pipeline.manifold as package
+loaded = lambda: {name for name in sys.modules if name.startswith("pipeline.")} - {"pipeline.manifold"}
+assert not loaded()
+assert set(package.__all__) <= set(dir(package))
+for name in package.__all__:
+    found = getattr(package, name)
+    assert (found.__name__, found.__module__ in loaded()) == (name, True)
+assert not hasattr(package, "no_such_name")
+"""
+
+
+def test_a_package_loads_an_estimator_when_it_is_asked_for_and_no_sooner() -> None:
+    subprocess.run([sys.executable, "-c", LAZY], cwd=ROOT, check=True)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_no_module_takes_a_name_from_a_package(path: Path) -> None:
+    if path.name != "__init__.py":
+        imported(parse(path))
+
+
+@pytest.mark.parametrize(
+    "line", ["from pipeline.manifold import LocalityPreservingEmbedding", "import pipeline.manifold"]
+)
+def test_an_import_that_the_closure_cannot_follow_is_noticed(line: str) -> None:
+    with pytest.raises(AssertionError, match=r"closure|package"):
+        imported(ast.parse(line))
 
 
 def test_no_module_is_imported_by_a_computed_name() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import Field
 from threadpoolctl import threadpool_limits
 
 from pipeline.artifacts import (
@@ -16,24 +15,19 @@ from pipeline.artifacts import (
     write_vectors,
 )
 from pipeline.errors import located
-from pipeline.manifold.eigensolver import Eigenpairs, bottom_eigenvectors, weight_matrix
-from pipeline.manifold.manifolds import ManifoldParameters
+from pipeline.manifold.certificate import certificate
+from pipeline.manifold.eigensolver import bottom_eigenvectors, weight_matrix
+from pipeline.manifold.manifolds import LleParameters, load_manifold
 from pipeline.manifold.pool import DISCARDED
-from pipeline.params import Parameters, load_parameters
-
-
-class SolverParameters(Parameters):
-    """null_tolerance, residual_tolerance: see bottom_eigenvectors. seed: of the start vectors."""
-
-    null_tolerance: float = Field(gt=0, lt=1e-3)
-    residual_tolerance: float = Field(gt=0, lt=1)
-    seed: int = Field(ge=0, lt=2**32)
+from pipeline.manifold.scaling import scale_eigenvectors
+from pipeline.manifold.solver_parameters import SolverParameters
+from pipeline.params import load_parameters
 
 
 def eigensolve(suite: str, encoder: str, manifold: str, corpora: tuple[str, ...]) -> None:
     """Write the space `<encoder>-<manifold>` of every corpus, with the certificate of each solve."""
     solver = load_parameters(SolverParameters, "eigensolve")
-    components = load_parameters(ManifoldParameters, f"manifolds.{manifold}").components
+    parameters = load_manifold(manifold, LleParameters)
     for corpus in corpora:
         source = weights_path(suite, f"{encoder}-{manifold}", corpus)
         target = space_path(suite, f"{encoder}-{manifold}", corpus)
@@ -44,26 +38,12 @@ def eigensolve(suite: str, encoder: str, manifold: str, corpora: tuple[str, ...]
         table = read_table(source, kind="weights")
         w = weight_matrix(read_lists(table, "neighbor", path=source), read_lists(table, "weight", path=source))
         with threadpool_limits(1), located(f"corpus {corpus}, params.yaml: manifolds.{manifold}", state=DISCARDED):
-            pairs = bottom_eigenvectors(w, components, **solver.model_dump())
-        # The paper's scale: Y^T Y / n = I, unit variance per dimension (SBERT-LP eq. 15).
-        y = (pairs.vectors * np.sqrt(len(pairs.vectors))).astype(np.float32)
+            pairs = bottom_eigenvectors(w, parameters.components, **solver.model_dump())
+        y = scale_eigenvectors(pairs.vectors, pairs.values, parameters.scaling).astype(np.float32)
         write_vectors(
             target,
             y,
-            parameters={"components": components, **solver.model_dump()},
+            parameters={**parameters.model_dump(), "eigensolve": solver.model_dump()},
             inputs=[source],
             notes={**certificate(pairs), "sentences": len(y)},
         )
-
-
-def certificate(pairs: Eigenpairs) -> dict[str, object]:
-    """What makes a solve checkable without solving again."""
-    return {
-        "degree": pairs.degree,
-        "eigenvalues": pairs.values.tolist(),
-        "largest_eigenvalue": pairs.largest,
-        "nullity": pairs.nullity,
-        "orthogonality": pairs.orthogonality,
-        "products": pairs.products,
-        "residuals": pairs.residuals.tolist(),
-    }

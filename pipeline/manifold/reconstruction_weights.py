@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
@@ -18,16 +17,15 @@ from pipeline.artifacts import (
     write_absence,
     write_table,
 )
-from pipeline.errors import ParameterError, located
-from pipeline.manifold.manifolds import ManifoldParameters
+from pipeline.errors import located
+from pipeline.manifold.manifolds import LleParameters, load_manifold, nearest_of
 from pipeline.manifold.pool import DISCARDED
 from pipeline.manifold.weights import solve_weights
-from pipeline.params import load_parameters
 
 
 def reconstruction_weights(suite: str, encoder: str, manifold: str, corpora: tuple[str, ...]) -> None:
     """Write the reconstruction weights of every corpus for one manifold over one encoder."""
-    parameters = load_parameters(ManifoldParameters, f"manifolds.{manifold}")
+    parameters = load_manifold(manifold, LleParameters)
     for corpus in corpora:
         graph, space = graph_path(suite, encoder, corpus), space_path(suite, encoder, corpus)
         target = weights_path(suite, f"{encoder}-{manifold}", corpus)
@@ -51,16 +49,3 @@ def reconstruction_weights(suite: str, encoder: str, manifold: str, corpora: tup
                 "sentences": len(neighbors),
             },
         )
-
-
-def nearest_of(neighbors: np.ndarray, k: int, manifold: str) -> np.ndarray:
-    """The first k columns of a graph. Raises ParameterError if the graph holds fewer."""
-    if k > neighbors.shape[1]:
-        raise ParameterError(
-            f"manifold '{manifold}' wants more neighbours than the graph holds",
-            where=f"params.yaml: manifolds.{manifold}.neighbors",
-            expected=f"<= knn_graph.neighbors = {neighbors.shape[1]}",
-            got=str(k),
-            remedy="raise knn_graph.neighbors, or lower this one",
-        )
-    return np.ascontiguousarray(neighbors[:, :k])

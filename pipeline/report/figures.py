@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from pipeline.report.results import Results
 
 INK, MUTED, GRID = "#1f2933", "#7b8794", "#e4e7eb"
-COLOURS = ("#c2410c", "#0f766e", "#6d28d9", "#a16207", "#1d4ed8")
+COLOURS = ("#c2410c", "#0f766e", "#6d28d9", "#a16207", "#1d4ed8", "#be185d", "#4d7c0f", "#0e7490", "#7c2d12")
 STYLE: Any = {
     "svg.hashsalt": "sentfold",
     "font.family": "DejaVu Sans",
@@ -37,17 +37,25 @@ def draw_differences(results: Results, corpora: Sequence[str], protocol: str, ti
     drawn = [(corpus, space, cell, cell.value) for corpus, space, cell in points if cell.value is not None]
     shown = [corpus for corpus in corpora if any(corpus == point[0] for point in drawn)]
     with style.context(["default", STYLE]):
-        figure = Figure(figsize=(8.2, 1.9 + 0.55 * len(shown)), layout="constrained")
+        height = max(0.55, 0.14 * len(derived))  # inches of a corpus: its lines of dots must not meet its neighbour's
+        step = min(0.22, 0.85 / max(1, len(derived)))
+        figure = Figure(figsize=(8.2, 1.9 + height * len(shown)), layout="constrained")
         axes = figure.add_subplot()
         axes.axvline(0, color=INK, linewidth=1)
-        offsets = {space: (len(derived) - 1) / 2 * 0.22 - 0.22 * i for i, space in enumerate(derived)}
+        offsets = {space: (len(derived) - 1) / 2 * step - step * i for i, space in enumerate(derived)}
         for i, space in enumerate(derived):
             for corpus, _, cell, value in [point for point in drawn if point[1] == space]:
                 y = len(shown) - 1 - shown.index(corpus) + offsets[space]
                 if cell.low is not None and cell.high is not None:
-                    axes.plot([cell.low, cell.high], [y, y], color=COLOURS[i % 5], linewidth=2, solid_capstyle="round")
-                axes.plot([value], [y], "o", color=COLOURS[i % 5], markersize=6.5, markeredgecolor="white")
-            axes.plot([], [], "o-", color=COLOURS[i % 5], label=space)
+                    axes.plot(
+                        [cell.low, cell.high],
+                        [y, y],
+                        color=COLOURS[i % len(COLOURS)],
+                        linewidth=2,
+                        solid_capstyle="round",
+                    )
+                axes.plot([value], [y], "o", color=COLOURS[i % len(COLOURS)], markersize=6.5, markeredgecolor="white")
+            axes.plot([], [], "o-", color=COLOURS[i % len(COLOURS)], label=space)
         _finish(axes, shown, title, subtitle)
     return figure
 

@@ -59,6 +59,7 @@ def write_summary(results: Results, plan: Plan) -> str:
 def write_markdown(results: Results, plan: Plan) -> str:
     """The whole report."""
     blanks, columns = Blanks(), ["space", *plan.similar]
+    methods = {space: _method_of(results.suite, space) for space in results.suite.spaces}
     scores = score_rows(results, plan.similar, HEADLINE, blanks, bold=True) + _published(results, plan, HEADLINE)
     parts = [
         f"# Suite `{results.suite.suite}`\n",
@@ -70,8 +71,8 @@ def write_markdown(results: Results, plan: Plan) -> str:
         "at least 30 effective units to resample.\n",
         "### Difference to the encoder's own cosine\n",
         markdown_table(columns, difference_rows(results, plan.similar, HEADLINE, blanks)),
-        "### Difference of each manifold to its control of the same dimension\n",
-        markdown_table(["spaces", *plan.similar], control_rows(results, plan.similar, HEADLINE, blanks)),
+        "### Difference of each space by neighbourhoods to its control, PCA of the same dimension\n",
+        markdown_table(["spaces", *plan.similar], control_rows(results, plan.similar, HEADLINE, blanks, methods)),
         "### Interval of each score\n",
         markdown_table(columns, interval_rows(results, plan.similar, HEADLINE, blanks)),
         blanks.legend(),
@@ -195,21 +196,28 @@ def _corpora_section(results: Results) -> str:
 
 def _solves_section(suite: Suite) -> str:
     rows = []
-    for space in (f"{encoder}-{manifold}" for encoder in suite.encoders for manifold in suite.manifolds):
+    for space in suite.spaces:
         for corpus in suite.corpora:
             notes = _vector_notes(suite, space, corpus)
-            if "eigenvalues" in notes:
+            if "nullity" in notes:
                 values = notes["eigenvalues"]
-                sizes = [str(notes["sentences"]), str(len(values)), str(notes["nullity"])]
+                embedded = notes.get("landmarks", notes["sentences"])
+                sizes = [str(embedded), str(len(values)), str(notes["nullity"])]
                 rows.append([space, corpus, *sizes, f"{values[0]:.2e}", f"{values[-1]:.2e}"])
     if not rows:
         return ""
-    header = ["space", "corpus", "n", "p", "null vectors skipped", "first eigenvalue", "last eigenvalue"]
+    header = ["space", "corpus", "n embedded", "p", "null vectors skipped", "first eigenvalue", "last eigenvalue"]
     tail = (
         "Every residual lies under the tolerance of `params.yaml`; residuals and eigenvalues stand in each artifact "
         "and in lineage.json.\n"
     )
     return "## Certificates of the eigensolves\n\n" + markdown_table(header, rows) + "\n" + tail
+
+
+def _method_of(suite: Suite, space: str) -> str:
+    """The method that made a space, as its artifacts name it; '' for an encoder's own."""
+    records = (read_record(space_path(suite.suite, space, corpus), kind="vectors") for corpus in suite.corpora)
+    return next((str(record["parameters"]["method"]) for record in records if "method" in record["parameters"]), "")
 
 
 def _vector_notes(suite: Suite, space: str, corpus: str) -> dict[str, Any]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pipeline.report.published import find_published
 from pipeline.report.results import Cell, Results
 
+BY_NEIGHBORHOODS = ("lle", "lle-landmark", "npe", "lpp")
+CONTROL = "pca"
 HEADLINE = "spearman.all.cosine"
 SIMILARITY_PROTOCOLS = tuple(
     f"{correlation}.{aggregation}.cosine"
@@ -132,14 +134,19 @@ def difference_rows(results: Results, corpora: Sequence[str], protocol: str, bla
     )
 
 
-def control_rows(results: Results, corpora: Sequence[str], protocol: str, blanks: Blanks) -> list[list[str]]:
-    """One row per manifold and control of the same encoder: manifold minus control."""
-    suite = results.suite
+def control_rows(
+    results: Results, corpora: Sequence[str], protocol: str, blanks: Blanks, methods: Mapping[str, str]
+) -> list[list[str]]:
+    """One row per space that reduces dimension by neighbourhoods and control of the same encoder: their difference.
+
+    methods  space -> the method that its artifacts name. The control is PCA, which reduces dimension and
+             sees no neighbourhood; what keeps the dimension has the encoder's own cosine for a control.
+    """
     rows = []
-    for encoder in suite.encoders:
-        for manifold in suite.manifolds:
-            for control in suite.transforms:
-                ours, theirs = f"{encoder}-{manifold}", f"{encoder}-{control}"
+    for ours in results.suite.spaces:
+        for theirs in results.suite.spaces:
+            same_encoder = results.suite.encoder_of(ours) == results.suite.encoder_of(theirs)
+            if same_encoder and methods.get(ours) in BY_NEIGHBORHOODS and methods.get(theirs) == CONTROL:
                 cells = [_controlled(results, ours, theirs, corpus, protocol) for corpus in corpora]
                 rows.append([f"{ours} − {theirs}", *(_show(cell, blanks, signed=True) for cell in cells)])
     return rows

@@ -22,8 +22,8 @@ SUITE = Suite(
     source="mirror",
     skip_missing=False,
     corpora=("stsb",),
-    makers=Makers(encoders=("minilm",), manifolds=("lp",), transforms=("pca",)),
-    spaces=("minilm", "minilm-lp", "minilm-pca"),
+    makers=Makers(encoders=("minilm",), manifolds=("lp",), transforms=("pca",), graph_transforms=("npe",)),
+    spaces=("minilm", "minilm-lp", "minilm-pca", "minilm-npe"),
 )
 
 TEXTS = ["The kettle boils.", "Water is boiling.", "A dog naps on the porch.", "The café opens at nine.", "Snow fell."]

@@ -27,8 +27,8 @@ SUITE = Suite(
     source="package",
     skip_missing=False,
     corpora=("lee",),
-    makers=Makers(encoders=("minilm",), manifolds=("lp",), transforms=("pca",)),
-    spaces=("minilm", "minilm-lp", "minilm-pca"),
+    makers=Makers(encoders=("minilm",), manifolds=("lp",), transforms=("pca",), graph_transforms=("npe",)),
+    spaces=("minilm", "minilm-lp", "minilm-pca", "minilm-npe"),
 )
 
 # Corpus -> items and what is written of it: Lee, Pincombe & Welsh 2005 (50 texts, all pairs); Pang & Lee 2004

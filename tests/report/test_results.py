@@ -19,17 +19,18 @@ SUITE = Suite(
     source="mirror",
     skip_missing=True,
     corpora=("stsb", "lost"),
-    makers=Makers(encoders=("minilm",), manifolds=("lp",), transforms=("pca",)),
-    spaces=("minilm", "minilm-lp", "minilm-pca"),
+    makers=Makers(encoders=("minilm",), manifolds=("lp",), transforms=("pca",), graph_transforms=("smooth",)),
+    spaces=("minilm", "minilm-lp", "minilm-pca", "minilm-smooth"),
     blanks={"sbert-base-nli": "no weights here"},
 )
+METHODS = {"minilm-lp": "lle", "minilm-pca": "pca", "minilm-smooth": "smooth"}
 
 
 def make_results(lp: float, *, dimension: int = 8, noise: float = 0.002) -> Results:
-    """minilm scores 80, minilm-lp scores `lp`, minilm-pca 79.9; replicates move together."""
+    """minilm and its smoothing score 80, minilm-lp scores `lp`, minilm-pca 79.9; replicates move together."""
     rng = np.random.default_rng(0)
     shared = 0.02 * rng.standard_normal(1000)
-    values = {"minilm": 80.0, "minilm-lp": lp, "minilm-pca": 79.9}
+    values = {"minilm": 80.0, "minilm-lp": lp, "minilm-pca": 79.9, "minilm-smooth": 80.0}
     replicates, scores = {}, {}
     for space, value in values.items():
         column = value / 100 + shared + noise * rng.standard_normal(1000)
@@ -85,10 +86,20 @@ def test_a_blank_names_its_reason_and_a_blank_row_stays_in_the_table() -> None:
 
 def test_a_control_of_another_dimension_is_no_control() -> None:
     blanks = Blanks()
-    rows = control_rows(make_results(75.0, dimension=4), ["stsb"], HEADLINE, blanks)
+    rows = control_rows(make_results(75.0, dimension=4), ["stsb"], HEADLINE, blanks, METHODS)
     assert rows[0][1] == "– [1]"
     assert "dimensions 4 and 8 differ" in blanks.reasons[0]
-    assert control_rows(make_results(75.0), ["stsb"], HEADLINE, Blanks())[0][1].startswith("-4.90 [")
+    assert control_rows(make_results(75.0), ["stsb"], HEADLINE, Blanks(), METHODS)[0][1].startswith("-4.90 [")
+
+
+def test_only_what_reduces_dimension_by_neighbourhoods_has_a_control_of_its_dimension() -> None:
+    results = make_results(75.0)
+    titles = [row[0] for row in control_rows(results, ["stsb"], HEADLINE, Blanks(), METHODS)]
+    assert titles == ["minilm-lp − minilm-pca"]
+    others = {"minilm-lp": "npe", "minilm-pca": "pca", "minilm-smooth": "lle-landmark"}
+    titles = [row[0] for row in control_rows(results, ["stsb"], HEADLINE, Blanks(), others)]
+    assert titles == ["minilm-lp − minilm-pca", "minilm-smooth − minilm-pca"]
+    assert control_rows(results, ["stsb"], HEADLINE, Blanks(), {**METHODS, "minilm-pca": "whitening"}) == []
 
 
 def test_a_printed_figure_stands_only_beside_its_own_protocol() -> None:
@@ -102,14 +113,14 @@ def test_a_printed_figure_stands_only_beside_its_own_protocol() -> None:
 
 def test_differences_are_to_the_own_encoder_and_only_for_derived_spaces() -> None:
     rows = difference_rows(make_results(75.0), ["stsb"], HEADLINE, Blanks())
-    assert [row[0] for row in rows] == ["minilm-lp", "minilm-pca"]
+    assert [row[0] for row in rows] == ["minilm-lp", "minilm-pca", "minilm-smooth"]
 
 
 def test_the_long_table_holds_every_space_and_corpus_and_the_reason_of_each_blank() -> None:
     lines = long_csv(make_results(75.0)).splitlines()
-    assert len(lines) == 1 + 3 * 2
+    assert len(lines) == 1 + 4 * 2
     assert all(line.count(",") == lines[0].count(",") for line in lines)
-    assert sum("the mirror lacks it" in line for line in lines) == 3
+    assert sum("the mirror lacks it" in line for line in lines) == 4
 
 
 def test_a_figure_has_the_same_bytes_at_every_drawing_and_is_well_formed() -> None:
@@ -129,7 +140,7 @@ def test_a_figure_has_the_same_bytes_at_every_drawing_and_is_well_formed() -> No
 
 
 def test_the_encoder_of_a_space_is_the_longest_that_fits() -> None:
-    makers = Makers(encoders=("mini", "mini-large"), manifolds=("lp",), transforms=("pca",))
+    makers = SUITE.makers.model_copy(update={"encoders": ("mini", "mini-large")})
     names = ("mini", "mini-lp", "mini-pca", "mini-large", "mini-large-lp", "mini-large-pca")
     suite = SUITE.model_copy(update={"makers": makers, "spaces": names})
     assert suite.encoder_of("mini-large-lp") == "mini-large"
