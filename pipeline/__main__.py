@@ -94,6 +94,56 @@ def download(
 
 
 @app.command(rich_help_panel=STAGES)
+def vocabulary(suite: SuiteOption = "quick") -> None:
+    """Count the words of the suite's sentences by each of its tokenisers."""
+    from pipeline.suite import load_suite
+    from pipeline.words.vocabulary import vocabulary as run
+
+    die_with_parent()
+    chosen = load_suite(suite)
+    for tokenizer, words in run(suite, chosen.makers.tokenizers, chosen.corpora).items():
+        typer.echo(f"{tokenizer}: {words} words")
+
+
+@app.command(name="word_counts", rich_help_panel=STAGES)
+def word_counts(suite: SuiteOption = "quick") -> None:
+    """Write the counts that the suite takes unigram probabilities from."""
+    from pipeline.suite import load_suite
+    from pipeline.words.word_counts import word_counts as run
+
+    die_with_parent()
+    for tokenizer, words in run(load_suite(suite)).items():
+        typer.echo(f"{tokenizer}: counts of {words} words")
+
+
+@app.command(name="word_vectors", rich_help_panel=STAGES)
+def word_vectors(
+    source: Annotated[str, typer.Argument(callback=slug, help="Word vectors of params.yaml, e.g. wordllama.")],
+    suite: SuiteOption = "quick",
+) -> None:
+    """Write the vectors of one source for the suite's vocabularies."""
+    from pipeline.suite import load_suite
+    from pipeline.words.vectors import word_vectors as run
+
+    die_with_parent()
+    for tokenizer, words in run(suite, source, load_suite(suite).makers.tokenizers).items():
+        typer.echo(f"{source}: {words} words of {tokenizer}")
+
+
+@app.command(name="cluster_words", rich_help_panel=STAGES)
+def cluster_words(
+    clustering: Annotated[str, typer.Argument(callback=slug, help="A clustering of params.yaml, e.g. s3e.")],
+    suite: SuiteOption = "quick",
+) -> None:
+    """Partition the words, and deal them into controls of the same sizes."""
+    from pipeline.words.clusters import cluster_words as run
+
+    die_with_parent()
+    for partition, clusters in run(suite, clustering).items():
+        typer.echo(f"{clustering} {partition}: {clusters} clusters")
+
+
+@app.command(rich_help_panel=STAGES)
 def embed(
     corpus: CorpusArgument,
     encoder: Annotated[str, typer.Option("--encoder", callback=slug, help="An encoder of params.yaml.")] = "minilm",

@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.artifacts import corpus_path, read_record
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.encoders.embed import EmbedParameters, EncoderParameters, check_pin
-from pipeline.errors import ArtifactError, ParameterError, SourceError, SuiteError
+from pipeline.errors import ArtifactError, ParameterError, SourceError, SuiteError, located
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.manifold.eigensolve import SolverParameters
 from pipeline.manifold.knn_graph import GraphParameters
@@ -18,6 +18,12 @@ from pipeline.manifold.transform import TransformParameters
 from pipeline.params import GROUPS, PARAMS_FILE, Parameters, check_slug, load_parameters, read_yaml, refuse_unknown
 from pipeline.report.parameters import ReportParameters
 from pipeline.suite import Suite, load_suite
+from pipeline.words.clustering_parameters import ClusteringParameters
+from pipeline.words.locations import find_location
+from pipeline.words.tokenizers import TOKENIZERS
+from pipeline.words.vector_parameters import WordVectorParameters
+from pipeline.words.vectors import load_blocks
+from pipeline.words.vocabulary import VocabularyParameters
 
 MIRROR_VARIABLE = "SENTFOLD_MIRROR"
 
@@ -27,11 +33,14 @@ SINGLE: dict[str, type[Parameters]] = {
     "eigensolve": SolverParameters,
     "evaluate": EvaluateParameters,
     "report": ReportParameters,
+    "vocabulary": VocabularyParameters,
 }
 NAMED: dict[str, type[Parameters]] = {
     "encoders": EncoderParameters,
     "manifolds": ManifoldParameters,
     "transforms": TransformParameters,
+    "word_vectors": WordVectorParameters,
+    "clusterings": ClusteringParameters,
 }
 
 
@@ -50,6 +59,8 @@ def check_everything(suite: str) -> Suite:
         ("encoders", chosen.encoders),
         ("manifolds", chosen.manifolds),
         ("transforms", chosen.transforms),
+        ("word_vectors", chosen.makers.word_vectors),
+        ("clusterings", chosen.makers.clusterings),
     ):
         _check_members(chosen, group, names, content.get(group) or {})
     for corpus in chosen.corpora:
@@ -57,6 +68,7 @@ def check_everything(suite: str) -> Suite:
     for encoder in chosen.encoders:
         check_pin(encoder, load_parameters(EncoderParameters, f"encoders.{encoder}"))
     _check_neighbors(chosen)
+    _check_words(chosen)
     return chosen
 
 
@@ -155,3 +167,43 @@ def _check_neighbors(suite: Suite) -> None:
                 got=str(wanted),
                 remedy="raise knn_graph.neighbors, or lower this one",
             )
+
+
+def _check_words(suite: Suite) -> None:
+    """Tokenisers, counts and the words of clusterings: what each asks for must be made in this suite."""
+    for tokenizer in suite.makers.tokenizers:
+        if tokenizer not in TOKENIZERS:
+            raise SuiteError(
+                f"there is no tokeniser '{tokenizer}'",
+                where=f"{suite.file}: makers.tokenizers",
+                expected=f"one of: {', '.join(TOKENIZERS)}",
+                got=tokenizer,
+                remedy=f"correct {suite.file}",
+            )
+    if suite.counts != "own" and suite.source == "package":
+        raise SuiteError(
+            f"the counts '{suite.counts}' lie in no package",
+            where=f"{suite.file}: counts",
+            expected="own, where the source is `package`",
+            got=suite.counts,
+            remedy=f"write `counts: own` in {suite.file}, or take another source",
+        )
+    for source in suite.makers.word_vectors:
+        for name, block in load_blocks(source).items():
+            if block.file is not None:
+                with located(f"{PARAMS_FILE}: word_vectors.{name}.file"):
+                    find_location(block.file)
+    for clustering in suite.makers.clusterings:
+        wanted = load_parameters(ClusteringParameters, f"clusterings.{clustering}")
+        for kind, name, made in (
+            ("word vectors", wanted.vectors, suite.makers.word_vectors),
+            ("tokeniser", wanted.tokenizer, suite.makers.tokenizers),
+        ):
+            if name not in made:
+                raise SuiteError(
+                    f"the clustering '{clustering}' wants {kind} that the suite does not make",
+                    where=suite.file,
+                    expected=f"one of: {', '.join(made)}",
+                    got=name,
+                    remedy=f"add '{name}' to {suite.file}, or take '{clustering}' out",
+                )

@@ -22,6 +22,9 @@ GROUPS = (
     "manifolds",
     "eigensolve",
     "transforms",
+    "vocabulary",
+    "word_vectors",
+    "clusterings",
     "evaluate",
     "report",
 )

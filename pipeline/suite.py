@@ -11,10 +11,11 @@ from pipeline.errors import ParameterError, SuiteError
 from pipeline.params import Parameters, Slug, read_yaml, validate
 
 SourceKind = Literal["package", "mirror", "hub"]
+CountsKind = Literal["own", "enwiki"]
 
 
 class Makers(Parameters):
-    """What makes the spaces of a suite; each name is a block of params.yaml.
+    """What makes the spaces of a suite; each name is a block of params.yaml, but for the tokenisers'.
 
     They stand in a group of their own because DVC refuses one name in both suite.yaml and params.yaml.
     """
@@ -22,6 +23,9 @@ class Makers(Parameters):
     encoders: tuple[Slug, ...]
     manifolds: tuple[Slug, ...]
     transforms: tuple[Slug, ...]
+    tokenizers: tuple[Slug, ...]
+    word_vectors: tuple[Slug, ...]
+    clusterings: tuple[Slug, ...]
 
 
 class Suite(Parameters):
@@ -30,6 +34,8 @@ class Suite(Parameters):
     source        where corpora come from: installed packages, a mirror folder, or the network
                   (each dataset's pinned hub revision or official archive)
     skip_missing  record what the source lacks as a blank with its reason, and go on
+    counts        whose word counts give unigram probabilities: the suite's own sentences', or a count of
+                  English Wikipedia, from the source
     spaces        the rows of the report; each is an encoder, `<encoder>-<manifold>` or
                   `<encoder>-<transform>`
     blanks        rows that cannot be filled from this source, with the reason printed in them
@@ -41,6 +47,7 @@ class Suite(Parameters):
     source: SourceKind
     skip_missing: bool
     corpora: tuple[Slug, ...]
+    counts: CountsKind
     makers: Makers
     spaces: tuple[Slug, ...]
     blanks: dict[Slug, str] = {}

@@ -81,7 +81,8 @@ def test_no_temporary_file_and_no_nested_gitignore_is_left(finished: Path) -> No
     assert not list((finished / "data").rglob(".gitignore"))
     status = yaml.safe_load((finished / "dvc.lock").read_text())
     assert set(status["stages"]) == {
-        "download@wordsim", "download@happy", "embed@wordsim-minilm", "embed@happy-minilm", "knn_graph@minilm",
+        "download@wordsim", "download@happy", "vocabulary", "word_counts", "word_vectors@wordllama",
+        "word_vectors@wordllama-pvn", "cluster_words@s3e", "cluster_words@lase-spectral", "embed@wordsim-minilm", "embed@happy-minilm", "knn_graph@minilm",
         "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp", "transform@minilm-pca",
         "evaluate@minilm", "evaluate@minilm-lp", "evaluate@minilm-pca", "report",
     }  # fmt: skip

@@ -77,6 +77,10 @@ def test_a_suite_expands_to_every_corpus_and_space_it_lists(
     transforms = [f"{e}-{t}" for e in content.encoders for t in content.transforms]
     wanted = {
         *(f"download@{corpus}" for corpus in content.corpora),
+        "vocabulary",
+        "word_counts",
+        *(f"word_vectors@{source}" for source in content.makers.word_vectors),
+        *(f"cluster_words@{clustering}" for clustering in content.makers.clusterings),
         *(f"embed@{corpus}-{encoder}" for corpus in content.corpora for encoder in content.encoders),
         *(f"knn_graph@{encoder}" for encoder in content.encoders),
         *(f"{stage}@{space}" for stage in ("reconstruction_weights", "eigensolve") for space in manifolds),
