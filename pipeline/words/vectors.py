@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,9 @@ class Found:
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-def word_vectors(suite: str, source: str, tokenizers: tuple[str, ...]) -> dict[str, int]:
+def word_vectors(
+    suite: str, source: str, tokenizers: tuple[str, ...], *, locations: Path = LOCATIONS_FILE
+) -> dict[str, int]:
     """Write the vectors of one source for each vocabulary. Returns tokeniser -> words that have one.
 
     A file is read once, for all vocabularies together. Raises SourceError if the source is absent, is not
@@ -51,7 +54,11 @@ def word_vectors(suite: str, source: str, tokenizers: tuple[str, ...]) -> dict[s
     }
     blocks = load_blocks(source)
     everything = list(dict.fromkeys(word for words in vocabularies.values() for word in words))
-    raw = {name: read_source(name, blocks[name], everything) for name in blocks if not blocks[name].parts()}
+    raw = {
+        name: read_source(name, block, everything, locations=locations)
+        for name, block in blocks.items()
+        if not block.parts()
+    }
     written = {}
     for tokenizer, words in vocabularies.items():
         with threadpool_limits(1), located(f"params.yaml: word_vectors, vocabulary '{tokenizer}'"):
@@ -101,12 +108,14 @@ def load_blocks(source: str) -> dict[str, WordVectorParameters]:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def read_source(name: str, block: WordVectorParameters, words: Sequence[str]) -> Found:
+def read_source(
+    name: str, block: WordVectorParameters, words: Sequence[str], *, locations: Path = LOCATIONS_FILE
+) -> Found:
     """What a package or a file holds of `words`, as it is. Raises SourceError."""
     if block.package is not None:
         vectors = token_means(words, package=block.package, sha256=block.sha256)
         return Found(tuple(words), vectors, {"files": dict(block.sha256)})
-    location = find_location(str(block.file))
+    location = find_location(str(block.file), locations)
     path = vectors_folder() / location.file
     if not path.is_file():
         raise SourceError(
@@ -124,7 +133,7 @@ def read_source(name: str, block: WordVectorParameters, words: Sequence[str]) ->
             where=f"{FOLDER_VARIABLE}/{location.file}",
             expected=location.sha256 or "a sha256 to hold it against; none is known yet",
             got=digest,
-            remedy=f"if these are the bytes you mean, put them into {LOCATIONS_FILE.name}; else get the file again",
+            remedy=f"if these are the bytes you mean, put them into {locations.name}; else get the file again",
         )
     held = read_file(path, set(words), dimension=location.dimension, binary=location.binary, member=location.member)
     if not held.words:
