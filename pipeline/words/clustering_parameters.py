@@ -52,10 +52,15 @@ class MixtureParameters(Parameters):
 
 
 class SpectralParameters(Parameters):
-    """neighbors: of each word in the affinity graph, itself aside. distance: of the graph. restarts: of k-means."""
+    """neighbors: of each word in the affinity graph, itself aside. distance: of the graph. restarts: of k-means.
+
+    rows: what k-means is run on, the rows of the eigenvectors each divided by the square root of the word's
+    degree (scikit-learn), or each of length 1 (Ng, Jordan & Weiss 2002, which the LASE thesis cites).
+    """
 
     neighbors: int = Field(ge=1, le=10_000)
     distance: Literal["euclidean", "cosine"]
+    rows: Literal["degree", "unit"]
     restarts: int = Field(ge=1, le=1000)
 
 

@@ -11,8 +11,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from threadpoolctl import threadpool_limits
 
-from pipeline.errors import SolverError, first_line
+from pipeline.errors import ParameterError, SolverError, first_line
 from pipeline.manifold.neighbors import nearest_neighbors
+from pipeline.words.adjust import unit_length
 from pipeline.words.clustering_parameters import SpectralParameters
 from pipeline.words.partition import Float64, Partition, check_size
 
@@ -24,20 +25,30 @@ def cluster_spectrally(
 ) -> list[Partition]:
     """Normalised spectral clustering, one partition per size.
 
-    The same mathematics as scikit-learn's SpectralClustering(affinity="nearest_neighbors"): the leading
-    eigenvectors of D^-1/2 A D^-1/2, rows divided by sqrt(D), then k-means. Its own solver factors a sparse matrix
-    that fills in at 300 dimensions; here Lanczos only multiplies, and the eigenvectors are solved for once.
+    The leading eigenvectors of D^-1/2 A D^-1/2, their rows divided by sqrt(D) or by their length, then k-means.
+    With `rows: degree` that is scikit-learn's SpectralClustering(affinity="nearest_neighbors"), whose solver
+    factors a sparse matrix that fills in at 300 dimensions; here Lanczos only multiplies, once for all sizes.
     vectors  (v, d)
     Raises ParameterError if a size or the number of neighbours does not fit, SolverError if Lanczos fails.
     Cost O(v^2 d) for the graph, O(v k) per step of Lanczos.
-    Source: Shi & Malik 2000, doi:10.1109/34.868688; von Luxburg 2007, doi:10.1007/s11222-007-9033-z
+    Source: Shi & Malik 2000, doi:10.1109/34.868688; Ng, Jordan & Weiss, NIPS 2001; von Luxburg 2007,
+    doi:10.1007/s11222-007-9033-z
     """
+    n = len(vectors)
     for size in sizes:
-        check_size(size, len(vectors))
+        check_size(size, n)
+    if parameters.neighbors >= n:
+        raise ParameterError(
+            "more neighbours than other words",
+            where="spectral.neighbors",
+            expected=f"at most {n - 1}, for {n} words",
+            got=str(parameters.neighbors),
+            remedy="lower `neighbors` in params.yaml, or add a corpus",
+        )
     with threadpool_limits(1):
         affinity = neighbor_affinity(vectors, parameters.neighbors, distance=parameters.distance)
         embedding, notes = spectral_embedding(affinity, max(sizes), seed=seed)
-        return [_cluster_rows(embedding[:, :size], size, seed, parameters.restarts, notes) for size in sizes]
+        return [_cluster_rows(embedding[:, :size], size, seed, parameters, notes) for size in sizes]
 
 
 def neighbor_affinity(vectors: Floats, neighbors: int, *, distance: str) -> sp.csr_array:
@@ -116,8 +127,13 @@ def _leading_eigenvectors(scaled: sp.csr_array, known: Float64, count: int, seed
     return values[order] - 1, vectors[:, order]
 
 
-def _cluster_rows(rows: Float64, size: int, seed: int, restarts: int, notes: dict[str, Any]) -> Partition:
+def _cluster_rows(
+    rows: Float64, size: int, seed: int, parameters: SpectralParameters, notes: dict[str, Any]
+) -> Partition:
     from sklearn.cluster import KMeans
 
-    labels = KMeans(size, n_init=restarts, random_state=seed).fit_predict(np.ascontiguousarray(rows))
+    if parameters.rows == "unit":
+        # The direction of a row is the same before and after it is divided by its root of the degree.
+        rows = unit_length(rows)
+    labels = KMeans(size, n_init=parameters.restarts, random_state=seed).fit_predict(np.ascontiguousarray(rows))
     return Partition(labels.astype(np.int32), size, None, {**notes, "eigenvalues": notes["eigenvalues"][:size]})

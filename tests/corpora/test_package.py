@@ -18,7 +18,8 @@ from pipeline.corpora.download import Download, download, number_sentences
 from pipeline.corpora.package import read_split, split_sentences
 from pipeline.corpora.sources import read_split as read_from_any
 from pipeline.errors import SourceError
-from pipeline.suite import Makers, Suite
+from pipeline.suite import Suite
+from tests.checkout import MAKERS
 
 SUITE = Suite(
     suite="quick",
@@ -27,7 +28,8 @@ SUITE = Suite(
     source="package",
     skip_missing=False,
     corpora=("lee",),
-    makers=Makers(encoders=("minilm",), manifolds=("lp",), transforms=("pca",)),
+    counts="own",
+    makers=MAKERS,
     spaces=("minilm", "minilm-lp", "minilm-pca"),
 )
 

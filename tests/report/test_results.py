@@ -10,7 +10,8 @@ import pytest
 from pipeline.report.figures import draw_differences, figure_bytes
 from pipeline.report.results import Results
 from pipeline.report.tables import HEADLINE, Blanks, control_rows, difference_rows, long_csv, published_rows, score_rows
-from pipeline.suite import Makers, Suite
+from pipeline.suite import Suite
+from tests.checkout import MAKERS
 
 SUITE = Suite(
     suite="made-up",
@@ -19,7 +20,8 @@ SUITE = Suite(
     source="mirror",
     skip_missing=True,
     corpora=("stsb", "lost"),
-    makers=Makers(encoders=("minilm",), manifolds=("lp",), transforms=("pca",)),
+    counts="own",
+    makers=MAKERS,
     spaces=("minilm", "minilm-lp", "minilm-pca"),
     blanks={"sbert-base-nli": "no weights here"},
 )
@@ -129,7 +131,7 @@ def test_a_figure_has_the_same_bytes_at_every_drawing_and_is_well_formed() -> No
 
 
 def test_the_encoder_of_a_space_is_the_longest_that_fits() -> None:
-    makers = Makers(encoders=("mini", "mini-large"), manifolds=("lp",), transforms=("pca",))
+    makers = MAKERS.model_copy(update={"encoders": ("mini", "mini-large")})
     names = ("mini", "mini-lp", "mini-pca", "mini-large", "mini-large-lp", "mini-large-pca")
     suite = SUITE.model_copy(update={"makers": makers, "spaces": names})
     assert suite.encoder_of("mini-large-lp") == "mini-large"

@@ -14,6 +14,7 @@ import yaml
 
 from pipeline.artifacts import corpus_path, write_absence, write_table
 from pipeline.suite import Suite
+from tests.checkout import MAKERS
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,14 +66,7 @@ def make_suite(**changes: Any) -> Suite:
         "skip_missing": True,
         "corpora": CORPORA,
         "counts": "own",
-        "makers": {
-            "encoders": ("minilm",),
-            "manifolds": ("lp",),
-            "transforms": ("pca",),
-            "tokenizers": ("regex", "whitespace"),
-            "word_vectors": ("wordllama",),
-            "clusterings": ("plain",),
-        },
+        "makers": MAKERS,
         "spaces": ("minilm", "minilm-lp", "minilm-pca"),
     }
     return Suite.model_validate({**content, **changes})

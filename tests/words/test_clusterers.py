@@ -27,7 +27,7 @@ from tests.reference import blurred_affinity as reference
 
 KMEANS = KMeansParameters(restarts=10, iterations=300, tolerance=1e-4)
 MIXTURE = MixtureParameters(covariance="full", regularization=1e-6, iterations=100, tolerance=1e-3)
-SPECTRAL = SpectralParameters(neighbors=10, distance="euclidean", restarts=10)
+SPECTRAL = SpectralParameters(neighbors=10, distance="euclidean", rows="degree", restarts=10)
 BLURRED = BlurredParameters(sigma=1.0, threshold=0.95, shrink=0.01, spare=5, stop=0.01, restarts=1)
 
 
@@ -138,6 +138,20 @@ def test_spectral_clusters_are_scikit_learns(connected: np.ndarray, size: int) -
     ).fit(affinity)
     # The same rows up to rounding and sign, clustered by k-means from two different starts.
     assert adjusted_rand_score(ours.labels, theirs.labels_) > 0.98
+
+
+def test_rows_of_length_one_are_those_of_ng_jordan_and_weiss(connected: np.ndarray) -> None:
+    (ours,) = cluster_spectrally(connected, (5,), seed=0, parameters=SPECTRAL.model_copy(update={"rows": "unit"}))
+    affinity = neighbor_affinity(connected, 10, distance="euclidean").toarray()
+    degrees = affinity.sum(axis=1)
+    vectors = np.linalg.eigh(affinity / np.sqrt(np.outer(degrees, degrees)))[1][:, -5:]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert adjusted_rand_score(ours.labels, KMeans(5, n_init=10, random_state=1).fit_predict(vectors)) > 0.98
+
+
+def test_more_neighbours_than_words_are_refused(connected: np.ndarray) -> None:
+    with pytest.raises(ParameterError, match="more neighbours"):
+        cluster_spectrally(connected[:10], (2,), seed=0, parameters=SPECTRAL)
 
 
 def test_the_graph_is_the_one_that_scikit_learn_builds(connected: np.ndarray) -> None:

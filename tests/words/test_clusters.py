@@ -25,7 +25,7 @@ from tests.words.conftest import CORPORA, make_suite, rows, write_params
 KMEANS = {"restarts": 3, "iterations": 100, "tolerance": 0.0}
 PLAIN: dict[str, Any] = {"vectors": "small", "tokenizer": "regex", "sizes": [3], "seeds": [0], "kmeans": KMEANS}
 MIXTURE = {"covariance": "diag", "regularization": 0.001, "iterations": 50, "tolerance": 0.001}
-SPECTRAL = {"neighbors": 4, "distance": "cosine", "restarts": 2}
+SPECTRAL = {"neighbors": 4, "distance": "cosine", "rows": "unit", "restarts": 2}
 BLURRED = {"sigma": 1.0, "threshold": 0.95, "shrink": 0.01, "spare": 5, "stop": 0.01, "restarts": 1}
 METHODS: dict[str, dict[str, Any]] = {
     "kmeans": PLAIN,

@@ -120,10 +120,14 @@ PIECES = (
 )  # fmt: skip
 
 
+if find_spec("nltk"):
+    from nltk.tokenize.destructive import NLTKWordTokenizer
+
+    NLTK = NLTKWordTokenizer()
+
+
 @pytest.mark.skipif(find_spec("nltk") is None, reason="nltk, the rules' origin, is not installed")
 @settings(max_examples=3000)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_treebank_words_are_those_of_nltk(text: str) -> None:
-    from nltk.tokenize.destructive import NLTKWordTokenizer
-
-    assert split_treebank(text) == NLTKWordTokenizer().tokenize(text)
+    assert split_treebank(text) == NLTK.tokenize(text)
