@@ -56,56 +56,73 @@ def split_wordpunct(text: str) -> list[str]:
 # --- Penn Treebank ------------------------------------------------------------------------------
 
 _CLOSING = r"\]\)}>\"'"
-# In the order of application; what each matches may depend on the blanks that the ones above put in.
-_TREEBANK: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        # Opening quotes.
-        (r"[«“‘„]|`+", r" \g<0> "),
-        (r'^"', "``"),
-        (r"``", " `` "),
-        (r"(?<=[ (\[{<])(?:\"|'')", " `` "),
-        (r"(?<!\w)'(?!(?i:re|ve|ll|m|t|s|d|n)\b)(?=\w)", "' "),
-        # The full stop that ends the text, before any closing brackets and quotes.
-        (rf"([^.])\.([{_CLOSING}»”’ ]*+)\s*$", r"\1 . \2 "),
-        # A comma or colon, but not the one inside a number.
-        (r"([:,])(\D)", r" \1 \2"),
-        (r"[:,]$", r" \g<0> "),
-        (r"\.{2,}", r" \g<0> "),
-        (r"[;@#$%&‒-―?!]", r" \g<0> "),
-        (rf"([^.])\.([{_CLOSING}]*)\s*$", r"\1 .\2 "),
-        (r"([^'])' ", r"\1 ' "),
-        (r"[*\[\](){}<>]|--", r" \g<0> "),
-        # Closing quotes.
-        (r"[»”’]|''", r" \g<0> "),
-        (r'"', " '' "),
-        (r"\s+", " "),
-        # Clitics and contractions; a word is followed by a blank by now.
-        (r"(?<=[^' ])('[sSmMdD]?) ", r" \1 "),
-        (r"(?<=[^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T) ", r" \1 "),
-        (r"(?i)\b(can)(not)\b", r" \1 \2 "),
-        (r"(?i)\b(d)('ye)\b", r" \1 \2 "),
-        (r"(?i)\b(gim)(me)\b", r" \1 \2 "),
-        (r"(?i)\b(gon)(na)\b", r" \1 \2 "),
-        (r"(?i)\b(got)(ta)\b", r" \1 \2 "),
-        (r"(?i)\b(lem)(me)\b", r" \1 \2 "),
-        (r"(?i)\b(more)('n)\b", r" \1 \2 "),
-        (r"(?i)\b(wan)(na)(?=\s)", r" \1 \2 "),
-        (r"(?i) ('t)(is)\b", r" \1 \2 "),
-        (r"(?i) ('t)(was)\b", r" \1 \2 "),
-    )
+
+
+def _compile(*rules: tuple[str, str, str]) -> tuple[tuple[re.Pattern[str], str, str], ...]:
+    return tuple((re.compile(pattern), replacement, needs) for pattern, replacement, needs in rules)
+
+
+# (pattern, replacement, characters without any of which it cannot match; none given: it is always tried).
+# In the order of application: what each matches may depend on the blanks that the ones above put in.
+_PUNCTUATION = _compile(
+    # Opening quotes.
+    (r"[«“‘„]|`+", r" \g<0> ", "«“‘„`"),
+    (r'^"', "``", '"'),
+    (r"``", " `` ", "`"),
+    (r"(?<=[ (\[{<])(?:\"|'')", " `` ", "\"'"),
+    (r"(?<!\w)'(?!(?i:re|ve|ll|m|t|s|d|n)\b)(?=\w)", "' ", "'"),
+    # The full stop that ends the text, before any closing brackets and quotes.
+    (rf"([^.])\.([{_CLOSING}»”’ ]*+)\s*$", r"\1 . \2 ", "."),
+    # A comma or colon, but not the one inside a number.
+    (r"([:,])(\D)", r" \1 \2", ":,"),
+    (r"[:,]$", r" \g<0> ", ":,"),
+    (r"\.{2,}", r" \g<0> ", "."),
+    (r"[;@#$%&‒-―?!]", r" \g<0> ", ""),
+    (rf"([^.])\.([{_CLOSING}]*)\s*$", r"\1 .\2 ", "."),
+    (r"([^'])' ", r"\1 ' ", "'"),
+    (r"[*\[\](){}<>]|--", r" \g<0> ", "*[](){}<>-"),
 )
-_PADDED = next(i for i, (pattern, _) in enumerate(_TREEBANK) if pattern.pattern.startswith("[»"))
+_CLITICS = _compile(
+    # Closing quotes.
+    (r"[»”’]|''", r" \g<0> ", "»”’'"),
+    (r'"', " '' ", '"'),
+    # A word is followed by exactly one blank from here on.
+    (r"\s+", " ", ""),
+    (r"(?<=[^' ])('[sSmMdD]?) ", r" \1 ", "'"),
+    (r"(?<=[^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T) ", r" \1 ", "'"),
+)
+# What each needs here are letters in a row, in either case.
+_CONTRACTIONS = _compile(
+    (r"(?i)\b(can)(not)\b", r" \1 \2 ", "nnot"),
+    (r"(?i)\b(gim|lem)(me)\b", r" \1 \2 ", "mme"),
+    (r"(?i)\b(gon)(na)\b", r" \1 \2 ", "nna"),
+    (r"(?i)\b(wan)(na)(?=\s)", r" \1 \2 ", "nna"),
+    (r"(?i)\b(got)(ta)\b", r" \1 \2 ", "tta"),
+    (r"(?i)\b(more)('n)\b", r" \1 \2 ", "'n"),
+    (r"(?i)\b(d)('ye)\b", r" \1 \2 ", "'ye"),
+    # These want a blank before them, which the ones above may have put there.
+    (r"(?i) ('t)(is)\b", r" \1 \2 ", "'t"),
+    (r"(?i) ('t)(was)\b", r" \1 \2 ", "'t"),
+)
 
 
 def split_treebank(text: str) -> list[str]:
     """Penn Treebank words of a text that is taken for one sentence: only its last full stop is cut off."""
-    for pattern, replacement in _TREEBANK[:_PADDED]:
-        text = pattern.sub(replacement, text)
-    text = f" {text} "
-    for pattern, replacement in _TREEBANK[_PADDED:]:
-        text = pattern.sub(replacement, text)
+    text = f" {_substitute(text, _PUNCTUATION)} "
+    text = _substitute(text, _CLITICS)
+    lower = text.lower()
+    for pattern, replacement, needs in _CONTRACTIONS:
+        if needs in lower:
+            text = pattern.sub(replacement, text)
     return text.split()
+
+
+def _substitute(text: str, rules: tuple[tuple[re.Pattern[str], str, str], ...]) -> str:
+    for pattern, replacement, needs in rules:
+        # Most sentences have few of these characters, and looking for one is far cheaper than the pattern.
+        if not needs or any(character in text for character in needs):
+            text = pattern.sub(replacement, text)
+    return text
 
 
 _ALPHANUMERIC = re.compile("[A-Za-z0-9]")
