@@ -15,7 +15,7 @@ from pipeline.errors import located
 from pipeline.params import load_parameters
 from pipeline.words.blurred import cluster_by_blurred_affinity
 from pipeline.words.clustering_parameters import CentroidRule, ClusteringParameters, Control
-from pipeline.words.counts import CountSource, InverseWeights, SifWeights, word_weights
+from pipeline.words.counts import CountSource, UniformWeights, word_weights
 from pipeline.words.load import load_counts, load_vectors
 from pipeline.words.model_clusters import cluster_by_kmeans, cluster_by_mixture
 from pipeline.words.partition import Float64, Partition, centroids_of, frequency_partition, random_partition
@@ -93,7 +93,7 @@ def centroid_rule(parameters: ClusteringParameters, control: Control | None) -> 
 
 
 def _count_source(parameters: ClusteringParameters) -> CountSource | None:
-    return parameters.weights.counts if isinstance(parameters.weights, SifWeights | InverseWeights) else None
+    return None if isinstance(parameters.weights, UniformWeights) else parameters.weights.counts
 
 
 def _record(

@@ -86,12 +86,18 @@ class InverseWeights(Parameters):
     counts: CountSource = "own"
 
 
-WeightRule = Annotated[UniformWeights | SifWeights | InverseWeights, Field(discriminator="rule")]
+class FrequencyWeights(Parameters):
+    """As often as the word stands in the suite's own sentences: k-means over tokens, as in VLAWE."""
+
+    rule: Literal["frequency"]
+    counts: Literal["own"] = "own"
 
 
-def word_weights(
-    words: Sequence[str], corpus: WordCounts | None, rule: UniformWeights | SifWeights | InverseWeights
-) -> Float64:
+AnyWeights = UniformWeights | SifWeights | InverseWeights | FrequencyWeights
+WeightRule = Annotated[AnyWeights, Field(discriminator="rule")]
+
+
+def word_weights(words: Sequence[str], corpus: WordCounts | None, rule: AnyWeights) -> Float64:
     """(n,) float64 positive weight of each word by one of the papers' rules; uniform needs no corpus."""
     if isinstance(rule, UniformWeights):
         return np.ones(len(words))
@@ -100,6 +106,8 @@ def word_weights(
     counts = corpus.of(words)
     if isinstance(rule, SifWeights):
         return sif_weights(unigram_probabilities(counts, total=corpus.total), a=rule.a)
+    if isinstance(rule, FrequencyWeights):
+        return counts.astype(np.float64)
     return 1 / laplace_probabilities(counts, total=corpus.total, types=len(corpus.words))
 
 

@@ -105,6 +105,17 @@ def test_the_controls_of_weighted_kmeans_have_weighted_means_for_centroids() -> 
 
 
 @pytest.mark.usefixtures("prepared")
+def test_weights_by_frequency_are_kmeans_over_tokens() -> None:
+    run({**PLAIN, "weights": {"rule": "frequency"}})
+    words, vectors = load_vectors("mine", "small", "regex")
+    counts = load_counts("mine", "regex", "own").of(words)
+    found = load_clusters("mine", "it", size=3)
+    tokens, labels = np.repeat(vectors.astype(np.float64), counts, axis=0), np.repeat(found.labels, counts)
+    for k in range(3):
+        np.testing.assert_allclose(found.centroids[k], tokens[labels == k].mean(axis=0), atol=1e-5)
+
+
+@pytest.mark.usefixtures("prepared")
 def test_a_second_run_writes_the_same_bytes_and_another_seed_others() -> None:
     paths = [clusters_path("mine", "it", f"k3-s{seed}-random", "clusters") for seed in (0, 1)]
     digests = []

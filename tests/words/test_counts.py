@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import ParameterError
 from pipeline.words.counts import (
+    FrequencyWeights,
     InverseWeights,
     SifWeights,
     UniformWeights,
@@ -37,6 +38,7 @@ def test_weights_are_those_of_the_papers() -> None:
         word_weights(words, CORPUS, InverseWeights(rule="inverse")), [13 / 7, 13 / 2, 13.0], rtol=1e-15
     )
     assert word_weights(words, None, UniformWeights(rule="uniform")).tolist() == [1, 1, 1]
+    assert word_weights(words[:2], CORPUS, FrequencyWeights(rule="frequency")).tolist() == [6, 1]
 
 
 def test_the_known_weight_of_the_in_english_wikipedia() -> None:
