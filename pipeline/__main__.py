@@ -156,6 +156,21 @@ def embed(
     typer.echo(f"{corpus}: {run(suite, corpus, encoder)} vectors by {encoder}")
 
 
+@app.command(rich_help_panel=STAGES)
+def encode(
+    encoder: Annotated[str, typer.Argument(callback=slug, help="A word encoder of params.yaml, e.g. wl-sif.")],
+    suite: SuiteOption = "quick",
+) -> None:
+    """Encode the sentences of every corpus with one encoder over word vectors."""
+    from pipeline.encoders.encode import encode as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    for done in run(suite, encoder, load_suite(suite).corpora):
+        fallbacks = "".join(f"; {number} {what}" for what, number in done.fallbacks.items())
+        typer.echo(f"{done.corpus}: {done.sentences} vectors by {encoder}{fallbacks}")
+
+
 @app.command(name="knn_graph", rich_help_panel=STAGES)
 def knn_graph(encoder: EncoderArgument, suite: SuiteOption = "quick") -> None:
     """Find the exact nearest neighbours of every sentence."""
@@ -286,6 +301,46 @@ def catalogue() -> None:
     from pipeline.corpora.catalogue import describe_catalogue
 
     typer.echo(describe_catalogue())
+
+
+@app.command(name="encode-with", rich_help_panel=RUNS)
+def encode_with(
+    method: Annotated[str, typer.Argument(help="average, sif, usif, pmeans, dct, vlawe, s3e, lase or gem.")],
+    sentences: Annotated[Path, typer.Option(help="Sentences to encode: UTF-8, one a line.")],
+    fit_on: Annotated[Path, typer.Option(help="Sentences to learn from: UTF-8, one a line; repeats count.")],
+    words: Annotated[Path, typer.Option(help="Parquet: word, vector.")],
+    counts: Annotated[Path, typer.Option(help="Parquet: word, count; also of words without a vector.")],
+    out: Annotated[Path, typer.Option(help="Parquet to write: vector, in the order of the sentences.")],
+    clusters: Annotated[Path | None, typer.Option(help="Parquet: word, cluster.")] = None,
+    centroids: Annotated[Path | None, typer.Option(help="Parquet: cluster, vector.")] = None,
+    directions: Annotated[
+        Path | None, typer.Option(help="Parquet: vector, singular_value; used instead of a fit, one direction a row.")
+    ] = None,
+    variant: Annotated[str | None, typer.Option(help="published (default) or released.")] = None,
+    component: Annotated[
+        str | None,
+        typer.Option(
+            help="Directions to remove: joint, over all of --fit-on; none; or per-side: each file holds the first "
+            "sides of all pairs, then the second sides, and each half is fitted and encoded apart (--set "
+            "sides=interleaved: sides take turns). Where --sentences is one side of --fit-on, it is fitted on itself.",
+        ),
+    ] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="whitespace, regex, wordpunct or treebank.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting of the method.")
+    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="More of --set.")] = None,
+) -> None:
+    """Encode a file of sentences by one method, with words, counts and clusters of your own."""
+    from pipeline.encoders.encode_with import Files, Request
+    from pipeline.encoders.encode_with import encode_with as run
+
+    files = Files(sentences, fit_on, words, counts, clusters, centroids, directions)
+    request = Request(method, variant, component, tokenizer, [*(settings or []), *(more or [])])
+    report = run(files, request, out)
+    typer.echo(f"{out}: {report.sentences} vectors of {report.dimension} dimensions by {method}")
+    for remark in [*report.remarks, *(f"{what}: {number}" for what, number in report.fallbacks.items() if number)]:
+        typer.echo(f"  {remark}")
 
 
 @app.command(name="pin-encoder", rich_help_panel=RUNS)

@@ -9,6 +9,7 @@ from typing import Any
 from pipeline.artifacts import corpus_path, read_record
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.encoders.embed import EmbedParameters, EncoderParameters, check_pin
+from pipeline.encoders.encode import WordEncoderParameters
 from pipeline.errors import ArtifactError, ParameterError, SourceError, SuiteError, located
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.manifold.eigensolve import SolverParameters
@@ -41,6 +42,7 @@ NAMED: dict[str, type[Parameters]] = {
     "transforms": TransformParameters,
     "word_vectors": WordVectorParameters,
     "clusterings": ClusteringParameters,
+    "word_encoders": WordEncoderParameters,
 }
 
 
@@ -61,6 +63,7 @@ def check_everything(suite: str) -> Suite:
         ("transforms", chosen.transforms),
         ("word_vectors", chosen.makers.word_vectors),
         ("clusterings", chosen.makers.clusterings),
+        ("word_encoders", chosen.word_encoders),
     ):
         _check_members(chosen, group, names, content.get(group) or {})
     for corpus in chosen.corpora:
@@ -69,6 +72,7 @@ def check_everything(suite: str) -> Suite:
         check_pin(encoder, load_parameters(EncoderParameters, f"encoders.{encoder}"))
     _check_neighbors(chosen)
     _check_words(chosen)
+    _check_word_encoders(chosen, content.get("word_encoders") or {})
     return chosen
 
 
@@ -207,3 +211,50 @@ def _check_words(suite: Suite) -> None:
                     got=name,
                     remedy=f"add '{name}' to {suite.file}, or take '{clustering}' out",
                 )
+
+
+def _check_word_encoders(suite: Suite, blocks: dict[str, Any]) -> None:
+    """The settings of every word encoder, and that the suite makes the words and clusters of those it lists."""
+    for name in blocks:
+        load_parameters(WordEncoderParameters, f"word_encoders.{name}").method_settings(name)
+    for name in suite.word_encoders:
+        wanted = load_parameters(WordEncoderParameters, f"word_encoders.{name}")
+        needs = [
+            ("word vectors", wanted.vectors, suite.makers.word_vectors),
+            ("tokeniser", wanted.tokenizer, suite.makers.tokenizers),
+        ]
+        if wanted.clusters is not None:
+            needs.append(("clustering", wanted.clusters.clustering, suite.makers.clusterings))
+        for kind, asked, made in needs:
+            if asked not in made:
+                raise SuiteError(
+                    f"the word encoder '{name}' wants a {kind} that the suite does not make",
+                    where=suite.file,
+                    expected=f"one of: {', '.join(made)}",
+                    got=asked,
+                    remedy=f"add '{asked}' to {suite.file}, or take '{name}' out",
+                )
+        if wanted.clusters is not None:
+            _check_partition(name, wanted)
+
+
+def _check_partition(name: str, wanted: WordEncoderParameters) -> None:
+    """That the clustering of a word encoder is of its own words, and holds the partition that it asks for."""
+    choice = wanted.clusters
+    assert choice is not None
+    clustering = load_parameters(ClusteringParameters, f"clusterings.{choice.clustering}")
+    for key, asked, held in (
+        ("vectors", wanted.vectors, (clustering.vectors,)),
+        ("tokenizer", wanted.tokenizer, (clustering.tokenizer,)),
+        ("clusters.size", choice.size, clustering.sizes),
+        ("clusters.seed", choice.seed, clustering.seeds),
+        ("clusters.control", choice.control, (None, *clustering.controls)),
+    ):
+        if asked not in held:
+            raise ParameterError(
+                f"the word encoder '{name}' does not fit its clustering '{choice.clustering}'",
+                where=f"{PARAMS_FILE}: word_encoders.{name}.{key}",
+                expected=f"one of: {', '.join(map(str, held))}",
+                got=str(asked),
+                remedy=f"correct it, or clusterings.{choice.clustering}",
+            )

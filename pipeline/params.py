@@ -25,6 +25,7 @@ GROUPS = (
     "vocabulary",
     "word_vectors",
     "clusterings",
+    "word_encoders",
     "evaluate",
     "report",
 )

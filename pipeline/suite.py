@@ -23,6 +23,7 @@ class Makers(Parameters):
     encoders: tuple[Slug, ...]
     manifolds: tuple[Slug, ...]
     transforms: tuple[Slug, ...]
+    word_encoders: tuple[Slug, ...]
     tokenizers: tuple[Slug, ...]
     word_vectors: tuple[Slug, ...]
     clusterings: tuple[Slug, ...]
@@ -36,8 +37,8 @@ class Suite(Parameters):
     skip_missing  record what the source lacks as a blank with its reason, and go on
     counts        whose word counts give unigram probabilities: the suite's own sentences', or a count of
                   English Wikipedia, from the source
-    spaces        the rows of the report; each is an encoder, `<encoder>-<manifold>` or
-                  `<encoder>-<transform>`
+    spaces        the rows of the report; each is an encoder, `<encoder>-<manifold>`,
+                  `<encoder>-<transform>` or a word encoder
     blanks        rows that cannot be filled from this source, with the reason printed in them
     """
 
@@ -65,7 +66,7 @@ class Suite(Parameters):
         if set(self.spaces) != set(self.makeable_spaces()):
             wrong = set(self.spaces) ^ set(self.makeable_spaces())
             raise ValueError(
-                "'spaces' must list exactly what the encoders, manifolds and transforms make; "
+                "'spaces' must list exactly what the encoders, manifolds, transforms and word encoders make; "
                 f"differs in: {', '.join(sorted(wrong))}"
             )
         return self
@@ -85,12 +86,21 @@ class Suite(Parameters):
         """The linear maps applied to each encoder."""
         return self.makers.transforms
 
+    @property
+    def word_encoders(self) -> tuple[str, ...]:
+        """The encoders over word vectors whose spaces are rows; no manifold is built over them."""
+        return self.makers.word_encoders
+
     def makeable_spaces(self) -> tuple[str, ...]:
-        """Every space that this suite's encoders, manifolds and transforms make."""
+        """Every space that this suite's encoders, manifolds, transforms and word encoders make."""
         makers = (*self.manifolds, *self.transforms)
-        return tuple(
-            space for encoder in self.encoders for space in (encoder, *(f"{encoder}-{maker}" for maker in makers))
-        )
+        made = (space for encoder in self.encoders for space in (encoder, *(f"{encoder}-{maker}" for maker in makers)))
+        return (*made, *self.word_encoders)
+
+    @property
+    def derived_spaces(self) -> tuple[str, ...]:
+        """The rows that were made from an encoder's own row, by a manifold or a transform."""
+        return tuple(space for space in self.spaces if self.encoder_of(space) != space)
 
     def check_space(self, space: str) -> None:
         """Raise SuiteError unless `space` is a row of this suite."""
@@ -105,6 +115,8 @@ class Suite(Parameters):
 
     def encoder_of(self, space: str) -> str:
         """The encoder that a space was made from (itself, for an encoder's own space)."""
+        if space in self.word_encoders:
+            return space
         owners = [encoder for encoder in self.encoders if space == encoder or space.startswith(f"{encoder}-")]
         if not owners:
             raise SuiteError(

@@ -16,6 +16,7 @@ MAKERS = Makers(
     encoders=("minilm",),
     manifolds=("lp",),
     transforms=("pca",),
+    word_encoders=("wl-average",),
     tokenizers=("regex", "whitespace"),
     word_vectors=("wordllama",),
     clusterings=("s3e",),

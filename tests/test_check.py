@@ -52,8 +52,8 @@ def test_an_encoder_without_a_pinned_commit_is_refused_before_anything_runs(chec
     change(
         checkout,
         "suites/paper/suite.yaml",
-        "spaces: [minilm,",
-        "spaces: [sbert-base-nli, sbert-base-nli-lp, sbert-base-nli-pca, minilm,",
+        "[minilm, minilm-lp,",
+        "[sbert-base-nli, sbert-base-nli-lp, sbert-base-nli-pca, minilm, minilm-lp,",
     )
     with pytest.raises(EncoderError, match="not pinned"):
         check_everything("paper")

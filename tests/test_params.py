@@ -264,13 +264,19 @@ def test_a_sound_suite_is_read(suite: dict[str, Any]) -> None:
     write_suite(suite)
     mine = load_suite("mine")
     assert mine.corpora == tuple(suite["corpora"])
-    assert set(mine.spaces) == {"minilm", "minilm-lp", "minilm-pca"}
-    assert {space: mine.encoder_of(space) for space in mine.spaces} == dict.fromkeys(mine.spaces, "minilm")
+    assert set(mine.spaces) == {"minilm", "minilm-lp", "minilm-pca", *mine.word_encoders}
+    owners = {space: mine.encoder_of(space) for space in mine.spaces}
+    assert owners == {
+        **dict.fromkeys(("minilm", "minilm-lp", "minilm-pca"), "minilm"),
+        **{encoder: encoder for encoder in mine.word_encoders},
+    }
+    assert mine.derived_spaces == ("minilm-lp", "minilm-pca")
 
 
 def test_the_owner_of_a_space_is_the_longest_encoder_that_fits(suite: dict[str, Any]) -> None:
     suite["makers"]["encoders"] = ["minilm", "minilm-large"]
-    suite["spaces"] = [f"{e}{m}" for e in suite["makers"]["encoders"] for m in ("", "-lp", "-pca")]
+    rows = [f"{e}{m}" for e in suite["makers"]["encoders"] for m in ("", "-lp", "-pca")]
+    suite["spaces"] = [*rows, *suite["makers"]["word_encoders"]]
     write_suite(suite)
     assert load_suite("mine").encoder_of("minilm-large-lp") == "minilm-large"
     assert load_suite("mine").encoder_of("minilm-lp") == "minilm"

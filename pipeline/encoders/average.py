@@ -66,9 +66,12 @@ def _weighted_means(
     for s in range(len(offsets) - 1):
         row = out[s]
         row[:] = 0.0
-        n = offsets[s + 1] - offsets[s]
         for t in range(offsets[s], offsets[s + 1]):
-            weight = weights[ids[t]] / n
+            weight = weights[ids[t]]
             vector = vectors[ids[t]]
             for j in range(len(row)):
                 row[j] += weight * vector[j]
+        # Not inside: the compiler would divide every product.
+        n = max(offsets[s + 1] - offsets[s], 1)
+        for j in range(len(row)):
+            row[j] /= n

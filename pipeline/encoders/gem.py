@@ -25,7 +25,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 from pydantic import Field
 
 from pipeline.encoders.compiled import compiled
@@ -179,7 +178,9 @@ def corpus_directions(vectors: Vectors, words: Ragged, *, count: int, power: flo
     """
     d = vectors.shape[1]
     if signs == "free":
-        squares, columns = scipy.linalg.eigh(
+        from scipy.linalg import eigh
+
+        squares, columns = eigh(
             mean_outer_product(vectors, words, power=power), subset_by_index=(max(0, d - count), d - 1)
         )
         rows, values = canonical_signs(columns.T[::-1]), np.sqrt(np.maximum(squares[::-1], 0))

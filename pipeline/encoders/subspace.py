@@ -169,8 +169,9 @@ def _describe(
             total = 0.0
             for j in range(d):
                 total += phi[a, j]
+            center = total / d
             for j in range(d):
-                phi[a, j] -= total / d
+                phi[a, j] -= center
         for a in range(present):
             for b in range(a, present):
                 product = 0.0
@@ -191,11 +192,12 @@ def _finish(part: Float64, power: float, normalise: bool) -> int:
     for j in range(len(part)):
         if power != 1.0 and part[j] != 0.0:
             size = np.abs(part[j])
-            part[j] = np.sign(part[j]) * (np.sqrt(size) if power == 0.5 else size**power)
+            part[j] = np.copysign(np.sqrt(size) if power == 0.5 else size**power, part[j])
         square += part[j] * part[j]
     if square == 0.0:
         return 1
     if normalise:
+        length = np.sqrt(square)
         for j in range(len(part)):
-            part[j] /= np.sqrt(square)
+            part[j] /= length
     return 0

@@ -77,7 +77,7 @@ def find_a(counts: WordCounts, *, length: int) -> float:
     Raises ParameterError where no word is one, or every word: a would be infinite, or every weight 0.
     """
     size, alpha = float(len(counts.words)), 0.0
-    if size:
+    if counts.total > 0:
         threshold = 1 - (1 - 1 / size) ** length
         alpha = float((counts.counts / counts.total > threshold).sum()) / size
     if not 0 < alpha < 1:

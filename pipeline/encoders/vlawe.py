@@ -86,7 +86,8 @@ def _aggregate(
     power: float,
     out: Float64,
 ) -> int:
-    d = vectors.shape[1]
+    k, d = centroids.shape
+    held = np.full(k, -1, dtype=np.int64)  # the last sentence that held a word of the cluster
     flat = 0
     for s in range(len(offsets) - 1):
         row = out[s]
@@ -94,17 +95,29 @@ def _aggregate(
         for t in range(offsets[s], offsets[s + 1]):
             vector = vectors[ids[t]]
             label = labels[ids[t]]
+            held[label] = s
+            centroid = centroids[label]
             part = row[label * d : (label + 1) * d]
             for j in range(d):
-                part[j] += vector[j] - centroids[label, j]
-        norm = 0.0
-        for j in range(len(row)):
-            if power != 1.0:
-                row[j] = np.sign(row[j]) * (np.sqrt(np.abs(row[j])) if power == 0.5 else np.abs(row[j]) ** power)
-            norm += row[j] * row[j]
-        if norm > 0:
-            for j in range(len(row)):
-                row[j] /= np.sqrt(norm)
-        elif offsets[s + 1] > offsets[s]:
-            flat += 1
+                part[j] += vector[j] - centroid[j]
+        square = 0.0
+        for label in range(k):
+            if held[label] == s:
+                part = row[label * d : (label + 1) * d]
+                if power == 0.5:
+                    for j in range(d):
+                        part[j] = np.copysign(np.sqrt(np.abs(part[j])), part[j])
+                elif power != 1.0:
+                    for j in range(d):
+                        part[j] = np.copysign(np.abs(part[j]) ** power, part[j])
+                for j in range(d):
+                    square += part[j] * part[j]
+        if square == 0.0:
+            flat += offsets[s + 1] > offsets[s]
+            continue
+        length = np.sqrt(square)
+        for label in range(k):
+            if held[label] == s:
+                for j in range(label * d, (label + 1) * d):
+                    row[j] /= length
     return flat

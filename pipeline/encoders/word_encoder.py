@@ -144,7 +144,7 @@ class WordEncoder:
         if self.removal is None or len(words) == 0:
             return FittedWordEncoder(self, no_components(self.composer.dimension))
         components = find_components(
-            lambda: (block.copy() for _, block, _ in compose_blocks(self.composer, words)),
+            (block.copy() for _, block, _ in compose_blocks(self.composer, words)),
             count=self.removal.count,
             iterations=self.removal.iterations,
             weighted=self.removal.weighted,

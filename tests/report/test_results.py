@@ -22,16 +22,16 @@ SUITE = Suite(
     corpora=("stsb", "lost"),
     counts="own",
     makers=MAKERS,
-    spaces=("minilm", "minilm-lp", "minilm-pca"),
+    spaces=("minilm", "minilm-lp", "minilm-pca", "wl-average"),
     blanks={"sbert-base-nli": "no weights here"},
 )
 
 
 def make_results(lp: float, *, dimension: int = 8, noise: float = 0.002) -> Results:
-    """minilm scores 80, minilm-lp scores `lp`, minilm-pca 79.9; replicates move together."""
+    """minilm scores 80, minilm-lp scores `lp`, minilm-pca 79.9, wl-average 60; replicates move together."""
     rng = np.random.default_rng(0)
     shared = 0.02 * rng.standard_normal(1000)
-    values = {"minilm": 80.0, "minilm-lp": lp, "minilm-pca": 79.9}
+    values = {"minilm": 80.0, "minilm-lp": lp, "minilm-pca": 79.9, "wl-average": 60.0}
     replicates, scores = {}, {}
     for space, value in values.items():
         column = value / 100 + shared + noise * rng.standard_normal(1000)
@@ -109,9 +109,9 @@ def test_differences_are_to_the_own_encoder_and_only_for_derived_spaces() -> Non
 
 def test_the_long_table_holds_every_space_and_corpus_and_the_reason_of_each_blank() -> None:
     lines = long_csv(make_results(75.0)).splitlines()
-    assert len(lines) == 1 + 3 * 2
+    assert len(lines) == 1 + 4 * 2
     assert all(line.count(",") == lines[0].count(",") for line in lines)
-    assert sum("the mirror lacks it" in line for line in lines) == 3
+    assert sum("the mirror lacks it" in line for line in lines) == 4
 
 
 def test_a_figure_has_the_same_bytes_at_every_drawing_and_is_well_formed() -> None:
