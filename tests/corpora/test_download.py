@@ -25,7 +25,7 @@ SUITE = Suite(
     corpora=("stsb",),
     counts="own",
     makers=MAKERS,
-    spaces=("minilm", "minilm-lp", "minilm-pca"),
+    spaces=("minilm", "minilm-lp", "minilm-pca", "wl-average"),
 )
 
 TEXTS = ["The kettle boils.", "Water is boiling.", "A dog naps on the porch.", "The café opens at nine.", "Snow fell."]

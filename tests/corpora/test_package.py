@@ -30,7 +30,7 @@ SUITE = Suite(
     corpora=("lee",),
     counts="own",
     makers=MAKERS,
-    spaces=("minilm", "minilm-lp", "minilm-pca"),
+    spaces=("minilm", "minilm-lp", "minilm-pca", "wl-average"),
 )
 
 # Corpus -> items and what is written of it: Lee, Pincombe & Welsh 2005 (50 texts, all pairs); Pang & Lee 2004
