@@ -94,6 +94,56 @@ def download(
 
 
 @app.command(rich_help_panel=STAGES)
+def vocabulary(suite: SuiteOption = "quick") -> None:
+    """Count the words of the suite's sentences by each of its tokenisers."""
+    from pipeline.suite import load_suite
+    from pipeline.words.vocabulary import vocabulary as run
+
+    die_with_parent()
+    chosen = load_suite(suite)
+    for tokenizer, words in run(suite, chosen.makers.tokenizers, chosen.corpora).items():
+        typer.echo(f"{tokenizer}: {words} words")
+
+
+@app.command(name="word_counts", rich_help_panel=STAGES)
+def word_counts(suite: SuiteOption = "quick") -> None:
+    """Write the counts that the suite takes unigram probabilities from."""
+    from pipeline.suite import load_suite
+    from pipeline.words.word_counts import word_counts as run
+
+    die_with_parent()
+    for tokenizer, words in run(load_suite(suite)).items():
+        typer.echo(f"{tokenizer}: counts of {words} words")
+
+
+@app.command(name="word_vectors", rich_help_panel=STAGES)
+def word_vectors(
+    source: Annotated[str, typer.Argument(callback=slug, help="Word vectors of params.yaml, e.g. wordllama.")],
+    suite: SuiteOption = "quick",
+) -> None:
+    """Write the vectors of one source for the suite's vocabularies."""
+    from pipeline.suite import load_suite
+    from pipeline.words.vectors import word_vectors as run
+
+    die_with_parent()
+    for tokenizer, words in run(suite, source, load_suite(suite).makers.tokenizers).items():
+        typer.echo(f"{source}: {words} words of {tokenizer}")
+
+
+@app.command(name="cluster_words", rich_help_panel=STAGES)
+def cluster_words(
+    clustering: Annotated[str, typer.Argument(callback=slug, help="A clustering of params.yaml, e.g. s3e.")],
+    suite: SuiteOption = "quick",
+) -> None:
+    """Partition the words, and deal them into controls of the same sizes."""
+    from pipeline.words.clusters import cluster_words as run
+
+    die_with_parent()
+    for partition, clusters in run(suite, clustering).items():
+        typer.echo(f"{clustering} {partition}: {clusters} clusters")
+
+
+@app.command(rich_help_panel=STAGES)
 def embed(
     corpus: CorpusArgument,
     encoder: Annotated[str, typer.Option("--encoder", callback=slug, help="An encoder of params.yaml.")] = "minilm",
@@ -104,6 +154,21 @@ def embed(
 
     die_with_parent()
     typer.echo(f"{corpus}: {run(suite, corpus, encoder)} vectors by {encoder}")
+
+
+@app.command(rich_help_panel=STAGES)
+def encode(
+    encoder: Annotated[str, typer.Argument(callback=slug, help="A word encoder of params.yaml, e.g. wl-sif.")],
+    suite: SuiteOption = "quick",
+) -> None:
+    """Encode the sentences of every corpus with one encoder over word vectors."""
+    from pipeline.encoders.encode import encode as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    for done in run(suite, encoder, load_suite(suite).corpora):
+        fallbacks = "".join(f"; {number} {what}" for what, number in done.fallbacks.items())
+        typer.echo(f"{done.corpus}: {done.sentences} vectors by {encoder}{fallbacks}")
 
 
 @app.command(name="knn_graph", rich_help_panel=STAGES)
@@ -252,6 +317,46 @@ def catalogue() -> None:
     from pipeline.corpora.catalogue import describe_catalogue
 
     typer.echo(describe_catalogue())
+
+
+@app.command(name="encode-with", rich_help_panel=RUNS)
+def encode_with(
+    method: Annotated[str, typer.Argument(help="average, sif, usif, pmeans, dct, vlawe, s3e, lase or gem.")],
+    sentences: Annotated[Path, typer.Option(help="Sentences to encode: UTF-8, one a line.")],
+    fit_on: Annotated[Path, typer.Option(help="Sentences to learn from: UTF-8, one a line; repeats count.")],
+    words: Annotated[Path, typer.Option(help="Parquet: word, vector.")],
+    counts: Annotated[Path, typer.Option(help="Parquet: word, count; also of words without a vector.")],
+    out: Annotated[Path, typer.Option(help="Parquet to write: vector, in the order of the sentences.")],
+    clusters: Annotated[Path | None, typer.Option(help="Parquet: word, cluster.")] = None,
+    centroids: Annotated[Path | None, typer.Option(help="Parquet: cluster, vector.")] = None,
+    directions: Annotated[
+        Path | None, typer.Option(help="Parquet: vector, singular_value; used instead of a fit, one direction a row.")
+    ] = None,
+    variant: Annotated[str | None, typer.Option(help="published (default) or released.")] = None,
+    component: Annotated[
+        str | None,
+        typer.Option(
+            help="Directions to remove: joint, over all of --fit-on; none; or per-side: each file holds the first "
+            "sides of all pairs, then the second sides, and each half is fitted and encoded apart (--set "
+            "sides=interleaved: sides take turns). Where --sentences is one side of --fit-on, it is fitted on itself.",
+        ),
+    ] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="whitespace, regex, wordpunct or treebank.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting of the method.")
+    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="More of --set.")] = None,
+) -> None:
+    """Encode a file of sentences by one method, with words, counts and clusters of your own."""
+    from pipeline.encoders.encode_with import Files, Request
+    from pipeline.encoders.encode_with import encode_with as run
+
+    files = Files(sentences, fit_on, words, counts, clusters, centroids, directions)
+    request = Request(method, variant, component, tokenizer, [*(settings or []), *(more or [])])
+    report = run(files, request, out)
+    typer.echo(f"{out}: {report.sentences} vectors of {report.dimension} dimensions by {method}")
+    for remark in [*report.remarks, *(f"{what}: {number}" for what, number in report.fallbacks.items() if number)]:
+        typer.echo(f"  {remark}")
 
 
 @app.command(name="pin-encoder", rich_help_panel=RUNS)

@@ -10,7 +10,8 @@ from typing import Any
 from pipeline.artifacts import corpus_path, read_record
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.encoders.embed import EmbedParameters, EncoderParameters, check_pin
-from pipeline.errors import ArtifactError, ParameterError, SourceError, SuiteError
+from pipeline.encoders.encode import WordEncoderParameters
+from pipeline.errors import ArtifactError, ParameterError, SourceError, SuiteError, located
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.manifold.knn_graph import GraphParameters
 from pipeline.manifold.manifolds import (
@@ -29,6 +30,12 @@ from pipeline.manifold.solver_parameters import SolverParameters
 from pipeline.params import GROUPS, PARAMS_FILE, Parameters, check_slug, load_parameters, read_yaml, refuse_unknown
 from pipeline.report.parameters import ReportParameters
 from pipeline.suite import Suite, load_suite
+from pipeline.words.clustering_parameters import ClusteringParameters
+from pipeline.words.locations import find_location
+from pipeline.words.tokenizers import TOKENIZERS
+from pipeline.words.vector_parameters import WordVectorParameters
+from pipeline.words.vectors import load_blocks
+from pipeline.words.vocabulary import VocabularyParameters
 
 # What the stage `transform` serves; its own list would load its libraries.
 TRANSFORMS: tuple[type[Parameters], ...] = (PcaParameters, WhiteningParameters, AbttParameters, LandmarkParameters)
@@ -41,10 +48,14 @@ SINGLE: dict[str, type[Parameters]] = {
     "eigensolve": SolverParameters,
     "evaluate": EvaluateParameters,
     "report": ReportParameters,
+    "vocabulary": VocabularyParameters,
 }
 NAMED: dict[str, Callable[[str], Parameters]] = {
     "encoders": lambda name: load_parameters(EncoderParameters, f"encoders.{name}"),
     "manifolds": lambda name: load_manifold(name, *METHODS.values()),
+    "word_vectors": lambda name: load_parameters(WordVectorParameters, f"word_vectors.{name}"),
+    "clusterings": lambda name: load_parameters(ClusteringParameters, f"clusterings.{name}"),
+    "word_encoders": lambda name: load_parameters(WordEncoderParameters, f"word_encoders.{name}"),
 }
 
 
@@ -62,6 +73,9 @@ def check_everything(suite: str) -> Suite:
     for group, names in (
         ("encoders", chosen.encoders),
         ("manifolds", (*chosen.manifolds, *chosen.transforms, *chosen.graph_transforms)),
+        ("word_vectors", chosen.makers.word_vectors),
+        ("clusterings", chosen.makers.clusterings),
+        ("word_encoders", chosen.word_encoders),
     ):
         _check_members(chosen, group, names, content.get(group) or {})
     for name in chosen.manifolds:
@@ -75,6 +89,8 @@ def check_everything(suite: str) -> Suite:
     for encoder in chosen.encoders:
         check_pin(encoder, load_parameters(EncoderParameters, f"encoders.{encoder}"))
     _check_neighbors(chosen)
+    _check_words(chosen)
+    _check_word_encoders(chosen, content.get("word_encoders") or {})
     return chosen
 
 
@@ -174,4 +190,91 @@ def _check_neighbors(suite: Suite) -> None:
                 expected=f"<= knn_graph.neighbors = {held}",
                 got=str(wanted),
                 remedy="raise knn_graph.neighbors, or lower this one",
+            )
+
+
+def _check_words(suite: Suite) -> None:
+    """Tokenisers, counts and the words of clusterings: what each asks for must be made in this suite."""
+    for tokenizer in suite.makers.tokenizers:
+        if tokenizer not in TOKENIZERS:
+            raise SuiteError(
+                f"there is no tokeniser '{tokenizer}'",
+                where=f"{suite.file}: makers.tokenizers",
+                expected=f"one of: {', '.join(TOKENIZERS)}",
+                got=tokenizer,
+                remedy=f"correct {suite.file}",
+            )
+    if suite.counts != "own" and suite.source == "package":
+        raise SuiteError(
+            f"the counts '{suite.counts}' lie in no package",
+            where=f"{suite.file}: counts",
+            expected="own, where the source is `package`",
+            got=suite.counts,
+            remedy=f"write `counts: own` in {suite.file}, or take another source",
+        )
+    for source in suite.makers.word_vectors:
+        for name, block in load_blocks(source).items():
+            if block.file is not None:
+                with located(f"{PARAMS_FILE}: word_vectors.{name}.file"):
+                    find_location(block.file)
+    for clustering in suite.makers.clusterings:
+        wanted = load_parameters(ClusteringParameters, f"clusterings.{clustering}")
+        for kind, name, made in (
+            ("word vectors", wanted.vectors, suite.makers.word_vectors),
+            ("tokeniser", wanted.tokenizer, suite.makers.tokenizers),
+        ):
+            if name not in made:
+                raise SuiteError(
+                    f"the clustering '{clustering}' wants {kind} that the suite does not make",
+                    where=suite.file,
+                    expected=f"one of: {', '.join(made)}",
+                    got=name,
+                    remedy=f"add '{name}' to {suite.file}, or take '{clustering}' out",
+                )
+
+
+def _check_word_encoders(suite: Suite, blocks: dict[str, Any]) -> None:
+    """The settings of every word encoder, and that the suite makes the words and clusters of those it lists."""
+    for name in blocks:
+        load_parameters(WordEncoderParameters, f"word_encoders.{name}").method_settings(name)
+    for name in suite.word_encoders:
+        wanted = load_parameters(WordEncoderParameters, f"word_encoders.{name}")
+        needs = [
+            ("word vectors", wanted.vectors, suite.makers.word_vectors),
+            ("tokeniser", wanted.tokenizer, suite.makers.tokenizers),
+        ]
+        if wanted.clusters is not None:
+            needs.append(("clustering", wanted.clusters.clustering, suite.makers.clusterings))
+        for kind, asked, made in needs:
+            if asked not in made:
+                raise SuiteError(
+                    f"the word encoder '{name}' wants a {kind} that the suite does not make",
+                    where=suite.file,
+                    expected=f"one of: {', '.join(made)}",
+                    got=asked,
+                    remedy=f"add '{asked}' to {suite.file}, or take '{name}' out",
+                )
+        if wanted.clusters is not None:
+            _check_partition(name, wanted)
+
+
+def _check_partition(name: str, wanted: WordEncoderParameters) -> None:
+    """That the clustering of a word encoder is of its own words, and holds the partition that it asks for."""
+    choice = wanted.clusters
+    assert choice is not None
+    clustering = load_parameters(ClusteringParameters, f"clusterings.{choice.clustering}")
+    for key, asked, held in (
+        ("vectors", wanted.vectors, (clustering.vectors,)),
+        ("tokenizer", wanted.tokenizer, (clustering.tokenizer,)),
+        ("clusters.size", choice.size, clustering.sizes),
+        ("clusters.seed", choice.seed, clustering.seeds),
+        ("clusters.control", choice.control, (None, *clustering.controls)),
+    ):
+        if asked not in held:
+            raise ParameterError(
+                f"the word encoder '{name}' does not fit its clustering '{choice.clustering}'",
+                where=f"{PARAMS_FILE}: word_encoders.{name}.{key}",
+                expected=f"one of: {', '.join(map(str, held))}",
+                got=str(asked),
+                remedy=f"correct it, or clusterings.{choice.clustering}",
             )

@@ -21,6 +21,10 @@ GROUPS = (
     "knn_graph",
     "manifolds",
     "eigensolve",
+    "vocabulary",
+    "word_vectors",
+    "clusterings",
+    "word_encoders",
     "evaluate",
     "report",
 )

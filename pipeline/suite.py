@@ -11,10 +11,11 @@ from pipeline.errors import ParameterError, SuiteError
 from pipeline.params import Parameters, Slug, read_yaml, validate
 
 SourceKind = Literal["package", "mirror", "hub"]
+CountsKind = Literal["own", "enwiki"]
 
 
 class Makers(Parameters):
-    """What makes the spaces of a suite; each name is a block of params.yaml.
+    """What makes the spaces of a suite; each name is a block of params.yaml, but for the tokenisers'.
 
     They stand in a group of their own because DVC refuses one name in both suite.yaml and params.yaml.
     """
@@ -23,6 +24,10 @@ class Makers(Parameters):
     manifolds: tuple[Slug, ...]
     transforms: tuple[Slug, ...]
     graph_transforms: tuple[Slug, ...]
+    word_encoders: tuple[Slug, ...]
+    tokenizers: tuple[Slug, ...]
+    word_vectors: tuple[Slug, ...]
+    clusterings: tuple[Slug, ...]
 
 
 class Suite(Parameters):
@@ -31,8 +36,10 @@ class Suite(Parameters):
     source        where corpora come from: installed packages, a mirror folder, or the network
                   (each dataset's pinned hub revision or official archive)
     skip_missing  record what the source lacks as a blank with its reason, and go on
-    spaces        the rows of the report; each is an encoder, or `<encoder>-<maker>` for a manifold, a
-                  transform or a graph transform
+    counts        whose word counts give unigram probabilities: the suite's own sentences', or a count of
+                  English Wikipedia, from the source
+    spaces        the rows of the report; each is an encoder, `<encoder>-<maker>` for a manifold, a
+                  transform or a graph transform, or a word encoder
     blanks        rows that cannot be filled from this source, with the reason printed in them
     """
 
@@ -42,6 +49,7 @@ class Suite(Parameters):
     source: SourceKind
     skip_missing: bool
     corpora: tuple[Slug, ...]
+    counts: CountsKind
     makers: Makers
     spaces: tuple[Slug, ...]
     blanks: dict[Slug, str] = {}
@@ -81,12 +89,21 @@ class Suite(Parameters):
         """What is made of each encoder's vectors and neighbour graph without an n x n eigenproblem."""
         return self.makers.graph_transforms
 
+    @property
+    def word_encoders(self) -> tuple[str, ...]:
+        """The encoders over word vectors whose spaces are rows; no manifold is built over them."""
+        return self.makers.word_encoders
+
     def makeable_spaces(self) -> tuple[str, ...]:
         """Every space that this suite's makers make."""
         makers = (*self.manifolds, *self.transforms, *self.graph_transforms)
-        return tuple(
-            space for encoder in self.encoders for space in (encoder, *(f"{encoder}-{maker}" for maker in makers))
-        )
+        made = (space for encoder in self.encoders for space in (encoder, *(f"{encoder}-{maker}" for maker in makers)))
+        return (*made, *self.word_encoders)
+
+    @property
+    def derived_spaces(self) -> tuple[str, ...]:
+        """The rows that were made from an encoder's own row."""
+        return tuple(space for space in self.spaces if self.encoder_of(space) != space)
 
     def check_space(self, space: str) -> None:
         """Raise SuiteError unless `space` is a row of this suite."""
@@ -101,6 +118,8 @@ class Suite(Parameters):
 
     def encoder_of(self, space: str) -> str:
         """The encoder that a space was made from (itself, for an encoder's own space)."""
+        if space in self.word_encoders:
+            return space
         owners = [encoder for encoder in self.encoders if space == encoder or space.startswith(f"{encoder}-")]
         if not owners:
             raise SuiteError(

@@ -9,7 +9,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pipeline.suite import Makers
+
 ROOT = Path(__file__).resolve().parents[1]
+MAKERS = Makers(
+    encoders=("minilm",),
+    manifolds=("lp",),
+    transforms=("pca",),
+    graph_transforms=("npe",),
+    word_encoders=("wl-average",),
+    tokenizers=("regex", "whitespace"),
+    word_vectors=("wordllama",),
+    clusterings=("s3e",),
+)
 FILES = ("dvc.yaml", "suite.yaml", "params.yaml", ".gitignore", ".dvcignore", "requirements.lock")
 
 

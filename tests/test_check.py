@@ -12,7 +12,7 @@ import yaml
 from pipeline.check import check_everything, mirror_changes
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.corpora.download import download
-from pipeline.errors import EncoderError, ParameterError, SourceError, SuiteError
+from pipeline.errors import EncoderError, ParameterError, SentfoldError, SourceError, SuiteError
 from pipeline.params import read_yaml
 from pipeline.suite import Suite, load_suite
 from tests.checkout import ROOT, make_checkout
@@ -133,3 +133,30 @@ def test_a_corpus_that_the_mirror_lacked_and_now_has_is_noticed(
     with pytest.raises(SourceError, match="mirror") as error:
         mirror_changes(suite)
     assert "download@sts15" in error.value.remedy
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "parts"),
+    [
+        ("suite.yaml", "tokenizers: [whitespace,", "tokenizers: [moses,", ["no tokeniser 'moses'", "wordpunct"]),
+        ("suite.yaml", "counts: own", "counts: enwiki", ["lie in no package", "counts: own"]),
+        ("suite.yaml", "word_vectors: [wordllama,", "word_vectors: [wordlama,", ["wordlama", "wordllama"]),
+        ("suite.yaml", "clusterings: [s3e,", "clusterings: [s4e,", ["s4e", "clustering"]),
+        ("suite.yaml", ", wordllama-pvn]", "]", ["'s3e' wants word vectors", "wordllama-pvn"]),
+        ("suite.yaml", "whitespace, regex,", "whitespace,", ["'s3e' wants tokeniser", "regex"]),
+        ("params.yaml", "    of: wordllama\n", "    of: wordlama\n", ["word_vectors.wordlama"]),
+        ("params.yaml", "    of: wordllama\n", "    file: nowhere\n", ["no word vectors 'nowhere'", "glove-840b"]),
+        ("params.yaml", "minimum_count: 1 ", "minimum_count: 0 ", ["vocabulary.minimum_count", "greater than"]),
+    ],
+)
+def test_words_that_a_suite_cannot_make_are_refused_before_anything_runs(
+    checkout: Path, file: str, old: str, new: str, parts: list[str]
+) -> None:
+    change(checkout, file, old, new)
+    with pytest.raises(SentfoldError) as caught:
+        check_everything("quick")
+    for part in parts:
+        assert part in str(caught.value)

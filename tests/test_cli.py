@@ -339,6 +339,10 @@ def test_outside_a_checkout_the_user_is_told_where_to_go(checkout: Checkout) -> 
 
 PURPOSES = {
     "download": "distinct sentences",
+    "vocabulary": "tokenisers",
+    "word_counts": "unigram",
+    "word_vectors": "vocabularies",
+    "cluster_words": "controls",
     "embed": "sentence transformer",
     "knn_graph": "nearest neighbours",
     "reconstruction_weights": "weights",

@@ -13,11 +13,13 @@ from sklearn.manifold import LocallyLinearEmbedding
 
 from pipeline.artifacts import absence, read_lists, read_record, read_table, read_vectors, sha256_of
 from pipeline.manifold.eigensolver import canonical_signs, weight_matrix
-from tests.checkout import make_checkout, repro
+from tests.checkout import ROOT, make_checkout, repro
 
 DATA = Path("data/quick")
 TRANSFORMS = ("pca", "whitening", "abtt", "lp-landmark")
 GRAPH_TRANSFORMS = ("npe", "lpp", "smooth")
+WORD_ENCODERS = yaml.safe_load((ROOT / "suite.yaml").read_text(encoding="utf-8"))["makers"]["word_encoders"]
+ENCODE = {f"encode@{encoder}" for encoder in WORD_ENCODERS}
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +66,18 @@ def test_a_comment_in_the_encoder_reruns_it_with_the_same_bytes_and_stops_there(
     before = digests(checkout)
     source = checkout / "pipeline/encoders/embed.py"
     source.write_text(source.read_text() + "\n# a comment, and nothing else\n")
-    assert repro(checkout) == {"embed@wordsim-minilm", "embed@happy-minilm"}
+    # The word encoders take the whole folder as their code, since a method is loaded by its name.
+    assert repro(checkout) == {"embed@wordsim-minilm", "embed@happy-minilm", *ENCODE}
     assert digests(checkout) == before
+
+
+def test_changing_one_word_encoder_reruns_it_alone(checkout: Path) -> None:
+    edit(
+        checkout / "params.yaml",
+        "settings: {a: 0.001, components: 1}\n  wl-sif-released",
+        "settings: {a: 0.0003, components: 1}\n  wl-sif-released",
+    )
+    assert repro(checkout) == {"encode@wl-sif", "evaluate@wl-sif", "report"}
 
 
 def test_a_damaged_artifact_is_made_anew_and_not_taken_for_good(checkout: Path) -> None:
@@ -83,11 +95,14 @@ def test_no_temporary_file_and_no_nested_gitignore_is_left(finished: Path) -> No
     assert not list((finished / "data").rglob(".gitignore"))
     status = yaml.safe_load((finished / "dvc.lock").read_text())
     assert set(status["stages"]) == {
-        "download@wordsim", "download@happy", "embed@wordsim-minilm", "embed@happy-minilm", "knn_graph@minilm",
+        "download@wordsim", "download@happy", "vocabulary", "word_counts", "word_vectors@wordllama",
+        "word_vectors@wordllama-pvn", "cluster_words@s3e", "cluster_words@lase-spectral",
+        "embed@wordsim-minilm", "embed@happy-minilm", *ENCODE, "knn_graph@minilm",
         "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp",
         *(f"transform@minilm-{name}" for name in TRANSFORMS),
         *(f"graph_transform@minilm-{name}" for name in GRAPH_TRANSFORMS),
         *(f"evaluate@minilm{name}" for name in ("", "-lp", *(f"-{name}" for name in (*TRANSFORMS, *GRAPH_TRANSFORMS)))),
+        *(f"evaluate@{encoder}" for encoder in WORD_ENCODERS),
         "report",
     }  # fmt: skip
 

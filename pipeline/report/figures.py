@@ -28,7 +28,7 @@ STYLE: Any = {
 
 def draw_differences(results: Results, corpora: Sequence[str], protocol: str, title: str, subtitle: str) -> Figure:
     """Every derived space against its encoder's cosine, one line of dots per corpus, with intervals."""
-    derived = [space for space in results.suite.spaces if space not in results.suite.encoders]
+    derived = results.suite.derived_spaces
     points = [
         (corpus, space, results.difference(space, results.suite.encoder_of(space), corpus, protocol))
         for corpus in corpora

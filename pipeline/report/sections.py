@@ -80,7 +80,12 @@ def write_markdown(results: Results, plan: Plan) -> str:
     ]
     for title, table in _referee_tables(results, plan):
         parts += [f"## {title}\n", markdown_table(*table)]
-    parts += [*_protocol_sections(results, plan), _corpora_section(results), _solves_section(results.suite)]
+    parts += [
+        *_protocol_sections(results, plan),
+        _corpora_section(results),
+        _fallbacks_section(results.suite),
+        _solves_section(results.suite),
+    ]
     return "\n".join(part for part in parts if part)
 
 
@@ -192,6 +197,23 @@ def _corpora_section(results: Results) -> str:
         rows.append([corpus, task, splits, sentences, unit, f"{notes['source']}; {notes['text']}"])
     header = ["corpus", "task", "items by split", "distinct sentences", "resampled by", "source and text"]
     return "## Corpora\n\n" + markdown_table(header, rows)
+
+
+def _fallbacks_section(suite: Suite) -> str:
+    """Where an encoder over word vectors had to fall back on a rule of last resort, and how often."""
+    rows = []
+    for space in suite.word_encoders:
+        for corpus in suite.corpora:
+            notes = _vector_notes(suite, space, corpus)
+            happened = [f"{number} {what}" for what, number in notes.get("fallbacks", {}).items() if number]
+            if happened:
+                rows.append([space, corpus, str(notes["sentences"]), "; ".join(happened)])
+    if not suite.word_encoders:
+        return ""
+    if not rows:
+        return "## Fallbacks of the word encoders\n\nNone: every sentence had a word with a vector.\n"
+    header = ["space", "corpus", "sentences", "of them (words where it says tokens)"]
+    return "## Fallbacks of the word encoders\n\n" + markdown_table(header, rows)
 
 
 def _solves_section(suite: Suite) -> str:

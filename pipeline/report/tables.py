@@ -123,7 +123,7 @@ def interval_rows(results: Results, corpora: Sequence[str], protocol: str, blank
 
 def difference_rows(results: Results, corpora: Sequence[str], protocol: str, blanks: Blanks) -> list[list[str]]:
     """One row per derived space: difference to its encoder, with the interval of that difference."""
-    derived = [space for space in results.suite.spaces if space not in results.suite.encoders]
+    derived = results.suite.derived_spaces
     return _rows(
         results,
         corpora,

@@ -13,7 +13,8 @@ from pipeline.corpora.catalogue import Corpus, Dataset
 from pipeline.corpora.download import Download, download, read_checked, write_corpus
 from pipeline.corpora.sources import MissingError, Reading, check_columns
 from pipeline.errors import ArtifactError, SentfoldError, SourceError
-from pipeline.suite import Makers, Suite
+from pipeline.suite import Suite
+from tests.checkout import MAKERS
 
 SUITE = Suite(
     suite="mine",
@@ -22,8 +23,9 @@ SUITE = Suite(
     source="mirror",
     skip_missing=False,
     corpora=("stsb",),
-    makers=Makers(encoders=("minilm",), manifolds=("lp",), transforms=("pca",), graph_transforms=("npe",)),
-    spaces=("minilm", "minilm-lp", "minilm-pca", "minilm-npe"),
+    counts="own",
+    makers=MAKERS,
+    spaces=("minilm", "minilm-lp", "minilm-pca", "minilm-npe", "wl-average"),
 )
 
 TEXTS = ["The kettle boils.", "Water is boiling.", "A dog naps on the porch.", "The café opens at nine.", "Snow fell."]

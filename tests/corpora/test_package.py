@@ -18,7 +18,8 @@ from pipeline.corpora.download import Download, download, number_sentences
 from pipeline.corpora.package import read_split, split_sentences
 from pipeline.corpora.sources import read_split as read_from_any
 from pipeline.errors import SourceError
-from pipeline.suite import Makers, Suite
+from pipeline.suite import Suite
+from tests.checkout import MAKERS
 
 SUITE = Suite(
     suite="quick",
@@ -27,8 +28,9 @@ SUITE = Suite(
     source="package",
     skip_missing=False,
     corpora=("lee",),
-    makers=Makers(encoders=("minilm",), manifolds=("lp",), transforms=("pca",), graph_transforms=("npe",)),
-    spaces=("minilm", "minilm-lp", "minilm-pca", "minilm-npe"),
+    counts="own",
+    makers=MAKERS,
+    spaces=("minilm", "minilm-lp", "minilm-pca", "minilm-npe", "wl-average"),
 )
 
 # Corpus -> items and what is written of it: Lee, Pincombe & Welsh 2005 (50 texts, all pairs); Pang & Lee 2004

@@ -127,6 +127,14 @@ def test_threads_change_no_bit(n: int) -> None:
             np.testing.assert_array_equal(ours, theirs)
 
 
+def test_a_seed_gives_the_same_bits_again_and_another_the_same_space() -> None:
+    x = cloud(1250, 20)
+    first, again, other = (LocalityPreservingEmbedding(10, 6, seed=s, tol=1e-6).fit_transform(x) for s in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    np.testing.assert_allclose(first @ first.T, other @ other.T, atol=1e-3)
+
+
 def test_fitted_rows_are_mapped_to_their_embedding_exactly() -> None:
     x = cloud()
     model = LocalityPreservingEmbedding(12, 4)

@@ -10,7 +10,8 @@ import pytest
 from pipeline.report.figures import draw_differences, figure_bytes
 from pipeline.report.results import Results
 from pipeline.report.tables import HEADLINE, Blanks, control_rows, difference_rows, long_csv, published_rows, score_rows
-from pipeline.suite import Makers, Suite
+from pipeline.suite import Suite
+from tests.checkout import MAKERS
 
 SUITE = Suite(
     suite="made-up",
@@ -19,18 +20,19 @@ SUITE = Suite(
     source="mirror",
     skip_missing=True,
     corpora=("stsb", "lost"),
-    makers=Makers(encoders=("minilm",), manifolds=("lp",), transforms=("pca",), graph_transforms=("smooth",)),
-    spaces=("minilm", "minilm-lp", "minilm-pca", "minilm-smooth"),
+    counts="own",
+    makers=MAKERS.model_copy(update={"graph_transforms": ("smooth",)}),
+    spaces=("minilm", "minilm-lp", "minilm-pca", "minilm-smooth", "wl-average"),
     blanks={"sbert-base-nli": "no weights here"},
 )
 METHODS = {"minilm-lp": "lle", "minilm-pca": "pca", "minilm-smooth": "smooth"}
 
 
 def make_results(lp: float, *, dimension: int = 8, noise: float = 0.002) -> Results:
-    """minilm and its smoothing score 80, minilm-lp scores `lp`, minilm-pca 79.9; replicates move together."""
+    """minilm and its smoothing score 80, minilm-lp `lp`, minilm-pca 79.9, wl-average 60; replicates move together."""
     rng = np.random.default_rng(0)
     shared = 0.02 * rng.standard_normal(1000)
-    values = {"minilm": 80.0, "minilm-lp": lp, "minilm-pca": 79.9, "minilm-smooth": 80.0}
+    values = {"minilm": 80.0, "minilm-lp": lp, "minilm-pca": 79.9, "minilm-smooth": 80.0, "wl-average": 60.0}
     replicates, scores = {}, {}
     for space, value in values.items():
         column = value / 100 + shared + noise * rng.standard_normal(1000)
@@ -140,7 +142,7 @@ def test_a_figure_has_the_same_bytes_at_every_drawing_and_is_well_formed() -> No
 
 
 def test_the_encoder_of_a_space_is_the_longest_that_fits() -> None:
-    makers = SUITE.makers.model_copy(update={"encoders": ("mini", "mini-large")})
+    makers = MAKERS.model_copy(update={"encoders": ("mini", "mini-large")})
     names = ("mini", "mini-lp", "mini-pca", "mini-large", "mini-large-lp", "mini-large-pca")
     suite = SUITE.model_copy(update={"makers": makers, "spaces": names})
     assert suite.encoder_of("mini-large-lp") == "mini-large"

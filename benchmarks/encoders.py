@@ -1,0 +1,294 @@
+"""How fast the word encoders are, beside a plain implementation of the same equations and beside fse.
+
+    SENTFOLD_MIRROR=../shared/corpora python -m benchmarks.encoders [--json FILE] [--fse-python PYTHON]
+
+One thread, CPU time, best of the repeats; fitting and set-up are stated apart. The sentences are the distinct
+ones of sts12, sts13, sts15, stsb and sickr in the mirror; the words are WordLlama's, 256 dimensions. "ids in"
+starts at rows of the lexicon, "text in" at the texts, with whitespace tokens or with the method's own. The
+plain implementation is tests/reference/naive.py, sentence by sentence, given its directions, over a sample.
+fse (tokens in) is run by the interpreter that --fse-python names, for it wants older libraries than we do.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anything loads a BLAS
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+if Path(sys.path[0]).name == "benchmarks":  # called as a file: our coverage.py must not pass for the library
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import numpy as np
+import polars as pl
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
+
+from pipeline.encoders.lexicon import Clusters, Lexicon
+from pipeline.encoders.protocol import METHODS, Encoder, find_method
+from pipeline.encoders.settings import make_settings
+from pipeline.words.adjust import level_variance
+from pipeline.words.counts import WordCounts
+from pipeline.words.tokenizers import TOKENIZERS, tokenize
+from pipeline.words.vector_parameters import WordVectorParameters
+from pipeline.words.wordllama import token_means
+from tests.reference import naive
+
+CORPORA = ("sts12", "sts13", "sts15", "stsb", "sickr")
+CLUSTERS = 50
+# Sentences per second with ids in, that each method is to reach; and SIF with text in.
+TARGETS = {"average": 400_000, "sif": 400_000, "usif": 100_000, "s3e": 20_000, "lase": 20_000, "gem": 5_000}
+TEXT_TARGET = {"sif": 200_000}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--sample", type=int, default=300, help="sentences for the plain implementation")
+    parser.add_argument("--fse-python", help="an interpreter that has numpy, gensim and fse")
+    parser.add_argument("--methods", nargs="*", default=list(METHODS))
+    arguments = parser.parse_args()
+    sentences = distinct_sentences(mirror())
+    print(f"{len(sentences)} distinct sentences of {', '.join(CORPORA)}; {processor()}")
+    with threadpool_limits(1):
+        lexicon = make_lexicon(sentences)
+        rows = [measure(name, lexicon, sentences, arguments) for name in arguments.methods]
+        peers = measure_fse(lexicon, sentences, arguments.fse_python, arguments.repeats)
+    content = {
+        "corpora": CORPORA,
+        "fse": peers,
+        "methods": rows,
+        "processor": processor(),
+        "sentences": len(sentences),
+        "words": len(lexicon.words),
+    }
+    if arguments.json:
+        arguments.json.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def measure(name: str, lexicon: Lexicon, sentences: list[str], arguments: argparse.Namespace) -> dict[str, Any]:
+    """Speed of one method, and of the plain implementation beside it."""
+    own = find_method(name).Settings().tokenizer
+    encoder = make_encoder(name, lexicon, "whitespace")
+    words: Any = encoder.reader.read(sentences).words  # type: ignore[attr-defined]
+    fitting = time.process_time()
+    fitted: Any = encoder.fit(sentences)
+    fitting = time.process_time() - fitting
+    rate = {"ids in": speed(lambda: fitted.encode_words(words), arguments)}
+    rate["text in, whitespace"] = speed(lambda: fitted.encode(sentences), arguments)
+    own_fitted = make_encoder(name, lexicon, own).fit(sentences[:2000])
+    rate[f"text in, {own}"] = speed(lambda: own_fitted.encode(sentences), arguments)
+    per_second = {what: round(len(sentences) / seconds) for what, seconds in rate.items()}
+    sample = [sentences[row] for row in np.random.default_rng(0).permutation(len(sentences))[: arguments.sample]]
+    tokens = [text.split() for text in sample]
+    plain = plain_encoder(name, lexicon, fitted)
+    start = time.process_time()
+    for sentence in tokens:
+        plain(sentence)
+    plain_rate = len(tokens) / (time.process_time() - start)
+    target = TARGETS.get(name)
+    met = "" if target is None else f"  target {target}: {'met' if per_second['ids in'] >= target else 'MISSED'}"
+    if name in TEXT_TARGET:
+        reached = per_second["text in, whitespace"] >= TEXT_TARGET[name]
+        met += f"; text in {TEXT_TARGET[name]}: {'met' if reached else 'MISSED'}"
+    print(f"{name:8} {per_second}  plain {plain_rate:.0f}/s  fit {fitting:.2f} s{met}", flush=True)
+    return {
+        "fit_seconds": round(fitting, 3),
+        "method": name,
+        "per_second": per_second,
+        "plain_per_second": round(plain_rate),
+        "target": target,
+        "times_plain": round(per_second["ids in"] / plain_rate, 1),
+    }
+
+
+def speed(call: Callable[[], Any], arguments: argparse.Namespace) -> float:
+    """Least CPU seconds of a call; the first one, which compiles, is not counted."""
+    call()
+    seconds = []
+    for _ in range(arguments.repeats):
+        start = time.process_time()
+        call()
+        seconds.append(time.process_time() - start)
+    return min(seconds)
+
+
+# --- words ------------------------------------------------------------------------------------------
+
+
+def mirror() -> Path:
+    """The folder of corpora."""
+    place = os.environ.get("SENTFOLD_MIRROR")
+    if not place:
+        sys.exit("set SENTFOLD_MIRROR to a folder with the corpora, e.g. ../shared/corpora")
+    return Path(place)
+
+
+def distinct_sentences(folder: Path) -> list[str]:
+    """Every distinct sentence of the corpora, all splits."""
+    frames = [pl.read_parquet(path) for corpus in CORPORA for path in sorted((folder / corpus).glob("*.parquet"))]
+    texts = [text for frame in frames for column in ("sentence1", "sentence2") for text in frame[column].to_list()]
+    return list(dict.fromkeys(texts))
+
+
+def make_lexicon(sentences: list[str]) -> Lexicon:
+    """Every token of every tokeniser with its WordLlama vector, enwiki's counts, and 50 clusters."""
+    from pipeline.params import load_parameters
+
+    seen = (word for name in TOKENIZERS for words in tokenize(sentences, name) for word in words)
+    lowered = (word for words in tokenize([text.lower() for text in sentences], "whitespace") for word in words)
+    words = tuple(dict.fromkeys([*seen, *lowered]))
+    block = load_parameters(WordVectorParameters, "word_vectors.wordllama")
+    vectors = token_means(words, package=str(block.package), sha256=block.sha256)
+    frame = pl.read_parquet(mirror() / "word_freq" / "enwiki.parquet")
+    counts = WordCounts(tuple(frame["word"].to_list()), frame["count"].to_numpy())
+    lexicon = Lexicon(words, vectors, counts)
+    levelled = level_variance(vectors, 10)
+    start = time.process_time()
+    weights = lexicon.smooth_inverse_frequency(1e-3)
+    found = KMeans(CLUSTERS, n_init=1, random_state=0).fit(levelled, sample_weight=weights)
+    print(f"{len(words)} words; clustering {time.process_time() - start:.1f} s")
+    centroids = found.cluster_centers_.astype(np.float64)
+    return replace(
+        lexicon, vectors=levelled.astype(np.float32), clusters=Clusters(found.labels_.astype(np.int32), centroids)
+    )
+
+
+def make_encoder(name: str, lexicon: Lexicon, tokenizer: str) -> Encoder:
+    """The published variant of a method."""
+    module = find_method(name)
+    values: dict[str, Any] = {"tokenizer": tokenizer}
+    if name == "lase":
+        values["pieces"] = False  # no word is unknown here
+    encoder: Encoder = module.build(lexicon, make_settings(module, values, where="benchmark"))
+    return encoder
+
+
+# --- peers ------------------------------------------------------------------------------------------
+
+
+def plain_encoder(name: str, lexicon: Lexicon, fitted: Any) -> Callable[[Sequence[str]], Any]:
+    """The method's equations for one sentence, its directions and weights known beforehand."""
+    table = dict(zip(lexicon.words, lexicon.vectors.astype(np.float64), strict=True))
+    counts = dict(zip(lexicon.counts.words, lexicon.counts.counts.tolist(), strict=True))
+    total = sum(counts.values())
+    clusters = lexicon.demand_clusters("the benchmark")
+    labels = dict(zip(lexicon.words, clusters.labels.tolist(), strict=True))
+    centroids = clusters.centroids
+    assert centroids is not None
+    learned = fitted.learned
+    rows, strengths = learned.get("directions"), learned.get("strengths", ())
+
+    def sif_weight(word: str) -> float:
+        return 1e-3 / (1e-3 + counts.get(word, 0) / total)
+
+    def laplace(word: str) -> float:
+        return (total + len(counts)) / (1 + counts.get(word, 0))
+
+    if name == "average":
+        return lambda words: naive.average(words, table)
+    if name == "sif":
+        return lambda words: naive.without(naive.weighted_average(words, table, sif_weight), rows, strengths)
+    if name == "usif":
+        a, rarest = naive.usif_a(counts, 11), min(counts.values()) / total
+
+        def usif(words: Sequence[str]) -> Any:
+            matrix = np.array([table[word] for word in words])
+            norms = np.linalg.norm(matrix, axis=0)
+            weights = np.array([a / (a / 2 + (counts[w] / total if w in counts else rarest)) for w in words])
+            return naive.without(np.mean(weights[:, None] * matrix / norms, axis=0), rows, strengths)
+
+        return usif
+    if name == "pmeans":
+
+        def pmeans(words: Sequence[str]) -> Any:
+            matrix = np.array([table[word] for word in words])
+            return np.concatenate([matrix.mean(axis=0), matrix.min(axis=0), matrix.max(axis=0)])
+
+        return pmeans
+    if name == "dct":
+        from scipy.fft import dct
+
+        def transform(words: Sequence[str]) -> Any:
+            matrix = np.array([table[word] for word in words])
+            return dct(matrix, n=max(len(words), 6), norm="ortho", axis=0)[:6].reshape(-1)
+
+        return transform
+    if name == "vlawe":
+
+        def vlawe(words: Sequence[str]) -> Any:
+            sums = np.zeros_like(centroids)
+            for word in words:
+                sums[labels[word]] += table[word] - centroids[labels[word]]
+            powered = np.sign(sums) * np.sqrt(np.abs(sums))
+            return powered.reshape(-1) / np.linalg.norm(powered)
+
+        return vlawe
+    if name in ("s3e", "lase"):
+        weight = laplace if name == "lase" else sif_weight
+        upper = np.triu_indices(len(centroids))
+        scale = np.where(upper[0] == upper[1], 1.0, 1.0 if name == "lase" else 2**0.5)
+
+        def subspace(words: Sequence[str]) -> Any:
+            phi = np.zeros_like(centroids)
+            mean = np.zeros(centroids.shape[1])
+            types = set(words)
+            for word in types:
+                phi[labels[word]] += weight(word) * (table[word] - centroids[labels[word]])
+                mean += weight(word) * table[word]
+            part = np.cov(phi, bias=True)[upper] * scale
+            if name == "lase":
+                part = np.sign(part) * np.sqrt(np.abs(part))
+            part = part / np.linalg.norm(part)
+            return part if name == "lase" else naive.without(np.concatenate([mean / len(types), part]), rows, strengths)
+
+        return subspace
+    values = learned["singular_values"]
+    return lambda words: naive.gem(words, table, rows, values, window=7, removed=17, released=False)
+
+
+def measure_fse(lexicon: Lexicon, sentences: list[str], python: str | None, repeats: int) -> dict[str, Any]:
+    """fse's sentences per second, tokens in, in the environment of the interpreter `python`; or why not."""
+    if python is None:
+        print("fse      not run: give --fse-python an interpreter that has it")
+        return {"absent": "no interpreter that has it was given"}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        folder.joinpath("words.txt").write_text("\n".join(lexicon.words), encoding="utf-8")
+        folder.joinpath("sentences.txt").write_text(
+            "\n".join(" ".join(text.split()) for text in sentences), encoding="utf-8"
+        )
+        np.save(folder / "vectors.npy", lexicon.vectors)
+        np.save(folder / "counts.npy", lexicon.counts.of(lexicon.words))
+        peer = Path(__file__).with_name("fse_peer.py")
+        done = subprocess.run(
+            [python, "-P", str(peer), place, str(repeats)], capture_output=True, text=True, check=False
+        )
+    if done.returncode:
+        print(f"fse      failed: {done.stderr.strip().splitlines()[-1:]}")
+        return {"absent": "it failed"}
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    print(f"fse      {found}")
+    return found
+
+
+def processor() -> str:
+    """The processor's name."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""What every sentence encoder is: something that is fitted on sentences, stores what it learned, and encodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import EncoderError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+# Each is a file of this package with `Settings` and `build`; nothing imports them all.
+METHODS = ("average", "sif", "usif", "pmeans", "dct", "vlawe", "s3e", "lase", "gem")
+ALIASES = {"bow": "average", "p-means": "pmeans"}
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Vectors of sentences in the order asked for, and how many of them needed a rule of last resort.
+
+    vectors    (n, d) float32, always finite
+    fallbacks  what happened -> number of sentences (or of tokens, where the name says so)
+    """
+
+    vectors: npt.NDArray[np.float32]
+    fallbacks: Mapping[str, int]
+
+
+class Fitted(Protocol):
+    """An encoder after `fit`: all that it took from the fitting sentences lies in `learned`."""
+
+    @property
+    def learned(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Name -> array. Empty for an encoder that learns nothing from sentences."""
+
+    def encode(self, sentences: Sequence[str]) -> Encoded:
+        """One vector per sentence; equal sentences get equal vectors, whoever stands beside them."""
+
+
+class Encoder(Protocol):
+    """A method with its settings and its words, before it has seen a sentence."""
+
+    def fit(self, sentences: Sequence[str]) -> Fitted:
+        """Learn from `sentences` whatever the method takes from a corpus."""
+
+
+def find_method(name: str) -> ModuleType:
+    """The module pipeline/encoders/<method>.py. Raises EncoderError for a name that is no method.
+
+    A module has `Settings`, the model of its parameters, and `build(lexicon, settings) -> Encoder`.
+    """
+    slug = ALIASES.get(name.lower(), name.lower())
+    try:
+        if not slug.isidentifier():
+            raise ImportError
+        module = import_module(f"pipeline.encoders.{slug}")
+        module.build, module.Settings  # noqa: B018  # a file of this package that is no method lacks them
+    except (ImportError, AttributeError) as error:
+        # An import that fails inside an existing method is a defect, not a wrong name.
+        if isinstance(error, ModuleNotFoundError) and error.name != f"pipeline.encoders.{slug}":
+            raise
+        raise EncoderError(
+            f"there is no encoding method '{name}'",
+            where="pipeline/encoders",
+            expected=f"one of: {', '.join(METHODS)}",
+            got=name,
+            remedy="correct the name, or add pipeline/encoders/<method>.py with Settings and build",
+        ) from None
+    return module

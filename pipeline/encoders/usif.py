@@ -1,0 +1,145 @@
+"""Unsupervised smooth inverse frequency (uSIF): SIF without a free parameter.
+
+Source: Ethayarajh 2018, "Unsupervised random walk sentence embeddings", RepL4NLP, doi:10.18653/v1/W18-3012.
+
+published  directions are exact; no word gives the zero vector
+released   tokens are cleaned as the authors' code does, whatever the tokeniser; no word gives a vector of
+           which every entry is a (there of length 300, here of the words' own), which also enters the fit;
+           directions come from the randomised solver with 5 iterations
+In both, each *dimension* is divided by its norm over the words of the sentence, as released; a dimension that
+is 0 in all of them stays 0 (the released code divides 0 by 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from pipeline.encoders.compiled import compiled
+from pipeline.encoders.lexicon import Lexicon, Vectors
+from pipeline.encoders.protocol import Encoder
+from pipeline.encoders.ragged import Ragged
+from pipeline.encoders.word_encoder import Reader, WordEncoder, WordSettings, choose_removal, settings_lexicon
+from pipeline.errors import ParameterError
+from pipeline.words.counts import WordCounts
+from pipeline.words.tokenizers import TokenizerName, clean_usif
+
+Float64 = npt.NDArray[np.float64]
+RELEASED_ITERATIONS = 5
+
+
+class Settings(WordSettings):
+    """length: n, words expected in a sentence; components: m, directions to weaken, 0 for none."""
+
+    length: int = Field(default=11, ge=1)
+    components: int = Field(default=5, ge=0)
+    tokenizer: TokenizerName = "treebank"
+
+
+def build(lexicon: Lexicon, settings: Settings) -> Encoder:
+    """v_s = mean_i a / (a/2 + p(w_i)) v~(w_i), less lambda_j (v_s . u_j) u_j for the first m directions."""
+    lexicon = settings_lexicon(lexicon, settings)
+    counts = lower_counts(lexicon.counts)
+    a = find_a(counts, length=settings.length)
+    known = counts.of([word.lower() for word in lexicon.words])
+    # A word that was not counted is as rare as the rarest one that was.
+    weights = a / (a / 2 + np.where(known > 0, known, counts.counts.min()) / counts.total)
+    return WordEncoder(
+        Reader(lexicon, settings.tokenizer, lower=True, clean=clean if settings.released else None),
+        NormalisedMean(lexicon.vectors, weights, a if settings.released else 0.0),
+        choose_removal(
+            settings, count=settings.components, default="joint", iterations=RELEASED_ITERATIONS, weighted=True
+        ),
+    )
+
+
+def clean(tokens: list[list[str]]) -> list[list[str]]:
+    """The released code's cleaning; it leaves tokens alone that were cleaned before."""
+    return [clean_usif(words) for words in tokens]
+
+
+def lower_counts(counts: WordCounts) -> WordCounts:
+    """Counts of lower-cased words; words that fall together are counted together."""
+    table: dict[str, int] = {}
+    for word, count in zip(counts.words, counts.counts.tolist(), strict=True):
+        table[word.lower()] = table.get(word.lower(), 0) + count
+    return WordCounts(tuple(table), np.array(list(table.values()), dtype=np.int64))
+
+
+def find_a(counts: WordCounts, *, length: int) -> float:
+    """The weight's a = (1 - alpha) / (alpha |V| / 2).
+
+    alpha is the share of counted words with p(w) > 1 - (1 - 1/|V|)^length, those likely to occur by chance.
+    Raises ParameterError where no word is one, or every word: a would be infinite, or every weight 0.
+    """
+    size, alpha = float(len(counts.words)), 0.0
+    if counts.total > 0:
+        threshold = 1 - (1 - 1 / size) ** length
+        alpha = float((counts.counts / counts.total > threshold).sum()) / size
+    if not 0 < alpha < 1:
+        raise ParameterError(
+            "uSIF cannot weigh words by these counts",
+            where="counts",
+            expected="some words, not all, more frequent than 1 - (1 - 1/|V|)^length",
+            got=f"{alpha:.0%} of {size:.0f} words",
+            remedy="use counts of a large corpus, such as enwiki, or another length",
+        )
+    return (1 - alpha) / (alpha * 0.5 * size)
+
+
+@dataclass(frozen=True)
+class NormalisedMean:
+    """A Composer: the mean of weight(w_i) v~(w_i), where v~ has every dimension of norm 1 within the sentence.
+
+    vectors  (v, d) float32
+    weights  (v,) float64
+    nothing  every entry of the vector of a sentence without words
+    Cost O(words d).
+    """
+
+    vectors: Vectors
+    weights: Float64
+    nothing: float
+
+    @property
+    def dimension(self) -> int:
+        """That of the words."""
+        return int(self.vectors.shape[1])
+
+    def compose(self, words: Ragged, out: Float64) -> Mapping[str, int]:
+        """One normalised mean per sentence."""
+        _normalised_means(words.ids, words.offsets, self.vectors, self.weights, self.nothing, out)
+        return {}
+
+
+@compiled
+def _normalised_means(
+    ids: npt.NDArray[np.int32],
+    offsets: npt.NDArray[np.int64],
+    vectors: Vectors,
+    weights: Float64,
+    nothing: float,
+    out: Float64,
+) -> None:
+    squares = np.empty(out.shape[1])
+    for s in range(len(offsets) - 1):
+        row = out[s]
+        n = offsets[s + 1] - offsets[s]
+        if n == 0:
+            row[:] = nothing
+            continue
+        row[:] = 0.0
+        squares[:] = 0.0
+        for t in range(offsets[s], offsets[s + 1]):
+            weight = weights[ids[t]]
+            vector = vectors[ids[t]]
+            for j in range(len(row)):
+                x = np.float64(vector[j])
+                row[j] += weight * x
+                squares[j] += x * x
+        for j in range(len(row)):
+            row[j] /= n * np.sqrt(squares[j]) if squares[j] > 0 else 1.0

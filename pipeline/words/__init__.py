@@ -1,0 +1,1 @@
+"""Words: the vocabulary of a suite, its counts, vectors and clusters."""

@@ -1,0 +1,117 @@
+"""Figures and the table about clusters of words: what they show, from partitions made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from pipeline.report.figures import figure_bytes
+from pipeline.report.words import (
+    ClusterView,
+    common_word_table,
+    draw_cluster_distributions,
+    draw_embedding_values,
+    draw_similarity_map,
+    expected_clusters,
+    value_histograms,
+    zipf_curves,
+)
+
+WORDS = ("the", "a", "of", "dog", "cat", "snow", "bread")
+COUNTS = np.array([40, 20, 30, 3, 2, 5, 1])
+RNG = np.random.default_rng(0)
+VECTORS = RNG.standard_normal((7, 10))
+
+
+def view(labels: list[int], title: str = "by hand") -> ClusterView:
+    return ClusterView(title, WORDS, np.array(labels), COUNTS, VECTORS)
+
+
+def check_drawing(draw: Callable[[], Figure]) -> Figure:
+    """Two drawings have the same bytes, and an SVG is well formed; returns a figure."""
+    for kind in ("svg", "png"):
+        first, second = (figure_bytes(draw(), kind) for _ in range(2))
+        assert first == second
+    ElementTree.fromstring(figure_bytes(draw(), "svg"))
+    return draw()
+
+
+def test_inside_a_cluster_words_are_ranked_by_their_counts() -> None:
+    curves = zipf_curves(view([0, 0, 1, 0, 1, 3, 3]))
+    assert {cluster: counts.tolist() for cluster, (_, counts) in curves.items()} == {
+        0: [40, 20, 3],
+        1: [30, 2],
+        3: [5, 1],
+    }
+    assert curves[0][0].tolist() == [1, 2, 3]
+
+
+def test_values_of_a_cluster_are_those_of_its_words_in_bins_shared_by_all() -> None:
+    histograms = value_histograms(view([0, 0, 0, 0, 0, 0, 2]), bins=10)
+    assert set(histograms) == {0, 2}
+    edges, counts = histograms[2]
+    np.testing.assert_array_equal(edges, histograms[0][0])
+    np.testing.assert_array_equal(counts, np.histogram(VECTORS[6], edges)[0])
+    # Of 70 values only the two outermost may fall outside.
+    assert 68 <= counts.sum() + histograms[0][1].sum() <= 70
+    assert value_histograms(ClusterView("none", WORDS, np.zeros(7, dtype=int), COUNTS)) == {}
+
+
+def test_the_table_says_which_cluster_holds_which_word_and_how_far_they_spread() -> None:
+    columns, rows = common_word_table([view([2, 2, 0, 0, 0, 1, 1], "one"), view([1] * 7, "two")])
+    assert columns == ["", "one", "two"]
+    assert rows == [
+        ["cluster 0", "of", "/"],
+        ["cluster 1", "/", "the, a, of"],
+        ["cluster 2", "the, a", "/"],
+        ["clusters with a common word", "2", "1"],
+        # Sizes 3, 2, 2 and three words: 3 - (4 + 10 + 10) / 35.
+        ["expected of a random partition", f"{3 - 24 / 35:.1f}", "1.0"],
+    ]
+
+
+@pytest.mark.parametrize(("sizes", "words"), [([3, 2, 2], 3), ([5, 1, 1], 2), ([7], 4), ([4, 3], 7), ([2, 5, 0], 0)])
+def test_the_expected_number_of_clusters_is_the_mean_over_all_choices(sizes: list[int], words: int) -> None:
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    drawn = [len(set(labels[list(choice)].tolist())) for choice in combinations(range(7), words)]
+    assert expected_clusters(np.array(sizes), words) == pytest.approx(np.mean(drawn), abs=1e-9)
+
+
+def test_a_similarity_map_shows_every_number_and_sentence() -> None:
+    sentences = ["How old are you", "What is your age", "My phone is good"]
+    similarity = np.array([[1, 0.81, -0.12], [0.81, 1, 0.07], [-0.12, 0.07, 1]])
+    figure = check_drawing(lambda: draw_similarity_map(sentences, similarity, "A title", "beneath it"))
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts.count("0.81") == 2 and texts.count("-0.12") == 2 and texts.count("1.00") == 3
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert all(sentence in label for sentence, label in zip(sentences, labels, strict=True))
+
+
+def test_distributions_have_a_curve_and_a_histogram_for_every_cluster_of_every_clustering() -> None:
+    views = [view([0, 0, 1, 0, 1, 2, 2], "one"), view([0, 1, 2, 3, 4, 5, 6], "two")]
+    figure = check_drawing(lambda: draw_cluster_distributions(views, "A title"))
+    upper, lower = figure.axes[:2], figure.axes[2:]
+    assert [len(axes.lines) for axes in upper] == [3, 7]
+    assert [len(axes.patches) for axes in lower] == [3, 7]
+    assert [axes.get_title(loc="left") for axes in upper] == ["one", "two"]
+    assert all(axes.get_xscale() == axes.get_yscale() == "log" for axes in upper)
+    # Five colours, and one grey for all further clusters.
+    assert len({line.get_color() for line in upper[1].lines}) == 6
+
+
+def test_values_of_embeddings_stand_side_by_side_in_one_panel_per_sentence() -> None:
+    embeddings = {"kmeans": RNG.standard_normal((2, 30)), "mixture": RNG.standard_normal((2, 12))}
+    sentences = ["What is your age", "How old are you"]
+    figure = check_drawing(lambda: draw_embedding_values(sentences, embeddings, "A title", "beneath it"))
+    assert len(figure.axes) == 2
+    for row, axes in enumerate(figure.axes):
+        drawn = [collection.get_segments() for collection in axes.collections]
+        assert [len(segments) for segments in drawn] == [30, 12]
+        np.testing.assert_allclose([segment[1][1] for segment in drawn[1]], embeddings["mixture"][row])
+        # The second encoder begins where the first ends.
+        assert drawn[1][0][0][0] == 30
