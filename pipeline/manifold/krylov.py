@@ -32,7 +32,7 @@ class KrylovSpace:
     """Orthonormal basis of blocks Q, and the projection H = Q^T F(M) Q.
 
     Each step applies the filter to the next WIDTH columns and appends what is new. Columns are made
-    orthogonal to all others twice, so no eigenvalue appears in copies. Directions that vanish are
+    orthogonal to all others, in float64 twice, so no eigenvalue appears in copies. Directions that vanish are
     replaced by random ones, so an invariant subspace is no end; blocks can also be put in by hand.
     Memory: capacity x n numbers, taken as the space grows.
     Source: filtered Krylov spaces: Fang & Saad 2012, doi:10.1137/110836535
@@ -103,11 +103,12 @@ class KrylovSpace:
         """Coefficients of `block` in the basis and in the WIDTH columns that are appended."""
         inside = np.zeros((self.size, block.shape[1]))
         scale = np.linalg.norm(block, axis=0).max(initial=0.0)
-        for _ in range(2):
+        inside += self._remove(block)
+        if block.dtype == np.float64:
             inside += self._remove(block)
         fresh, remainder = orthonormalize(block)
         lengths = np.abs(np.diag(remainder))
-        if lengths.min() < 0.01 * scale:  # scaling a short column up has scaled up what was left in it of the basis
+        if lengths.min() < 0.1 * scale:  # scaling a short column up has scaled up what was left in it of the basis
             self._remove(fresh)
             fresh, turned = orthonormalize(fresh)
             remainder = turned @ remainder

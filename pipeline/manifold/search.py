@@ -118,7 +118,7 @@ class Search:
     def _grow(self) -> Ritz | None:
         """Extend the space until it promises the target residual; None if it is full before."""
         space, count, looked = self.space, self.wanted + self.spare - 1, list[tuple[int, float]]()
-        look_at = max(int(3.5 * self.wanted), count)
+        look_at = max(int(3.9 * self.wanted), count)
         while not space.is_full:
             space.extend()
             if space.applied < max(look_at, count):
@@ -164,8 +164,8 @@ class Search:
     def _take_apart(self, ritz: Ritz) -> Candidates:
         """The Ritz pairs of M itself, in float64, the constant vector among them."""
         vectors = np.hstack([self.constant, self.space.vectors(ritz)])
-        if self.fast:  # float32 has left its rounding in them for sure
-            vectors = self.polish.apply(self.operator, vectors)
+        if self.fast:  # the damping is in them for sure; to clear most of that, float32 will do
+            vectors = self.polish.apply(self.operator, vectors.astype(np.float32)).astype(np.float64)
         candidates = rayleigh_ritz(self.operator, vectors)
         worst = self._worst(candidates)
         for _ in range(POLISHES):
@@ -271,7 +271,7 @@ def _steps_ahead(looked: list[tuple[int, float]]) -> int:
         return 2
     (size_before, before), (size, now) = looked[-2:]
     fall = (before - now) / ((size - size_before) / WIDTH)
-    return int(np.clip(0.8 * now / fall, 1, 6)) if fall > 0 else 3
+    return int(np.clip(0.9 * now / fall, 1, 6)) if fall > 0 else 3
 
 
 def _uncertified(operator: Operator, demands: Demands, complaint: str) -> SolverError:

@@ -15,7 +15,7 @@ from pipeline.manifold.product import WIDTH, Operator
 Float64 = npt.NDArray[np.float64]
 
 HIGHEST_CUT = 0.9  # as a fraction of the largest eigenvalue
-TOP_STEPS = 24  # Lanczos steps for the upper end alone
+TOP_STEPS = 16  # Lanczos steps for the upper end alone
 STEPS = (60, 120, 240, 400)  # Lanczos steps after which the estimate is looked at
 
 
