@@ -104,7 +104,8 @@ def measure(x: Rows, share: float, whole: Float64, arguments: argparse.Namespace
         "share_of_neighbours": round(float(np.median(times["neighbours"])) / ours, 2),
         "rows_per_cpu_s": round(len(new) / ours),
         "scikit_learn_rows_per_cpu_s": round(len(new) / float(np.median(times["scikit-learn"]))),
-        # scikit-learn's weights of float32 rows are float32.
+        # scikit-learn's distances and weights of float32 rows are float32: of two rows that are as far but for
+        # rounding it may take the other.
         "largest_difference": float(np.abs(images - theirs).max()),
     }
 

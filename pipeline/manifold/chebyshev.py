@@ -34,9 +34,9 @@ class Filter:
         degree = int(np.clip(np.ceil(strength * np.sqrt(largest / cut)), LOWEST_DEGREE, HIGHEST_DEGREE))
         return cls(cut, largest, degree, damped)
 
-    def apply(self, operator: Operator, vectors: Block) -> Block:
+    def apply(self, operator: Operator, vectors: Block, *, in_place: bool = False) -> Block:
         """F(M) times (n, m) vectors, in their precision; `degree` products each."""
-        out = np.empty_like(vectors)
+        out = vectors if in_place else np.empty_like(vectors)
         for start in range(0, vectors.shape[1], WIDTH):
             part = vectors[:, start : start + WIDTH]
             block = np.zeros((operator.n, WIDTH), vectors.dtype)

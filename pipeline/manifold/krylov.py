@@ -85,18 +85,26 @@ class KrylovSpace:
         """The `count` leading Ritz pairs."""
         applied = self.applied
         upper = np.triu(self._projection[:applied, :applied])
-        symmetric = upper + np.triu(upper, 1).T
+        # The vectors are combined in the basis's precision, and no better one is needed of the coefficients.
+        symmetric = (upper + np.triu(upper, 1).T).astype(self._basis.dtype)
         values, vectors = eigh(
             symmetric, subset_by_index=[max(0, applied - count), applied - 1], overwrite_a=True, check_finite=False
         )
-        values, vectors = values[::-1], vectors[:, ::-1]
+        values, vectors = values[::-1].astype(np.float64), vectors[:, ::-1].astype(np.float64)
         outside = self._projection[applied : self.size, :applied] @ vectors
         return Ritz(values, vectors, np.linalg.norm(outside, axis=0))
 
-    def vectors(self, ritz: Ritz) -> Float64:
-        """The Ritz vectors, (n, m) float64, orthonormal to the basis's precision."""
+    def vectors(self, ritz: Ritz, *, before: Float64 | None = None) -> Float64:
+        """The Ritz vectors, (n, m) float64, orthonormal to the basis's precision; after the columns of `before`."""
+        known = 0 if before is None else before.shape[1]
+        vectors = np.empty((len(self._basis), known + ritz.coefficients.shape[1]))
+        if before is not None:
+            vectors[:, :known] = before
         coefficients = ritz.coefficients.astype(self._basis.dtype)
-        vectors: Float64 = (self._basis[:, : self.applied] @ coefficients).astype(np.float64)
+        for start in range(0, coefficients.shape[1], WIDTH):
+            part = coefficients[:, start : start + WIDTH]
+            columns = slice(known + start, known + start + part.shape[1])
+            vectors[:, columns] = self._basis[:, : self.applied] @ part
         return vectors
 
     def _append(self, block: Block) -> tuple[Float64, Float64]:

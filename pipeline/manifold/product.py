@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -277,14 +278,19 @@ class Operator:
     def multiply(self, vectors: Block) -> Block:
         """M times (n, m) vectors, in their precision, as a new array."""
         out = np.empty_like(vectors)
+        for columns, image in self.images(vectors):
+            out[:, columns] = image
+        return out
+
+    def images(self, vectors: Block) -> Iterator[tuple[slice, Block]]:
+        """M times (n, m) vectors, WIDTH of them at a time: which ones, and their images."""
         for start in range(0, vectors.shape[1], WIDTH):
             part = vectors[:, start : start + WIDTH]
             block = np.zeros((self.n, WIDTH), vectors.dtype)
             block[:, : part.shape[1]] = part
             image = np.empty_like(block)
             self.recur(block, block, image, np.empty_like(block), (0.0, 0.0, 1.0))
-            out[:, start : start + WIDTH] = image[:, : part.shape[1]]
-        return out
+            yield slice(start, start + part.shape[1]), image[:, : part.shape[1]]
 
     def restore(self, vectors: Block) -> Block:
         """Rows of `vectors` back in the order of the sentences."""

@@ -14,6 +14,8 @@ from pipeline.manifold.product import WIDTH, Operator
 
 Float64 = npt.NDArray[np.float64]
 
+ROWS = 4096  # rotated at a time
+
 
 @dataclass(frozen=True)
 class Demands:
@@ -38,12 +40,20 @@ class Candidates:
 
 
 def rayleigh_ritz(operator: Operator, vectors: Float64) -> Candidates:
-    """The Ritz pairs of M in the span of (n, m) independent vectors, which need not be orthonormal."""
-    images = operator.multiply(vectors)
-    values, rotation = eigh(vectors.T @ images, vectors.T @ vectors)
-    vectors, images = vectors @ rotation, images @ rotation
-    images -= vectors * values
-    return Candidates(values, vectors, np.linalg.norm(images, axis=0))
+    """The Ritz pairs of M in the span of (n, m) independent vectors, which need not be orthonormal.
+
+    The vectors are overwritten by the Ritz vectors: many of them are what fills the memory.
+    """
+    projection = np.empty((vectors.shape[1],) * 2)
+    for columns, image in operator.images(vectors):
+        projection[:, columns] = vectors.T @ image
+    values, rotation = eigh((projection + projection.T) / 2, vectors.T @ vectors)
+    for start in range(0, len(vectors), ROWS):
+        vectors[start : start + ROWS] = vectors[start : start + ROWS] @ rotation
+    residuals = np.empty(len(values))
+    for columns, image in operator.images(vectors):
+        residuals[columns] = np.linalg.norm(image - vectors[:, columns] * values[columns], axis=0)
+    return Candidates(values, vectors, residuals)
 
 
 def smallest_outside(
@@ -75,4 +85,4 @@ def smallest_outside(
 def steps_to_notice(n: int, gap: float, chosen: Filter) -> int:
     """Krylov steps after which an eigenvector `gap` below all others stands out of a random start in n dimensions."""
     rate = 2 * chosen.degree * np.sqrt(max(gap, 1e-300) / chosen.largest)
-    return int(np.clip(np.ceil(np.log(30 * np.sqrt(n / WIDTH)) / rate), 4, 16))
+    return int(np.clip(np.ceil(np.log(10 * np.sqrt(n / WIDTH)) / rate), 4, 16))

@@ -19,11 +19,12 @@ Float64 = npt.NDArray[np.float64]
 Progress = Callable[[int, float], None]
 
 SPARE = 32  # vectors beyond the wanted ones: they set the last wanted one apart from what is left outside
-LARGE = 30_000  # rows, from which more vectors are spared, because looking outside costs more than they do
+LARGE = 8_000  # rows, from which more vectors are spared, because looking outside costs more than they do
 TRIES = 8
-STRENGTH = 2.2  # of the filter at n = 5,000; a stronger one needs a smaller space and more products
-POLISH = 8  # degree of the float64 filter that clears what rounding and damping leave high in the spectrum
-POLISH_CUT = 0.06  # its cut, as a fraction of the largest eigenvalue
+STRENGTH = 2.4  # of the filter at n = 5,000; a stronger one needs a smaller space and more products
+# The float64 filter of M itself that clears what rounding and damping leave high in the spectrum: its
+# degree, and its cut as a fraction of the largest eigenvalue.
+POLISH = (7, 0.07)
 POLISHES = 8  # at most
 FASTEST = 2e-4  # smallest tolerance that the damped operator in float32 is tried for
 BULK = 0.002  # share of an error high in the spectrum that is left after the polish
@@ -56,8 +57,9 @@ class Search:
         self.operator, self.demands, self.spectrum, self.rng, self.progress = operator, demands, spectrum, rng, progress
         self.largest, self.target = spectrum.largest, demands.tolerance
         # Rows that no cache holds make products dear; the work on the space grows no faster than n.
-        self.strength = STRENGTH * float(np.clip((5000 / operator.n) ** 0.25, 0.4, 1.2))
-        self.polish = Filter(POLISH_CUT * self.largest, self.largest, POLISH)
+        self.strength = STRENGTH * float(np.clip((5000 / operator.n) ** 0.3, 0.38, 1.2))
+        degree, cut = POLISH
+        self.polish = Filter(cut * self.largest, self.largest, degree)
         # M 1 = 0 exactly, so the constant vector is known and need not be searched for.
         self.constant = np.full((operator.n, 1), operator.n**-0.5)
 
@@ -132,7 +134,8 @@ class Search:
             if promise == np.inf:
                 return None
             looked.append((space.applied, np.log(promise / self.target)))
-            look_at = space.applied + _steps_ahead(looked) * WIDTH
+            # A look costs as much as a few steps of a small problem, and less than one of a large one.
+            look_at = space.applied + min(_steps_ahead(looked), max(1, 40_000 // self.operator.n)) * WIDTH
         return None
 
     def _promise(self, ritz: Ritz) -> float:
@@ -163,16 +166,17 @@ class Search:
 
     def _take_apart(self, ritz: Ritz) -> Candidates:
         """The Ritz pairs of M itself, in float64, the constant vector among them."""
-        vectors = np.hstack([self.constant, self.space.vectors(ritz)])
-        if self.fast:  # the damping is in them for sure; to clear most of that, float32 will do
-            vectors = self.polish.apply(self.operator, vectors.astype(np.float32)).astype(np.float64)
+        vectors = self.space.vectors(ritz, before=self.constant)
+        for _ in range(2 if self.fast else 0):  # rounding and damping are in them for sure
+            self.polish.apply(self.operator, vectors, in_place=True)
         candidates = rayleigh_ritz(self.operator, vectors)
         worst = self._worst(candidates)
         for _ in range(POLISHES):
             if worst <= self.demands.tolerance:
                 break
             before = worst
-            candidates = rayleigh_ritz(self.operator, self.polish.apply(self.operator, candidates.vectors))
+            self.polish.apply(self.operator, candidates.vectors, in_place=True)
+            candidates = rayleigh_ritz(self.operator, candidates.vectors)
             worst = self._worst(candidates)
             if worst > before / 2:
                 break
@@ -250,6 +254,8 @@ class Search:
 
     def _found(self, candidates: Candidates, outside: float) -> Found:
         keep = candidates.null(self.demands) + self.demands.p
+        basis, degree = self.space.applied, self.space.filter.degree
+        del self.space  # most of the memory, which the answer is copied in
         return Found(
             candidates=Candidates(
                 candidates.values[:keep],
@@ -259,8 +265,8 @@ class Search:
             outside=outside,
             largest=self.largest,
             products=self.operator.products,
-            degree=self.space.filter.degree,
-            basis=self.space.applied,
+            degree=degree,
+            basis=basis,
             precision=self.precision,
         )
 
