@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
@@ -67,7 +68,8 @@ class Request:
     component  joint: directions over all of fit_on; per-side: over each side of it apart (see fit_sides);
                none; or None: the method's default
     tokenizer  one of words/tokenizers.py, or None: the method's own
-    settings   key=value texts: settings of the method, and `pvn` and `sides` of the command
+    settings   key=value texts: settings of the method, and of the command `pvn` (see level_words) and `sides`
+               (see encode_sides)
     """
 
     method: str
@@ -96,6 +98,10 @@ def encode_with(files: Files, request: Request, out: Path) -> Report:
     module = find_method(request.method)
     values = parse_settings(module, request.settings)
     pvn, sides = values.pop("pvn", "auto"), values.pop("sides", "auto")
+    if sides not in ("auto", "stacked", "interleaved"):
+        raise ParameterError(
+            "unknown arrangement of sides", where="--set sides", expected="auto, stacked or interleaved", got=str(sides)
+        )
     component = "joint" if request.component == "per-side" else request.component
     given = {"variant": request.variant, "component": component, "tokenizer": request.tokenizer}
     values |= {key: value for key, value in given.items() if value is not None}
@@ -172,10 +178,6 @@ def encode_sides(encoder: Encoder, sentences: list[str], corpus: list[str], side
            they are fitted on themselves, else stacked
     Raises ParameterError if a file has an odd number of lines.
     """
-    if sides not in ("auto", "stacked", "interleaved"):
-        raise ParameterError(
-            "unknown arrangement of sides", where="--set sides", expected="auto, stacked or interleaved", got=str(sides)
-        )
     half = len(corpus) // 2
     if sides == "auto" and sentences in (corpus[:half], corpus[half:], corpus[::2], corpus[1::2]):
         return encoder.fit(sentences).encode(sentences), f"per side: fitted on one side, {len(sentences)} sentences"
@@ -342,8 +344,10 @@ def read_words(table: pa.Table, path: Path) -> tuple[str, ...]:
 def read_matrix(table: pa.Table, column: str, path: Path) -> npt.NDArray[Any]:
     """A column of lists of one length as an (n, d) array. Raises ArtifactError."""
     lists = table.column(column).combine_chunks()
-    flat = np.asarray(lists.flatten())
-    if len(lists) == 0 or len(flat) == 0 or len(flat) % len(lists) or flat.dtype.kind != "f":
+    held = pa.types.is_list(lists.type) or pa.types.is_fixed_size_list(lists.type) or pa.types.is_large_list(lists.type)
+    lengths = set(pc.list_value_length(lists).to_pylist()) if held else set()
+    flat = np.asarray(lists.flatten()) if held else np.zeros(0)
+    if len(lengths) != 1 or len(flat) == 0 or flat.dtype.kind != "f":
         raise ArtifactError(
             f"a column '{column}' holds no vectors",
             where=str(path),

@@ -2,12 +2,14 @@
 
 Source: Ethayarajh 2018, "Unsupervised random walk sentence embeddings", RepL4NLP, doi:10.18653/v1/W18-3012.
 
-published  directions are exact; no word gives the zero vector
-released   tokens are cleaned as the authors' code does, whatever the tokeniser; no word gives a vector of
-           which every entry is a (there of length 300, here of the words' own), which also enters the fit;
-           directions come from the randomised solver with 5 iterations
-In both, each *dimension* is divided by its norm over the words of the sentence, as released; a dimension that
-is 0 in all of them stays 0 (the released code divides 0 by 0).
+published  directions are exact; no word gives the zero vector; counts of words that differ in case are added
+released   directions come from the randomised solver with 5 iterations; no word gives a vector of which every
+           entry is a (there of length 300, here of the words' own), which also enters the fit; of counts of
+           words that differ in case the last one holds; tokens are cleaned as the authors' code does, whatever
+           the tokeniser
+In both, each *dimension* is divided by its norm over the words of the sentence, as released; a dimension that is
+0 in all of them stays 0 (the released code divides 0 by 0). Counts among which no word is frequent beyond chance
+leave every word the same weight, 2 (the released code divides by 0).
 """
 
 from __future__ import annotations
@@ -24,7 +26,6 @@ from pipeline.encoders.lexicon import Lexicon, Vectors
 from pipeline.encoders.protocol import Encoder
 from pipeline.encoders.ragged import Ragged
 from pipeline.encoders.word_encoder import Reader, WordEncoder, WordSettings, choose_removal, settings_lexicon
-from pipeline.errors import ParameterError
 from pipeline.words.counts import WordCounts
 from pipeline.words.tokenizers import TokenizerName, clean_usif
 
@@ -43,14 +44,16 @@ class Settings(WordSettings):
 def build(lexicon: Lexicon, settings: Settings) -> Encoder:
     """v_s = mean_i a / (a/2 + p(w_i)) v~(w_i), less lambda_j (v_s . u_j) u_j for the first m directions."""
     lexicon = settings_lexicon(lexicon, settings)
-    counts = lower_counts(lexicon.counts)
-    a = find_a(counts, length=settings.length)
+    counts, total = lower_counts(lexicon.counts, add=not settings.released), lexicon.counts.total
+    a = find_a(counts, total=total, length=settings.length)
     known = counts.of([word.lower() for word in lexicon.words])
     # A word that was not counted is as rare as the rarest one that was.
-    weights = a / (a / 2 + np.where(known > 0, known, counts.counts.min()) / counts.total)
+    rarest = counts.counts.min(initial=np.iinfo(np.int64).max)
+    # a / (a/2 + p), written so that an infinite a gives its limit.
+    weights = 1 / (0.5 + np.where(known > 0, known, rarest) / max(total, 1) / a)
     return WordEncoder(
         Reader(lexicon, settings.tokenizer, lower=True, clean=clean if settings.released else None),
-        NormalisedMean(lexicon.vectors, weights, a if settings.released else 0.0),
+        NormalisedMean(lexicon.vectors, weights, a if settings.released and np.isfinite(a) else 0.0, np.isinf(a)),
         choose_removal(
             settings, count=settings.components, default="joint", iterations=RELEASED_ITERATIONS, weighted=True
         ),
@@ -62,33 +65,26 @@ def clean(tokens: list[list[str]]) -> list[list[str]]:
     return [clean_usif(words) for words in tokens]
 
 
-def lower_counts(counts: WordCounts) -> WordCounts:
-    """Counts of lower-cased words; words that fall together are counted together."""
+def lower_counts(counts: WordCounts, *, add: bool) -> WordCounts:
+    """Counts of lower-cased words; of words that fall together all are added, or the last one holds."""
     table: dict[str, int] = {}
     for word, count in zip(counts.words, counts.counts.tolist(), strict=True):
-        table[word.lower()] = table.get(word.lower(), 0) + count
+        lowered = word.lower()
+        table[lowered] = table.get(lowered, 0) + count if add else count
     return WordCounts(tuple(table), np.array(list(table.values()), dtype=np.int64))
 
 
-def find_a(counts: WordCounts, *, length: int) -> float:
+def find_a(counts: WordCounts, *, total: int, length: int) -> float:
     """The weight's a = (1 - alpha) / (alpha |V| / 2).
 
     alpha is the share of counted words with p(w) > 1 - (1 - 1/|V|)^length, those likely to occur by chance.
-    Raises ParameterError where no word is one, or every word: a would be infinite, or every weight 0.
+    Infinite where no word is one, as in a handful of sentences: every weight a / (a/2 + p) is 2 then.
     """
     size, alpha = float(len(counts.words)), 0.0
-    if counts.total > 0:
+    if total > 0:
         threshold = 1 - (1 - 1 / size) ** length
-        alpha = float((counts.counts / counts.total > threshold).sum()) / size
-    if not 0 < alpha < 1:
-        raise ParameterError(
-            "uSIF cannot weigh words by these counts",
-            where="counts",
-            expected="some words, not all, more frequent than 1 - (1 - 1/|V|)^length",
-            got=f"{alpha:.0%} of {size:.0f} words",
-            remedy="use counts of a large corpus, such as enwiki, or another length",
-        )
-    return (1 - alpha) / (alpha * 0.5 * size)
+        alpha = float((counts.counts / total > threshold).sum()) / size
+    return (1 - alpha) / (alpha * 0.5 * size) if alpha > 0 else np.inf
 
 
 @dataclass(frozen=True)
@@ -98,12 +94,14 @@ class NormalisedMean:
     vectors  (v, d) float32
     weights  (v,) float64
     nothing  every entry of the vector of a sentence without words
+    alike    whether all weights are the same, for want of a frequent word; only counted
     Cost O(words d).
     """
 
     vectors: Vectors
     weights: Float64
     nothing: float
+    alike: bool
 
     @property
     def dimension(self) -> int:
@@ -113,7 +111,7 @@ class NormalisedMean:
     def compose(self, words: Ragged, out: Float64) -> Mapping[str, int]:
         """One normalised mean per sentence."""
         _normalised_means(words.ids, words.offsets, self.vectors, self.weights, self.nothing, out)
-        return {}
+        return {"words weighed alike, for want of a frequent one": len(words)} if self.alike else {}
 
 
 @compiled

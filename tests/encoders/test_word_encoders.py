@@ -64,7 +64,7 @@ def test_sif_removes_the_common_direction() -> None:
 def test_usif_finds_a_from_the_words_above_chance() -> None:
     # 4 words, length 1: threshold 1/4; one word of 4 is above, so alpha = 1/4 and a = (3/4) / (1/4 * 2) = 3/2.
     counts = WordCounts(("w", "x", "y", "z"), np.array([7, 1, 1, 1], dtype=np.int64))
-    assert find_a(counts, length=1) == pytest.approx(1.5)
+    assert find_a(counts, total=10, length=1) == pytest.approx(1.5)
 
 
 def test_a_sentence_of_one_word_is_its_signs_to_usif() -> None:
@@ -161,7 +161,7 @@ def test_a_sentence_without_words_is_the_zero_vector_unless_the_code_says_otherw
     encoded = make_encoder(method, lexicon, variant=variant, component="none").fit(SENTENCES).encode(["", "dog", "  "])
     assert encoded.vectors[1].any()
     if (method, variant) == ("usif", "released"):
-        a = find_a(lexicon.counts, length=11)
+        a = find_a(lexicon.counts, total=lexicon.counts.total, length=11)
         np.testing.assert_allclose(encoded.vectors[[0, 2]], a, rtol=1e-6)
     else:
         assert not encoded.vectors[[0, 2]].any()
@@ -310,10 +310,24 @@ def test_a_dimension_that_is_zero_in_all_words_stays_zero_to_usif() -> None:
     assert got[0, 1] == 0
 
 
-@pytest.mark.parametrize("counts", [(1, 1), (0, 0)])
-def test_usif_refuses_counts_that_leave_it_without_weights(counts: tuple[int, int]) -> None:
-    with pytest.raises(ParameterError):
-        make_encoder("usif", two_words([1, 0], [0, 1], counts))
+@pytest.mark.parametrize("counts", [(1, 1), (9, 1), (0, 0)])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_usif_weighs_all_words_alike_where_none_is_frequent_by_chance(counts: tuple[int, int], variant: str) -> None:
+    # 1 - (1 - 1/2)^11 is nearly 1: no word is above it, a is infinite, and a / (a/2 + p) tends to 2.
+    fitted = make_encoder("usif", two_words([3, 0], [0, -4], counts), variant=variant, component="none").fit([])
+    encoded = fitted.encode(["p q", ""])
+    np.testing.assert_allclose(encoded.vectors, [[1, -1], [0, 0]])
+    assert encoded.fallbacks["words weighed alike, for want of a frequent one"] == 2
+
+
+def test_usif_adds_counts_that_differ_in_case_or_takes_the_last_one() -> None:
+    counts = WordCounts(("P", "p", "q", "r", "s"), np.array([6, 2, 1, 1, 1], dtype=np.int64))
+    lexicon = replace(two_words([1, 0], [0, 1]), counts=counts)
+    # |V| = 4, length 1: p(p) = 8/11 > 1/4 gives a = 3/2; p(p) = 2/11 is not above it, and all weights are 2.
+    added, last = (
+        encode("usif", lexicon, ["p"], length=1, component="none", variant=variant)[0, 0] for variant in VARIANTS
+    )
+    np.testing.assert_allclose([added, last], [1.5 / (0.75 + 8 / 11), 2], rtol=1e-6)
 
 
 def test_a_word_vector_of_zeros_is_harmless(lexicon: Lexicon) -> None:
