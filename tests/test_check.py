@@ -65,8 +65,8 @@ def test_an_encoder_without_a_pinned_commit_is_refused_before_anything_runs(chec
     ("old", "new", "served"),
     [
         ("manifolds: [lp]", "manifolds: [pca]", "one of: lle"),
-        ("lp-landmark]", "npe]", "one of: lle-landmark, pca, whitening, abtt"),
-        ("[npe, lpp, smooth]", "[abtt, lpp, smooth]", "one of: npe, lpp, smooth"),
+        ("whitening, lp-landmark]", "whitening, npe]", "one of: lle-landmark, pca, whitening, abtt"),
+        ("graph_transforms: [npe]", "graph_transforms: [abtt]", "one of: npe, lpp, smooth"),
     ],
 )
 def test_a_space_that_is_listed_under_a_stage_that_does_not_make_it_is_refused(
