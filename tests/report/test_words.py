@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from pipeline.report.figures import figure_bytes
+from pipeline.report.figures import COLOURS, figure_bytes
 from pipeline.report.words import (
     ClusterView,
     common_word_table,
@@ -92,7 +92,10 @@ def test_a_similarity_map_shows_every_number_and_sentence() -> None:
     assert all(sentence in label for sentence, label in zip(sentences, labels, strict=True))
 
 
-def test_distributions_have_a_curve_and_a_histogram_for_every_cluster_of_every_clustering() -> None:
+def test_distributions_have_a_curve_and_a_histogram_for_every_cluster_of_every_clustering(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pipeline.report.words.COLOURS", COLOURS[:5])
     views = [view([0, 0, 1, 0, 1, 2, 2], "one"), view([0, 1, 2, 3, 4, 5, 6], "two")]
     figure = check_drawing(lambda: draw_cluster_distributions(views, "A title"))
     upper, lower = figure.axes[:2], figure.axes[2:]
