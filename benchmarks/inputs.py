@@ -67,7 +67,8 @@ def vectors(count: int, encoder: Encoder = "wordllama", *, cache: Path | None = 
     """`count` distinct sentence vectors: the first texts of the union, or a seeded sample of fewer.
 
     The first 117,000 of the sorted union are the fixed large problem; smaller problems are a random
-    sample of those (alphabetical neighbours would be near-duplicates).
+    sample of those (alphabetical neighbours would be near-duplicates), without texts that share a
+    vector: scikit-learn can make one of such a pair its own neighbour, and then solves another problem.
     """
     texts = distinct_texts()[:117_000]
     if count > len(texts):
@@ -77,8 +78,11 @@ def vectors(count: int, encoder: Encoder = "wordllama", *, cache: Path | None = 
         file.parent.mkdir(parents=True, exist_ok=True)
         np.save(file, wordllama_vectors(texts) if encoder == "wordllama" else _minilm_vectors(texts))
     whole = np.load(file, mmap_mode="r")
-    rows = np.random.default_rng(0).permutation(len(texts))[:count] if count < len(texts) else np.arange(count)
-    return np.ascontiguousarray(whole[np.sort(rows)])
+    if count == len(texts):
+        return np.ascontiguousarray(whole)
+    shuffled = np.random.default_rng(0).permutation(len(texts))
+    _, first = np.unique(whole[shuffled[: count + count // 10]], axis=0, return_index=True)
+    return np.ascontiguousarray(whole[np.sort(shuffled[np.sort(first)[:count]])])
 
 
 def _minilm_vectors(texts: list[str]) -> npt.NDArray[np.float32]:
