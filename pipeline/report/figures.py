@@ -70,7 +70,10 @@ def _finish(axes: Axes, corpora: Sequence[str], title: str, subtitle: str) -> No
         axes.spines[side].set_visible(False)
     axes.set_xlabel("points on the ×100 scale; right of the line: better than the encoder's cosine")
     axes.set_title(f"{title}\n", loc="left", fontsize=12.5, fontweight="bold")
-    axes.text(0, 1.02, subtitle, transform=axes.transAxes, color=MUTED, fontsize=9, va="bottom")
+    # In points above the axes: a share of their height would meet the title in a tall figure.
+    axes.annotate(
+        subtitle, (0, 1), xytext=(0, 5), xycoords="axes fraction", textcoords="offset points", color=MUTED, fontsize=9
+    )
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
