@@ -344,6 +344,7 @@ PURPOSES = {
     "word_vectors": "vocabularies",
     "cluster_words": "controls",
     "embed": "sentence transformer",
+    "encode": "one",
     "knn_graph": "nearest neighbours",
     "reconstruction_weights": "weights",
     "eigensolve": "eigenvectors",
@@ -358,6 +359,7 @@ PURPOSES = {
     "catalogue": "corpus",
     "pin-encoder": "commit",
     "map-landmarks": "landmarks",
+    "encode-with": "one method",
 }
 
 
