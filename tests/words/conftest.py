@@ -67,7 +67,7 @@ def make_suite(**changes: Any) -> Suite:
         "corpora": CORPORA,
         "counts": "own",
         "makers": MAKERS,
-        "spaces": ("minilm", "minilm-lp", "minilm-pca", "wl-average"),
+        "spaces": ("minilm", "minilm-lp", "minilm-pca", "minilm-npe", "wl-average"),
     }
     return Suite.model_validate({**content, **changes})
 
