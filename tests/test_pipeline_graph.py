@@ -21,7 +21,7 @@ from dvc.repo import Repo
 from dvc.stage import PipelineStage
 
 from pipeline.encoders.embed import EmbedParameters
-from pipeline.encoders.protocol import METHODS
+from pipeline.encoders.protocol import known_methods
 from pipeline.params import GROUPS, read_yaml
 from pipeline.suite import load_suite
 
@@ -199,7 +199,7 @@ def command_of(stage: str) -> ast.FunctionDef:
 
 # The one file that imports by a computed name: find_method loads pipeline/encoders/<method>.py.
 FINDER = ROOT / "pipeline/encoders/protocol.py"
-METHOD_FILES = {FINDER.with_name(f"{method}.py") for method in METHODS}
+METHOD_FILES = {FINDER.with_name(f"{method}.py") for method in known_methods()}
 
 
 def closure(stage: str) -> set[Path]:

@@ -107,6 +107,9 @@ def _power_means(
                 elif p == MAXIMUM:
                     for j in range(d):
                         row[j] = max(row[j], np.float64(vector[j]))
+                elif p == 1:
+                    for j in range(d):
+                        row[j] += vector[j]
                 else:
                     for j in range(d):
                         row[j] += np.float64(vector[j]) ** p

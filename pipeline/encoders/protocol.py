@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -15,8 +16,6 @@ from pipeline.errors import EncoderError
 if TYPE_CHECKING:
     from types import ModuleType
 
-# Each is a file of this package with `Settings` and `build`; nothing imports them all.
-METHODS = ("average", "sif", "usif", "pmeans", "dct", "vlawe", "s3e", "lase", "gem")
 ALIASES = {"bow": "average", "p-means": "pmeans"}
 
 
@@ -50,6 +49,12 @@ class Encoder(Protocol):
         """Learn from `sentences` whatever the method takes from a corpus."""
 
 
+def known_methods() -> tuple[str, ...]:
+    """The files of this package that define `build`, by their text: none of them is imported."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return tuple(file.stem for file in files if "\ndef build(" in file.read_text(encoding="utf-8"))
+
+
 def find_method(name: str) -> ModuleType:
     """The module pipeline/encoders/<method>.py. Raises EncoderError for a name that is no method.
 
@@ -68,7 +73,7 @@ def find_method(name: str) -> ModuleType:
         raise EncoderError(
             f"there is no encoding method '{name}'",
             where="pipeline/encoders",
-            expected=f"one of: {', '.join(METHODS)}",
+            expected=f"one of: {', '.join(known_methods())}",
             got=name,
             remedy="correct the name, or add pipeline/encoders/<method>.py with Settings and build",
         ) from None

@@ -15,7 +15,7 @@ import pytest
 from pipeline.artifacts import fixed_lists, read_record
 from pipeline.encoders.encode_with import Files, Request, encode_with, read_lines
 from pipeline.encoders.lexicon import Clusters, Lexicon
-from pipeline.encoders.protocol import METHODS
+from pipeline.encoders.protocol import known_methods
 from pipeline.errors import ArtifactError, ParameterError, SentfoldError
 from pipeline.words.adjust import level_variance
 from pipeline.words.partition import Partition, centroids_of
@@ -67,7 +67,7 @@ def files(tmp_path: Path) -> Files:
     return write_files(tmp_path, make_lexicon())
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", known_methods())
 @pytest.mark.parametrize("variant", ["published", "released"])
 def test_the_command_gives_what_the_encoder_gives(files: Files, tmp_path: Path, method: str, variant: str) -> None:
     got = run(files, tmp_path / "out.parquet", method, variant=variant)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.encoders.components import Components, find_components
 from pipeline.encoders.lexicon import Clusters, Lexicon
-from pipeline.encoders.protocol import METHODS, find_method
+from pipeline.encoders.protocol import find_method, known_methods
 from pipeline.encoders.ragged import Ragged, number_tokens
 from pipeline.encoders.settings import make_settings, parse_settings
 from pipeline.encoders.usif import find_a
@@ -20,6 +20,7 @@ from pipeline.errors import EncoderError, ParameterError
 from pipeline.words.counts import WordCounts
 from tests.encoders.lexicons import encode, make_encoder, make_lexicon, make_sentences, sentence_lists
 
+METHODS = known_methods()
 VARIANTS = ["published", "released"]
 EVERY = [(method, variant) for method in METHODS for variant in VARIANTS]
 BAGS = [method for method in METHODS if method not in ("dct", "gem")]
@@ -507,6 +508,7 @@ def test_a_name_that_is_no_method_is_refused(name: str) -> None:
 
 
 def test_every_method_is_a_file_with_settings_and_build() -> None:
+    assert set(METHODS) == {"average", "sif", "usif", "pmeans", "dct", "vlawe", "s3e", "lase", "gem"}
     for name in METHODS:
         module = find_method(name)
         assert module.Settings().variant == "published"

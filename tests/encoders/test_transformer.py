@@ -1,0 +1,26 @@
+"""A sentence transformer behind the Protocol of all encoders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.encoders.embed import EncoderParameters, encode_sentences, load_model, locate_model
+from pipeline.encoders.protocol import Encoder
+from pipeline.encoders.transformer import TransformerEncoder
+from pipeline.params import load_parameters
+
+ROOT = Path(__file__).parents[2]
+SENTENCES = ["The dog naps.", "", "Snow falls on the quiet harbour.", "word " * 400]
+
+
+def test_a_transformer_is_an_encoder_like_any_other() -> None:
+    place = load_parameters(EncoderParameters, "encoders.minilm", path=ROOT / "params.yaml")
+    encoder: Encoder = TransformerEncoder("minilm", place, batch_size=8)
+    fitted = encoder.fit(["whatever it is fitted on"])
+    encoded = fitted.encode(SENTENCES)
+    model = load_model("minilm", locate_model("minilm", place))
+    np.testing.assert_array_equal(encoded.vectors, encode_sentences(model, SENTENCES, batch_size=8).vectors)
+    assert dict(encoded.fallbacks) == {"blank": 1, "cut at the model's limit": 1}
+    assert not fitted.learned
