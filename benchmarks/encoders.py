@@ -97,7 +97,8 @@ def table(content: dict[str, Any]) -> str:
             tokens += f" (× {speeds['tokens in'] / peer['per_second_infer']:.1f})"
         own = [f"{rate:,} {what.split()[-1]}" for what, rate in speeds.items() if what not in SHARED]
         target = f"{row['target']:,}" if row["target"] else ""
-        cells = [name, f"{speeds['ids in']:,}", target, tokens, f"{speeds['text in, whitespace']:,}", *own or ["the same"]]
+        cells = [name, f"{speeds['ids in']:,}", target, tokens, f"{speeds['text in, whitespace']:,}"]
+        cells += [own[0] if own else "the same"]
         cells += [f"{row['plain_per_second']:,} (× {row['times_plain']:.0f})", f"{row['fit_seconds']:.1f}"]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
