@@ -68,7 +68,7 @@ class Task:
     @cached_property
     def pairs(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """(m, 2) rows of the sentences, and (m,) human scores."""
-        items = read_table(corpus_path(self.suite, CORPUS, "items"), kind="items")
+        items = read_table(corpus_path(self.suite, CORPUS, "items"), kind="items.similarity")
         rows = np.stack([np.asarray(items[name], dtype=np.int64) for name in ("row1", "row2")], axis=1)
         return rows, np.asarray(items["score"], dtype=np.float64)
 
