@@ -13,6 +13,7 @@ import yaml
 from pipeline.artifacts import corpus_path, read_vectors, space_path, write_table
 from pipeline.encoders.encode import encode
 from pipeline.report.lase import SENTENCES, cluster_section, cluster_views, cosine_matrix, draw_clusters, lase_spaces
+from pipeline.report.word_controls import average_pairs, control_pairs
 from pipeline.suite import Suite
 from pipeline.words.clusters import cluster_words
 from pipeline.words.load import load_clusters
@@ -118,3 +119,13 @@ def test_cosines_are_those_of_all_pairs_and_zero_beside_a_zero_vector() -> None:
     got = cosine_matrix(np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 0.0], [-3.0, -4.0]], dtype=np.float32))
     wanted = [[1, 0.96, 0, -1], [0.96, 1, 0, -0.96], [0, 0, 0, 0], [-1, -0.96, 0, 1]]
     np.testing.assert_allclose(got, wanted, atol=1e-12)
+
+
+def test_a_space_is_held_against_the_partition_that_differs_in_nothing_else(suite: Suite) -> None:
+    assert control_pairs(suite) == [("mine", "dealt")]
+    assert control_pairs(make_suite(clusterings=("four",), word_encoders=("plain", "dealt", "coded"))) == []
+
+
+def test_what_is_no_control_is_held_against_the_average(suite: Suite) -> None:
+    assert average_pairs(suite) == [("mine", "plain"), ("coded", "plain")]
+    assert average_pairs(make_suite(clusterings=("four",), word_encoders=("mine", "dealt"))) == []
