@@ -59,7 +59,7 @@ def draw_similarity_maps(
     across = min(3, len(similarities))
     down = -(-len(similarities) // across)
     with style.context(["default", STYLE]):
-        figure = Figure(figsize=(2.4 + 0.62 * n * across, 1.2 + down * (0.7 + 0.5 * n)), layout="constrained")
+        figure = Figure(figsize=(max(5.2, 2.4 + 0.62 * n * across), 1.2 + down * (0.7 + 0.5 * n)), layout="constrained")
         panels: Any = figure.subplots(down, across, squeeze=False, sharey=True)
         for place, axes in enumerate(panels.flat):
             axes.set_visible(place < len(similarities))
@@ -92,7 +92,7 @@ def draw_cluster_distributions(views: Sequence[ClusterView], title: str, subtitl
     own, from large to small; the others are grey.
     """
     with style.context(["default", STYLE]):
-        figure = Figure(figsize=(2.5 * len(views) + 0.6, 5.8), layout="constrained")
+        figure = Figure(figsize=(max(8.0, 2.5 * len(views) + 0.6), 5.8), layout="constrained")
         panels: Any = figure.subplots(2, len(views), squeeze=False, sharey="row")
         for column, view in enumerate(views):
             looks = _looks_by_size(view.labels)
@@ -164,7 +164,9 @@ def draw_embedding_values(
     embeddings  encoder -> (n, d) vectors of these sentences, d its own
     """
     with style.context(["default", STYLE]):
-        figure = Figure(figsize=(2.7 * len(embeddings) + 0.6, 1.3 + 1.6 * len(sentences)), layout="constrained")
+        figure = Figure(
+            figsize=(max(6.4, 2.7 * len(embeddings) + 0.6), 1.3 + 1.6 * len(sentences)), layout="constrained"
+        )
         panels: Any = figure.subplots(len(sentences), len(embeddings), squeeze=False, sharex="col", sharey=True)
         for column, (name, vectors) in enumerate(embeddings.items()):
             for row, sentence in enumerate(sentences):
