@@ -367,6 +367,26 @@ def pin_encoder(encoder: EncoderArgument) -> None:
     typer.echo(pin_lines(encoder))
 
 
+@app.command(name="fetch-vectors", rich_help_panel=RUNS)
+def fetch_vectors(
+    name: Annotated[str | None, typer.Argument(help="Word vectors, e.g. glove-840b; none: list them all.")] = None,
+    record_hash: Annotated[
+        bool, typer.Option("--record-hash", help="Where no sha256 is known yet, record that of the file that came.")
+    ] = False,
+    locations: Annotated[Path | None, typer.Option(help="Another list of places than ours.")] = None,
+) -> None:
+    """Download published word vectors into SENTFOLD_VECTORS; nothing else ever does."""
+    from pipeline.words.fetch import describe_download
+    from pipeline.words.fetch import fetch_vectors as fetch
+    from pipeline.words.locations import LOCATIONS_FILE, describe_locations
+
+    if name is None:
+        typer.echo(describe_locations().rstrip())
+        return
+    typer.echo(describe_download(name, locations=locations or LOCATIONS_FILE))
+    typer.echo(fetch(name, locations=locations or LOCATIONS_FILE, record=record_hash))
+
+
 @app.command(name="map-landmarks", rich_help_panel=RUNS)
 def map_landmarks(
     source: Annotated[Path, typer.Argument(help="A Parquet file with a column `vector`, or a folder of such files.")],

@@ -358,6 +358,7 @@ PURPOSES = {
     "check": "params.yaml",
     "catalogue": "corpus",
     "pin-encoder": "commit",
+    "fetch-vectors": "word vectors",
     "map-landmarks": "landmarks",
     "encode-with": "one method",
 }

@@ -26,7 +26,7 @@ from pipeline.params import GROUPS, read_yaml
 from pipeline.suite import load_suite
 
 ROOT = Path(__file__).parents[1]
-BUDGETS = {"quick": 40, "paper": 120, "paper-mirror": 120}
+BUDGETS = {"quick": 50, "paper": 120, "paper-mirror": 120}
 STAGES: dict[str, Any] = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
 MODULES = sorted((ROOT / "pipeline").rglob("*.py"))
 
@@ -64,7 +64,8 @@ def test_dvc_finds_the_stages_of_exactly_these_suites(graph: dict[str, list[Pipe
 
 @pytest.mark.parametrize("suite", BUDGETS)
 def test_a_suite_keeps_its_budget_of_stages(graph: dict[str, list[PipelineStage]], suite: str) -> None:
-    # A stage costs 10-20 ms in every run, stale or not.
+    # A stage costs 10-20 ms in every run, stale or not, and that is what the budget protects: a run of quick that
+    # finds nothing to do is to take under 3 s. It was 40 until every kind of word encoder came into quick.
     assert 0 < len(graph[suite]) <= BUDGETS[suite]
 
 

@@ -10,6 +10,7 @@ from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.params import load_parameters
 from pipeline.report.environment import describe_environment
 from pipeline.report.figures import draw_differences, figure_bytes
+from pipeline.report.lase import draw_clusters
 from pipeline.report.parameters import ReportParameters
 from pipeline.report.results import Results, load_results
 from pipeline.report.sections import Plan, write_markdown, write_summary
@@ -39,16 +40,17 @@ def report(suite: Suite) -> Path:
 
 
 def write_figures(results: Results, corpora: list[str], folder: Path) -> None:
-    """Draw the differences to the encoders' own cosine, as SVG and PNG."""
-    figure = draw_differences(
+    """Draw the differences to the encoders' own cosine, and what there is of word clusters, as SVG and PNG."""
+    differences = draw_differences(
         results,
         corpora,
         HEADLINE,
         "What each space does to the encoder's own cosine",
         f"difference in {protocol_title(HEADLINE)}, ×100; bars: {results.confidence:.0%} paired bootstrap intervals",
     )
-    for kind in ("svg", "png"):
-        write_bytes_atomically(folder / f"differences.{kind}", figure_bytes(figure, kind))
+    for name, figure in {"differences": differences, **draw_clusters(results.suite)}.items():
+        for kind in ("svg", "png"):
+            write_bytes_atomically(folder / f"{name}.{kind}", figure_bytes(figure, kind))
 
 
 def lineage(suite: Suite) -> dict[str, Any]:
