@@ -20,6 +20,8 @@ from pipeline.manifold.threads import one_blas_thread, pool_of
 # Candidates beyond k that float32 hands to float64: enough that rounding seldom forces a whole row.
 SPARE = 8
 
+LARGE = 16_384  # rows
+
 
 @dataclass(frozen=True)
 class Neighbors:
@@ -36,16 +38,21 @@ class Neighbors:
 
 
 def nearest_neighbors(
-    x: npt.NDArray[np.floating[Any]], k: int, *, metric: Metric = "euclidean", block: int = 1024, workers: int = 2
+    x: npt.NDArray[np.floating[Any]],
+    k: int,
+    *,
+    metric: Metric = "euclidean",
+    block: int | None = None,
+    workers: int = 2,
 ) -> Neighbors:
     """The k nearest other rows of each row, exactly, ordered by (distance, row).
 
     x        (n, d) finite, one sentence per row; float32 and float64 are read in place
     k        neighbours, 1 <= k < n; the answer for a smaller k is a prefix of this one
     metric   euclidean, or cosine: 1 - cos, a zero vector being at distance 1 from everything
-    block    rows and columns of one matrix product; workers: products at a time. Neither changes a bit of
-             the neighbours, because float32 products only choose candidates and a rounding bound
-             certifies the choice. BLAS is held to one thread meanwhile.
+    block    rows and columns of one matrix product, by default 1024, or 1536 where that is little beside x;
+             workers: products at a time. Neither changes a bit of the neighbours, because float32 products
+             only choose candidates and a rounding bound certifies the choice. BLAS is held to one thread.
     Raises ParameterError if k is out of range or a row is not finite.
     Cost n^2 d flops in float32, since each pair is multiplied once for both of its rows, and O(n k d) in
     float64; memory one float32 copy of x, 16 n (k + 12) bytes, and block^2 floats per worker.
@@ -53,6 +60,7 @@ def nearest_neighbors(
     """
     rows, squared = floating_rows(x)
     refuse_k(k, len(rows), self_excluded=True)
+    block = block or (1024 if len(rows) < LARGE else 1536)
     frame = Frame.around(metric, squared)
     points = Points.place(rows, squared, frame, shuffled=True)
     with one_blas_thread(), pool_of(workers) as pool:

@@ -20,6 +20,7 @@ Progress = Callable[[int, float], None]
 
 SPARE = 32  # vectors beyond the wanted ones that a space is laid out for
 TAKEN = 16  # of those, how many are taken along to the end: the gap to the last bounds the others' errors
+LARGE = 40_000  # rows
 TRIES = 8
 STRENGTH = 2.4  # of the filter at n = 5,000; a stronger one needs a smaller space and more products
 # The float64 filters of M itself that clear what rounding and damping leave above the wanted vectors, each
@@ -134,8 +135,9 @@ class Search:
             if promise == np.inf:
                 return None
             looked.append((space.applied, np.log(promise / self.target)))
-            # A look costs as much as a few steps of a small problem, and less than one of a large one.
-            look_at = space.applied + min(_steps_ahead(looked), max(1, 40_000 // self.operator.n)) * WIDTH
+            # A look costs as much as a few steps of a small problem, but a step of a large one is dearer.
+            share = 0.9 if self.operator.n < LARGE else 0.4
+            look_at = space.applied + _steps_ahead(looked, share) * WIDTH
         return None
 
     def _promise(self, ritz: Ritz) -> float:
@@ -170,7 +172,7 @@ class Search:
         for _ in range(2 if self.fast else 0):  # rounding and damping are in them for sure
             self.polish[0].apply(self.operator, vectors, in_place=True)
         candidates = rayleigh_ritz(self.operator, vectors)
-        worst, level = self._worst(candidates), 0
+        worst, level = self._worst(candidates), int(self.fast)
         for _ in range(POLISHES):
             if worst <= self.demands.tolerance or level == len(self.polish):
                 break
@@ -255,13 +257,13 @@ class Search:
         )
 
 
-def _steps_ahead(looked: list[tuple[int, float]]) -> int:
-    """Steps until the next look, from how the logarithm of the promise fell so far."""
+def _steps_ahead(looked: list[tuple[int, float]], share: float) -> int:
+    """Steps until the next look: a share of those that are left, from how the logarithm of the promise fell so far."""
     if len(looked) < 2:
         return 2
     (size_before, before), (size, now) = looked[-2:]
     fall = (before - now) / ((size - size_before) / WIDTH)
-    return int(np.clip(0.9 * now / fall, 1, 6)) if fall > 0 else 3
+    return int(np.clip(share * now / fall, 1, 6)) if fall > 0 else 3
 
 
 def _uncertified(operator: Operator, demands: Demands, complaint: str) -> SolverError:
