@@ -19,9 +19,8 @@ PUBLISHED_FILE = Path(__file__).with_name("published.csv")
 COLUMNS = ("source", "table", "model", "dataset", "metric", "value", "protocol", "note")
 SOURCES = ("sbert-lp", "lase", "s3e", "gem", "hyperboloid", "mteb")
 
-# Each metric of the file: what it measures, the unit we show it in, and the places that the
-# point moves to get there. Shares and
-# correlations come to the x100 scale; times, nats and single cosines keep the unit they were printed in.
+# Each metric of the file: what it measures, the unit we show it in, and the places that the point moves to get
+# there. Shares and correlations come to the x100 scale; times, nats and cosines keep the unit they were printed in.
 METRICS = {
     "spearman_x100": ("spearman", "x100", 0),
     "spearman": ("spearman", "x100", 2),
