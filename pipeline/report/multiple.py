@@ -73,16 +73,15 @@ def adjust(contrasts: Sequence[Contrast], *, confidence: float) -> tuple[Adjuste
         )
     spread = np.array([contrast.replicates.std(ddof=1) for contrast in contrasts])
     moving = spread > 1e-12
-    deviations = np.stack([_deal(c) for c in contrasts])
+    deviations = np.stack([deal(c.replicates - c.replicates.mean(), c.data) for c in contrasts])
     largest = np.max(np.abs(deviations[moving]) / spread[moving, None], axis=0) if moving.any() else np.zeros(1)
     critical = float(np.quantile(largest, confidence))
     return tuple(_adjusted(c, float(se), largest, critical) for c, se in zip(contrasts, spread, strict=True))
 
 
-def _deal(contrast: Contrast) -> Float64:
-    order = np.random.default_rng(crc32(contrast.data.encode())).permutation(len(contrast.replicates))
-    deviations: Float64 = (contrast.replicates - contrast.replicates.mean())[order]
-    return deviations
+def deal(replicates: Float64, data: str) -> Float64:
+    """Replicates in an order drawn from the name of their data, so that other data's are independent of them."""
+    return replicates[np.random.default_rng(crc32(data.encode())).permutation(len(replicates))]
 
 
 def _adjusted(contrast: Contrast, spread: float, largest: Float64, critical: float) -> Adjusted:
