@@ -38,6 +38,7 @@ def copy_checkout(folder: Path) -> Path:
     for name in ("dvc.yaml", "suite.yaml", "params.yaml", ".dvcignore", ".gitignore", "requirements.lock"):
         shutil.copy(ROOT / name, folder)
     shutil.copytree(ROOT / "suites", folder / "suites", symlinks=True)
+    shutil.copytree(ROOT / "reports/benchmarks", folder / "reports/benchmarks")
     shutil.copytree(ROOT / "pipeline", folder / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 

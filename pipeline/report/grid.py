@@ -29,7 +29,12 @@ class Entry:
     @property
     def interval(self) -> str:
         """The interval in brackets with one digit, or ''."""
-        return "" if self.low is None or self.high is None else f"[{self.low:.1f}, {self.high:.1f}]"
+        return "" if self.low is None or self.high is None else f"[{_bound(self.low)}, {_bound(self.high)}]"
+
+
+def _bound(value: float) -> str:
+    text = f"{value:.1f}"
+    return "0.0" if text == "-0.0" else text
 
 
 @dataclass(frozen=True)

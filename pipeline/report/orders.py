@@ -112,7 +112,8 @@ def _net_interval(
     for weights in draw_weights(design, resamples=resamples, seed=seed):
         w = weights.astype(np.float32)
         both = [np.einsum("bn,bn->b", (w @ table).astype(np.float64), weights) for table in (gain, total)]
-        draws.append(both[0] / both[1])
+        with np.errstate(invalid="ignore"):  # a resample of one rating alone orders nothing: its share is undefined
+            draws.append(both[0] / both[1])
     interval = percentile_interval(np.concatenate(draws), confidence=confidence)
     return (None, None) if interval is None else (100 * interval[0], 100 * interval[1])
 

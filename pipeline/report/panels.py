@@ -27,7 +27,19 @@ def build_table(results: Results, name: str, plan: TablePlan, made_of: Mapping[s
     """One table from its plan. made_of: space -> what it was made of, in words."""
     spaces = rows_of(results.suite, plan)
     panels = tuple(_build_panel(results, plan, panel, spaces, made_of) for panel in plan.panels)
-    return Table(name, f"{PAPERS[plan.source]} {plan.table}: {plan.title}", plan.about, panels)
+    return Table(name, table_title(plan), plan.about, panels)
+
+
+def table_title(plan: TablePlan) -> str:
+    """What a table is called: "SBERT-LP 1: Textual similarity", or its own title if no paper printed it."""
+    return plan.title if plan.source == "mteb" else f"{PAPERS[plan.source]} {plan.table}: {plan.title}"
+
+
+def _printed_title(table: TablePlan) -> str:
+    if table.source == "mteb":
+        return "As MTEB publishes it"
+    numbered = table.table[0].isdigit()
+    return f"Printed in {PAPERS[table.source]}, {f'table {table.table}' if numbered else f'{table.table} table'}"
 
 
 def rows_of(suite: Suite, plan: TablePlan) -> list[str]:
@@ -50,9 +62,7 @@ def _build_panel(
         groups.append(Group(f"Measured here, suite {results.suite.suite}", False, lines))
     figures = table.printed_in(plan)
     if figures:
-        groups.append(
-            Group(f"Printed in {PAPERS[table.source]}, table {table.table}", True, printed_lines(figures, plan))
-        )
+        groups.append(Group(_printed_title(table), True, printed_lines(figures, plan)))
     shows, notes = describe_panel(results, plan, spaces, table)
     heads = heads_of(plan)
     stated = plan.printed.statement if plan.printed is not None and not plan.measured else protocol_list(heads)

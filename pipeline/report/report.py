@@ -8,11 +8,16 @@ from typing import Any
 from pipeline.artifacts import corpus_path, read_record, space_path, write_bytes_atomically, write_json
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.params import load_parameters
+from pipeline.report.case_table import find_cases
+from pipeline.report.contents import build_tables
 from pipeline.report.environment import describe_environment
 from pipeline.report.figures import draw_differences, figure_bytes
+from pipeline.report.grid import Table
+from pipeline.report.layout import latex, markdown, tidy_csv
 from pipeline.report.parameters import ReportParameters
 from pipeline.report.results import Results, load_results
 from pipeline.report.sections import Plan, write_markdown, write_summary
+from pipeline.report.spaces import describe_spaces
 from pipeline.report.tables import HEADLINE, long_csv, protocol_title, wide_csv
 from pipeline.suite import Suite
 
@@ -20,8 +25,8 @@ from pipeline.suite import Suite
 def report(suite: Suite) -> Path:
     """Write every table and figure of a suite under reports/<suite>/. Returns the report's path."""
     parameters = load_parameters(ReportParameters, "report")
-    confidence = load_parameters(EvaluateParameters, "evaluate").confidence
-    results = load_results(suite, confidence=confidence)
+    evaluated = load_parameters(EvaluateParameters, "evaluate")
+    results = load_results(suite, confidence=evaluated.confidence)
     plan = Plan(
         similar=results.corpora_of("similarity"),
         classified=results.corpora_of("classification"),
@@ -31,11 +36,37 @@ def report(suite: Suite) -> Path:
     folder = Path("reports") / suite.suite
     _write(folder / "tables" / "sts.csv", wide_csv(results, plan.similar, HEADLINE))
     _write(folder / "tables" / "scores.csv", long_csv(results))
+    tables = make_tables(results, parameters, evaluated)
+    write_tables(tables, folder / "tables")
     write_figures(results, plan.similar, folder / "figures")
     _write(folder / "summary.txt", write_summary(results, plan))
-    _write(folder / "report.md", write_markdown(results, plan))
+    _write(folder / "report.md", write_markdown(results, plan) + "\n" + table_links(tables))
     write_json(folder / "lineage.json", lineage(suite))
     return folder / "report.md"
+
+
+def make_tables(results: Results, parameters: ReportParameters, evaluated: EvaluateParameters) -> list[Table]:
+    """Every table of the report, the repairs and breaks of LP among them."""
+    suite = results.suite
+    models = {encoder: entry.model for encoder, entry in parameters.published.items()}
+    cases = find_cases(results, suite.encoders[0], resamples=evaluated.resamples, seed=evaluated.seed)
+    return build_tables(results, cases, describe_spaces(suite, models), parameters.referees)
+
+
+def write_tables(tables: list[Table], folder: Path) -> None:
+    """Each table as Markdown, CSV and LaTeX."""
+    for table in tables:
+        for suffix, write in (("md", markdown), ("csv", tidy_csv), ("tex", latex)):
+            _write(folder / f"{table.name}.{suffix}", write(table))
+
+
+def table_links(tables: list[Table]) -> str:
+    """The section of report.md that leads to the tables."""
+    lines = [
+        f"- [{table.title}](tables/{table.name}.md) ([CSV](tables/{table.name}.csv), [LaTeX](tables/{table.name}.tex))"
+        for table in tables
+    ]
+    return "\n".join(["## Tables of the papers, ours beside theirs\n", *lines]) + "\n"
 
 
 def write_figures(results: Results, corpora: list[str], folder: Path) -> None:

@@ -13,6 +13,8 @@ from pipeline.report.results import Results
 
 Columns = list[tuple[str, str]]
 
+_SIGNS = {1: "higher", -1: "lower", 0: "not to be told apart"}
+
 
 def describe_panel(
     results: Results, plan: PanelPlan, spaces: Sequence[str], table: TablePlan
@@ -79,8 +81,9 @@ def _hero(results: Results, hero: Hero | None, columns: Columns) -> list[str]:
 def _verdicts(family: Sequence[Judged]) -> str:
     columns = [(judged.corpus, judged.protocol) for judged in family]
     parts = []
-    for sign, word in ((1, "higher"), (-1, "lower"), (0, "not to be told apart")):
-        some = [judged for judged in family if judged.sign == sign]
+    few = [judged for judged in family if judged.few]
+    kinds = [(word, [j for j in family if not j.few and j.sign == sign]) for sign, word in _SIGNS.items()]
+    for word, some in [*kinds, ("too few independent texts to say", few)]:
         if some:
             names = _listed([_name(judged.corpus, judged.protocol, columns) for judged in some])
             parts.append(f"{word} on {names} ({_span([judged.result.value for judged in some])})")
