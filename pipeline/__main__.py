@@ -303,6 +303,18 @@ def show(suite: SuiteOption = "quick") -> None:
 
 
 @app.command(rich_help_panel=RUNS)
+def claims(
+    name: Annotated[str, typer.Argument(help="A claim, as claims.md names it; all of them if none is named.")] = "",
+    suite: SuiteOption = "quick",
+) -> None:
+    """Print the verdict on a claim of a paper, with its numbers, interval and control."""
+    from pipeline.report.claim_show import show_claims
+    from pipeline.suite import load_suite
+
+    typer.echo(show_claims(load_suite(suite).suite, name))
+
+
+@app.command(rich_help_panel=RUNS)
 def check(suite: SuiteOption = "quick") -> None:
     """Check params.yaml, the suite file and the catalogue against each other; run nothing."""
     from pipeline.check import check_everything

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,7 +75,7 @@ def _usable(suite: Suite, encoder: str, corpus: str) -> bool:
     return bool(read_record(corpus_path(suite.suite, corpus, "items"), kind="items.similarity")["rows"] <= LIMIT)
 
 
-def case_table(cases: Cases | None, results: Results, space: str, made_of: dict[str, str]) -> Table | None:
+def case_table(cases: Cases | None, results: Results, space: str, made_of: Mapping[str, str]) -> Table | None:
     """The table: counts for every derived space, then the largest repairs and breaks of one of them."""
     if cases is None:
         return None
@@ -88,7 +89,7 @@ def case_table(cases: Cases | None, results: Results, space: str, made_of: dict[
     return Table("sbert-lp-4", "SBERT-LP 4: Orders repaired and broken", ABOUT, tuple(panels))
 
 
-def _count_panel(cases: Cases, results: Results, made_of: dict[str, str]) -> Panel:
+def _count_panel(cases: Cases, results: Results, made_of: Mapping[str, str]) -> Panel:
     titles = ("right before", "right after", "repaired", "broken")
     heads = [Head(title, cases.corpus, "share of comparable pairs of pairs") for title in titles]
     heads.append(Head("net repaired", cases.corpus, "repaired less broken, share of comparable pairs of pairs"))

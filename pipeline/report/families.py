@@ -14,6 +14,8 @@ from pipeline.suite import Suite
 # What an encoder over word vectors has to beat: their plain mean.
 WORD_BASELINE = "wl-average"
 
+Side = tuple[str, str]  # a space and the protocol that it is scored in
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -55,21 +57,33 @@ def judge_family(
 
     What has no score, or no replicates that are all defined, stays out.
     """
-    wanted = [(ours, than, corpus, protocol) for ours, than in pairs for corpus, protocol in columns]
+    wanted = [((ours, protocol), (than, protocol), corpus) for ours, than in pairs for corpus, protocol in columns]
+    return _judge(results, wanted)
+
+
+def judge_across(
+    results: Results, ours: tuple[str, str], others: Sequence[tuple[str, str]], corpora: Sequence[str]
+) -> tuple[Judged, ...]:
+    """The same for one side against several, each a space in a protocol of its own."""
+    return _judge(results, [(ours, other, corpus) for other in others for corpus in corpora])
+
+
+def _judge(results: Results, wanted: Sequence[tuple[Side, Side, str]]) -> tuple[Judged, ...]:
     found = [(names, contrast) for names in wanted if (contrast := contrast_of(results, *names)) is not None]
     judged = adjust([contrast for _, contrast in found], confidence=results.confidence)
     return tuple(
-        Judged(*names, result, few_units(results, names[0], names[2]))
-        for (names, _), result in zip(found, judged, strict=True)
+        Judged(ours[0], than[0], corpus, ours[1], result, few_units(results, ours[0], corpus))
+        for ((ours, than, corpus), _), result in zip(found, judged, strict=True)
     )
 
 
-def contrast_of(results: Results, ours: str, than: str, corpus: str, protocol: str) -> Contrast | None:
-    """The difference of two spaces in points, with its paired replicates; None if it cannot be formed."""
-    if ours not in results.suite.spaces or than not in results.suite.spaces or corpus not in results.suite.corpora:
+def contrast_of(results: Results, ours: Side, than: Side, corpus: str) -> Contrast | None:
+    """The difference of two sides in points, with its paired replicates; None if it cannot be formed."""
+    made = {ours[0], than[0]} <= set(results.suite.spaces) and corpus in results.suite.corpora
+    if not made:
         return None
-    cells = [results.cell(space, corpus, protocol).value for space in (ours, than)]
-    columns = [results.replicates.get((space, corpus), {}).get(protocol) for space in (ours, than)]
+    cells = [results.cell(space, corpus, protocol).value for space, protocol in (ours, than)]
+    columns = [results.replicates.get((space, corpus), {}).get(protocol) for space, protocol in (ours, than)]
     if cells[0] is None or cells[1] is None or columns[0] is None or columns[1] is None:
         return None
     paired = 100 * (columns[0] - columns[1])

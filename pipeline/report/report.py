@@ -9,6 +9,7 @@ from pipeline.artifacts import corpus_path, read_record, space_path, write_bytes
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.params import load_parameters
 from pipeline.report.case_table import find_cases
+from pipeline.report.claim_list import claims_content, claims_markdown, decide_all
 from pipeline.report.contents import build_tables
 from pipeline.report.environment import describe_environment
 from pipeline.report.figures import draw_differences, figure_bytes
@@ -17,8 +18,11 @@ from pipeline.report.layout import latex, markdown, tidy_csv
 from pipeline.report.parameters import ReportParameters
 from pipeline.report.results import Results, load_results
 from pipeline.report.sections import Plan, write_markdown, write_summary
+from pipeline.report.small_tables import cluster_table
 from pipeline.report.spaces import describe_spaces
+from pipeline.report.speed_tables import load_benchmark
 from pipeline.report.tables import HEADLINE, long_csv, protocol_title, wide_csv
+from pipeline.report.verdicts import Evidence
 from pipeline.suite import Suite
 
 
@@ -36,21 +40,25 @@ def report(suite: Suite) -> Path:
     folder = Path("reports") / suite.suite
     _write(folder / "tables" / "sts.csv", wide_csv(results, plan.similar, HEADLINE))
     _write(folder / "tables" / "scores.csv", long_csv(results))
-    tables = make_tables(results, parameters, evaluated)
+    evidence = gather_evidence(results, parameters, evaluated)
+    tables = build_tables(evidence, parameters.referees)
+    decided = decide_all(evidence)
     write_tables(tables, folder / "tables")
     write_figures(results, plan.similar, folder / "figures")
     _write(folder / "summary.txt", write_summary(results, plan))
     _write(folder / "report.md", write_markdown(results, plan) + "\n" + table_links(tables))
+    _write(folder / "claims.md", claims_markdown(decided, suite.suite))
+    write_json(folder / "claims.json", claims_content(decided, suite.suite))
     write_json(folder / "lineage.json", lineage(suite))
     return folder / "report.md"
 
 
-def make_tables(results: Results, parameters: ReportParameters, evaluated: EvaluateParameters) -> list[Table]:
-    """Every table of the report, the repairs and breaks of LP among them."""
+def gather_evidence(results: Results, parameters: ReportParameters, evaluated: EvaluateParameters) -> Evidence:
+    """What tables and verdicts rest on besides the scores."""
     suite = results.suite
     models = {encoder: entry.model for encoder, entry in parameters.published.items()}
     cases = find_cases(results, suite.encoders[0], resamples=evaluated.resamples, seed=evaluated.seed)
-    return build_tables(results, cases, describe_spaces(suite, models), parameters.referees)
+    return Evidence(results, describe_spaces(suite, models), cases, load_benchmark(), cluster_table(suite))
 
 
 def write_tables(tables: list[Table], folder: Path) -> None:

@@ -17,6 +17,8 @@ from pipeline.report.panels import build_table
 from pipeline.report.plan import load_plans
 from pipeline.report.published import load_published
 from pipeline.report.results import Results
+from pipeline.report.small_tables import cluster_table
+from pipeline.report.verdicts import Evidence
 from tests.report.made_up import make_results
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
@@ -37,7 +39,7 @@ def make_small(*, missing: str = "") -> Results:
 
 
 def all_tables(results: Results) -> list[Table]:
-    return build_tables(results, None, MADE_OF, {})
+    return build_tables(Evidence(results, MADE_OF, None, None, cluster_table(results.suite)), {})
 
 
 def printed_numbers(table: Table) -> list[int]:
