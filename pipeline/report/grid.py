@@ -11,6 +11,7 @@ class Entry:
 
     text     what is printed; "" for a blank, whose reason and command then say why it is one and what would fill it
     link     where its lineage stands: "score/<space>/<corpus>/<protocol>", "printed/<number>", or ""
+    sign     1 above its row's baseline beyond chance, -1 below, 0 not to be told from it or not compared
     """
 
     text: str = ""
@@ -20,6 +21,12 @@ class Entry:
     reason: str = ""
     command: str = ""
     link: str = ""
+    sign: int = 0
+
+    @property
+    def mark(self) -> str:
+        """The sign as readers see it."""
+        return {1: "▲", -1: "▼"}.get(self.sign, "")
 
     @property
     def blank(self) -> bool:

@@ -51,7 +51,7 @@ def _markdown_line(line: Line, group: Group, blanks: Blanks) -> list[str]:
 def _markdown_entry(entry: Entry, blanks: Blanks) -> str:
     if entry.blank:
         return "–" if entry.reason == "not printed" else blanks.mark(blank_text(entry))
-    return f"{entry.text} {entry.interval}".rstrip()
+    return f"{entry.text}{entry.mark} {entry.interval}".rstrip()
 
 
 def blank_text(entry: Entry) -> str:
@@ -83,6 +83,7 @@ def tidy_csv(table: Table) -> str:
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "×": r"$\times$", "β": r"$\beta$", "–": "--",
+    "▲": r"$^{\blacktriangle}$", "▼": r"$^{\blacktriangledown}$",
 }  # fmt: skip
 
 
@@ -93,7 +94,7 @@ def latex_text(text: str) -> str:
 
 def latex(table: Table) -> str:
     """The table for a paper with booktabs: one tabular per panel, printed rows in italics, no vertical rule."""
-    lines = [f"% {table.title}. Needs \\usepackage{{booktabs}}.", r"\begin{table}", r"\centering\footnotesize"]
+    lines = [f"% {table.title}. Needs \\usepackage{{amssymb,booktabs}}.", r"\begin{table}", r"\centering\footnotesize"]
     lines.append(rf"\caption{{{latex_text(table.title)}. {latex_text(table.about)}}}")
     lines.append(rf"\label{{tab:{table.name}}}")
     for letter, panel in zip(ascii_lowercase, table.panels, strict=False):
@@ -112,7 +113,9 @@ def _latex_panel(letter: str, panel: Panel) -> list[str]:
     for group in panel.groups:
         lines += [r"\midrule", rf"\multicolumn{{{width}}}{{l}}{{\textit{{{latex_text(group.title)}}}}} \\"]
         for line in group.lines:
-            cells = [f"{latex_text(entry.text)} {entry.interval}".strip() or "--" for entry in line.entries]
+            cells = [
+                f"{latex_text(entry.text + entry.mark)} {entry.interval}".strip() or "--" for entry in line.entries
+            ]
             name = rf"\textit{{{latex_text(line.name)}}}" if group.printed else latex_text(line.name)
             lines.append(" & ".join([name, latex_text(line.made_of), *cells]) + r" \\")
     return [*lines, r"\bottomrule", r"\end{tabular}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pipeline.report.entries import average_entry, measured_entry, printed_entry
 from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
@@ -10,7 +11,7 @@ from pipeline.report.plan import Column, PanelPlan, TablePlan, average_column
 from pipeline.report.protocols import protocol_words, short_metric
 from pipeline.report.published import Figure
 from pipeline.report.results import Results
-from pipeline.report.shows import describe_panel
+from pipeline.report.shows import describe_panel, judge_panel
 from pipeline.suite import Suite
 
 PAPERS = {
@@ -57,13 +58,15 @@ def _build_panel(
     results: Results, table: TablePlan, plan: PanelPlan, spaces: Sequence[str], made_of: Mapping[str, str]
 ) -> Panel:
     groups = []
+    family = judge_panel(results, plan, spaces, table.baseline)
     if plan.measured:
-        lines = tuple(Line(s, made_of.get(s, ""), measured_row(results, s, plan)) for s in spaces)
+        signs = {(judged.space, judged.corpus, judged.protocol): judged.sign for judged in family}
+        lines = tuple(Line(s, made_of.get(s, ""), measured_row(results, s, plan, signs)) for s in spaces)
         groups.append(Group(f"Measured here, suite {results.suite.suite}", False, lines))
     figures = table.printed_in(plan)
     if figures:
         groups.append(Group(_printed_title(table), True, printed_lines(figures, plan)))
-    shows, notes = describe_panel(results, plan, spaces, table)
+    shows, notes = describe_panel(results, plan, spaces, table, family)
     heads = heads_of(plan)
     stated = plan.printed.statement if plan.printed is not None and not plan.measured else protocol_list(heads)
     return Panel(plan.title, stated, heads, tuple(groups), shows, notes)
@@ -84,13 +87,19 @@ def _head_title(column: Column, columns: Sequence[Column]) -> str:
     return f"{column.corpus} {short_metric(column.protocol)}" if several else column.corpus
 
 
-def measured_row(results: Results, space: str, plan: PanelPlan) -> tuple[Entry, ...]:
-    """Our entries of one row, and their average where the panel has one and the row is whole."""
-    entries = [measured_entry(results, space, c.corpus, c.protocol, unit=c.unit) for c in plan.columns]
-    if plan.average is None:
-        return tuple(entries)
+def measured_row(
+    results: Results, space: str, plan: PanelPlan, signs: Mapping[tuple[str, str, str], int]
+) -> tuple[Entry, ...]:
+    """Our entries of one row, and their average where the panel has one and the row is whole.
+
+    signs  of the differences to baselines, by space, corpus and protocol
+    """
     columns = [(column.corpus, column.protocol) for column in plan.columns]
-    return (*entries, average_entry(results, space, columns, entries))
+    entries = [measured_entry(results, space, c.corpus, c.protocol, unit=c.unit) for c in plan.columns]
+    marked = [
+        replace(entry, sign=signs.get((space, *column), 0)) for entry, column in zip(entries, columns, strict=True)
+    ]
+    return (*marked, *([] if plan.average is None else [average_entry(results, space, columns, marked)]))
 
 
 def printed_lines(figures: Sequence[Figure], plan: PanelPlan) -> tuple[Line, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from pipeline.artifacts import corpus_path, read_record, space_path, write_bytes_atomically, write_json
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.params import load_parameters
@@ -15,6 +17,7 @@ from pipeline.report.environment import describe_environment
 from pipeline.report.figures import draw_differences, figure_bytes
 from pipeline.report.grid import Table
 from pipeline.report.layout import latex, markdown, tidy_csv
+from pipeline.report.page import Picture, write_page
 from pipeline.report.parameters import ReportParameters
 from pipeline.report.results import Results, load_results
 from pipeline.report.sections import Plan, write_markdown, write_summary
@@ -44,12 +47,14 @@ def report(suite: Suite) -> Path:
     tables = build_tables(evidence, parameters.referees)
     decided = decide_all(evidence)
     write_tables(tables, folder / "tables")
-    write_figures(results, plan.similar, folder / "figures")
+    pictures = draw_pictures(results, plan.similar)
+    write_pictures(pictures, folder / "figures")
     _write(folder / "summary.txt", write_summary(results, plan))
     _write(folder / "report.md", write_markdown(results, plan) + "\n" + table_links(tables))
     _write(folder / "claims.md", claims_markdown(decided, suite.suite))
     write_json(folder / "claims.json", claims_content(decided, suite.suite))
     write_json(folder / "lineage.json", lineage(suite))
+    _write(folder / "index.html", write_page(evidence, tables, decided, [picture for picture, _ in pictures]))
     return folder / "report.md"
 
 
@@ -77,17 +82,24 @@ def table_links(tables: list[Table]) -> str:
     return "\n".join(["## Tables of the papers, ours beside theirs\n", *lines]) + "\n"
 
 
-def write_figures(results: Results, corpora: list[str], folder: Path) -> None:
-    """Draw the differences to the encoders' own cosine, as SVG and PNG."""
-    figure = draw_differences(
-        results,
-        corpora,
-        HEADLINE,
-        "What each space does to the encoder's own cosine",
-        f"difference in {protocol_title(HEADLINE)}, ×100; bars: {results.confidence:.0%} paired bootstrap intervals",
-    )
-    for kind in ("svg", "png"):
-        write_bytes_atomically(folder / f"differences.{kind}", figure_bytes(figure, kind))
+def draw_pictures(results: Results, corpora: list[str]) -> list[tuple[Picture, Figure]]:
+    """Every figure of the report, the one that says most first."""
+    words = f"difference in {protocol_title(HEADLINE)}, ×100; bars: {results.confidence:.0%} paired bootstrap intervals"
+    title = "What each space does to the encoder's own cosine"
+    figure = draw_differences(results, corpora, HEADLINE, title, words)
+    caption = "Right of the line: better than the cosine of the encoder that the space was made from."
+    return [_picture("differences", title, caption, figure)]
+
+
+def _picture(name: str, title: str, caption: str, figure: Figure) -> tuple[Picture, Figure]:
+    return Picture(name, title, caption, figure_bytes(figure, "svg")), figure
+
+
+def write_pictures(pictures: list[tuple[Picture, Figure]], folder: Path) -> None:
+    """Each figure as SVG and PNG."""
+    for picture, figure in pictures:
+        write_bytes_atomically(folder / f"{picture.name}.svg", picture.svg)
+        write_bytes_atomically(folder / f"{picture.name}.png", figure_bytes(figure, "png"))
 
 
 def lineage(suite: Suite) -> dict[str, Any]:

@@ -16,8 +16,14 @@ Columns = list[tuple[str, str]]
 _SIGNS = {1: "higher", -1: "lower", 0: "not to be told apart"}
 
 
+def judge_panel(results: Results, plan: PanelPlan, spaces: Sequence[str], baseline: str | None) -> tuple[Judged, ...]:
+    """Every row's difference to its baseline on every scored column of a panel, judged together."""
+    columns = scored_columns(results, plan, spaces) if plan.measured else []
+    return judge_family(results, baselines(results, spaces, baseline), columns)
+
+
 def describe_panel(
-    results: Results, plan: PanelPlan, spaces: Sequence[str], table: TablePlan
+    results: Results, plan: PanelPlan, spaces: Sequence[str], table: TablePlan, family: Sequence[Judged]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What a panel shows and how its differences were judged: sentences for readers, notes for referees."""
     if not plan.measured:
@@ -25,8 +31,6 @@ def describe_panel(
     columns = scored_columns(results, plan, spaces)
     if not columns:
         return ("Nothing here could be measured from this suite's corpora; the notes say what would fill it.",), ()
-    pairs = baselines(results, spaces, table.baseline)
-    family = judge_family(results, pairs, columns)
     shows = [_best(results, spaces, columns), *_hero(results, table.hero, columns)]
     if family:
         shows.append(_count(family))
@@ -113,7 +117,8 @@ def _notes(results: Results, family: Sequence[Judged]) -> list[str]:
         notes.append(
             f"Multiple comparisons: the {len(family)} differences of these rows to their baselines are judged together "
             f"by the largest studentised deviation (max-T) over {resamples} paired bootstrap resamples, at "
-            f"{results.confidence:.0%} for all of them at once. Brackets beside single scores are not adjusted."
+            f"{results.confidence:.0%} for all of them at once: ▲ lies above its baseline beyond chance, ▼ below. "
+            "Brackets beside single scores are not adjusted."
         )
     columns = list(dict.fromkeys((judged.corpus, judged.protocol) for judged in family))
     sizes = []
