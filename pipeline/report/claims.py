@@ -14,8 +14,9 @@ CLAIMS_FILE = Path(__file__).with_name("claims.yaml")
 
 Source = Literal["sbert-lp", "lase", "s3e", "gem", "hyperboloid"]
 Rule = Literal[
-    "beats", "matches", "repairs", "prints", "near", "faster", "within", "gathers", "printed", "whole", "absent"
-]
+    "beats", "matches", "repairs", "prints", "near", "faster", "within", "gathers", "best-between", "misleads",
+    "printed", "whole", "absent",
+]  # fmt: skip
 
 # What each rule cannot do without.
 NEEDS: dict[str, tuple[str, ...]] = {
@@ -27,6 +28,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "faster": ("method", "than"),
     "within": ("method", "margin"),
     "gathers": ("ours", "than"),
+    "best-between": ("ours", "setting", "between"),
+    "misleads": ("ours", "margin"),
     "printed": ("printed",),
     "whole": ("printed",),
     "absent": ("reason", "command"),
@@ -66,6 +69,8 @@ class Claim(Parameters):
     corpora: list[str] = []
     margin: float = 0.0
     method: str = ""
+    setting: str = ""
+    between: list[int] = []
     printed: PrintedClaim | None = None
     reason: str = ""
     command: str = ""

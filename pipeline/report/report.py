@@ -24,6 +24,7 @@ from pipeline.report.sections import Plan, write_markdown, write_summary
 from pipeline.report.small_tables import cluster_table
 from pipeline.report.spaces import describe_spaces
 from pipeline.report.speed_tables import load_benchmark
+from pipeline.report.sweeps import load_sweeps
 from pipeline.report.tables import HEADLINE, long_csv, protocol_title, wide_csv
 from pipeline.report.verdicts import Evidence
 from pipeline.suite import Suite
@@ -63,7 +64,8 @@ def gather_evidence(results: Results, parameters: ReportParameters, evaluated: E
     suite = results.suite
     models = {encoder: entry.model for encoder, entry in parameters.published.items()}
     cases = find_cases(results, suite.encoders[0], resamples=evaluated.resamples, seed=evaluated.seed)
-    return Evidence(results, describe_spaces(suite, models), cases, load_benchmark(), cluster_table(suite))
+    made_of, clusters = describe_spaces(suite, models), cluster_table(suite)
+    return Evidence(results, made_of, cases, load_benchmark(), clusters, load_sweeps(suite))
 
 
 def write_tables(tables: list[Table], folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pipeline.report.case_table import Cases
@@ -16,6 +16,8 @@ from pipeline.report.published import select
 from pipeline.report.results import Results
 from pipeline.report.speed_tables import COMMAND as BENCHMARK_COMMAND
 from pipeline.report.speed_tables import seconds_per_sentence
+from pipeline.report.sweep_verdicts import best_between, misleads
+from pipeline.report.sweeps import Sweep
 
 Verdict = Literal["reproduced", "contradicted", "not testable here"]
 
@@ -27,6 +29,7 @@ class Evidence:
     made_of   space -> what it was made of, in words
     cases     repairs and breaks, or None; benchmark: speeds of the encoders, or None
     clusters  LASE's table of common words
+    sweeps    space -> its sweep, for the spaces that are chosen by one
     """
 
     results: Results
@@ -34,6 +37,7 @@ class Evidence:
     cases: Cases | None
     benchmark: dict[str, Any] | None
     clusters: Table
+    sweeps: Mapping[str, Sweep] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -248,6 +252,8 @@ RULES: dict[str, Callable[[Claim, Evidence], Outcome]] = {
     "faster": faster,
     "within": within,
     "gathers": gathers,
+    "best-between": lambda claim, evidence: best_between(claim, evidence.sweeps),
+    "misleads": lambda claim, evidence: misleads(claim, evidence.sweeps),
     "printed": lambda claim, evidence: judge_printed(claim),
     "whole": lambda claim, evidence: judge_whole(claim),
     "absent": lambda claim, evidence: Outcome(
