@@ -22,7 +22,7 @@ LIMIT = 5000
 ABOUT = (
     "The paper shows two sentence pairs whose order LP puts right. Here every two pairs of a corpus that people rate "
     "differently are compared, and both the repairs and the breaks are counted. Pairs are named by corpus and row; a "
-    "page made with `sentfold page --local` shows their texts."
+    "page made with `sentfold page` shows their texts."
 )
 
 Float64 = npt.NDArray[np.float64]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from pipeline.artifacts import corpus_path, read_record, space_path, write_bytes_atomically, write_json
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.params import load_parameters
@@ -14,10 +12,11 @@ from pipeline.report.case_table import find_cases
 from pipeline.report.claim_list import claims_content, claims_markdown, decide_all
 from pipeline.report.contents import build_tables
 from pipeline.report.environment import describe_environment
-from pipeline.report.figures import draw_differences, figure_bytes
+from pipeline.report.figures import figure_bytes
+from pipeline.report.gallery import Drawn, draw_gallery
 from pipeline.report.grid import Table
 from pipeline.report.layout import latex, markdown, tidy_csv
-from pipeline.report.page import Picture, write_page
+from pipeline.report.page import write_page
 from pipeline.report.parameters import ReportParameters
 from pipeline.report.results import Results, load_results
 from pipeline.report.sections import Plan, write_markdown, write_summary
@@ -25,7 +24,7 @@ from pipeline.report.small_tables import cluster_table
 from pipeline.report.spaces import describe_spaces
 from pipeline.report.speed_tables import load_benchmark
 from pipeline.report.sweeps import load_sweeps
-from pipeline.report.tables import HEADLINE, long_csv, protocol_title, wide_csv
+from pipeline.report.tables import HEADLINE, long_csv, wide_csv
 from pipeline.report.verdicts import Evidence
 from pipeline.suite import Suite
 
@@ -48,7 +47,7 @@ def report(suite: Suite) -> Path:
     tables = build_tables(evidence, parameters.referees)
     decided = decide_all(evidence)
     write_tables(tables, folder / "tables")
-    pictures = draw_pictures(results, plan.similar)
+    pictures = draw_gallery(evidence)
     write_pictures(pictures, folder / "figures")
     _write(folder / "summary.txt", write_summary(results, plan))
     _write(folder / "report.md", write_markdown(results, plan) + "\n" + table_links(tables))
@@ -84,20 +83,7 @@ def table_links(tables: list[Table]) -> str:
     return "\n".join(["## Tables of the papers, ours beside theirs\n", *lines]) + "\n"
 
 
-def draw_pictures(results: Results, corpora: list[str]) -> list[tuple[Picture, Figure]]:
-    """Every figure of the report, the one that says most first."""
-    words = f"difference in {protocol_title(HEADLINE)}, ×100; bars: {results.confidence:.0%} paired bootstrap intervals"
-    title = "What each space does to the encoder's own cosine"
-    figure = draw_differences(results, corpora, HEADLINE, title, words)
-    caption = "Right of the line: better than the cosine of the encoder that the space was made from."
-    return [_picture("differences", title, caption, figure)]
-
-
-def _picture(name: str, title: str, caption: str, figure: Figure) -> tuple[Picture, Figure]:
-    return Picture(name, title, caption, figure_bytes(figure, "svg")), figure
-
-
-def write_pictures(pictures: list[tuple[Picture, Figure]], folder: Path) -> None:
+def write_pictures(pictures: list[Drawn], folder: Path) -> None:
     """Each figure as SVG and PNG."""
     for picture, figure in pictures:
         write_bytes_atomically(folder / f"{picture.name}.svg", picture.svg)
