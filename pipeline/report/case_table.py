@@ -93,7 +93,10 @@ def _count_panel(cases: Cases, results: Results, made_of: Mapping[str, str]) -> 
     titles = ("right before", "right after", "repaired", "broken")
     heads = [Head(title, cases.corpus, "share of comparable pairs of pairs") for title in titles]
     heads.append(Head("net repaired", cases.corpus, "repaired less broken, share of comparable pairs of pairs"))
-    lines = tuple(Line(space, made_of.get(space, ""), _count_entries(orders)) for space, orders in cases.orders.items())
+    lines = tuple(
+        Line(space, made_of.get(space, ""), _count_entries(cases, space, orders))
+        for space, orders in cases.orders.items()
+    )
     any_orders = next(iter(cases.orders.values()))
     title = (
         f"Share of the {any_orders.comparable:,} pairs of pairs of {cases.corpus} that people rate differently, ×100, "
@@ -103,23 +106,32 @@ def _count_panel(cases: Cases, results: Results, made_of: Mapping[str, str]) -> 
     return Panel(title, "order of cosines against order of ratings", tuple(heads), (group,), _shows(cases))
 
 
-def _count_entries(orders: Orders) -> tuple[Entry, ...]:
-    shares = [100 * n / orders.comparable for n in (orders.before, orders.after, orders.repaired, orders.broken)]
-    entries = [Entry(f"{share:.2f}", share) for share in shares]
-    return (*entries, Entry(f"{orders.net:+.2f}", orders.net, orders.low, orders.high))
+def _count_entries(cases: Cases, space: str, orders: Orders) -> tuple[Entry, ...]:
+    counts = (orders.before, orders.after, orders.repaired, orders.broken)
+    source = (
+        f"of {orders.comparable:,} pairs of pairs of {cases.corpus} that people rate differently, by cosines in "
+        f"{cases.encoder} before and {space} after, to six digits"
+    )
+    entries = [
+        Entry(f"{100 * n / orders.comparable:.2f}", 100 * n / orders.comparable, about=f"{n:,} {source}")
+        for n in counts
+    ]
+    net = f"repaired less broken, {source}; the interval resamples what recurs in the corpus"
+    return (*entries, Entry(f"{orders.net:+.2f}", orders.net, orders.low, orders.high, about=net))
 
 
 def _shows(cases: Cases) -> tuple[str, ...]:
-    sentences = []
+    """Spaces by what they do to orders, each with its counts."""
+    said: dict[str, list[str]] = {}
     for space, orders in cases.orders.items():
         if orders.low is None or orders.high is None:
-            word = "its net effect has no interval"
+            word = "No interval"
         elif orders.low > 0:
-            word = "it repairs more than it breaks"
+            word = "More repaired than broken"
         else:
-            word = "it breaks more than it repairs" if orders.high < 0 else "the two cannot be told apart"
-        sentences.append(f"{space} repairs {orders.repaired:,} orders and breaks {orders.broken:,}: {word}.")
-    return tuple(sentences)
+            word = "More broken than repaired" if orders.high < 0 else "Not to be told apart"
+        said.setdefault(word, []).append(f"{space} ({orders.repaired:,} repaired, {orders.broken:,} broken)")
+    return tuple(f"{word}: {', '.join(spaces)}." for word, spaces in said.items())
 
 
 def _example_panel(cases: Cases, space: str, found: tuple[Order, ...], title: str) -> Panel:
@@ -139,5 +151,10 @@ def _example(cases: Cases, space: str, order: Order) -> tuple[Entry, ...]:
     entries = []
     for row in (order.higher, order.lower):
         rating, *both = (float(v[row]) for v in (cases.human, cases.similarity[cases.encoder], cases.similarity[space]))
-        entries += [Entry(f"{rating:.2f}", rating), *(Entry(f"{value:.3f}", value) for value in both)]
+        names = (f"rating of row {row}", f"cosine of row {row} in {cases.encoder}", f"cosine of row {row} in {space}")
+        texts = (f"{rating:.2f}", *(f"{value:.3f}" for value in both))
+        entries += [
+            Entry(text, value, about=f"{name}, items of {cases.corpus}")
+            for text, value, name in zip(texts, (rating, *both), names, strict=True)
+        ]
     return tuple(entries)

@@ -68,4 +68,8 @@ def average_entry(results: Results, space: str, columns: Sequence[tuple[str, str
     interval = percentile_interval(np.mean(drawn, axis=0), confidence=results.confidence)
     low, high = (None, None) if interval is None else (100 * bound for bound in interval)
     mean = float(np.mean(values))
-    return Entry(f"{mean:.2f}", round(mean, 2), low, high)
+    about = (
+        f"mean of the scores of {space} on {', '.join(corpus for corpus, _ in columns)}; its interval is that of the "
+        "mean of their bootstrap replicates, each corpus resampled independently of the others"
+    )
+    return Entry(f"{mean:.2f}", round(mean, 2), low, high, about=about)

@@ -11,6 +11,7 @@ class Entry:
 
     text     what is printed; "" for a blank, whose reason and command then say why it is one and what would fill it
     link     where its lineage stands: "score/<space>/<corpus>/<protocol>", "printed/<number>", or ""
+    about    for a number that no single score gave: what it was computed from, and how
     sign     1 above its row's baseline beyond chance, -1 below, 0 not to be told from it or not compared
     """
 
@@ -21,6 +22,7 @@ class Entry:
     reason: str = ""
     command: str = ""
     link: str = ""
+    about: str = ""
     sign: int = 0
 
     @property

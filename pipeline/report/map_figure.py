@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from pipeline.artifacts import absence, corpus_path, read_table, read_vectors, space_path
-from pipeline.report.figures import COLOURS, MARKERS, MUTED, STYLE, head_figure
+from pipeline.report.figures import COLOURS, GRID, MARKERS, MUTED, STYLE, head_figure
 from pipeline.suite import Suite
 
 CORPORA = ("trec", "subj", "polarity", "mr")  # the first of them that the suite has is drawn
@@ -94,7 +94,7 @@ def draw_maps(maps: list[SpaceMap], title: str, subtitle: str) -> Figure:
             axes.set_ylim(-3, 103)
             axes.set_aspect("equal")
             for side in axes.spines.values():
-                side.set_color("#d0d5da")
+                side.set_color(GRID)
         panels[0][-1].legend(title="label", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         head_figure(figure, title, subtitle)
     return figure

@@ -34,7 +34,7 @@ for (const button of document.querySelectorAll("thead th button")) {
   });
 }
 
-// --- lineage: every number is a link to #score/..., #printed/... or #blank/... ------------------------
+// --- lineage: every number is a link to #score/..., #printed/..., #about/... or #blank/... ------------------------
 const text = (tag, content) => Object.assign(document.createElement(tag), { textContent: content });
 const plain = (value) =>
   value !== null && typeof value === "object"
@@ -104,6 +104,11 @@ function follow() {
     ]);
     return;
   }
+  if (kind === "about" && facts.about[rest[0]]) {
+    const [about, interval] = facts.about[rest[0]];
+    show("A computed number", [["What it is", about], ["Interval", interval], ["Command", `sentfold repro --suite ${facts.suite}`]]);
+    return;
+  }
   if (kind === "blank" && facts.blanks[rest[0]]) {
     const [reason, command] = facts.blanks[rest[0]];
     show("Why this is blank", [["Reason", reason], ["To fill it", command]]);
@@ -119,7 +124,7 @@ document.addEventListener("click", (event) => {
   if (link.getAttribute("href") === location.hash) follow(); // the same number again
 });
 dialog.addEventListener("close", () => {
-  if (/^#(score|printed|blank)\//.test(location.hash)) history.replaceState(null, "", location.pathname + location.search);
+  if (/^#(score|printed|about|blank)\//.test(location.hash)) history.replaceState(null, "", location.pathname + location.search);
   if (opener) opener.focus();
   opener = null;
 });

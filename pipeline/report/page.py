@@ -18,7 +18,7 @@ from pipeline.report.grid import Table
 from pipeline.report.page_claims import CLASSES, claim_lists, verdict_boxes
 from pipeline.report.page_facts import page_facts
 from pipeline.report.page_svg import inline_svg
-from pipeline.report.page_tables import BlankIndex, table_section
+from pipeline.report.page_tables import Notes, table_section
 from pipeline.report.page_text import prose
 from pipeline.report.verdicts import Decided, Evidence
 
@@ -51,10 +51,10 @@ def write_page(
     lineage  the content of lineage.json, or None to leave hashes to that file
     extra    HTML that follows the tables, escaped by whoever wrote it
     """
-    blanks, suite = BlankIndex(), evidence.results.suite.suite
+    notes, suite = Notes(), evidence.results.suite.suite
     style, script = (path.read_text(encoding="utf-8") for path in (STYLE_FILE, SCRIPT_FILE))
-    sections = "".join(table_section(table, blanks) for table in tables) + extra
-    facts = page_facts(evidence.results, tables, evidence.made_of, blanks, lineage)
+    sections = "".join(table_section(table, notes) for table in tables) + extra
+    facts = page_facts(evidence.results, tables, evidence.made_of, notes, lineage)
     return Template(PAGE_FILE.read_text(encoding="utf-8")).substitute(
         choices=verdict_boxes(),
         claims=claim_lists(decided, suite),

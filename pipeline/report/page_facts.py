@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.artifacts import corpus_path, read_record
 from pipeline.report.grid import Table
-from pipeline.report.page_tables import BlankIndex
+from pipeline.report.page_tables import Notes
 from pipeline.report.panels import PAPERS
 from pipeline.report.protocols import protocol_words
 from pipeline.report.published import load_published
@@ -19,7 +19,7 @@ HIDDEN = ("sha256",)
 
 
 def page_facts(
-    results: Results, tables: Sequence[Table], made_of: Mapping[str, str], blanks: BlankIndex, lineage: Any
+    results: Results, tables: Sequence[Table], made_of: Mapping[str, str], notes: Notes, lineage: Any
 ) -> dict[str, Any]:
     """Everything that the links of these tables lead to, JSON-able.
 
@@ -32,7 +32,8 @@ def page_facts(
     ]
     figures = {figure.number: figure for figure in load_published()}
     return {
-        "blanks": [list(pair) for pair in blanks.found],
+        "about": [list(pair) for pair in notes.computed],
+        "blanks": [list(pair) for pair in notes.blanks],
         "confidence": f"{results.confidence:.0%}",
         "corpora": _corpora(results, {corpus for _, corpus, _ in scores}),
         "lineage": lineage,
@@ -41,7 +42,7 @@ def page_facts(
             for number, f in ((int(rest[0]), figures[int(rest[0])]) for kind, *rest in links if kind == "printed")
         },
         "protocols": {protocol: protocol_words(protocol) for _, _, protocol in scores},
-        "resamples": len(next(iter(next(iter(results.replicates.values())).values()))),
+        "resamples": results.resamples,
         "spaces": _spaces(results, scores, made_of),
         "suite": results.suite.suite,
     }

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from pipeline.report.figures import GRID, INK, MUTED
+from pipeline.report.figures import COLOURS, GRID, INK, MUTED
 
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 # What is black on white in a file follows the reader's light or dark page.
-_THEMED = {
+_THEMED = {colour: f"var(--series-{i})" for i, colour in enumerate(COLOURS)} | {
     INK: "var(--ink)",
     MUTED: "var(--muted)",
     GRID: "var(--line)",

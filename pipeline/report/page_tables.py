@@ -12,21 +12,28 @@ from pipeline.report.page_text import minus, prose
 UNITS = {"x100": "×100", "count": "", "cosine": "", "rating or cosine": ""}
 
 
-class BlankIndex:
-    """Reasons of blank places over the whole page, each numbered once."""
+class Notes:
+    """What the links of a page lead to that is no score and no printed figure, each numbered once."""
 
     def __init__(self) -> None:
-        self.found: dict[tuple[str, str], int] = {}
+        self.blanks: dict[tuple[str, str], int] = {}
+        self.computed: dict[tuple[str, str], int] = {}
 
-    def number(self, entry: Entry) -> int:
-        """The number of a blank's reason and command."""
-        return self.found.setdefault((entry.reason, entry.command), len(self.found))
+    def blank(self, entry: Entry) -> str:
+        """The link of a blank: to its reason and command."""
+        return f"blank/{self.blanks.setdefault((entry.reason, entry.command), len(self.blanks))}"
+
+    def link(self, entry: Entry) -> str:
+        """The link of a number: to its score or figure, or to what it was computed from."""
+        if entry.link or not entry.about:
+            return entry.link
+        return f"about/{self.computed.setdefault((entry.about, entry.interval), len(self.computed))}"
 
 
-def table_section(table: Table, blanks: BlankIndex) -> str:
+def table_section(table: Table, notes: Notes) -> str:
     """One table with its panels, what each shows, and its notes."""
     panels = "".join(
-        _panel(table, letter, panel, blanks) for letter, panel in zip(ascii_lowercase, table.panels, strict=False)
+        _panel(table, letter, panel, notes) for letter, panel in zip(ascii_lowercase, table.panels, strict=False)
     )
     name = escape(table.name)
     return (
@@ -35,9 +42,9 @@ def table_section(table: Table, blanks: BlankIndex) -> str:
     )
 
 
-def _panel(table: Table, letter: str, panel: Panel, blanks: BlankIndex) -> str:
+def _panel(table: Table, letter: str, panel: Panel, notes: Notes) -> str:
     name = escape(f"{table.name}-{letter}")
-    bodies = "".join(_body(group, panel, blanks) for group in panel.groups)
+    bodies = "".join(_body(group, panel, notes) for group in panel.groups)
     heads = "".join(_head(head) for head in panel.heads)
     shows = "".join(f"<p>{prose(sentence)}</p>" for sentence in panel.shows)
     return (
@@ -56,28 +63,28 @@ def _head(head: Head) -> str:
     return f'<th scope="col"><button type="button">{escape(head.title)}{small}</button></th>'
 
 
-def _body(group: Group, panel: Panel, blanks: BlankIndex) -> str:
-    rows = "".join(_row(line, panel, blanks) for line in group.lines)
+def _body(group: Group, panel: Panel, notes: Notes) -> str:
+    rows = "".join(_row(line, panel, notes) for line in group.lines)
     title = f'<tr class="group"><th scope="rowgroup" colspan="{1 + len(panel.heads)}">{escape(group.title)}</th></tr>'
     return f'<tbody class="{"printed" if group.printed else "measured"}">{title}{rows}</tbody>'
 
 
-def _row(line: Line, panel: Panel, blanks: BlankIndex) -> str:
+def _row(line: Line, panel: Panel, notes: Notes) -> str:
     made_of = f" <small>{escape(line.made_of)}</small>" if line.made_of else ""
     cells = "".join(
-        _cell(entry, f"{line.name}, {head.title}", blanks)
-        for head, entry in zip(panel.heads, line.entries, strict=True)
+        _cell(entry, f"{line.name}, {head.title}", notes) for head, entry in zip(panel.heads, line.entries, strict=True)
     )
     return f'<tr><th scope="row">{escape(line.name)}{made_of}</th>{cells}</tr>'
 
 
-def _cell(entry: Entry, where: str, blanks: BlankIndex) -> str:
+def _cell(entry: Entry, where: str, notes: Notes) -> str:
     if entry.blank:
         label = escape(f"blank: {where}", quote=True)
-        return f'<td><a class="blank" href="#blank/{blanks.number(entry)}" aria-label="{label}">–</a></td>'
+        return f'<td><a class="blank" href="#{notes.blank(entry)}" aria-label="{label}">–</a></td>'
     number = minus(escape(entry.text))
-    if entry.link:
-        number = f'<a class="n" href="#{escape(entry.link, quote=True)}">{number}</a>'
+    link = notes.link(entry)
+    if link:
+        number = f'<a class="n" href="#{escape(link, quote=True)}">{number}</a>'
     said = {1: ("up", "above its baseline"), -1: ("down", "below its baseline")}.get(entry.sign)
     if said is not None:
         number += f'<span class="{said[0]}" role="img" aria-label="{said[1]}">{entry.mark}</span>'

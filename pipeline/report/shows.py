@@ -111,12 +111,11 @@ def _count(family: Sequence[Judged]) -> str:
 def _notes(results: Results, family: Sequence[Judged]) -> list[str]:
     if not family:
         return []
-    resamples = len(next(iter(next(iter(results.replicates.values())).values())))
     notes = []
     if len(family) > 1:
         notes.append(
             f"Multiple comparisons: the {len(family)} differences of these rows to their baselines are judged together "
-            f"by the largest studentised deviation (max-T) over {resamples} paired bootstrap resamples, at "
+            f"by the largest studentised deviation (max-T) over {results.resamples} paired bootstrap resamples, at "
             f"{results.confidence:.0%} for all of them at once: ▲ lies above its baseline beyond chance, ▼ below. "
             "Brackets beside single scores are not adjusted."
         )

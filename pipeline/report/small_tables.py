@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +31,7 @@ def example_table(results: Results, referees: Mapping[str, str]) -> Table | None
         variants = list(dict.fromkeys(pair["variant"] for pair in pairs))
         figures = select("hyperboloid", "1")
         heads = tuple(Head(figure.model, corpus, "cosine", "cosine") for figure in figures)
-        lines = tuple(
-            Line(f"{encoder}, {variant}", "all-MiniLM-L6-v2", tuple(
-                Entry(f"{pair['cosine']:.3f}", pair["cosine"]) for pair in pairs if pair["variant"] == variant
-            ))
-            for variant in variants
-        )  # fmt: skip
+        lines = tuple(_cosine_line(corpus, encoder, variant, pairs) for variant in variants)
         printed = Line("all-MiniLM-L6-v2", "", tuple(printed_entry(figure) for figure in figures))
         groups = (Group("Measured here", False, lines), Group("Printed in Hyperboloid, table 1", True, (printed,)))
         shows = tuple(_agreement(line, printed) for line in lines)
@@ -43,6 +39,13 @@ def example_table(results: Results, referees: Mapping[str, str]) -> Table | None
         about = "The paper motivates itself by three cosines of an encoder that can be run here."
         return Table("hyperboloid-1", "Hyperboloid 1: Three cosines", about, (panel,))
     return None
+
+
+def _cosine_line(corpus: str, encoder: str, variant: str, pairs: Sequence[Mapping[str, Any]]) -> Line:
+    about = f"cosine in {encoder}, pairs written {variant}, corpus {corpus}"
+    cosines = [float(pair["cosine"]) for pair in pairs if pair["variant"] == variant]
+    entries = tuple(Entry(f"{cosine:.3f}", cosine, about=about) for cosine in cosines)
+    return Line(f"{encoder}, {variant}", "all-MiniLM-L6-v2", entries)
 
 
 def _agreement(line: Line, printed: Line) -> str:
@@ -60,7 +63,7 @@ def cluster_table(suite: Suite) -> Table:
     )
     lines = [_cluster_line(suite, clustering) for clustering in suite.makers.clusterings]
     printed = [
-        Line(name, "", (Entry("4", 4), Entry(str(spread), spread), Entry(reason="not printed")))
+        Line(name, "", (_counted(4), _counted(spread), Entry(reason="not printed")))
         for name, spread in PRINTED_SPREAD.items()
     ]
     groups = (
@@ -81,6 +84,10 @@ def cluster_table(suite: Suite) -> Table:
     return Table("lase-4.1", "LASE 4.1: Common words in clusters", about, (panel,))
 
 
+def _counted(number: int) -> Entry:
+    return Entry(str(number), number, about="counted in table 4.1 of the thesis, which prints the words")
+
+
 def _cluster_line(suite: Suite, clustering: str) -> Line:
     for size in SIZES:
         path = clusters_path(suite.suite, clustering, partition_name(size, 0), "clusters")
@@ -90,7 +97,9 @@ def _cluster_line(suite: Suite, clustering: str) -> Line:
             held = [place[word] for word in COMMON_WORDS if word in place]
             chance = expected_clusters(np.bincount(table["cluster"]), len(held))
             spread = len(set(held))
-            entries = (Entry(str(size), size), Entry(str(spread), spread), Entry(f"{chance:.1f}", chance))
+            about = f"of {path}: {len(held)} of the {len(COMMON_WORDS)} common words are in its vocabulary"
+            texts = ((str(size), size), (str(spread), spread), (f"{chance:.1f}", chance))
+            entries = tuple(Entry(text, float(value), about=about) for text, value in texts)
             return Line(clustering, "WordLlama", entries)
     blank = Entry(
         reason=f"no partition into {' or '.join(map(str, SIZES))} clusters with seed 0",

@@ -77,7 +77,9 @@ def _measured(benchmark: dict[str, Any] | None, method: str, factor: float) -> E
     seconds = seconds_per_sentence(benchmark, method)
     if seconds is None:
         return Entry(reason="the benchmark of the word encoders has no committed result", command=COMMAND)
-    return Entry(f"{seconds * factor:.3g}", seconds * factor)
+    timed = f"{1e6 * seconds:.2f} µs, CPU time of a sentence by {method}"
+    about = f"{factor:g} times {timed}, from {BENCHMARK}, which {COMMAND} makes"
+    return Entry(f"{seconds * factor:.3g}", seconds * factor, about=about)
 
 
 def _shows(benchmark: dict[str, Any] | None) -> tuple[str, ...]:

@@ -144,12 +144,21 @@ def test_ids_are_unique_and_every_link_has_its_end(page_file: Path) -> None:
             if kind == "score":
                 space, corpus, protocol = rest
                 assert protocol in facts["spaces"][space]["corpora"][corpus]["scores"]
-            elif kind in {"printed", "blank"}:
-                assert rest[0] in facts["printed"] if kind == "printed" else int(rest[0]) < len(facts["blanks"])
+            elif kind == "printed":
+                assert rest[0] in facts["printed"]
+            elif kind in {"about", "blank"}:
+                assert int(rest[0]) < len(facts["about" if kind == "about" else "blanks"])
             else:
                 assert kind in ids
         for name in ("aria-labelledby", "for"):
             assert name not in attributes or attributes[name] in ids
+
+
+def test_every_number_of_every_table_leads_somewhere(page_file: Path) -> None:
+    text = page_file.read_text(encoding="utf-8")
+    cells = re.findall(r"<td[ >].*?</td>", text)
+    assert len(cells) > 500
+    assert all(re.search(r'<a class="(n|blank)" href="#', cell) for cell in cells)
 
 
 def test_a_page_for_version_control_holds_no_hash_and_a_local_one_does(
