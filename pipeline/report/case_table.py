@@ -12,7 +12,7 @@ from pipeline.artifacts import absence, corpus_path, read_record, read_table, re
 from pipeline.evaluate.bootstrap import Design, make_design
 from pipeline.evaluate.similarity import cosines
 from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
-from pipeline.report.orders import Order, Orders, compare_orders
+from pipeline.report.orders import Order, Orders, about_many, compare_orders
 from pipeline.report.results import Results
 from pipeline.suite import Suite
 
@@ -113,7 +113,9 @@ def _count_entries(cases: Cases, space: str, orders: Orders) -> tuple[Entry, ...
         f"{cases.encoder} before and {space} after, to six digits"
     )
     entries = [
-        Entry(f"{100 * n / orders.comparable:.2f}", 100 * n / orders.comparable, about=f"{n:,} {source}")
+        Entry(
+            f"{100 * n / orders.comparable:.2f}", 100 * n / orders.comparable, about=f"about {about_many(n)} {source}"
+        )
         for n in counts
     ]
     net = f"repaired less broken, {source}; the interval resamples what recurs in the corpus"
@@ -130,7 +132,8 @@ def _shows(cases: Cases) -> tuple[str, ...]:
             word = "More repaired than broken"
         else:
             word = "More broken than repaired" if orders.high < 0 else "Not to be told apart"
-        said.setdefault(word, []).append(f"{space} ({orders.repaired:,} repaired, {orders.broken:,} broken)")
+        counts = f"about {about_many(orders.repaired)} repaired, {about_many(orders.broken)} broken"
+        said.setdefault(word, []).append(f"{space} ({counts})")
     return tuple(f"{word}: {', '.join(spaces)}." for word, spaces in said.items())
 
 

@@ -87,7 +87,7 @@ def _maps(evidence: Evidence) -> Iterator[Drawn]:
         words = f"Isomap of {len(maps[0].labels)} sentences on 12 neighbours; axes have no meaning of their own"
         caption = (
             "Trustworthiness falls from 1 with every drawn neighbour that is none in the space, by how far off it is. "
-            "Isomap is fixed linear algebra: the same picture comes out on every processor."
+            "Isomap is linear algebra over shortest paths: a small change of the space changes its picture little."
         )
         yield _named("map", title, caption, draw_maps(maps, title, words))
 

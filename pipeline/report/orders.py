@@ -53,6 +53,11 @@ class Orders:
     worst: tuple[Order, ...]
 
 
+def about_many(number: int) -> str:
+    """A count to three digits: more of them would change with the processor that made the spaces."""
+    return f"{int(float(f'{number:.3g}')):,}"
+
+
 def compare_orders(
     human: Float64,
     old: Float64,

@@ -11,6 +11,7 @@ from pipeline.report.claims import Claim
 from pipeline.report.entries import measured_entry
 from pipeline.report.families import Judged, judge_across
 from pipeline.report.grid import Entry, Table
+from pipeline.report.orders import about_many
 from pipeline.report.printed_verdicts import Outcome, judge_printed, judge_whole
 from pipeline.report.published import select
 from pipeline.report.results import Results
@@ -157,8 +158,8 @@ def repairs(claim: Claim, evidence: Evidence) -> Outcome:
     if cases is None or orders is None or orders.low is None or orders.high is None:
         return Outcome("not testable here", f"No corpus of the suite has orders of {claim.ours} to compare.")
     said = (
-        f"on {cases.corpus}, {orders.repaired:,} repaired and {orders.broken:,} broken, net {orders.net:+.2f} "
-        f"[{orders.low:+.2f}, {orders.high:+.2f}] per 100 comparable"
+        f"on {cases.corpus}, about {about_many(orders.repaired)} repaired and {about_many(orders.broken)} broken, "
+        f"net {orders.net:+.2f} [{orders.low:+.2f}, {orders.high:+.2f}] per 100 comparable"
     )
     if orders.low > 0:
         return Outcome("reproduced", f"More repaired than broken: {said}.")

@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 
 from pipeline.artifacts import corpus_path, space_path, write_absence, write_table, write_vectors
+from pipeline.report.case_table import Cases
 from pipeline.report.claim_list import decide_all
 from pipeline.report.contents import build_tables
 from pipeline.report.figures import draw_differences, figure_bytes
+from pipeline.report.local_page import case_texts
+from pipeline.report.orders import Order, Orders
 from pipeline.report.page import Picture, write_page
 from pipeline.report.page_svg import inline_svg
 from pipeline.report.page_text import prose
@@ -193,6 +196,25 @@ def test_a_figure_of_a_page_has_no_style_attribute_and_ids_of_its_own() -> None:
         assert used <= names
 
 
+def test_the_texts_of_a_local_page_are_escaped_and_name_their_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import numpy as np
+    import pyarrow as pa
+
+    monkeypatch.chdir(tmp_path)
+    texts = pa.table({"text": ["<b>one</b>", "two", "three"]})
+    items = pa.table({"row1": pa.array([0, 1], pa.int32()), "row2": pa.array([1, 2], pa.int32())})
+    write_table(corpus_path("made-up", "stsb", "sentences"), texts, kind="sentences", parameters={})
+    write_table(corpus_path("made-up", "stsb", "items"), items, kind="items.similarity", parameters={})
+    orders = Orders(1, 0, 1, 1, 0, 100.0, 100.0, 100.0, (Order(1, 0, 0.5),), ())
+    cases = Cases("stsb", "minilm", np.array([1.0, 4.0]), {}, {"minilm-lp": orders})
+    html = case_texts(cases, "made-up", "minilm-lp")
+    assert "row 1, rated 4.00</dt><dd>two · three" in html
+    assert "row 0, rated 1.00</dt><dd>&lt;b&gt;one&lt;/b&gt; · two" in html
+    assert case_texts(None, "made-up", "minilm-lp") == case_texts(cases, "made-up", "minilm") == ""
+
+
 # --- a real browser ---------------------------------------------------------------------------------
 
 CHROMIUM = find_chromium()
@@ -304,6 +326,38 @@ def test_a_printed_figure_and_a_blank_say_where_they_come_from(page: Page, page_
         )
         assert all(part in text for part in parts), text
         page.evaluate("document.getElementById('lineage').close()")
+
+
+HAND_OVER = """
+((content) => {
+  const moved = new DataTransfer();
+  moved.items.add(new File([content], "lineage.json"));
+  const input = document.getElementById("hash-file");
+  input.files = moved.files;
+  input.dispatchEvent(new Event("change"));
+  return new Promise((done) => setTimeout(() => done(document.getElementById("lineage-hashes").innerText), 200));
+})
+"""
+
+
+@needs_chromium
+def test_hashes_are_read_from_the_lineage_file_that_a_reader_hands_over(page: Page) -> None:
+    sha = "24663ac4fec2fe3d1b2d41fc4de988db42511673de5982d2471ae84905dad9b5"
+    lineage = {"spaces": {"minilm/stsb": {"inputs": {"data/made-up/corpora/stsb.parquet": sha}}}, "suite": "made-up"}
+    page.evaluate("document.querySelector('a.n[href=\"#score/minilm/stsb/spearman.all.cosine\"]').click()")
+    page.evaluate("new Promise((done) => setTimeout(done, 100))")
+    assert sha not in page.evaluate("document.getElementById('lineage').innerText")
+    other = page.evaluate(f"{HAND_OVER}({json.dumps(json.dumps(lineage | {'suite': 'another'}))})")
+    assert "it is of suite another, not made-up" in other
+    assert sha in page.evaluate(f"{HAND_OVER}({json.dumps(json.dumps(lineage))})")
+
+
+@needs_chromium
+def test_claims_can_be_chosen_by_verdict(page: Page) -> None:
+    shown = "[...document.querySelectorAll('.claims > .untestable')].filter((item) => item.offsetParent).length"
+    before = page.evaluate(shown)
+    page.evaluate("document.querySelector('.choose input[value=untestable]').click()")
+    assert before > 0 and page.evaluate(shown) == 0
 
 
 @needs_chromium
