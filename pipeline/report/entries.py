@@ -27,6 +27,8 @@ def measured_entry(results: Results, space: str, corpus: str, protocol: str, *, 
     if cell.value is None:
         if "absent" in results.facts(space, corpus):
             return Entry(reason=cell.reason, command="sentfold repro --suite paper")
+        if protocol in results.facts(space, corpus).get("scores", {}):
+            return Entry(reason=cell.reason, command="none: the score is undefined")
         return Entry(reason=f"{corpus} is not scored by {protocol}", command=f"sentfold repro --suite {suite.suite}")
     scale = 100.0 if unit == "nats" else 1.0
     low, high = (None if bound is None else bound / scale for bound in (cell.low, cell.high))
