@@ -303,6 +303,27 @@ def show(suite: SuiteOption = "quick") -> None:
 
 
 @app.command(rich_help_panel=RUNS)
+def page(suite: SuiteOption = "quick") -> None:
+    """Make the report's page with artifact hashes and pair texts, below data/: it quotes corpora."""
+    from pipeline.report.local_page import write_local_page
+    from pipeline.suite import load_suite
+
+    typer.echo(f"page: {write_local_page(load_suite(suite))}")
+
+
+@app.command(rich_help_panel=RUNS)
+def claims(
+    name: Annotated[str, typer.Argument(help="A claim, as claims.md names it; all of them if none is named.")] = "",
+    suite: SuiteOption = "quick",
+) -> None:
+    """Print the verdict on a claim of a paper, with its numbers, interval and control."""
+    from pipeline.report.claim_show import show_claims
+    from pipeline.suite import load_suite
+
+    typer.echo(show_claims(load_suite(suite).suite, name))
+
+
+@app.command(rich_help_panel=RUNS)
 def check(suite: SuiteOption = "quick") -> None:
     """Check params.yaml, the suite file and the catalogue against each other; run nothing."""
     from pipeline.check import check_everything

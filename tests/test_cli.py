@@ -355,6 +355,8 @@ PURPOSES = {
     "repro": "dvc repro",
     "run": "Prefect",
     "show": "table",
+    "claims": "verdict",
+    "page": "hashes",
     "check": "params.yaml",
     "catalogue": "corpus",
     "pin-encoder": "commit",
