@@ -18,7 +18,8 @@ from tests.checkout import ROOT, make_checkout, repro
 DATA = Path("data/quick")
 TRANSFORMS = ("pca", "whitening", "lp-landmark")
 GRAPH_TRANSFORMS = ("npe",)
-WORD_ENCODERS = yaml.safe_load((ROOT / "suite.yaml").read_text(encoding="utf-8"))["makers"]["word_encoders"]
+MAKERS = yaml.safe_load((ROOT / "suite.yaml").read_text(encoding="utf-8"))["makers"]
+WORD_ENCODERS = MAKERS["word_encoders"]
 ENCODE = {f"encode@{encoder}" for encoder in WORD_ENCODERS}
 
 
@@ -71,8 +72,9 @@ def test_a_comment_in_the_encoder_reruns_it_with_the_same_bytes_and_stops_there(
     before = digests(checkout)
     source = checkout / "pipeline/encoders/embed.py"
     source.write_text(source.read_text() + "\n# a comment, and nothing else\n")
-    # The word encoders take the whole folder as their code, since a method is loaded by its name.
-    assert repro(checkout) == {"embed@wordsim-minilm", "embed@happy-minilm", *ENCODE}
+    # The word encoders, and the report that shows LASE's sentences, take the whole folder as their code, since a
+    # method is loaded by its name. No space changes, so nothing is scored again.
+    assert repro(checkout) == {"embed@wordsim-minilm", "embed@happy-minilm", *ENCODE, "report"}
     assert digests(checkout) == before
 
 
@@ -101,7 +103,7 @@ def test_no_temporary_file_and_no_nested_gitignore_is_left(finished: Path) -> No
     status = yaml.safe_load((finished / "dvc.lock").read_text())
     assert set(status["stages"]) == {
         "download@wordsim", "download@happy", "vocabulary", "word_counts", "word_vectors@wordllama",
-        "word_vectors@wordllama-pvn", "cluster_words@s3e",
+        "word_vectors@wordllama-pvn", *(f"cluster_words@{name}" for name in MAKERS["clusterings"]),
         "embed@wordsim-minilm", "embed@happy-minilm", *ENCODE, "knn_graph@minilm",
         "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp",
         *(f"transform@minilm-{name}" for name in TRANSFORMS),
