@@ -13,7 +13,7 @@ LANES = 8  # numbers that one vector instruction takes, at most
 
 @compiled
 def solve_rows(queries, x, neighbors, regularization, floor, values, error, outcome):
-    """Fill values (m, k), error (m,) and outcome (m,) for m queries.
+    """Fill values (m, k), error (m,) and outcome (m,) for m queries; no errors where `error` is empty.
 
     A row whose trace is at most `floor` times k and its own squared length gets equal weights (EQUAL);
     one whose factor breaks down is left to be solved otherwise (BROKEN).
@@ -38,7 +38,8 @@ def solve_rows(queries, x, neighbors, regularization, floor, values, error, outc
         else:
             outcome[row] = BROKEN
             continue
-        error[row] = _error(differences, values, row)
+        if error.size:
+            error[row] = _error(differences, values, row)
 
 
 @compiled

@@ -37,16 +37,23 @@ class Filter:
     def apply(self, operator: Operator, vectors: Block, *, in_place: bool = False) -> Block:
         """F(M) times (n, m) vectors, in their precision; `degree` products each."""
         out = vectors if in_place else np.empty_like(vectors)
-        for start in range(0, vectors.shape[1], WIDTH):
-            part = vectors[:, start : start + WIDTH]
-            out[:, start : start + WIDTH] = self._apply_block(operator, padded_block(part))[:, : part.shape[1]]
+        start = 0
+        while start < vectors.shape[1]:
+            width = _fitting_width(operator, vectors.shape[1] - start)
+            part = vectors[:, start : start + width]
+            filtered = self._apply_block(operator, padded_block(part, width=width))
+            out[:, start : start + width] = filtered[:, : part.shape[1]]
+            start += width
         return out
 
     def _apply_block(self, operator: Operator, block: Block) -> Block:
         """The three-term recurrence; `block` is overwritten."""
         scale = 2.0 / (self.largest - self.cut)
         shift = (self.largest + self.cut) / (self.largest - self.cut)
-        before, now, after, scratch = block, *(empty_block(operator.n, block.dtype) for _ in range(3))
+        before, now, after, scratch = (
+            block,
+            *(empty_block(operator.n, block.dtype, width=block.shape[1]) for _ in range(3)),
+        )
         operator.recur(before, before, now, scratch, (shift, 0.0, -scale), damped=self.damped)
         for _ in range(self.degree - 1):
             operator.recur(now, before, after, scratch, (2 * shift, -1.0, -2 * scale), damped=self.damped)
@@ -71,3 +78,8 @@ class Filter:
         angle = np.maximum(np.arccosh(np.maximum(values, 1.0)) / self.degree, 1e-9)
         steepness: Float64 = 2 * self.degree / (self.largest - self.cut) * np.sinh(self.degree * angle) / np.sinh(angle)
         return steepness
+
+
+def _fitting_width(operator: Operator, left: int) -> int:
+    """The width for the next of the vectors that are left."""
+    return next(width for width in (operator.few, WIDTH, operator.width) if left <= width or width == operator.width)

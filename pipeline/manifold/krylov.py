@@ -35,9 +35,10 @@ class Ritz:
 class KrylovSpace:
     """Orthonormal basis of blocks Q, and the projection H = Q^T F(M) Q.
 
-    Each step applies the filter to the next WIDTH columns and appends what is new. Columns are made
+    Each step applies the filter to the next `width` columns and appends what is new. Columns are made
     orthogonal to all others, in float64 twice, so no eigenvalue appears in copies. Directions that vanish are
     replaced by random ones, so an invariant subspace is no end; blocks can also be put in by hand.
+    Side steps go a few columns at a time, whatever the width: their number is what counts.
     Memory: capacity x n numbers, taken as the space grows, and SIDE_STEPS blocks more for side steps.
     Source: filtered Krylov spaces: Fang & Saad 2012, doi:10.1137/110836535
     """
@@ -50,30 +51,32 @@ class KrylovSpace:
         *,
         capacity: int,
         precision: npt.DTypeLike,
+        width: int | None = None,
         without: Block | None = None,
     ) -> None:
         self.operator, self.filter, self._rng = operator, chosen, rng
-        self.capacity = max(2, capacity // WIDTH) * WIDTH
+        self.width = width or operator.width
+        self.capacity = max(2, capacity // self.width) * self.width
         columns = self.capacity + (SIDE_STEPS + 1) * WIDTH
         # By columns, so that memory is touched only where the space has grown.
         self._basis = np.empty((operator.n, columns), dtype=precision, order="F")
         self._projection = np.zeros((columns, columns), dtype=precision)
         self._without = None if without is None else np.asfortranarray(without, dtype=precision)
         self.size = self.applied = 0
-        self.put_in(rng.standard_normal((operator.n, WIDTH)))
+        self.put_in(rng.standard_normal((operator.n, self.width)))
 
     @property
     def is_full(self) -> bool:
         """Whether no block fits any more, but for side steps."""
-        return self.size + WIDTH > self.capacity
+        return self.size + self.width > self.capacity
 
     def put_in(self, block: Float64) -> None:
-        """Append the (n, WIDTH) directions of `block` that are new; random ones for the rest."""
+        """Append the (n, m) directions of `block` that are new; random ones for the rest."""
         self._append(block.astype(self._basis.dtype))
 
     def extend(self) -> None:
         """Apply the filter to the next block of columns and append what is new."""
-        place = slice(self.applied, self.applied + WIDTH)
+        place = slice(self.applied, self.applied + self.width)
         image = self.filter.apply(self.operator, np.ascontiguousarray(self._basis[:, place]))
         known = self.size
         inside, remainder = self._append(image)
@@ -87,14 +90,14 @@ class KrylovSpace:
 
         What is extended meanwhile, at most SIDE_STEPS times, grows from that block alone.
         """
-        applied, size = self.applied, self.size
+        applied, size, width = self.applied, self.size, self.width
         waiting = self._basis[:, applied:size].copy()
-        self.size = applied
-        self.put_in(self._rng.standard_normal((self.operator.n, WIDTH)))
+        self.size, self.width = applied, self.operator.few
+        self.put_in(self._rng.standard_normal((self.operator.n, self.width)))
         try:
             yield
         finally:
-            self.applied, self.size = applied, size
+            self.applied, self.size, self.width = applied, size, width
             self._basis[:, applied:size] = waiting
 
     def ritz(self, count: int) -> Ritz:
@@ -138,7 +141,7 @@ class KrylovSpace:
         return vectors
 
     def _append(self, block: Block) -> tuple[Float64, Float64]:
-        """Coefficients of `block` in the basis and in the WIDTH columns that are appended."""
+        """Coefficients of `block` in the basis and in the columns that are appended."""
         inside = np.zeros((self.size, block.shape[1]))
         scale = np.linalg.norm(block, axis=0).max(initial=0.0)
         inside += self._remove(block)
@@ -161,8 +164,8 @@ class KrylovSpace:
                 order = np.argsort(vanished, kind="stable")
                 orthonormal, turned = np.linalg.qr(fresh[:, order])
                 fresh[:, order] = orthonormal * np.where(np.diag(turned) < 0, -1.0, 1.0)
-        self._basis[:, self.size : self.size + WIDTH] = fresh
-        self.size += WIDTH
+        self._basis[:, self.size : self.size + fresh.shape[1]] = fresh
+        self.size += fresh.shape[1]
         return inside, remainder.astype(np.float64)
 
     def _remove(self, block: Block) -> Float64:

@@ -96,7 +96,9 @@ def _weighted_mean(
     workers: int,
 ) -> Float64:
     # The search has looked at every number already.
-    weights = weights_of_checked(queries, fitted, neighbors, regularization=regularization, workers=workers)
+    weights = weights_of_checked(
+        queries, fitted, neighbors, regularization=regularization, workers=workers, errors=False
+    )
     m, k = neighbors.shape
     rows = sp.csr_array((weights.values.ravel(), neighbors.ravel(), np.arange(0, m * k + 1, k)), shape=(m, len(fitted)))
     return np.asarray(rows @ embedding)

@@ -1,12 +1,13 @@
-"""The product with M = (I - W)^T (I - W): two passes over neighbour lists, sixteen vectors at a time."""
+"""The product with M = (I - W)^T (I - W): two passes over neighbour lists, a block of vectors at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -19,8 +20,11 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 Block = npt.NDArray[Any]  # float32 or float64, as the caller chose
 
-# Vectors per pass. One row of sixteen float32 is one cache line, and its sum stays in registers.
-WIDTH = 16
+# Vectors per pass. One row of sixteen float32 is one cache line, and its sum stays in registers. Among MANY rows,
+# which lie outside of the nearest cache, two lines side by side cost less than twice one, and half a line less than
+# one; among few, wider blocks gain nothing and narrower ones lose.
+NARROW, WIDTH, WIDE = 8, 16, 32
+MANY = 40_000
 
 # How many neighbours ahead rows are fetched; the lists are padded by as many.
 AHEAD = 64
@@ -35,16 +39,26 @@ MOST_HUBS = 1000
 ROWS_PER_WORKER = 8192
 
 
-@intrinsic
+@intrinsic(prefer_literal=True)
 def _subtract_neighbors(
-    typing_context: Any, own: Any, x: Any, columns: Any, weights: Any, start: Any, stop: Any, row: Any, out: Any
+    typing_context: Any,
+    own: Any,
+    x: Any,
+    columns: Any,
+    weights: Any,
+    start: Any,
+    stop: Any,
+    row: Any,
+    out: Any,
+    literal_width: Any,
 ) -> Any:
-    """out[row] = own[row] - sum of weights[a] * x[columns[a]] over start <= a < stop; blocks of WIDTH columns, flat.
+    """out[row] = own[row] - sum of weights[a] * x[columns[a]] over start <= a < stop; blocks of the width, flat.
 
     Written as vector instructions because LLVM does not keep the sums of the plain loop in
     registers, and to fetch rows early, because most of them lie outside of the nearest cache.
     """
-    signature = types.void(own, x, columns, weights, types.intp, types.intp, types.intp, out)
+    width = literal_width.literal_value
+    signature = types.void(own, x, columns, weights, types.intp, types.intp, types.intp, out, literal_width)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         def pointer(place: int) -> Any:
@@ -53,11 +67,11 @@ def _subtract_neighbors(
         own_data, x_data, column_data, weight_data, out_data = (pointer(place) for place in (0, 1, 2, 3, 7))
         first, last, row = arguments[4:7]
         number = x_data.type.pointee
-        vector, index = ir.VectorType(number, WIDTH), ir.IntType(64)
+        vector, index = ir.VectorType(number, width), ir.IntType(64)
         bytes_each = 4 if isinstance(number, ir.FloatType) else 8
 
         def row_pointer(data: Any, place: Any) -> Any:
-            flat = builder.gep(data, [builder.mul(place, ir.Constant(index, WIDTH))])
+            flat = builder.gep(data, [builder.mul(place, ir.Constant(index, width))])
             return builder.bitcast(flat, vector.as_pointer())
 
         def load_row(data: Any, place: Any) -> Any:
@@ -67,7 +81,7 @@ def _subtract_neighbors(
 
         def spread(scalar: Any) -> Any:
             single = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
-            zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+            zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
             return builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), zeros)
 
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -78,7 +92,7 @@ def _subtract_neighbors(
         def fetch_ahead(place: Any) -> None:
             coming = builder.load(builder.gep(column_data, [builder.add(place, ir.Constant(index, AHEAD))]))
             address = builder.bitcast(row_pointer(x_data, builder.sext(coming, index)), byte)
-            for offset in range(0, WIDTH * bytes_each, CACHE_LINE):
+            for offset in range(0, width * bytes_each, CACHE_LINE):
                 line = builder.gep(address, [ir.Constant(index, offset)])
                 builder.call(fetch, [line, ir.Constant(word, 0), ir.Constant(word, 3), ir.Constant(word, 1)])
 
@@ -99,7 +113,7 @@ def _subtract_neighbors(
         place, one, two = builder.phi(index), builder.phi(vector), builder.phi(vector)
         place.add_incoming(first, before)
         one.add_incoming(mine, before)
-        two.add_incoming(ir.Constant(vector, [0.0] * WIDTH), before)
+        two.add_incoming(ir.Constant(vector, [0.0] * width), before)
         builder.cbranch(builder.icmp_signed("<", place, even), body, rest)
         builder.position_at_end(body)
         one.add_incoming(minus_neighbor(one, place), body)
@@ -122,50 +136,69 @@ def _subtract_neighbors(
     return signature, generate
 
 
-@numba.njit(nogil=True, cache=True)
-def _difference(starts: Any, columns: Any, weights: Any, x: Any, out: Any, low: int, high: int) -> None:
-    """out = x - W x for the rows low..high."""
-    for i in range(low, high):
-        _subtract_neighbors(x, x, columns, weights, starts[i], starts[i + 1], i, out)  # type: ignore[call-arg]
+class _Kernels(NamedTuple):
+    """The loops over rows, for blocks of one width; all blocks are flat."""
+
+    difference: Any
+    recur: Any
+    hub_products: Any
+    remove_hubs: Any
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"})
-def _recur(
-    starts: Any, columns: Any, weights: Any, y: Any, now: Any, before: Any, factors: Any, out: Any, low: int, high: int
-) -> None:
-    """out = a now + b before + c (y - W^T y) for the rows low..high; factors holds a, b, c."""
-    a, b, c = factors[0], factors[1], factors[2]
-    for i in range(low, high):
-        _subtract_neighbors(y, y, columns, weights, starts[i], starts[i + 1], i, out)  # type: ignore[call-arg]
-        for j in range(i * WIDTH, (i + 1) * WIDTH):
-            out[j] = a * now[j] + b * before[j] + c * out[j]
+@cache
+def _kernels(width: int) -> _Kernels:
+    @numba.njit(nogil=True, cache=True)
+    def difference(starts: Any, columns: Any, weights: Any, x: Any, out: Any, low: int, high: int) -> None:
+        """out = x - W x for the rows low..high."""
+        for i in range(low, high):
+            _subtract_neighbors(x, x, columns, weights, starts[i], starts[i + 1], i, out, width)  # type: ignore[call-arg]
+
+    @numba.njit(nogil=True, cache=True, fastmath={"contract"})
+    def recur(
+        starts: Any,
+        columns: Any,
+        weights: Any,
+        y: Any,
+        now: Any,
+        before: Any,
+        factors: Any,
+        out: Any,
+        low: int,
+        high: int,
+    ) -> None:
+        """out = a now + b before + c (y - W^T y) for the rows low..high; factors holds a, b, c."""
+        a, b, c = factors[0], factors[1], factors[2]
+        for i in range(low, high):
+            _subtract_neighbors(y, y, columns, weights, starts[i], starts[i + 1], i, out, width)  # type: ignore[call-arg]
+            for j in range(i * width, (i + 1) * width):
+                out[j] = a * now[j] + b * before[j] + c * out[j]
+
+    @numba.njit(nogil=True, cache=True)
+    def hub_products(starts: Any, columns: Any, weights: Any, y: Any, hubs: Any, out: Any) -> None:
+        """out = y - W^T y for the rows of the hubs alone."""
+        for h in hubs:
+            _subtract_neighbors(y, y, columns, weights, starts[h], starts[h + 1], h, out, width)  # type: ignore[call-arg]
+
+    @numba.njit(nogil=True, cache=True)
+    def remove_hubs(rows: Any, starts: Any, columns: Any, weights: Any, u: Any, y: Any) -> None:
+        """y -= B u, in place, for a sparse B of the given rows and few columns."""
+        for a in range(len(rows)):
+            _subtract_neighbors(y, u, columns, weights, starts[a], starts[a + 1], rows[a], y, width)  # type: ignore[call-arg]
+
+    return _Kernels(difference, recur, hub_products, remove_hubs)
 
 
-@numba.njit(nogil=True, cache=True)
-def _hub_products(starts: Any, columns: Any, weights: Any, y: Any, hubs: Any, out: Any) -> None:
-    """out = y - W^T y for the rows of the hubs alone."""
-    for h in hubs:
-        _subtract_neighbors(y, y, columns, weights, starts[h], starts[h + 1], h, out)  # type: ignore[call-arg]
-
-
-@numba.njit(nogil=True, cache=True)
-def _remove_hubs(rows: Any, starts: Any, columns: Any, weights: Any, u: Any, y: Any) -> None:
-    """y -= B u, in place, for a sparse B of the given rows and few columns."""
-    for a in range(len(rows)):
-        _subtract_neighbors(y, u, columns, weights, starts[a], starts[a + 1], rows[a], y)  # type: ignore[call-arg]
-
-
-def empty_block(n: int, kind: npt.DTypeLike) -> Block:
-    """An (n, WIDTH) array whose rows begin where cache lines do: elsewhere every row is two reads of memory."""
-    size = n * WIDTH * np.dtype(kind).itemsize
+def empty_block(n: int, kind: npt.DTypeLike, *, width: int = WIDTH) -> Block:
+    """An (n, width) array whose rows begin where cache lines do: elsewhere every row is one more read of memory."""
+    size = n * width * np.dtype(kind).itemsize
     raw = np.empty(size + CACHE_LINE, np.uint8)
     start = -raw.ctypes.data % CACHE_LINE
-    return raw[start : start + size].view(kind).reshape(n, WIDTH)
+    return raw[start : start + size].view(kind).reshape(n, width)
 
 
-def padded_block(vectors: Block) -> Block:
-    """A copy of (n, m <= WIDTH) vectors as a block, zeros in the columns beyond m."""
-    block = empty_block(len(vectors), vectors.dtype)
+def padded_block(vectors: Block, *, width: int = WIDTH) -> Block:
+    """A copy of (n, m <= width) vectors as a block, zeros in the columns beyond m."""
+    block = empty_block(len(vectors), vectors.dtype, width=width)
     block[:, : vectors.shape[1]] = vectors
     block[:, vectors.shape[1] :] = 0
     return block
@@ -221,12 +254,13 @@ class _Damping:
         rows = np.flatnonzero(np.diff(by_row.indptr))
         return cls(hubs.astype(np.int64), _both(gamma), rows.astype(np.int64), _Lists.of(by_row[rows]))
 
-    def apply(self, backward: _Lists, y: Block, scratch: Block) -> None:
-        """y -= B Gamma B^T y, for flat blocks, in place; backward: the lists of W^T."""
-        kind = y.dtype
-        _hub_products(backward.starts, backward.columns, backward.weights[kind], y, self.hubs, scratch)
-        u = self.gamma[kind] @ scratch.reshape(-1, WIDTH)[self.hubs]
-        _remove_hubs(self.rows, self.lists.starts, self.lists.columns, self.lists.weights[kind], u.reshape(-1), y)
+    def apply(self, backward: _Lists, y: Block, scratch: Block, *, width: int) -> None:
+        """y -= B Gamma B^T y, for flat blocks of the width, in place; backward: the lists of W^T."""
+        kind, kernels = y.dtype, _kernels(width)
+        kernels.hub_products(backward.starts, backward.columns, backward.weights[kind], y, self.hubs, scratch)
+        u = self.gamma[kind] @ scratch.reshape(-1, width)[self.hubs]
+        lists = self.lists
+        kernels.remove_hubs(self.rows, lists.starts, lists.columns, lists.weights[kind], u.reshape(-1), y)
 
 
 @dataclass
@@ -277,6 +311,16 @@ class Operator:
         """Number of sentences."""
         return len(self.order)
 
+    @property
+    def width(self) -> int:
+        """How many vectors at a time cost least each: WIDTH or WIDE."""
+        return WIDE if self.n >= MANY else WIDTH
+
+    @property
+    def few(self) -> int:
+        """How few vectors at a time cost less than WIDTH of them: NARROW or WIDTH itself."""
+        return NARROW if self.n >= MANY else WIDTH
+
     def recur(
         self,
         now: Block,
@@ -287,17 +331,19 @@ class Operator:
         *,
         damped: bool = False,
     ) -> None:
-        """out = a now + b before + c M now, for contiguous (n, WIDTH) blocks of one precision; (a, b, c) = factors.
+        """out = a now + b before + c M now, for blocks of one precision and width; (a, b, c) = factors.
 
-        The four are distinct arrays, but for `before`, which may be `now`. damped: with M' for M.
+        The four are contiguous, NARROW, WIDTH or WIDE columns each, and distinct but for `before`, which may be `now`.
+        damped: with M' for M.
         """
-        kind = now.dtype
+        kind, width = now.dtype, now.shape[1]
+        kernels = _kernels(width)
         flat = [block.reshape(-1) for block in (scratch, now, before, out)]
-        self._pass(_difference, self._forward, kind, flat[1], flat[0])
+        self._pass(kernels.difference, self._forward, kind, flat[1], flat[0])
         if damped and self._damping is not None:
-            self._damping.apply(self._backward, flat[0], flat[3])
-        self._pass(_recur, self._backward, kind, *flat[:3], np.array(factors, dtype=kind), flat[3])
-        self.products += WIDTH
+            self._damping.apply(self._backward, flat[0], flat[3], width=width)
+        self._pass(kernels.recur, self._backward, kind, *flat[:3], np.array(factors, dtype=kind), flat[3])
+        self.products += width
 
     def multiply(self, vectors: Block) -> Block:
         """M times (n, m) vectors, in their precision, as a new array."""

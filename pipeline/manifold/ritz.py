@@ -71,7 +71,7 @@ def smallest_outside(
     """
     operator, start = space.operator, space.applied
     height = float(space.filter.at(np.array([last]))[0])
-    needed = np.log(10 * np.sqrt(operator.n / WIDTH))
+    needed = np.log(10 * np.sqrt(operator.n / operator.few))
     with space.side_step():
         others, rise = -1.0, np.inf
         for step in range(1, SIDE_STEPS + 1):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pipeline.errors import SolverError
 from pipeline.manifold.chebyshev import Filter
 from pipeline.manifold.krylov import KrylovSpace, Ritz
-from pipeline.manifold.product import WIDTH, Operator
+from pipeline.manifold.product import WIDE, WIDTH, Operator
 from pipeline.manifold.ritz import Candidates, Demands, rayleigh_ritz, smallest_outside
 from pipeline.manifold.spectrum import HIGHEST_CUT, Spectrum
 
@@ -20,9 +20,11 @@ Progress = Callable[[int, float], None]
 
 SPARE = 32  # vectors beyond the wanted ones that a space is laid out for
 TAKEN = 16  # of those, how many are taken along to the end: the gap to the last bounds the others' errors
+ROOM = {WIDTH: 8, WIDE: 9.5}  # vectors of a space per wanted one: wider blocks need more of them
 LARGE = 40_000  # rows
 TRIES = 8
 STRENGTH = 2.4  # of the filter at n = 5,000; a stronger one needs a smaller space and more products
+STRONGEST = 16.0  # float32 still holds what such a filter makes of a null vector, about e^32
 # The float64 filters of M itself that clear what rounding and damping leave above the wanted vectors, each
 # for the case that the one before no longer helps: their degrees, and cuts as fractions of the largest eigenvalue.
 POLISH = ((7, 0.07), (20, 0.01), (60, 0.001))
@@ -104,6 +106,9 @@ class Search:
 
     def _start(self) -> None:
         """A new space, of one random block."""
+        width = self.operator.width
+        if ROOM[width] * (self.wanted + SPARE) > self.operator.n // 2:
+            width = WIDTH  # a space this tight has no room for wider blocks
         self.space = KrylovSpace(
             self.operator,
             Filter.for_cut(
@@ -113,7 +118,8 @@ class Search:
                 damped=self.fast,
             ),
             self.rng,
-            capacity=min(8 * (self.wanted + SPARE) + 8 * WIDTH, self.operator.n // 2),
+            capacity=min(int(ROOM[width] * (self.wanted + SPARE)) + 8 * WIDTH, self.operator.n // 2),
+            width=width,
             precision=self.precision,
             without=self.constant,
         )
@@ -137,7 +143,7 @@ class Search:
             looked.append((space.applied, np.log(promise / self.target)))
             # A look costs as much as a few steps of a small problem, but a step of a large one is dearer.
             share = 0.9 if self.operator.n < LARGE else 0.4
-            look_at = space.applied + _steps_ahead(looked, share) * WIDTH
+            look_at = space.applied + _steps_ahead(looked, share, space.width) * space.width
         return None
 
     def _promise(self, ritz: Ritz) -> float:
@@ -161,7 +167,7 @@ class Search:
         if last < 1.5 and self.cut < HIGHEST_CUT * self.spectrum.damped:
             self.cut = min(4 * self.cut, HIGHEST_CUT * self.spectrum.damped)
         else:
-            self.strength *= 1.5
+            self.strength = min(1.5 * self.strength, STRONGEST)
         self._start()
 
     # --- taking apart ----------------------------------------------------------------------------
@@ -257,12 +263,12 @@ class Search:
         )
 
 
-def _steps_ahead(looked: list[tuple[int, float]], share: float) -> int:
+def _steps_ahead(looked: list[tuple[int, float]], share: float, width: int) -> int:
     """Steps until the next look: a share of those that are left, from how the logarithm of the promise fell so far."""
     if len(looked) < 2:
         return 2
     (size_before, before), (size, now) = looked[-2:]
-    fall = (before - now) / ((size - size_before) / WIDTH)
+    fall = (before - now) / ((size - size_before) / width)
     return int(np.clip(share * now / fall, 1, 6)) if fall > 0 else 3
 
 

@@ -81,9 +81,13 @@ def weights_of_checked(
     regularization: float,
     block: int = 512,
     workers: int = 2,
+    errors: bool = True,
 ) -> Weights:
-    """`barycentric_weights` of contiguous finite rows of one type and neighbours that are rows of `points`."""
-    values, error = np.empty(chosen.shape), np.empty(len(chosen))
+    """`barycentric_weights` of contiguous finite rows of one type and neighbours that are rows of `points`.
+
+    errors  False: the errors are not wanted, and left empty
+    """
+    values, error = np.empty(chosen.shape), np.empty(len(chosen) if errors else 0)
     outcome = np.empty(len(chosen), dtype=np.int8)
     floor = float(np.finfo(points.dtype).eps) ** 2
 
@@ -100,7 +104,8 @@ def weights_of_checked(
         for row in broken:
             differences = points[chosen[row]].astype(np.float64) - asked[row]
             values[row] = _weights_by_singular_values(differences, regularization)
-            error[row] = np.square(values[row] @ differences).sum()
+            if errors:
+                error[row] = np.square(values[row] @ differences).sum()
     _refuse_bad_sums(values)
     return Weights(values, np.flatnonzero(outcome == EQUAL), error, len(broken))
 

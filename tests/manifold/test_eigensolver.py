@@ -66,7 +66,15 @@ def no_lapack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eigensolver, "DENSE", 0)
 
 
+@pytest.fixture(params=[False, True], ids=["blocks of few rows", "blocks of many rows"])
+def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the widths of blocks that only problems of many rows take."""
+    if request.param:
+        monkeypatch.setattr(product, "MANY", 0)
+
+
 @pytest.mark.parametrize(("k", "p"), [(12, 5), (30, 60), (30, 300), (60, 600)])
+@pytest.mark.usefixtures("blocks")
 def test_eigenvalues_and_subspace_equal_dense_eigh(clustered: np.ndarray, k: int, p: int, no_lapack: None) -> None:
     weights = lle_weights(clustered, k)
     values, vectors = dense_spectrum(weights)
@@ -82,6 +90,7 @@ def test_eigenvalues_and_subspace_equal_dense_eigh(clustered: np.ndarray, k: int
 
 @pytest.mark.parametrize("p", [60, 128, 200])
 @pytest.mark.parametrize(("tolerance", "precision"), [(1e-3, "float32"), (1e-8, "float64")])
+@pytest.mark.usefixtures("blocks")
 def test_both_precisions_meet_their_tolerance_against_dense_eigh(
     large: tuple[sp.csr_array, np.ndarray, np.ndarray], p: int, tolerance: float, precision: str
 ) -> None:
@@ -152,6 +161,7 @@ def test_more_null_vectors_than_components_of_the_graph_are_found_by_eigenvalue(
     np.testing.assert_allclose(pairs.values, dense[nullity : nullity + 15], atol=1e-8)
 
 
+@pytest.mark.usefixtures("blocks")
 def test_the_ring_has_its_closed_form_spectrum_with_every_double_eigenvalue() -> None:
     # On a ring of n points with weights 1/2 to both sides, I - W is circulant with eigenvalues
     # 1 - cos(2 pi j / n), each twice but for j = 0; M has their squares.
@@ -187,6 +197,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_the_same_space(clust
     assert largest_sine(first.vectors, other.vectors) < 1e-6
 
 
+@pytest.mark.usefixtures("blocks")
 def test_a_cut_that_is_far_too_low_is_noticed_and_mended(
     large: tuple[sp.csr_array, np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +207,7 @@ def test_a_cut_that_is_far_too_low_is_noticed_and_mended(
     np.testing.assert_allclose(pairs.values, values[1:31], atol=1e-8)
 
 
+@pytest.mark.usefixtures("blocks")
 def test_a_solve_that_starves_its_last_vector_is_caught_by_the_gate(
     large: tuple[sp.csr_array, np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +265,7 @@ def test_the_largest_residual_is_gated_not_the_median(
 
 
 @pytest.mark.parametrize("hidden", [17, 38, 39])
+@pytest.mark.usefixtures("blocks")
 def test_an_omitted_vector_is_noticed(large: tuple[sp.csr_array, np.ndarray, np.ndarray], hidden: int) -> None:
     weights, values, vectors = large
     rng = np.random.default_rng(0)
@@ -269,6 +282,7 @@ def test_an_omitted_vector_is_noticed(large: tuple[sp.csr_array, np.ndarray, np.
         assert values[hidden] * (1 - 1e-9) <= outside < values[hidden + 1]
 
 
+@pytest.mark.usefixtures("blocks")
 def test_where_nothing_was_omitted_nothing_below_the_next_eigenvalue_is_found_and_the_space_is_as_before(
     large: tuple[sp.csr_array, np.ndarray, np.ndarray],
 ) -> None:
@@ -294,6 +308,7 @@ def test_where_nothing_was_omitted_nothing_below_the_next_eigenvalue_is_found_an
 @pytest.mark.parametrize(
     ("islands", "size", "p"), [(8, 40, 2), (15, 40, 2), (30, 6, 2), (60, 6, 5), (100, 6, 2), (40, 60, 5)]
 )
+@pytest.mark.usefixtures("blocks")
 def test_far_more_null_vectors_than_wanted_ones_are_all_skipped(islands: int, size: int, p: int) -> None:
     rng = np.random.default_rng(5)
     blocks = []

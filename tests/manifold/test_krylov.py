@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from pipeline.manifold import product
 from pipeline.manifold.chebyshev import Filter
 from pipeline.manifold.krylov import KrylovSpace, orthonormalize
-from pipeline.manifold.product import WIDTH, Operator
+from pipeline.manifold.product import WIDE, WIDTH, Operator
 from pipeline.manifold.spectrum import closed_classes, estimate_spectrum
 from tests.manifold.test_product import dense_m, random_weights
 
@@ -27,6 +28,13 @@ def weights() -> sp.csr_array:
     return random_weights(500, 8, 3)
 
 
+@pytest.fixture(params=[WIDTH, WIDE])
+def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Of the blocks: what problems of few rows and of many take."""
+    monkeypatch.setattr(product, "MANY", 0 if request.param == WIDE else 10**9)
+    return int(request.param)
+
+
 @pytest.fixture(scope="module")
 def chosen(weights: sp.csr_array) -> Filter:
     values = np.linalg.eigvalsh(dense_m(weights))
@@ -34,7 +42,7 @@ def chosen(weights: sp.csr_array) -> Filter:
 
 
 def test_the_basis_is_orthonormal_and_the_projection_is_that_of_the_filter(
-    weights: sp.csr_array, chosen: Filter
+    weights: sp.csr_array, chosen: Filter, width: int
 ) -> None:
     with Operator.from_weights(weights, workers=1) as operator:
         space = grown(operator, chosen, 6)
@@ -44,14 +52,15 @@ def test_the_basis_is_orthonormal_and_the_projection_is_that_of_the_filter(
         exact = basis.T @ images
         held = space._projection[: space.size, : space.applied]
         # A column is projected on what there was when the filter met it: on all but the later blocks.
-        known = np.arange(space.size)[:, None] < (np.arange(space.applied)[None, :] // WIDTH + 2) * WIDTH
+        known = np.arange(space.size)[:, None] < (np.arange(space.applied)[None, :] // width + 2) * width
         np.testing.assert_allclose(held, np.where(known, exact, 0), atol=1e-10 * np.abs(exact).max())
         assert np.abs(exact[~known]).max() < 1e-10 * np.abs(exact).max()
 
 
-def test_the_promised_residuals_are_the_residuals(weights: sp.csr_array, chosen: Filter) -> None:
+def test_the_promised_residuals_are_the_residuals(weights: sp.csr_array, chosen: Filter, width: int) -> None:
     with Operator.from_weights(weights, workers=1) as operator:
         space = grown(operator, chosen, 7)
+        assert space.applied == 7 * width
         ritz = space.ritz(20)
         vectors = space.vectors(ritz)
         residuals = np.linalg.norm(chosen.apply(operator, vectors) - vectors * ritz.values, axis=0)
@@ -65,7 +74,7 @@ def test_vectors_that_are_left_out_stay_out(weights: sp.csr_array, chosen: Filte
         assert np.abs(out.T @ space._basis[:, : space.size]).max() < 1e-12
 
 
-def test_an_invariant_subspace_is_no_end() -> None:
+def test_an_invariant_subspace_is_no_end(width: int) -> None:
     # Cliques rebuild themselves, and M has four eigenvalues in all: a plain Krylov space would stop at once.
     size, count = 10, 30
     clique = (np.ones((size, size)) - np.eye(size)) / (size - 1)
@@ -76,7 +85,7 @@ def test_an_invariant_subspace_is_no_end() -> None:
         basis = space._basis[:, : space.size]
         np.testing.assert_allclose(basis.T @ basis, np.eye(space.size), atol=1e-10)
         # Each clique gives one null vector; the space must be able to hold more of them than one block.
-        found = space.ritz(WIDTH + 8).values
+        found = space.ritz(min(width + 8, 30)).values
         np.testing.assert_allclose(found, chosen.at(np.zeros(1))[0], rtol=1e-8)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.manifold import product
 from pipeline.manifold.chebyshev import Filter
-from pipeline.manifold.product import WIDTH, Operator
+from pipeline.manifold.product import NARROW, WIDE, WIDTH, Operator
 
 
 def random_weights(n: int, k: int, seed: int, *, hubs: int = 0) -> sp.csr_array:
@@ -45,6 +45,40 @@ def test_the_product_is_m_in_both_precisions(n: int, k: int, columns: int, seed:
             exact = dense_m(weights) @ block
             scale = np.abs(dense_m(weights)).sum(axis=1).max() * np.abs(block).max()
             np.testing.assert_allclose(operator.restore(image), exact, atol=bound * scale / 10)
+
+
+@pytest.mark.parametrize("width", [NARROW, WIDTH, WIDE])
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_a_block_of_any_width_is_multiplied_as_its_columns_are(
+    with_hubs: sp.csr_array, width: int, precision: type
+) -> None:
+    m = dense_m(with_hubs)
+    with Operator.from_weights(with_hubs) as operator:
+        m = m[np.ix_(operator.order, operator.order)]
+        assert operator._damping is not None
+        hubs = operator._damping.hubs
+        damped = m - m[:, hubs] @ operator._damping.gamma[np.dtype(np.float64)] @ m[hubs]
+        now, before = np.random.default_rng(0).standard_normal((2, 400, width)).astype(precision)
+        out, scratch = (np.empty_like(now) for _ in range(2))
+        for matrix, kind in ((m, False), (damped, True)):
+            operator.recur(now, before, out, scratch, (0.5, -1.0, 0.25), damped=kind)
+            # Rounding of sums of about 400 terms of size |M|.
+            bound = 400 * np.finfo(precision).eps * np.abs(m).max()
+            np.testing.assert_allclose(out, 0.5 * now - before + 0.25 * matrix @ now, atol=bound)
+        assert operator.products == 2 * width
+
+
+@pytest.mark.parametrize("columns", [1, 8, 9, 16, 17, 32, 33, 70])
+def test_the_filter_is_the_same_in_blocks_of_all_widths(
+    with_hubs: sp.csr_array, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = np.random.default_rng(0).standard_normal((400, columns))
+    chosen = Filter(0.1, 30.0, 9)
+    with Operator.from_weights(with_hubs, workers=1) as operator:
+        usual = chosen.apply(operator, block)
+        monkeypatch.setattr(product, "MANY", 400)
+        assert (operator.few, operator.width) == (NARROW, WIDE)
+        np.testing.assert_allclose(chosen.apply(operator, block), usual, rtol=0, atol=1e-11 * np.abs(usual).max())
 
 
 def test_m_maps_the_constant_to_zero_and_the_trace_is_the_sum_of_squares() -> None:
