@@ -1,70 +1,125 @@
-"""Classification: which items two plain classifiers get right on the vectors of a space."""
+"""Classification: what two plain classifiers predict on the vectors of a space."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from pipeline.errors import ParameterError
+from pipeline.evaluate.logistic import prepare_features
+from pipeline.evaluate.nested import predict_nested, predict_with_dev, stratified_folds
+from pipeline.manifold.neighbors import nearest_among
 
+Floating = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.int64]
 
 
-def correct_items(
-    vectors: npt.NDArray[np.floating[Any]],
+@dataclass(frozen=True)
+class Predictions:
+    """What a classifier said of some items.
+
+    items      (m,) which items were predicted; predicted: (m,) their classes
+    strengths  of each fit's regularisation that was chosen, in order; empty for nearest neighbours
+    """
+
+    items: Ints
+    predicted: Ints
+    strengths: tuple[float, ...] = ()
+
+
+def scheme_of(splits: list[str], folds: int) -> str:
+    """How the items of a corpus are told apart into those fitted on and those scored."""
+    if not _given(splits):
+        return f"{folds}-fold cross-validation"
+    return f"given train{', dev' if 'dev' in splits else ''} and test"
+
+
+def predict_by_neighbors(x: Floating, labels: Ints, splits: list[str], *, k: int, folds: int, seed: int) -> Predictions:
+    """The class of most of the k nearest items by Euclidean distance, ties to the lower class.
+
+    x  (n, d); labels: (n,) classes from 0. Where splits `train` and `test` are given, neighbours are sought
+       among all that is not test; otherwise among the other folds. Equal distances go by row.
+    Cost O(n^2 d).
+    """
+    items, predicted = [], []
+    for train, test in _parts(labels, splits, folds=folds, seed=seed):
+        items.append(test)
+        predicted.append(_vote(x[test], x[train], labels[train], k))
+    order = np.argsort(np.concatenate(items), kind="stable")
+    return Predictions(np.concatenate(items)[order], np.concatenate(predicted)[order])
+
+
+def predict_training_set(x: Floating, labels: Ints, splits: list[str], *, k: int) -> Predictions:
+    """The same rule scored on the very items it was fitted on: each is its own nearest neighbour.
+
+    No measure of anything; it shows what a table that looks like it was made this way would mean.
+    """
+    fitted = np.flatnonzero(np.array(splits) != "test") if _given(splits) else np.arange(len(labels))
+    return Predictions(fitted, _vote(x[fitted], x[fitted], labels[fitted], k))
+
+
+def predict_by_logistic(
+    x: Floating,
     labels: Ints,
     splits: list[str],
     *,
     folds: int,
-    knn_neighbors: int,
-    logistic_c: float,
+    inner_folds: int,
+    strengths: Sequence[float],
     seed: int,
-) -> tuple[dict[str, npt.NDArray[np.float64]], Ints, str]:
-    """For each classifier 1.0 where a scored item was predicted right, else 0.0.
+) -> Predictions:
+    """Logistic regression on raw vectors, its strength chosen apart from what is scored, as SentEval does.
 
-    vectors  (n, d) of the items; labels (n,); splits (n,) names. Where a split `test` and a split
-             `train` exist, the classifier is fitted on all that is not test and scored on test;
-             otherwise every item is scored out of fold, in stratified shuffled folds.
-    Returns {protocol: (m,)}, the m scored items, and a name of the scheme. A model is never scored
-    on an item that it was fitted on. Cost: `folds` fits of each classifier.
+    Given splits with dev: chosen on dev, fitted on train. Given splits without: chosen by `inner_folds`-fold
+    cross-validation inside train. No splits: `folds` outer folds, in each the same inside the others.
+    Cost: see fit_logistic.
     """
-    scheme, parts = _schemes(labels, splits, folds=folds, seed=seed)
-    models: dict[str, ClassifierMixin] = {
-        f"accuracy.{knn_neighbors}nn-euclidean": KNeighborsClassifier(
-            knn_neighbors, metric="euclidean", algorithm="brute"
-        ),
-        "accuracy.logistic": make_pipeline(StandardScaler(), LogisticRegression(C=logistic_c, max_iter=2000)),
-    }
-    x = np.asarray(vectors, dtype=np.float64)
-    right: dict[str, npt.NDArray[np.float64]] = {name: np.full(len(labels), np.nan) for name in models}
-    for train, test in parts:
-        for name, model in models.items():
-            right[name][test] = model.fit(x[train], labels[train]).predict(x[test]) == labels[test]
-    scored = np.flatnonzero(np.isfinite(right["accuracy.logistic"]))
-    return {name: values[scored] for name, values in right.items()}, scored, scheme
-
-
-def _schemes(labels: Ints, splits: list[str], *, folds: int, seed: int) -> tuple[str, Iterator[tuple[Ints, Ints]]]:
-    names = np.array(splits)
-    if {"train", "test"} <= set(splits):
-        return "given train and test", iter([(np.flatnonzero(names != "test"), np.flatnonzero(names == "test"))])
-    smallest = int(np.unique(labels, return_counts=True)[1].min())
-    if folds > smallest:
-        raise ParameterError(
-            "more folds than the smallest class has items",
-            where="params.yaml: evaluate.folds",
-            expected=f"<= {smallest}",
-            got=str(folds),
-            remedy="lower evaluate.folds, or leave this corpus out of the suite",
+    features, names = prepare_features(x), np.array(splits)
+    if _given(splits):
+        train, test = np.flatnonzero(names == "train"), np.flatnonzero(names == "test")
+        dev = np.flatnonzero(names == "dev")
+        if len(dev):
+            predicted, chosen = predict_with_dev(features, labels, train, dev, test, strengths=strengths)
+        else:
+            predicted, chosen = predict_nested(
+                features, labels, train, test, folds=inner_folds, strengths=strengths, seed=seed
+            )
+        return Predictions(test, predicted, (chosen,))
+    everything, found = np.empty(len(labels), dtype=np.int64), []
+    for train, test in _parts(labels, splits, folds=folds, seed=seed):
+        everything[test], chosen = predict_nested(
+            features, labels, train, test, folds=inner_folds, strengths=strengths, seed=seed
         )
-    splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed)
-    return f"{folds}-fold cross-validation", splitter.split(np.zeros(len(labels)), labels)
+        found.append(chosen)
+    return Predictions(np.arange(len(labels)), everything, tuple(found))
+
+
+def pair_features(vectors: Floating, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+    """(m, 2 d) SentEval's features of pairs of rows, (m, 2): |u - v| beside u * v."""
+    left, right = vectors[rows[:, 0]], vectors[rows[:, 1]]
+    return np.hstack([np.abs(left - right), left * right]).astype(np.float32, copy=False)
+
+
+def _given(splits: list[str]) -> bool:
+    return {"train", "test"} <= set(splits)
+
+
+def _parts(labels: Ints, splits: list[str], *, folds: int, seed: int) -> Iterator[tuple[Ints, Ints]]:
+    """Rows fitted on and rows predicted, one pair per fit."""
+    if _given(splits):
+        scored = np.array(splits) == "test"
+        yield np.flatnonzero(~scored), np.flatnonzero(scored)
+        return
+    numbers = stratified_folds(labels, folds=folds, seed=seed)
+    for fold in range(folds):
+        yield np.flatnonzero(numbers != fold), np.flatnonzero(numbers == fold)
+
+
+def _vote(queries: Floating, fitted: Floating, labels: Ints, k: int) -> Ints:
+    near = labels[nearest_among(queries, fitted, k).indices]
+    votes = (near[:, :, None] == np.arange(labels.max() + 1)).sum(axis=1)
+    chosen: Ints = votes.argmax(axis=1)
+    return chosen

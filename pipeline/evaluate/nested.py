@@ -1,0 +1,85 @@
+"""Logistic regression as SentEval runs it: the strength is chosen on data that no score is computed on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import StratifiedKFold
+
+from pipeline.errors import ParameterError
+from pipeline.evaluate.logistic import Features, decide, fit_logistic
+
+Float64 = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def stratified_folds(labels: Ints, *, folds: int, seed: int) -> Ints:
+    """(n,) number of the fold of each item, shares of the classes being kept.
+
+    Raises ParameterError if a class has fewer items than there are folds.
+    """
+    smallest = int(np.unique(labels, return_counts=True)[1].min())
+    if folds > smallest:
+        raise ParameterError(
+            "more folds than the smallest class has items",
+            where="params.yaml: evaluate.folds, evaluate.inner_folds",
+            expected=f"<= {smallest}",
+            got=str(folds),
+            remedy="lower it, or leave this corpus out of the suite",
+        )
+    numbers = np.empty(len(labels), dtype=np.int64)
+    splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed)
+    for number, (_, test) in enumerate(splitter.split(np.zeros(len(labels)), labels)):
+        numbers[test] = number
+    return numbers
+
+
+def predict_nested(
+    features: Features, labels: Ints, train: Ints, test: Ints, *, folds: int, strengths: Sequence[float], seed: int
+) -> tuple[Ints, float]:
+    """Predictions for `test` after `folds`-fold cross-validation inside `train` has chosen the strength.
+
+    labels  (n,) classes 0 to c - 1 of all rows of the features; train, test: rows
+    Returns the (m,) predicted classes, and the chosen strength: the smallest of the best.
+    Cost: folds x strengths + 1 fits, all but one solved together.
+    """
+    numbers = np.full(len(labels), -1)
+    numbers[train] = stratified_folds(labels[train], folds=folds, seed=seed)
+    pairs = [(strength, fold) for strength in strengths for fold in range(folds)]
+    included = np.array([(numbers >= 0) & (numbers != fold) for _, fold in pairs], dtype=np.float64).T
+    wanted = _targets(labels)
+    coefficients = fit_logistic(features, wanted, included, np.array([strength for strength, _ in pairs]))
+    right = np.empty((len(strengths), folds))
+    for place, (_, fold) in enumerate(pairs):
+        held = np.flatnonzero(numbers == fold)
+        predicted = decide(features, held, coefficients[place : place + 1])[:, 0]
+        right.ravel()[place] = (predicted == labels[held]).mean()
+    # Rounded as SentEval does, so that a last digit does not decide between equals.
+    chosen = float(strengths[int(np.round(100 * right.mean(axis=1), 2).argmax())])
+    return _fit_and_predict(features, wanted, train, test, chosen), chosen
+
+
+def predict_with_dev(
+    features: Features, labels: Ints, train: Ints, dev: Ints, test: Ints, *, strengths: Sequence[float]
+) -> tuple[Ints, float]:
+    """Predictions for `test` of the fit on `train` whose strength does best on `dev`; as predict_nested else."""
+    included = np.zeros((len(labels), len(strengths)))
+    included[train] = 1.0
+    coefficients = fit_logistic(features, _targets(labels), included, np.array(strengths, dtype=np.float64))
+    right = (decide(features, dev, coefficients) == labels[dev, None]).mean(axis=0)
+    best = int(np.round(100 * right, 2).argmax())
+    return decide(features, test, coefficients[best : best + 1])[:, 0], float(strengths[best])
+
+
+def _fit_and_predict(features: Features, wanted: Float64, train: Ints, test: Ints, strength: float) -> Ints:
+    included = np.zeros((len(wanted), 1))
+    included[train] = 1.0
+    return decide(features, test, fit_logistic(features, wanted, included, np.array([strength])))[:, 0]
+
+
+def _targets(labels: Ints) -> Float64:
+    """One column for two classes, else one per class."""
+    classes = int(labels.max()) + 1
+    return labels[:, None].astype(np.float64) if classes <= 2 else np.eye(classes)[labels]
