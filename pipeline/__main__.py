@@ -236,6 +236,34 @@ def graph_transform(
     run(suite, encoder, transform, load_suite(suite).corpora)
 
 
+SelectionOption = Annotated[str, typer.Option("--selection", callback=slug, help="A grid of params.yaml.")]
+
+
+@app.command(rich_help_panel=STAGES)
+def sweep(encoder: EncoderArgument, selection: SelectionOption = "lp-selected", suite: SuiteOption = "quick") -> None:
+    """Score a grid on the suite's development corpus and choose; apart from it, on its test corpora."""
+    from pipeline.selection.sweep import sweep as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    chosen = run(load_suite(suite), encoder, selection)
+    typer.echo(
+        f"{selection}: {chosen['value']} on {chosen['corpus']}, best of {chosen['points']}, {chosen['parameters']}"
+    )
+
+
+@app.command(rich_help_panel=STAGES)
+def selected(
+    encoder: EncoderArgument, selection: SelectionOption = "lp-selected", suite: SuiteOption = "quick"
+) -> None:
+    """Make an encoder's space with the parameters that a sweep chose; write <encoder>-<selection>."""
+    from pipeline.selection.selected import selected as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    typer.echo(f"{encoder}-{selection}: {run(suite, encoder, selection, load_suite(suite).corpora)}")
+
+
 @app.command(rich_help_panel=STAGES)
 def evaluate(
     space: Annotated[str, typer.Argument(callback=slug, help="A space of the suite, e.g. minilm-lp.")],

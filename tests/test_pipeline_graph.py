@@ -26,7 +26,7 @@ from pipeline.params import GROUPS, read_yaml
 from pipeline.suite import load_suite
 
 ROOT = Path(__file__).parents[1]
-BUDGETS = {"quick": 40, "paper": 120, "paper-mirror": 120}
+BUDGETS = {"quick": 50, "paper": 120, "paper-mirror": 120}
 STAGES: dict[str, Any] = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
 MODULES = sorted((ROOT / "pipeline").rglob("*.py"))
 
@@ -76,6 +76,7 @@ def test_a_suite_expands_to_every_corpus_and_space_it_lists(
     content = load_suite(suite)
     manifolds = [f"{e}-{m}" for e in content.encoders for m in content.manifolds]
     transforms = [f"{e}-{t}" for e in content.encoders for t in content.transforms]
+    selections = [f"{e}-{s}" for e in content.encoders for s in content.selections]
     graph_transforms = [f"{e}-{t}" for e in content.encoders for t in content.graph_transforms]
     wanted = {
         *(f"download@{corpus}" for corpus in content.corpora),
@@ -88,6 +89,7 @@ def test_a_suite_expands_to_every_corpus_and_space_it_lists(
         *(f"{stage}@{space}" for stage in ("reconstruction_weights", "eigensolve") for space in manifolds),
         *(f"transform@{space}" for space in transforms),
         *(f"graph_transform@{space}" for space in graph_transforms),
+        *(f"{stage}@{space}" for stage in ("sweep", "selected") for space in selections),
         *(f"encode@{encoder}" for encoder in content.word_encoders),
         *(f"evaluate@{space}" for space in content.spaces),
         "report",

@@ -34,8 +34,10 @@ def contingency(labels: Ints, found: Ints, weights: Float64) -> Float64:
     """(b, classes, clusters) weighted numbers of items; labels, found: (n,) from 0, weights: (b, n)."""
     classes, clusters = int(labels.max()) + 1, int(found.max()) + 1
     cells = labels * clusters + found
-    counts = [np.bincount(cells, weights=row, minlength=classes * clusters) for row in weights]
-    return np.array(counts).reshape(len(weights), classes, clusters)
+    counts = np.empty((len(weights), classes * clusters))
+    for row, weight in enumerate(weights):
+        counts[row] = np.bincount(cells, weights=weight, minlength=classes * clusters)
+    return counts.reshape(len(weights), classes, clusters)
 
 
 def agreement(counts: Float64) -> dict[str, Float64]:
@@ -50,9 +52,8 @@ def agreement(counts: Float64) -> dict[str, Float64]:
     """
     total = counts.sum(axis=(1, 2))
     by_class, by_cluster = counts.sum(axis=2), counts.sum(axis=1)
-    of_class, of_cluster, joint = (
-        _entropy(part, total) for part in (by_class, by_cluster, counts.reshape(len(counts), -1))
-    )
+    cells = counts.reshape(len(counts), -1)
+    of_class, of_cluster, joint = (_entropy(part, total) for part in (by_class, by_cluster, cells))
     mi = np.maximum(of_class + of_cluster - joint, 0.0)
     middle = (of_class + of_cluster) / 2
     homogeneity = _over(mi, of_class, 1.0)

@@ -166,7 +166,7 @@ def judge_clustering(case: Case, parameters: EvaluateParameters) -> Judged:
         "drawn": describe_design(design),
         "n": len(labels),
         "seeds": parameters.kmeans_seeds,
-        "spread_over_seeds": spread if len(found) > 1 else None,
+        "spread_over_seeds": spread,
         "text": case.notes["text"],
         "units": {"mi.kmeans": "nats x 100"},
     }

@@ -15,7 +15,7 @@ class EvaluateParameters(Parameters):
     inner_folds            folds that choose the strength inside what is fitted on
     knn_neighbors          k of the nearest-neighbour classifier
     strengths              C of logistic regressions and trained heads, ascending; one is chosen
-    kmeans_seeds           starts of k-means; scores are their mean
+    kmeans_seeds           starts of k-means; scores are their mean, and their spread is told
     geometry_sample        distinct sentences that the geometry is measured on, at most
     geometry_neighbors     k of hubness, trustworthiness and continuity
     seed                   of resampling, folds, k-means and samples
@@ -27,7 +27,7 @@ class EvaluateParameters(Parameters):
     inner_folds: int = Field(ge=2, le=100)
     knn_neighbors: int = Field(ge=1, le=1000)
     strengths: tuple[float, ...] = Field(min_length=1)
-    kmeans_seeds: int = Field(ge=1, le=1000)
+    kmeans_seeds: int = Field(ge=2, le=1000)
     geometry_sample: int = Field(ge=10, le=20_000)
     geometry_neighbors: int = Field(ge=1, le=1000)
     seed: int = Field(ge=0, lt=2**32)

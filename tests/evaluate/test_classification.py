@@ -1,4 +1,4 @@
-"""Classifiers: what is scored, on what they were fitted, against a vote by hand and SentEval's protocol written anew."""
+"""Classifiers: what is scored and on what they were fitted, against scikit-learn and SentEval's protocol anew."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def test_given_splits_are_fitted_on_all_but_test_and_scored_on_test_only() -> No
     np.testing.assert_array_equal(trained.predicted, theirs.predict(x[fitted]))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1])
 def test_the_nested_protocol_agrees_with_sentevals_written_anew(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    y = rng.integers(0, 2, 400)
-    x = rng.standard_normal((400, 20)) * 0.3 + 0.25 * rng.standard_normal((2, 20))[y]
-    said = predict_by_logistic(x, y, ["all"] * 400, folds=5, inner_folds=5, strengths=STRENGTHS, seed=seed)
+    y = rng.integers(0, 2, 300)
+    x = rng.standard_normal((300, 20)) * 0.3 + 0.25 * rng.standard_normal((2, 20))[y]
+    said = predict_by_logistic(x, y, ["all"] * 300, folds=4, inner_folds=4, strengths=STRENGTHS, seed=seed)
     ours = 100 * np.mean(said.predicted == y)
     # Both solvers stop short of the optimum, each in its own place; the issue allows half a point.
-    assert abs(ours - 100 * nested_accuracy(x, y, folds=5, seed=seed)) <= 0.5
-    assert len(said.strengths) == 5
+    assert abs(ours - 100 * nested_accuracy(x, y, folds=4, seed=seed)) <= 0.5
+    assert len(said.strengths) == 4
 
 
 def test_given_train_and_test_agree_with_sentevals_written_anew() -> None:
