@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import ArtifactError
 from pipeline.evaluate.bootstrap import (
-    corpus_seed,
     item_design,
     make_design,
     sort_once,
@@ -18,20 +15,13 @@ from pipeline.evaluate.bootstrap import (
     weighted_spearman,
 )
 from pipeline.evaluate.case import Case
-from pipeline.evaluate.classification import (
-    Predictions,
-    pair_features,
-    predict_by_logistic,
-    predict_by_neighbors,
-    predict_training_set,
-    scheme_of,
-)
+from pipeline.evaluate.classification import pair_features
 from pipeline.evaluate.clustering import agreement, cluster, contingency
 from pipeline.evaluate.inference import best_f1, mean_f1
+from pipeline.evaluate.judge_classes import judge_classification, judge_pairs
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.evaluate.ranking import average_precisions
-from pipeline.evaluate.rates import accuracies, f1_scores
-from pipeline.evaluate.resample import Judged, describe_design, resample
+from pipeline.evaluate.resample import Judged, describe_design, resample, resampling
 from pipeline.evaluate.similarities import cosines, pair_similarities
 from pipeline.evaluate.similarity import resample_similarity, score_similarity, subset_scores
 from pipeline.evaluate.trained_head import train_head
@@ -74,7 +64,7 @@ def judge_similarity(case: Case, parameters: EvaluateParameters) -> Judged:
     human, subsets = np.array(case.items["score"], dtype=np.float64), case.items["subset"]
     similarities, undefined = pair_similarities(case.vectors, case.pairs)
     design = make_design(case.notes["resample"], case.pairs, subsets)
-    replicates = resample_similarity(similarities, human, subsets, design, **_settings(case, parameters))
+    replicates = resample_similarity(similarities, human, subsets, design, **resampling(case, parameters))
     scores = score_similarity(similarities, human, subsets)
     facts = {
         "drawn": describe_design(design),
@@ -124,25 +114,8 @@ def judge_head(case: Case, pool: Case | str | None, parameters: EvaluateParamete
         return dict(zip(HEAD_PROTOCOLS, found, strict=True))
 
     design = make_design(case.notes["resample"], case.pairs, case.items["subset"])
-    judged = resample(design, correlations, items=len(tested), **_settings(case, parameters))
+    judged = resample(design, correlations, items=len(tested), **resampling(case, parameters))
     return judged.joined(Judged(facts=facts))
-
-
-def judge_classification(case: Case, parameters: EvaluateParameters) -> Judged:
-    """Accuracy of nearest neighbours and of logistic regression on the vectors of single texts."""
-    texts = np.array(case.items["row"])
-    predictions = _predict(case.vectors[texts], case, parameters)
-    scored = predictions["3nn"].items
-    repeated = int(np.isin(texts[scored], np.delete(texts, scored)).sum())
-    judged = _rate(case, predictions, parameters, with_f1=False)
-    return judged.joined(Judged(facts={"scored_texts_also_fitted": repeated}))
-
-
-def judge_pairs(case: Case, parameters: EvaluateParameters) -> Judged:
-    """Accuracy and F1 of the same classifiers on the features |u - v|, u * v of pairs of texts."""
-    judged = _rate(case, _predict(pair_features(case.vectors, case.pairs), case, parameters), parameters, with_f1=True)
-    kind = "of class 1" if len(set(case.items["label"])) == 2 else "plain mean over the classes"
-    return judged.joined(Judged(facts={"f1": kind, "features": "|u - v|, u * v"}))
 
 
 def judge_clustering(case: Case, parameters: EvaluateParameters) -> Judged:
@@ -160,7 +133,7 @@ def judge_clustering(case: Case, parameters: EvaluateParameters) -> Judged:
         f"{name}.kmeans": round(100 * float(np.std([each[name] for each in once], ddof=1)), 2) for name in once[0]
     }
     design = item_design([""] * len(labels))
-    judged = resample(design, measures, items=len(labels), **_settings(case, parameters))
+    judged = resample(design, measures, items=len(labels), **resampling(case, parameters))
     facts = {
         "clusters": len(set(labels)),
         "drawn": describe_design(design),
@@ -195,7 +168,7 @@ def judge_ranking(case: Case, parameters: EvaluateParameters) -> Judged:
         "queries_without_relevant": int((precisions["map.search-engine"] == 0).sum()),
         "undefined_cosines": undefined,
     }
-    return resample(design, means, items=count, **_settings(case, parameters)).joined(Judged(facts=facts))
+    return resample(design, means, items=count, **resampling(case, parameters)).joined(Judged(facts=facts))
 
 
 def judge_inference(case: Case, parameters: EvaluateParameters) -> Judged:
@@ -222,7 +195,7 @@ def judge_inference(case: Case, parameters: EvaluateParameters) -> Judged:
         "thresholds": "0.00 to 0.99 by 0.01",
         "undefined_cosines": undefined,
     }
-    return resample(design, f1, items=len(kept), **_settings(case, parameters)).joined(Judged(facts=facts))
+    return resample(design, f1, items=len(kept), **resampling(case, parameters)).joined(Judged(facts=facts))
 
 
 def judge_examples(case: Case) -> Judged:
@@ -233,52 +206,3 @@ def judge_examples(case: Case) -> Judged:
         for value, printed, variant in zip(cosine, case.items["score"], case.items["subset"], strict=True)
     ]
     return Judged(facts={"n": len(pairs), "pairs": pairs})
-
-
-def _predict(x: npt.NDArray[np.float32], case: Case, parameters: EvaluateParameters) -> dict[str, Predictions]:
-    labels, splits, k = case.labels, case.items["split"], parameters.knn_neighbors
-    folds = {"folds": parameters.folds, "seed": parameters.seed}
-    return {
-        "3nn": predict_by_neighbors(x, labels, splits, k=k, **folds),
-        "3nn-training-set": predict_training_set(x, labels, splits, k=k),
-        "logistic": predict_by_logistic(
-            x, labels, splits, inner_folds=parameters.inner_folds, strengths=parameters.strengths, **folds
-        ),
-    }
-
-
-def _rate(case: Case, predictions: dict[str, Predictions], parameters: EvaluateParameters, *, with_f1: bool) -> Judged:
-    """Accuracy, and F1 if asked for, of every classifier, each on the items that it predicted."""
-    k, labels = parameters.knn_neighbors, case.labels
-    names = {"3nn": f"{k}nn-euclidean", "3nn-training-set": f"{k}nn-training-set", "logistic": "logistic"}
-    judged = Judged()
-    for name, said in reversed(predictions.items()):
-        judged = judged.joined(_rate_one(case, said, names[name], parameters, with_f1=with_f1))
-    scored = predictions["3nn"].items
-    chosen = predictions["logistic"].strengths
-    facts = {
-        "fitted_for_training_set": len(predictions["3nn-training-set"].items),
-        "majority": round(100 * float(np.bincount(labels[scored]).max() / len(scored)), 2),
-        "n": len(scored),
-        "scheme": scheme_of(case.items["split"], parameters.folds),
-        "strengths": {f"{value:g}": chosen.count(value) for value in sorted(set(chosen))},
-    }
-    return judged.joined(Judged(facts=facts))
-
-
-def _rate_one(case: Case, said: Predictions, name: str, parameters: EvaluateParameters, *, with_f1: bool) -> Judged:
-    labels, predicted = case.labels[said.items], said.predicted
-    blank = [""] * len(labels)
-    paired = "row1" in case.items
-    design = make_design(case.notes["resample"], case.pairs[said.items], blank) if paired else item_design(blank)
-
-    def rates(weights: Float64) -> dict[str, Float64]:
-        found = {f"accuracy.{name}": accuracies(labels, predicted, weights)}
-        return found | ({f"f1.{name}": f1_scores(labels, predicted, weights)} if with_f1 else {})
-
-    judged = resample(design, rates, items=len(labels), **_settings(case, parameters))
-    return judged.joined(Judged(facts={"drawn": describe_design(design)}))
-
-
-def _settings(case: Case, parameters: EvaluateParameters) -> dict[str, Any]:
-    return {"resamples": parameters.resamples, "seed": corpus_seed(parameters.seed, case.corpus)}

@@ -65,9 +65,9 @@ def predict_with_dev(
     features: Features, labels: Ints, train: Ints, dev: Ints, test: Ints, *, strengths: Sequence[float]
 ) -> tuple[Ints, float]:
     """Predictions for `test` of the fit on `train` whose strength does best on `dev`; as predict_nested else."""
-    included = np.zeros((len(labels), len(strengths)))
-    included[train] = 1.0
-    coefficients = fit_logistic(features, _targets(labels), included, np.array(strengths, dtype=np.float64))
+    fitted = Features(features.z[train], features.scale)
+    everyone = np.ones((len(train), len(strengths)))
+    coefficients = fit_logistic(fitted, _targets(labels)[train], everyone, np.array(strengths))
     right = (decide(features, dev, coefficients) == labels[dev, None]).mean(axis=0)
     best = int(np.round(100 * right, 2).argmax())
     return decide(features, test, coefficients[best : best + 1])[:, 0], float(strengths[best])

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluate.bootstrap import Design, draw_weights
+from pipeline.evaluate.bootstrap import Design, corpus_seed, draw_weights
+from pipeline.evaluate.case import Case
+from pipeline.evaluate.parameters import EvaluateParameters
 
 Float64 = npt.NDArray[np.float64]
 Statistic = Callable[[Float64], dict[str, Float64]]
@@ -53,3 +55,8 @@ def resample(design: Design, statistic: Statistic, *, items: int, resamples: int
 def describe_design(design: Design) -> dict[str, Any]:
     """What the scores file says of how a corpus was resampled."""
     return {"effective_units": round(design.effective_units, 1), "unit": design.unit, "units": design.units}
+
+
+def resampling(case: Case, parameters: EvaluateParameters) -> dict[str, Any]:
+    """How many replicates, and from which seed: the corpus's own, so that all spaces on it share them."""
+    return {"resamples": parameters.resamples, "seed": corpus_seed(parameters.seed, case.corpus)}

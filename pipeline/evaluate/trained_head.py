@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import pearsonr
 
-from pipeline.evaluate.logistic import fit_logistic, logits_of, prepare_features
+from pipeline.evaluate.logistic import Features, fit_logistic, logits_of, prepare_features
 
 Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -39,10 +39,9 @@ def train_head(x: npt.NDArray[np.float32], human: Float64, splits: list[str], *,
     train, dev, test = (np.flatnonzero(names == name) for name in ("train", "dev", "test"))
     bins = np.arange(np.floor(human[train].min()), np.ceil(human[train].max()) + 1)
     features = prepare_features(x)
-    included = np.zeros((len(human), len(strengths)))
-    included[train] = 1.0
-    targets = spread_over_bins(np.clip(human, bins[0], bins[-1]), bins)
-    coefficients = fit_logistic(features, targets, included, np.array(strengths, dtype=np.float64))
+    fitted = Features(features.z[train], features.scale)
+    everyone = np.ones((len(train), len(strengths)))
+    coefficients = fit_logistic(fitted, spread_over_bins(human[train], bins), everyone, np.array(strengths))
     tried = expected_values(logits_of(features.z[dev], coefficients), bins)
     pearson = [float(pearsonr(values, human[dev]).statistic) if np.ptp(values) > 0 else -1.0 for values in tried.T]
     best = int(np.round(pearson, 6).argmax())

@@ -125,6 +125,20 @@ def test_subjectivity_is_turned_to_sentevals_sense() -> None:
     assert DATASETS["subj"].hub["all"].labels == {"0": 1, "1": 0}
 
 
+def test_a_head_is_trained_on_the_very_splits_of_which_its_corpus_is_the_test() -> None:
+    # The text and order of the test pairs must be one: else scores would be compared across sources.
+    for dataset in DATASETS.values():
+        for slug, name in dataset.supervised.items():
+            pool = find_corpus(name)
+            assert pool.dataset.task == "regression"
+            assert pool.splits == ("train", "dev", "test")
+            assert find_corpus(slug).splits == ("test",)
+            assert pool.dataset.splits == {split: dataset.splits[split] for split in pool.splits}
+            for place in ("hub", "archive"):
+                held = {split: where for split, where in getattr(dataset, place).items() if split in pool.splits}
+                assert getattr(pool.dataset, place) == held
+
+
 def test_pairs_without_a_gold_label_are_left_out_of_snli() -> None:
     assert {place.keep["label"] for place in DATASETS["snli"].hub.values()} == {(0, 1, 2)}
 
