@@ -47,14 +47,16 @@ def compare_all(
     Source: Westfall & Young 1993; Romano & Wolf 2005, doi:10.1198/016214504000000539
     """
     names = list(differences)
+    if not names:
+        return {}
     drawn = _stack(names, replicates)
     sample = np.array([differences[name] for name in names])
-    errors = drawn.std(axis=1, ddof=1) if len(names) else np.empty(0)
+    errors = drawn.std(axis=1, ddof=1)
     varies = errors > 0
     scale = np.where(varies, errors, 1.0)
     deviations = np.where(varies[:, None], np.abs(drawn - sample[:, None]) / scale[:, None], 0.0)
     observed = np.where(varies, np.abs(sample) / scale, np.where(sample == 0, 0.0, np.inf))
-    half = np.quantile(deviations.max(axis=0), confidence) if len(names) else 0.0
+    half = np.quantile(deviations.max(axis=0), confidence)
     levels = _step_down(observed, deviations)
     return {
         name: Compared(
@@ -90,13 +92,13 @@ def _stack(names: list[str], replicates: Mapping[str, Float64]) -> Float64:
             got="an undefined replicate" if undefined else f"numbers {sorted(lengths)}",
             remedy="leave the cell out of the family, or evaluate all spaces with the same parameters",
         )
-    return np.array([replicates[name] for name in names]).reshape(len(names), -1)
+    return np.array([replicates[name] for name in names])
 
 
 def _step_down(observed: Float64, deviations: Float64) -> Float64:
     """Adjusted p-values: each |t| against the maximum over the cells that are no larger, made monotone."""
     order = np.argsort(-observed, kind="stable")
-    levels, largest = np.empty(len(observed)), np.zeros(deviations.shape[1] if len(observed) else 0)
+    levels, largest = np.empty(len(observed)), np.zeros(deviations.shape[1])
     for place in order[::-1]:
         largest = np.maximum(largest, deviations[place])
         levels[place] = (1 + (largest >= observed[place]).sum()) / (1 + len(largest))

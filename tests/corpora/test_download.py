@@ -157,9 +157,13 @@ def test_the_mirrors_own_names_of_columns_and_labels_become_the_canonical_ones(m
     fetch(corpus)
     items = read_table(corpus_path("mine", "pairs", "items"), kind="items.paraphrase")
     assert items.column("label").to_pylist() == [2, 1, 0]
-    refuse(corpus_of("paraphrase", splits={"train": 3}, mirror_columns={"label": "other"}), "column other missing")
-    put(mirror, "pairs/train.parquet", pairs(3, verdict=[*names[:2], "MAYBE"]))
-    refuse(corpus, "a label is not one that the catalogue knows", "MAYBE")
+
+
+def test_a_column_or_a_label_of_the_mirror_that_the_catalogue_does_not_know_is_refused(mirror: Path) -> None:
+    put(mirror, "pairs/train.parquet", pairs(2, verdict=["YES", "MAYBE"]).drop("score"))
+    wanted = {"splits": {"train": 2}, "mirror_labels": {"YES": 1, "NO": 0}}
+    refuse(corpus_of("paraphrase", **wanted, mirror_columns={"label": "other"}), "column other missing")
+    refuse(corpus_of("paraphrase", **wanted, mirror_columns={"label": "verdict"}), "a label is not one", "MAYBE")
 
 
 def test_a_corpus_of_bodies_loses_headers_and_says_so(mirror: Path) -> None:
