@@ -101,7 +101,7 @@ def vocabulary(suite: SuiteOption = "quick") -> None:
 
     die_with_parent()
     chosen = load_suite(suite)
-    for tokenizer, words in run(suite, chosen.makers.tokenizers, chosen.corpora).items():
+    for tokenizer, words in run(suite, chosen.makers.tokenizers, chosen.worded_corpora).items():
         typer.echo(f"{tokenizer}: {words} words")
 
 
@@ -166,7 +166,8 @@ def encode(
     from pipeline.suite import load_suite
 
     die_with_parent()
-    for done in run(suite, encoder, load_suite(suite).corpora):
+    chosen = load_suite(suite)
+    for done in run(suite, encoder, chosen.corpora, wordless=chosen.wordless):
         fallbacks = "".join(f"; {number} {what}" for what, number in done.fallbacks.items())
         typer.echo(f"{done.corpus}: {done.sentences} vectors by {encoder}{fallbacks}")
 

@@ -40,6 +40,8 @@ class Suite(Parameters):
     counts        whose word counts give unigram probabilities: the suite's own sentences', or a count of
                   English Wikipedia, from the source
     development   the similarity corpus that hyper-parameters of `makers.selections` are chosen on
+    wordless      corpora whose words stay out of the vocabulary, and that encoders over words leave blank: long
+                  texts, whose rare words would multiply it
     spaces        the rows of the report; each is an encoder, `<encoder>-<maker>` for a manifold, a
                   transform or a graph transform, or a word encoder
     blanks        rows that cannot be filled from this source, with the reason printed in them
@@ -56,6 +58,7 @@ class Suite(Parameters):
     spaces: tuple[Slug, ...]
     blanks: dict[Slug, str] = {}
     development: Slug | None = None
+    wordless: tuple[Slug, ...] = ()
 
     @model_validator(mode="after")
     def _lists_agree(self) -> Suite:
@@ -68,12 +71,20 @@ class Suite(Parameters):
             twice = {item for item in items if items.count(item) > 1}
             if twice:
                 raise ValueError(f"'{name}' names {', '.join(sorted(twice))} twice")
+        if not set(self.wordless) <= set(self.corpora):
+            strange = ", ".join(sorted(set(self.wordless) - set(self.corpora)))
+            raise ValueError(f"'wordless' names {strange}, no corpora of the suite")
         if self.development is not None and self.development not in self.corpora:
             raise ValueError(f"'development' names '{self.development}', which is no corpus of the suite")
         if set(self.spaces) != set(self.makeable_spaces()):
             wrong = set(self.spaces) ^ set(self.makeable_spaces())
             raise ValueError(f"'spaces' must list exactly what the makers make; differs in: {', '.join(sorted(wrong))}")
         return self
+
+    @property
+    def worded_corpora(self) -> tuple[str, ...]:
+        """The corpora whose words are the suite's vocabulary."""
+        return tuple(corpus for corpus in self.corpora if corpus not in self.wordless)
 
     @property
     def encoders(self) -> tuple[str, ...]:
