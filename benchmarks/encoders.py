@@ -37,6 +37,7 @@ from threadpoolctl import threadpool_limits
 
 from pipeline.encoders.lexicon import Clusters, Lexicon
 from pipeline.encoders.protocol import Encoder, find_method
+from pipeline.encoders.ragged import number_tokens
 from pipeline.encoders.settings import make_settings
 from pipeline.words.adjust import level_variance
 from pipeline.words.counts import WordCounts
@@ -47,6 +48,8 @@ from tests.reference import naive
 
 CORPORA = ("sts12", "sts13", "sts15", "stsb", "sickr")
 METHODS = ["average", "sif", "usif", "pmeans", "dct", "vlawe", "s3e", "lase", "gem"]
+FSE = ("average", "sif", "usif")  # methods that fse has too
+SHARED = ("ids in", "tokens in", "text in, whitespace")  # ways in that do not depend on the method's tokeniser
 CLUSTERS = 50
 # Sentences per second with ids in, that each method is to reach; and SIF with text in.
 TARGETS = {"average": 400_000, "sif": 400_000, "usif": 100_000, "s3e": 20_000, "lase": 20_000, "gem": 5_000}
@@ -77,6 +80,28 @@ def main() -> None:
     }
     if arguments.json:
         arguments.json.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    print(table(content))
+
+
+def table(content: dict[str, Any]) -> str:
+    """The README's table: sentences per second, and how many times those of the peers that is."""
+    lines = [
+        "| method | ids in | target | tokens in (× fse) | text in, whitespace | text in, own | plain (×) | fit, s |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in content["methods"]:
+        speeds, name = row["per_second"], row["method"]
+        peer = content["fse"].get(name)
+        tokens = f"{speeds['tokens in']:,}" if "tokens in" in speeds else ""
+        if tokens and peer:
+            tokens += f" (× {speeds['tokens in'] / peer['per_second_infer']:.1f})"
+        own = [f"{rate:,} {what.split()[-1]}" for what, rate in speeds.items() if what not in SHARED]
+        target = f"{row['target']:,}" if row["target"] else ""
+        cells = [name, f"{speeds['ids in']:,}", target, tokens, f"{speeds['text in, whitespace']:,}"]
+        cells += [own[0] if own else "the same"]
+        cells += [f"{row['plain_per_second']:,} (× {row['times_plain']:.0f})", f"{row['fit_seconds']:.1f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def measure(name: str, lexicon: Lexicon, sentences: list[str], arguments: argparse.Namespace) -> dict[str, Any]:
@@ -88,17 +113,22 @@ def measure(name: str, lexicon: Lexicon, sentences: list[str], arguments: argpar
     fitted: Any = encoder.fit(sentences)
     fitting = time.process_time() - fitting
     rate = {"ids in": speed(lambda: fitted.encode_words(words), arguments)}
+    if name in FSE:
+        # As fse gets them; for the other methods tokens and text differ by a split at blanks.
+        tokens = [text.split() for text in sentences]
+        index = lexicon.index
+        rate["tokens in"] = speed(lambda: fitted.encode_words(number_tokens(tokens, index)), arguments)
     rate["text in, whitespace"] = speed(lambda: fitted.encode(sentences), arguments)
     own_fitted = make_encoder(name, lexicon, own).fit(sentences[:2000])
     rate[f"text in, {own}"] = speed(lambda: own_fitted.encode(sentences), arguments)
     per_second = {what: round(len(sentences) / seconds) for what, seconds in rate.items()}
     sample = [sentences[row] for row in np.random.default_rng(0).permutation(len(sentences))[: arguments.sample]]
-    tokens = [text.split() for text in sample]
+    sampled = [text.split() for text in sample]
     plain = plain_encoder(name, lexicon, fitted)
     start = time.process_time()
-    for sentence in tokens:
+    for sentence in sampled:
         plain(sentence)
-    plain_rate = len(tokens) / (time.process_time() - start)
+    plain_rate = len(sampled) / (time.process_time() - start)
     target = TARGETS.get(name)
     met = "" if target is None else f"  target {target}: {'met' if per_second['ids in'] >= target else 'MISSED'}"
     if name in TEXT_TARGET:

@@ -332,6 +332,27 @@ def show(suite: SuiteOption = "quick") -> None:
 
 
 @app.command(rich_help_panel=RUNS)
+def page(suite: SuiteOption = "quick") -> None:
+    """Make the report's page with artifact hashes and pair texts, below data/: it quotes corpora."""
+    from pipeline.report.local_page import write_local_page
+    from pipeline.suite import load_suite
+
+    typer.echo(f"page: {write_local_page(load_suite(suite))}")
+
+
+@app.command(rich_help_panel=RUNS)
+def claims(
+    name: Annotated[str, typer.Argument(help="A claim, as claims.md names it; all of them if none is named.")] = "",
+    suite: SuiteOption = "quick",
+) -> None:
+    """Print the verdict on a claim of a paper, with its numbers, interval and control."""
+    from pipeline.report.claim_show import show_claims
+    from pipeline.suite import load_suite
+
+    typer.echo(show_claims(load_suite(suite).suite, name))
+
+
+@app.command(rich_help_panel=RUNS)
 def check(suite: SuiteOption = "quick") -> None:
     """Check params.yaml, the suite file and the catalogue against each other; run nothing."""
     from pipeline.check import check_everything
@@ -394,6 +415,26 @@ def pin_encoder(encoder: EncoderArgument) -> None:
     from pipeline.encoders.pin import pin_lines
 
     typer.echo(pin_lines(encoder))
+
+
+@app.command(name="fetch-vectors", rich_help_panel=RUNS)
+def fetch_vectors(
+    name: Annotated[str | None, typer.Argument(help="Word vectors, e.g. glove-840b; none: list them all.")] = None,
+    record_hash: Annotated[
+        bool, typer.Option("--record-hash", help="Where no sha256 is known yet, record that of the file that came.")
+    ] = False,
+    locations: Annotated[Path | None, typer.Option(help="Another list of places than ours.")] = None,
+) -> None:
+    """Download published word vectors into SENTFOLD_VECTORS; nothing else ever does."""
+    from pipeline.words.fetch import describe_download
+    from pipeline.words.fetch import fetch_vectors as fetch
+    from pipeline.words.locations import LOCATIONS_FILE, describe_locations
+
+    if name is None:
+        typer.echo(describe_locations().rstrip())
+        return
+    typer.echo(describe_download(name, locations=locations or LOCATIONS_FILE))
+    typer.echo(fetch(name, locations=locations or LOCATIONS_FILE, record=record_hash))
 
 
 @app.command(name="map-landmarks", rich_help_panel=RUNS)

@@ -32,6 +32,7 @@ def make_checkout(folder: Path, *, corpora: str) -> Path:
         shutil.copy(ROOT / name, folder / name)
     for name in ("pipeline", "flows"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "reports/benchmarks", folder / "reports/benchmarks")
     (folder / ".dvc").mkdir()
     for name in ("config", ".gitignore"):
         shutil.copy(ROOT / ".dvc" / name, folder / ".dvc" / name)

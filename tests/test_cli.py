@@ -355,9 +355,12 @@ PURPOSES = {
     "repro": "dvc repro",
     "run": "Prefect",
     "show": "table",
+    "claims": "verdict",
+    "page": "hashes",
     "check": "params.yaml",
     "catalogue": "corpus",
     "pin-encoder": "commit",
+    "fetch-vectors": "word vectors",
     "map-landmarks": "landmarks",
     "encode-with": "one method",
 }

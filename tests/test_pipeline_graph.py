@@ -26,7 +26,7 @@ from pipeline.params import GROUPS, read_yaml
 from pipeline.suite import load_suite
 
 ROOT = Path(__file__).parents[1]
-BUDGETS = {"quick": 50, "paper": 120, "paper-mirror": 120}
+BUDGETS = {"quick": 56, "paper": 150, "paper-mirror": 150}
 STAGES: dict[str, Any] = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
 MODULES = sorted((ROOT / "pipeline").rglob("*.py"))
 
@@ -38,6 +38,7 @@ def copy_checkout(folder: Path) -> Path:
     for name in ("dvc.yaml", "suite.yaml", "params.yaml", ".dvcignore", ".gitignore", "requirements.lock"):
         shutil.copy(ROOT / name, folder)
     shutil.copytree(ROOT / "suites", folder / "suites", symlinks=True)
+    shutil.copytree(ROOT / "reports/benchmarks", folder / "reports/benchmarks")
     shutil.copytree(ROOT / "pipeline", folder / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
@@ -64,7 +65,9 @@ def test_dvc_finds_the_stages_of_exactly_these_suites(graph: dict[str, list[Pipe
 
 @pytest.mark.parametrize("suite", BUDGETS)
 def test_a_suite_keeps_its_budget_of_stages(graph: dict[str, list[PipelineStage]], suite: str) -> None:
-    # A stage costs 10-20 ms in every run, stale or not.
+    # A stage costs 10-20 ms in every run, stale or not, and that is what the budget protects: a run of quick
+    # that finds nothing to do is to take under 3 s, of a
+    # paper suite under 6 s. It grew with the kinds of word encoders, the corpora of every task and the sweeps.
     assert 0 < len(graph[suite]) <= BUDGETS[suite]
 
 
@@ -221,7 +224,7 @@ def relative(files: set[Path]) -> set[str]:
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_depends_on_exactly_the_code_that_it_imports(stage: str) -> None:
     listed = {dep for dep in STAGES[stage]["deps"] if dep.endswith(".py")}
-    folders = {dep for dep in STAGES[stage]["deps"] if (ROOT / dep).is_dir()}
+    folders = {dep for dep in STAGES[stage]["deps"] if (ROOT / dep).is_dir() and dep.startswith("pipeline/")}
     needed = relative(closure(stage))
     for folder in folders:
         inside = {file for file in needed if file.startswith(f"{folder}/")}

@@ -9,6 +9,10 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+# Here and not where they are called: threadpool_limits reaches only libraries that are loaded when it is entered.
+from scipy.linalg import eigh
+from scipy.sparse.linalg import svds
+
 from pipeline.encoders.compiled import compiled
 
 Float64 = npt.NDArray[np.float64]
@@ -68,9 +72,6 @@ def find_components(blocks: Iterable[Float64], *, count: int, iterations: int | 
 
 def _exact_directions(blocks: Iterable[Float64], count: int) -> tuple[Float64, Float64]:
     """By the Gram matrix of the shorter side, or by Lanczos where both sides are long."""
-    from scipy.linalg import eigh
-    from scipy.sparse.linalg import svds
-
     ahead = iter(blocks)
     first = next(ahead)
     n, d = 0, first.shape[1]

@@ -26,6 +26,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
+from scipy.linalg import eigh
 
 from pipeline.encoders.compiled import compiled
 from pipeline.encoders.components import canonical_signs
@@ -178,8 +179,6 @@ def corpus_directions(vectors: Vectors, words: Ragged, *, count: int, power: flo
     """
     d = vectors.shape[1]
     if signs == "free":
-        from scipy.linalg import eigh
-
         squares, columns = eigh(
             mean_outer_product(vectors, words, power=power), subset_by_index=(max(0, d - count), d - 1)
         )

@@ -51,8 +51,10 @@ def build(lexicon: Lexicon, settings: Settings) -> Encoder:
     rarest = counts.counts.min(initial=np.iinfo(np.int64).max)
     # a / (a/2 + p), written so that an infinite a gives its limit.
     weights = 1 / (0.5 + np.where(known > 0, known, rarest) / max(total, 1) / a)
+    # The authors cut first and lower-case the tokens, and so do the treebank tokens and `clean`.
+    lower = settings.tokenizer != "treebank" and not settings.released
     return WordEncoder(
-        Reader(lexicon, settings.tokenizer, lower=True, clean=clean if settings.released else None),
+        Reader(lexicon, settings.tokenizer, lower=lower, clean=clean if settings.released else None),
         NormalisedMean(lexicon.vectors, weights, a if settings.released and np.isfinite(a) else 0.0, np.isinf(a)),
         choose_removal(
             settings, count=settings.components, default="joint", iterations=RELEASED_ITERATIONS, weighted=True

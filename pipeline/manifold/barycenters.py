@@ -8,6 +8,7 @@ import numpy as np
 from pipeline.manifold.compiled import compiled, compiled_sums
 
 SOLVED, EQUAL, BROKEN = 0, 1, 2
+LANES = 8  # numbers that one vector instruction takes, at most
 
 
 @compiled
@@ -21,7 +22,7 @@ def solve_rows(queries, x, neighbors, regularization, floor, values, error, outc
     d = x.shape[1]
     even = k + k % 2  # `_gram` takes two rows at a time; the spare one is zero
     differences = np.zeros((even, d))
-    gram = np.empty((even, even + 1))
+    gram = np.zeros((even, k + 1 + LANES - (k + 1) % LANES))
     for row in range(m):
         length = _subtract(queries, x, neighbors, row, differences)
         _gram(differences, gram)
@@ -72,22 +73,30 @@ def _gram(differences, gram):
 def _solve(gram, k, trace, regularization, values, row):
     """Weights from the upper triangle, which is overwritten by its factor; False where a pivot is mere rounding.
 
-    The right-hand side, all ones, is eliminated along with the matrix as one more column.
+    The right-hand side, all ones, is eliminated along with the matrix as one more column. Rows are changed
+    from a multiple of LANES on and to their padded end, which is quicker than exact bounds, and two pivots
+    at a time.
     """
     smallest = k * np.finfo(np.float64).eps * trace
     for a in range(k):
         gram[a, a] += regularization * trace
         gram[a, k] = 1.0
-    for a in range(k):
-        if not gram[a, a] > smallest:
+        gram[a, a - a % LANES : a] = 0.0  # left of the diagonal nothing is read, but what is written must not grow
+    width = gram.shape[1]
+    for a in range(0, k, 2):
+        if not _pivot(gram, a, smallest):
             return False
-        scale = 1.0 / np.sqrt(gram[a, a])
-        for b in range(a, k + 1):
-            gram[a, b] *= scale
-        for other in range(a + 1, k):
-            factor = gram[a, other]
-            for b in range(other, k + 1):
-                gram[other, b] -= factor * gram[a, b]
+        if a + 1 == k:
+            break
+        factor = gram[a, a + 1]
+        for b in range(a + 1 - (a + 1) % LANES, width):
+            gram[a + 1, b] -= factor * gram[a, b]
+        if not _pivot(gram, a + 1, smallest):
+            return False
+        for other in range(a + 2, k):
+            first, second = gram[a, other], gram[a + 1, other]
+            for b in range(other - other % LANES, width):
+                gram[other, b] -= first * gram[a, b] + second * gram[a + 1, b]
     total = 0.0
     for back in range(k):
         a = k - 1 - back
@@ -102,6 +111,18 @@ def _solve(gram, k, trace, regularization, values, row):
         rest -= values[row, a]
     for a in range(k):
         values[row, a] += rest / k
+    return True
+
+
+@compiled
+def _pivot(gram, a, smallest):
+    """Divide row a by the root of its pivot; False where that is mere rounding."""
+    pivot = gram[a, a]
+    if not pivot > smallest:
+        return False
+    scale = 1.0 / np.sqrt(pivot)
+    for b in range(a - a % LANES, gram.shape[1]):
+        gram[a, b] *= scale
     return True
 
 

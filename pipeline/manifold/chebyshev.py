@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.manifold.product import WIDTH, Block, Operator
+from pipeline.manifold.product import WIDTH, Block, Operator, empty_block, padded_block
 
 Float64 = npt.NDArray[np.float64]
 
@@ -39,16 +39,14 @@ class Filter:
         out = vectors if in_place else np.empty_like(vectors)
         for start in range(0, vectors.shape[1], WIDTH):
             part = vectors[:, start : start + WIDTH]
-            block = np.zeros((operator.n, WIDTH), vectors.dtype)
-            block[:, : part.shape[1]] = part
-            out[:, start : start + WIDTH] = self._apply_block(operator, block)[:, : part.shape[1]]
+            out[:, start : start + WIDTH] = self._apply_block(operator, padded_block(part))[:, : part.shape[1]]
         return out
 
     def _apply_block(self, operator: Operator, block: Block) -> Block:
         """The three-term recurrence; `block` is overwritten."""
         scale = 2.0 / (self.largest - self.cut)
         shift = (self.largest + self.cut) / (self.largest - self.cut)
-        before, now, after, scratch = block, *(np.empty_like(block) for _ in range(3))
+        before, now, after, scratch = block, *(empty_block(operator.n, block.dtype) for _ in range(3))
         operator.recur(before, before, now, scratch, (shift, 0.0, -scale), damped=self.damped)
         for _ in range(self.degree - 1):
             operator.recur(now, before, after, scratch, (2 * shift, -1.0, -2 * scale), damped=self.damped)

@@ -19,7 +19,7 @@ from pipeline.manifold.certificate import certificate
 from pipeline.manifold.locally_linear import embed_locally
 from pipeline.manifold.manifolds import Scaling
 from pipeline.manifold.maps import check_count
-from pipeline.manifold.neighbors import Neighbors, nearest_neighbors
+from pipeline.manifold.neighbors import Neighbors, Searched, nearest_neighbors
 from pipeline.manifold.out_of_sample import map_out_of_sample
 from pipeline.manifold.points import Metric
 from pipeline.manifold.scaling import Float64
@@ -108,6 +108,7 @@ class LocalityPreservingEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMi
                 progress=progress,
             )
         self.fitted_rows_ = x
+        self._searched = Searched.prepare(x, metric=self.metric)
         self.neighbors_ = graph.indices
         self.embedding_ = embedded.coordinates
         self.eigenvalues_ = embedded.pairs.values
@@ -133,10 +134,9 @@ class LocalityPreservingEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMi
         with tqdm(total=len(x), desc="mapping", unit="row", disable=not self.verbose) as bar:
             return map_out_of_sample(
                 x,
-                self.fitted_rows_,
+                self._searched,
                 self.embedding_,
                 n_neighbors=self.n_neighbors,
-                metric=self.metric,
                 regularization=self.regularization,
                 workers=self._threads(),
                 progress=bar.update,

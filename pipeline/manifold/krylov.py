@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import eigh
+from scipy.linalg import eigh, get_blas_funcs
 
 from pipeline.manifold.chebyshev import Filter
 from pipeline.manifold.product import WIDTH, Block, Operator
 
 Float64 = npt.NDArray[np.float64]
+
+SIDE_STEPS = 16  # at most
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class KrylovSpace:
     Each step applies the filter to the next WIDTH columns and appends what is new. Columns are made
     orthogonal to all others, in float64 twice, so no eigenvalue appears in copies. Directions that vanish are
     replaced by random ones, so an invariant subspace is no end; blocks can also be put in by hand.
-    Memory: capacity x n numbers, taken as the space grows.
+    Memory: capacity x n numbers, taken as the space grows, and SIDE_STEPS blocks more for side steps.
     Source: filtered Krylov spaces: Fang & Saad 2012, doi:10.1137/110836535
     """
 
@@ -49,23 +53,19 @@ class KrylovSpace:
         without: Block | None = None,
     ) -> None:
         self.operator, self.filter, self._rng = operator, chosen, rng
-        capacity = max(2, capacity // WIDTH) * WIDTH
+        self.capacity = max(2, capacity // WIDTH) * WIDTH
+        columns = self.capacity + (SIDE_STEPS + 1) * WIDTH
         # By columns, so that memory is touched only where the space has grown.
-        self._basis = np.empty((operator.n, capacity), dtype=precision, order="F")
-        self._projection = np.zeros((capacity, capacity))
+        self._basis = np.empty((operator.n, columns), dtype=precision, order="F")
+        self._projection = np.zeros((columns, columns), dtype=precision)
         self._without = None if without is None else np.asfortranarray(without, dtype=precision)
         self.size = self.applied = 0
         self.put_in(rng.standard_normal((operator.n, WIDTH)))
 
     @property
-    def capacity(self) -> int:
-        """Largest dimension."""
-        return self._basis.shape[1]
-
-    @property
     def is_full(self) -> bool:
-        """Whether no block fits any more."""
-        return self.size + WIDTH > self._basis.shape[1]
+        """Whether no block fits any more, but for side steps."""
+        return self.size + WIDTH > self.capacity
 
     def put_in(self, block: Float64) -> None:
         """Append the (n, WIDTH) directions of `block` that are new; random ones for the rest."""
@@ -81,18 +81,48 @@ class KrylovSpace:
         self._projection[known : self.size, place] = remainder
         self.applied = place.stop
 
+    @contextmanager
+    def side_step(self) -> Iterator[None]:
+        """A random block in the place of the one that waits for the filter; in the end all is as it was.
+
+        What is extended meanwhile, at most SIDE_STEPS times, grows from that block alone.
+        """
+        applied, size = self.applied, self.size
+        waiting = self._basis[:, applied:size].copy()
+        self.size = applied
+        self.put_in(self._rng.standard_normal((self.operator.n, WIDTH)))
+        try:
+            yield
+        finally:
+            self.applied, self.size = applied, size
+            self._basis[:, applied:size] = waiting
+
     def ritz(self, count: int) -> Ritz:
         """The `count` leading Ritz pairs."""
-        applied = self.applied
-        upper = np.triu(self._projection[:applied, :applied])
-        # The vectors are combined in the basis's precision, and no better one is needed of the coefficients.
-        symmetric = (upper + np.triu(upper, 1).T).astype(self._basis.dtype)
-        values, vectors = eigh(
-            symmetric, subset_by_index=[max(0, applied - count), applied - 1], overwrite_a=True, check_finite=False
-        )
-        values, vectors = values[::-1].astype(np.float64), vectors[:, ::-1].astype(np.float64)
-        outside = self._projection[applied : self.size, :applied] @ vectors
+        values, vectors = _leading(self._upper(0), count)
+        outside = self._projection[self.applied : self.size, : self.applied] @ vectors
         return Ritz(values, vectors, np.linalg.norm(outside, axis=0))
+
+    def ritz_outside(self, known: Ritz, count: int) -> Ritz:
+        """The `count` leading Ritz pairs orthogonal to those that are known, which may be of a smaller space."""
+        upper = self._upper(0)
+        inside = np.zeros((self.applied, known.coefficients.shape[1]), upper.dtype, order="F")
+        inside[: len(known.coefficients)] = known.coefficients
+        multiply, update = get_blas_funcs(("symm", "syr2k"), (upper,))
+        # (I - U U^T) H (I - U U^T) = H - U B^T - B U^T with B = H U - U (U^T H U) / 2.
+        images = multiply(1.0, upper, inside)
+        images -= inside @ (inside.T @ images) / 2
+        upper = update(-1.0, inside, images, beta=1.0, c=upper, overwrite_c=True)
+        values, vectors = _leading(upper, count)
+        return Ritz(values, vectors, np.full(len(values), np.nan))
+
+    def largest_since(self, applied: int) -> float:
+        """The largest Ritz value of the blocks that the filter was applied to since `applied` alone."""
+        return float(_leading(self._upper(applied), 1)[0][0])
+
+    def _upper(self, start: int) -> Block:
+        """The projection of F(M) on the columns from `start` to `applied`: its upper triangle and the diagonal hold."""
+        return np.array(self._projection[start : self.applied, start : self.applied], order="F")
 
     def vectors(self, ritz: Ritz, *, before: Float64 | None = None) -> Float64:
         """The Ritz vectors, (n, m) float64, orthonormal to the basis's precision; after the columns of `before`."""
@@ -143,6 +173,15 @@ class KrylovSpace:
         inside = basis.T @ block
         block -= basis @ inside
         return inside.astype(np.float64)
+
+
+def _leading(upper: Block, count: int) -> tuple[Float64, Float64]:
+    """The `count` leading eigenpairs of the symmetric matrix with this upper triangle, which is overwritten."""
+    size = len(upper)
+    values, vectors = eigh(
+        upper, lower=False, subset_by_index=[max(0, size - count), size - 1], overwrite_a=True, check_finite=False
+    )
+    return values[::-1].astype(np.float64), vectors[:, ::-1].astype(np.float64)
 
 
 def orthonormalize(block: Block) -> tuple[Block, Block]:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from pipeline.errors import ParameterError
 from pipeline.manifold.candidates import Candidates, Quota, offer_tile, quota_after
 from pipeline.manifold.exact import Found, order_candidates, search_whole_rows
 from pipeline.manifold.points import Float64, Frame, Metric, Points, floating_rows
+from pipeline.manifold.threads import one_blas_thread, pool_of
 
 # Candidates beyond k that float32 hands to float64: enough that rounding seldom forces a whole row.
 SPARE = 8
+
+LARGE = 16_384  # rows
 
 
 @dataclass(frozen=True)
@@ -36,16 +38,21 @@ class Neighbors:
 
 
 def nearest_neighbors(
-    x: npt.NDArray[np.floating[Any]], k: int, *, metric: Metric = "euclidean", block: int = 1024, workers: int = 2
+    x: npt.NDArray[np.floating[Any]],
+    k: int,
+    *,
+    metric: Metric = "euclidean",
+    block: int | None = None,
+    workers: int = 2,
 ) -> Neighbors:
     """The k nearest other rows of each row, exactly, ordered by (distance, row).
 
     x        (n, d) finite, one sentence per row; float32 and float64 are read in place
     k        neighbours, 1 <= k < n; the answer for a smaller k is a prefix of this one
     metric   euclidean, or cosine: 1 - cos, a zero vector being at distance 1 from everything
-    block    rows and columns of one matrix product; workers: products at a time. Neither changes a bit of
-             the neighbours, because float32 products only choose candidates and a rounding bound
-             certifies the choice. BLAS is held to one thread meanwhile.
+    block    rows and columns of one matrix product, by default 1024, or 1536 where that is little beside x;
+             workers: products at a time. Neither changes a bit of the neighbours, because float32 products
+             only choose candidates and a rounding bound certifies the choice. BLAS is held to one thread.
     Raises ParameterError if k is out of range or a row is not finite.
     Cost n^2 d flops in float32, since each pair is multiplied once for both of its rows, and O(n k d) in
     float64; memory one float32 copy of x, 16 n (k + 12) bytes, and block^2 floats per worker.
@@ -53,9 +60,10 @@ def nearest_neighbors(
     """
     rows, squared = floating_rows(x)
     refuse_k(k, len(rows), self_excluded=True)
+    block = block or (1024 if len(rows) < LARGE else 1536)
     frame = Frame.around(metric, squared)
     points = Points.place(rows, squared, frame, shuffled=True)
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(max_workers=workers) as pool:
+    with one_blas_thread(), pool_of(workers) as pool:
         candidates = _candidates_of_all_pairs(points, k + SPARE, block, pool)
         found = Found.nothing_yet(len(rows), k)
         parts = [
@@ -71,9 +79,40 @@ def nearest_neighbors(
     return Neighbors(found.indices, frame.distances(found.squared), recomputed=len(doubtful))
 
 
+@dataclass(frozen=True)
+class Searched:
+    """Rows that neighbours are sought among, prepared once for many calls of `nearest_among`.
+
+    points   the rows in `frame`; squared: (n,) their squared lengths. Memory: one float32 copy of the rows.
+    """
+
+    points: Points
+    squared: Float64
+    frame: Frame
+
+    @classmethod
+    def prepare(cls, x: npt.NDArray[np.floating[Any]], *, metric: Metric = "euclidean") -> Searched:
+        """Raises ParameterError if a row of x, (n, d), is not finite. Cost O(n d)."""
+        rows, squared = floating_rows(x)
+        frame = Frame.around(metric, squared)
+        return cls(Points.place(rows, squared, frame, shuffled=True), squared, frame)
+
+    @property
+    def rows(self) -> npt.NDArray[np.floating[Any]]:
+        """(n, d) contiguous float32 or float64, as they came."""
+        return self.points.rows
+
+    def with_queries(self, lengths: Float64) -> Searched:
+        """The same in a frame that also holds queries of these squared lengths: mostly this one."""
+        frame = Frame.around(self.frame.metric, self.squared, lengths)
+        if frame == self.frame:
+            return self
+        return Searched(Points.place(self.rows, self.squared, frame, shuffled=True), self.squared, frame)
+
+
 def nearest_among(
     queries: npt.NDArray[np.floating[Any]],
-    x: npt.NDArray[np.floating[Any]],
+    x: npt.NDArray[np.floating[Any]] | Searched,
     k: int,
     *,
     metric: Metric = "euclidean",
@@ -82,32 +121,34 @@ def nearest_among(
 ) -> Neighbors:
     """The k rows of x nearest to each query, exactly, ordered by (distance, row).
 
-    queries  (m, d) and x (n, d), finite; a query that equals a row of x has it as its neighbour
+    queries  (m, d) and x (n, d), finite; a query that equals a row of x has it as its neighbour. Rows that
+             are `Searched` save their preparation, and their metric counts
     k        1 <= k <= n; metric, block, workers: as in `nearest_neighbors`
     Raises ParameterError if k is out of range, the widths differ, or a row is not finite.
     Cost 2 m n d flops in float32; memory one float32 copy of x, and block (block + d + k) numbers per worker.
     """
-    rows, squared = floating_rows(x)
+    searched = x if isinstance(x, Searched) else Searched.prepare(x, metric=metric)
     asked, lengths = floating_rows(queries, name="query")
-    refuse_k(k, len(rows), self_excluded=False)
-    if asked.shape[1] != rows.shape[1]:
+    refuse_k(k, len(searched.rows), self_excluded=False)
+    if asked.shape[1] != searched.rows.shape[1]:
         raise ParameterError(
             "queries and rows differ in width",
             where="queries",
-            expected=f"{rows.shape[1]} numbers each",
+            expected=f"{searched.rows.shape[1]} numbers each",
             got=f"{asked.shape[1]}",
         )
-    if asked.dtype != rows.dtype:
-        asked, rows = asked.astype(np.float64, copy=False), rows.astype(np.float64, copy=False)
-    frame = Frame.around(metric, squared, lengths)
-    points = Points.place(rows, squared, frame, shuffled=True)
+    if asked.dtype != searched.rows.dtype:
+        asked = asked.astype(np.float64, copy=False)
+        searched = Searched.prepare(searched.rows.astype(np.float64, copy=False), metric=searched.frame.metric)
+    searched = searched.with_queries(lengths)
+    frame, points = searched.frame, searched.points
     found = Found.nothing_yet(len(asked), k)
 
     def seek(part: slice) -> int:
         here = Points.place(asked[part], lengths[part], frame, shuffled=False)
         return _seek_block(here, points, Found(found.indices[part], found.squared[part]), block)
 
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(max_workers=workers) as pool:
+    with one_blas_thread(), pool_of(workers) as pool:
         recomputed = sum(pool.map(seek, _slices(len(asked), block)))
     return Neighbors(found.indices, frame.distances(found.squared), recomputed)
 
@@ -129,7 +170,7 @@ def _seek_block(queries: Points, points: Points, found: Found, block: int) -> in
     return len(doubtful)
 
 
-def _candidates_of_all_pairs(points: Points, wanted: int, block: int, pool: ThreadPoolExecutor) -> Candidates:
+def _candidates_of_all_pairs(points: Points, wanted: int, block: int, pool: Executor) -> Candidates:
     """The `wanted` best-scoring others of each position, roughly, from one product per pair of blocks."""
     n = len(points.singles)
     parts = _slices(n, block)

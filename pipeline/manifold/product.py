@@ -19,15 +19,17 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 Block = npt.NDArray[Any]  # float32 or float64, as the caller chose
 
-# Vectors per pass. One row of sixteen float32 is one cache line, and its sum stays in two registers.
+# Vectors per pass. One row of sixteen float32 is one cache line, and its sum stays in registers.
 WIDTH = 16
 
 # How many neighbours ahead rows are fetched; the lists are padded by as many.
-AHEAD = 24
+AHEAD = 64
+
+CACHE_LINE = 64  # bytes
 
 # A hub is a row whose diagonal entry of M is this many times the mean; at most MOST_HUBS of them are damped.
 HUB = 2.0
-MOST_HUBS = 500
+MOST_HUBS = 1000
 
 # Fewer rows than this are not worth a second thread.
 ROWS_PER_WORKER = 8192
@@ -35,32 +37,32 @@ ROWS_PER_WORKER = 8192
 
 @intrinsic
 def _subtract_neighbors(
-    typing_context: Any, x: Any, columns: Any, weights: Any, start: Any, stop: Any, row: Any, out: Any
+    typing_context: Any, own: Any, x: Any, columns: Any, weights: Any, start: Any, stop: Any, row: Any, out: Any
 ) -> Any:
-    """out[row] = x[row] - sum of weights[a] * x[columns[a]] over start <= a < stop; x, out of WIDTH columns, flat.
+    """out[row] = own[row] - sum of weights[a] * x[columns[a]] over start <= a < stop; blocks of WIDTH columns, flat.
 
-    Written as vector instructions because LLVM does not keep the sixteen sums of the plain loop in
+    Written as vector instructions because LLVM does not keep the sums of the plain loop in
     registers, and to fetch rows early, because most of them lie outside of the nearest cache.
     """
-    signature = types.void(x, columns, weights, types.intp, types.intp, types.intp, out)
+    signature = types.void(own, x, columns, weights, types.intp, types.intp, types.intp, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         def pointer(place: int) -> Any:
             return context.make_array(signature.args[place])(context, builder, arguments[place]).data
 
-        x_data, column_data, weight_data, out_data = (pointer(place) for place in (0, 1, 2, 6))
-        first, last, row = arguments[3:6]
+        own_data, x_data, column_data, weight_data, out_data = (pointer(place) for place in (0, 1, 2, 3, 7))
+        first, last, row = arguments[4:7]
         number = x_data.type.pointee
         vector, index = ir.VectorType(number, WIDTH), ir.IntType(64)
-        alignment = 4 if isinstance(number, ir.FloatType) else 8
+        bytes_each = 4 if isinstance(number, ir.FloatType) else 8
 
         def row_pointer(data: Any, place: Any) -> Any:
             flat = builder.gep(data, [builder.mul(place, ir.Constant(index, WIDTH))])
             return builder.bitcast(flat, vector.as_pointer())
 
-        def load_row(place: Any) -> Any:
-            loaded = builder.load(row_pointer(x_data, place))
-            loaded.align = alignment
+        def load_row(data: Any, place: Any) -> Any:
+            loaded = builder.load(row_pointer(data, place))
+            loaded.align = bytes_each
             return loaded
 
         def spread(scalar: Any) -> Any:
@@ -76,16 +78,18 @@ def _subtract_neighbors(
         def fetch_ahead(place: Any) -> None:
             coming = builder.load(builder.gep(column_data, [builder.add(place, ir.Constant(index, AHEAD))]))
             address = builder.bitcast(row_pointer(x_data, builder.sext(coming, index)), byte)
-            builder.call(fetch, [address, ir.Constant(word, 0), ir.Constant(word, 3), ir.Constant(word, 1)])
+            for offset in range(0, WIDTH * bytes_each, CACHE_LINE):
+                line = builder.gep(address, [ir.Constant(index, offset)])
+                builder.call(fetch, [line, ir.Constant(word, 0), ir.Constant(word, 3), ir.Constant(word, 1)])
 
         def minus_neighbor(total: Any, place: Any) -> Any:
             fetch_ahead(place)
             neighbor = builder.sext(builder.load(builder.gep(column_data, [place])), index)
             weight = builder.fneg(builder.load(builder.gep(weight_data, [place])))
-            product = builder.fmul(spread(weight), load_row(neighbor), flags=("contract",))
+            product = builder.fmul(spread(weight), load_row(x_data, neighbor), flags=("contract",))
             return builder.fadd(product, total, flags=("contract",))
 
-        own, before = load_row(row), builder.block
+        mine, before = load_row(own_data, row), builder.block
         pairs, body = builder.append_basic_block("pairs"), builder.append_basic_block("pair")
         rest, single, end = (builder.append_basic_block(name) for name in ("rest", "single", "end"))
         # Two sums, because one alone would wait for each addition to finish.
@@ -94,7 +98,7 @@ def _subtract_neighbors(
         builder.position_at_end(pairs)
         place, one, two = builder.phi(index), builder.phi(vector), builder.phi(vector)
         place.add_incoming(first, before)
-        one.add_incoming(own, before)
+        one.add_incoming(mine, before)
         two.add_incoming(ir.Constant(vector, [0.0] * WIDTH), before)
         builder.cbranch(builder.icmp_signed("<", place, even), body, rest)
         builder.position_at_end(body)
@@ -112,7 +116,7 @@ def _subtract_neighbors(
         total.add_incoming(one, rest)
         total.add_incoming(odd, single)
         stored = builder.store(builder.fadd(total, two), row_pointer(out_data, row))
-        stored.align = alignment
+        stored.align = bytes_each
         return context.get_dummy_value()
 
     return signature, generate
@@ -122,7 +126,7 @@ def _subtract_neighbors(
 def _difference(starts: Any, columns: Any, weights: Any, x: Any, out: Any, low: int, high: int) -> None:
     """out = x - W x for the rows low..high."""
     for i in range(low, high):
-        _subtract_neighbors(x, columns, weights, starts[i], starts[i + 1], i, out)  # type: ignore[call-arg]
+        _subtract_neighbors(x, x, columns, weights, starts[i], starts[i + 1], i, out)  # type: ignore[call-arg]
 
 
 @numba.njit(nogil=True, cache=True, fastmath={"contract"})
@@ -132,7 +136,7 @@ def _recur(
     """out = a now + b before + c (y - W^T y) for the rows low..high; factors holds a, b, c."""
     a, b, c = factors[0], factors[1], factors[2]
     for i in range(low, high):
-        _subtract_neighbors(y, columns, weights, starts[i], starts[i + 1], i, out)  # type: ignore[call-arg]
+        _subtract_neighbors(y, y, columns, weights, starts[i], starts[i + 1], i, out)  # type: ignore[call-arg]
         for j in range(i * WIDTH, (i + 1) * WIDTH):
             out[j] = a * now[j] + b * before[j] + c * out[j]
 
@@ -141,19 +145,35 @@ def _recur(
 def _hub_products(starts: Any, columns: Any, weights: Any, y: Any, hubs: Any, out: Any) -> None:
     """out = y - W^T y for the rows of the hubs alone."""
     for h in hubs:
-        _subtract_neighbors(y, columns, weights, starts[h], starts[h + 1], h, out)  # type: ignore[call-arg]
+        _subtract_neighbors(y, y, columns, weights, starts[h], starts[h + 1], h, out)  # type: ignore[call-arg]
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"})
-def _remove_hubs(starts: Any, columns: Any, weights: Any, y: Any, hubs: Any, u: Any) -> None:
-    """y -= (I - W)[:, hubs] u, in place."""
-    for g in range(len(hubs)):
-        for j in range(WIDTH):
-            y[hubs[g] * WIDTH + j] -= u[g, j]
-        for a in range(starts[hubs[g]], starts[hubs[g] + 1]):
-            row, weight = columns[a] * WIDTH, weights[a]
-            for j in range(WIDTH):
-                y[row + j] += weight * u[g, j]
+@numba.njit(nogil=True, cache=True)
+def _remove_hubs(rows: Any, starts: Any, columns: Any, weights: Any, u: Any, y: Any) -> None:
+    """y -= B u, in place, for a sparse B of the given rows and few columns."""
+    for a in range(len(rows)):
+        _subtract_neighbors(y, u, columns, weights, starts[a], starts[a + 1], rows[a], y)  # type: ignore[call-arg]
+
+
+def empty_block(n: int, kind: npt.DTypeLike) -> Block:
+    """An (n, WIDTH) array whose rows begin where cache lines do: elsewhere every row is two reads of memory."""
+    size = n * WIDTH * np.dtype(kind).itemsize
+    raw = np.empty(size + CACHE_LINE, np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE
+    return raw[start : start + size].view(kind).reshape(n, WIDTH)
+
+
+def padded_block(vectors: Block) -> Block:
+    """A copy of (n, m <= WIDTH) vectors as a block, zeros in the columns beyond m."""
+    block = empty_block(len(vectors), vectors.dtype)
+    block[:, : vectors.shape[1]] = vectors
+    block[:, vectors.shape[1] :] = 0
+    return block
+
+
+def _both(values: Block) -> dict[np.dtype[Any], Block]:
+    """Numbers in both precisions."""
+    return {np.dtype(kind): np.ascontiguousarray(values, dtype=kind) for kind in (np.float64, np.float32)}
 
 
 @dataclass(frozen=True)
@@ -167,27 +187,28 @@ class _Lists:
     @classmethod
     def of(cls, matrix: sp.csr_array) -> _Lists:
         matrix.sort_indices()
-        double = matrix.data.astype(np.float64)
         return cls(
             matrix.indptr.astype(np.int64),
             np.append(matrix.indices, np.zeros(AHEAD)).astype(np.int32),
-            {np.dtype(np.float64): double, np.dtype(np.float32): double.astype(np.float32)},
+            _both(matrix.data),
         )
 
 
 @dataclass(frozen=True)
 class _Damping:
-    """The hubs h, and the Gamma of M - M[:, h] Gamma M[h, :], in both precisions."""
+    """The hubs h, the Gamma of M - M[:, h] Gamma M[h, :], and B = (I - W)[:, h] by those rows that it has."""
 
     hubs: npt.NDArray[np.int64]
     gamma: dict[np.dtype[Any], Block]
+    rows: npt.NDArray[np.int64]
+    lists: _Lists
 
     @classmethod
     def of(cls, difference: sp.csc_array, trace: float) -> _Damping | None:
         """The damping of the columns that are far longer than the mean; None if there are none."""
         n = difference.shape[1]
         lengths = np.add.reduceat(difference.data**2, difference.indptr[:-1])
-        longest = np.sort(np.argsort(-lengths, kind="stable")[: min(MOST_HUBS, n // 80)])
+        longest = np.sort(np.argsort(-lengths, kind="stable")[: min(MOST_HUBS, n // 40)])
         limit = HUB * trace / n
         hubs = longest[lengths[longest] > limit]
         if not len(hubs):
@@ -196,10 +217,16 @@ class _Damping:
         values, vectors = np.linalg.eigh((columns.T @ columns).toarray())
         # Among the hubs, every eigenvalue of M above the limit is brought down to it.
         gamma = (vectors * (np.maximum(values - limit, 0) / values**2)) @ vectors.T
-        return cls(
-            hubs.astype(np.int64),
-            {np.dtype(np.float64): gamma, np.dtype(np.float32): gamma.astype(np.float32)},
-        )
+        by_row = sp.csr_array(columns)
+        rows = np.flatnonzero(np.diff(by_row.indptr))
+        return cls(hubs.astype(np.int64), _both(gamma), rows.astype(np.int64), _Lists.of(by_row[rows]))
+
+    def apply(self, backward: _Lists, y: Block, scratch: Block) -> None:
+        """y -= B Gamma B^T y, for flat blocks, in place; backward: the lists of W^T."""
+        kind = y.dtype
+        _hub_products(backward.starts, backward.columns, backward.weights[kind], y, self.hubs, scratch)
+        u = self.gamma[kind] @ scratch.reshape(-1, WIDTH)[self.hubs]
+        _remove_hubs(self.rows, self.lists.starts, self.lists.columns, self.lists.weights[kind], u.reshape(-1), y)
 
 
 @dataclass
@@ -268,10 +295,7 @@ class Operator:
         flat = [block.reshape(-1) for block in (scratch, now, before, out)]
         self._pass(_difference, self._forward, kind, flat[1], flat[0])
         if damped and self._damping is not None:
-            hubs, backward = self._damping.hubs, self._backward
-            arguments = (backward.starts, backward.columns, backward.weights[kind], flat[0], hubs)
-            _hub_products(*arguments, flat[3])
-            _remove_hubs(*arguments, self._damping.gamma[kind] @ out[hubs])
+            self._damping.apply(self._backward, flat[0], flat[3])
         self._pass(_recur, self._backward, kind, *flat[:3], np.array(factors, dtype=kind), flat[3])
         self.products += WIDTH
 
@@ -286,10 +310,8 @@ class Operator:
         """M times (n, m) vectors, WIDTH of them at a time: which ones, and their images."""
         for start in range(0, vectors.shape[1], WIDTH):
             part = vectors[:, start : start + WIDTH]
-            block = np.zeros((self.n, WIDTH), vectors.dtype)
-            block[:, : part.shape[1]] = part
-            image = np.empty_like(block)
-            self.recur(block, block, image, np.empty_like(block), (0.0, 0.0, 1.0))
+            block, (image, scratch) = padded_block(part), (empty_block(self.n, vectors.dtype) for _ in range(2))
+            self.recur(block, block, image, scratch, (0.0, 0.0, 1.0))
             yield slice(start, start + part.shape[1]), image[:, : part.shape[1]]
 
     def restore(self, vectors: Block) -> Block:

@@ -9,12 +9,14 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 
 from pipeline.manifold.chebyshev import Filter
-from pipeline.manifold.krylov import KrylovSpace
+from pipeline.manifold.krylov import SIDE_STEPS, KrylovSpace, Ritz
 from pipeline.manifold.product import WIDTH, Operator
 
 Float64 = npt.NDArray[np.float64]
 
-ROWS = 4096  # rotated at a time
+ROWS = 1024  # rotated at a time
+FEWEST_STEPS = 4  # of a look elsewhere: the first ones see the bulk of the spectrum
+SETTLED = 0.1  # of the way to the height looked for: a value that rises less in a step will not reach it
 
 
 @dataclass(frozen=True)
@@ -57,32 +59,35 @@ def rayleigh_ritz(operator: Operator, vectors: Float64) -> Candidates:
 
 
 def smallest_outside(
-    operator: Operator,
-    vectors: Float64,
-    chosen: Filter,
-    rng: np.random.Generator,
-    *,
-    steps: int,
-    precision: str = "float64",
-    polish: Filter | None = None,
+    space: KrylovSpace, known: Ritz, vectors: Float64, *, last: float, polish: Filter | None = None
 ) -> tuple[float, Float64]:
-    """The smallest Ritz value of M in a fresh Krylov space orthogonal to invariant `vectors`, and its Ritz vectors.
+    """The smallest Ritz value of M orthogonal to what was found, after a look elsewhere, and the Ritz vectors there.
 
-    A Ritz value bounds an eigenvalue from above, so one below the last value found proves that an
-    eigenvector was left out. The other way round it is evidence: after `steps` steps (see
-    steps_to_notice) a vector that was left out would stand out of the random start.
+    A random block, orthogonal to the whole space, is grown beside it until an eigenvector of value
+    `last` that the space had missed would stand out of it; then what both hold outside of the
+    `known` pairs is taken apart. A Ritz value bounds an eigenvalue from above, so one below `last`
+    proves that an eigenvector was left out. The other way round it is evidence.
+    vectors  (n, m) float64, what became of the known pairs, orthonormal; last: the largest wanted value
     """
-    space = KrylovSpace(operator, chosen, rng, capacity=(steps + 2) * WIDTH, precision=precision, without=vectors)
-    for _ in range(steps):
-        space.extend()
-    found = space.vectors(space.ritz(WIDTH))
+    operator, start = space.operator, space.applied
+    height = float(space.filter.at(np.array([last]))[0])
+    needed = np.log(10 * np.sqrt(operator.n / WIDTH))
+    with space.side_step():
+        others, rise = -1.0, np.inf
+        for step in range(1, SIDE_STEPS + 1):
+            space.extend()
+            (before, risen), others = (others, rise), space.largest_since(start)
+            rise = others - before
+            settled = rise <= min(risen, SETTLED * (height - others))
+            if step >= FEWEST_STEPS and step * growth(height, others) >= needed and (settled or others > height):
+                break
+        found = space.vectors(space.ritz_outside(known, WIDTH))
     if polish is not None:
         found = polish.apply(operator, found)
     candidates = rayleigh_ritz(operator, found - vectors @ (vectors.T @ found))
     return float(candidates.values[0]), candidates.vectors
 
 
-def steps_to_notice(n: int, gap: float, chosen: Filter) -> int:
-    """Krylov steps after which an eigenvector `gap` below all others stands out of a random start in n dimensions."""
-    rate = 2 * chosen.degree * np.sqrt(max(gap, 1e-300) / chosen.largest)
-    return int(np.clip(np.ceil(np.log(10 * np.sqrt(n / WIDTH)) / rate), 4, 16))
+def growth(height: float, others: float) -> float:
+    """Logarithm of what a Krylov step gains for an eigenvector of F's value `height` over values in [-1, others]."""
+    return float(np.arccosh(1 + 2 * (height - others) / (others + 1))) if height > others else np.inf

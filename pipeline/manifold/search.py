@@ -12,20 +12,21 @@ from pipeline.errors import SolverError
 from pipeline.manifold.chebyshev import Filter
 from pipeline.manifold.krylov import KrylovSpace, Ritz
 from pipeline.manifold.product import WIDTH, Operator
-from pipeline.manifold.ritz import Candidates, Demands, rayleigh_ritz, smallest_outside, steps_to_notice
+from pipeline.manifold.ritz import Candidates, Demands, rayleigh_ritz, smallest_outside
 from pipeline.manifold.spectrum import HIGHEST_CUT, Spectrum
 
 Float64 = npt.NDArray[np.float64]
 Progress = Callable[[int, float], None]
 
-SPARE = 32  # vectors beyond the wanted ones: they set the last wanted one apart from what is left outside
-LARGE = 8_000  # rows, from which more vectors are spared, because looking outside costs more than they do
+SPARE = 32  # vectors beyond the wanted ones that a space is laid out for
+TAKEN = 16  # of those, how many are taken along to the end: the gap to the last bounds the others' errors
+LARGE = 40_000  # rows
 TRIES = 8
 STRENGTH = 2.4  # of the filter at n = 5,000; a stronger one needs a smaller space and more products
-# The float64 filter of M itself that clears what rounding and damping leave high in the spectrum: its
-# degree, and its cut as a fraction of the largest eigenvalue.
-POLISH = (7, 0.07)
-POLISHES = 8  # at most
+# The float64 filters of M itself that clear what rounding and damping leave above the wanted vectors, each
+# for the case that the one before no longer helps: their degrees, and cuts as fractions of the largest eigenvalue.
+POLISH = ((7, 0.07), (20, 0.01), (60, 0.001))
+POLISHES = 12  # at most
 FASTEST = 2e-4  # smallest tolerance that the damped operator in float32 is tried for
 BULK = 0.002  # share of an error high in the spectrum that is left after the polish
 
@@ -58,8 +59,7 @@ class Search:
         self.largest, self.target = spectrum.largest, demands.tolerance
         # Rows that no cache holds make products dear; the work on the space grows no faster than n.
         self.strength = STRENGTH * float(np.clip((5000 / operator.n) ** 0.3, 0.38, 1.2))
-        degree, cut = POLISH
-        self.polish = Filter(cut * self.largest, self.largest, degree)
+        self.polish = [Filter(cut * self.largest, self.largest, degree) for degree, cut in POLISH]
         # M 1 = 0 exactly, so the constant vector is known and need not be searched for.
         self.constant = np.full((operator.n, 1), operator.n**-0.5)
 
@@ -69,7 +69,6 @@ class Search:
         Raises SolverError if TRIES tries do not pass every gate.
         """
         self.wanted = wanted
-        self.spare = max(SPARE, wanted // 2) if self.operator.n > LARGE else SPARE
         self.cut = self.spectrum.cut_above(3 * (wanted + SPARE))
         # The polish clears nine tenths of float32's rounding, which is about eps |M|, and enough of the damping.
         rounding = float(np.finfo(np.float32).eps) * self.largest / 10
@@ -85,7 +84,9 @@ class Search:
             candidates = self._take_apart(ritz)
             complaint, mend = self._complaint(candidates)
             if not complaint:
-                outside, omitted = self._look_outside(candidates)
+                outside, omitted = smallest_outside(
+                    self.space, ritz, candidates.vectors, last=self._last(candidates), polish=self.polish[0]
+                )
                 # An eigenvalue that equals the last one to rounding is no omission: the p-th place is a tie.
                 last = self._last(candidates)
                 if outside >= last * (1 - 1e-6):
@@ -119,7 +120,7 @@ class Search:
 
     def _grow(self) -> Ritz | None:
         """Extend the space until it promises the target residual; None if it is full before."""
-        space, count, looked = self.space, self.wanted + self.spare - 1, list[tuple[int, float]]()
+        space, count, looked = self.space, self.wanted + TAKEN - 1, list[tuple[int, float]]()
         look_at = max(int(3.9 * self.wanted), count)
         while not space.is_full:
             space.extend()
@@ -134,8 +135,9 @@ class Search:
             if promise == np.inf:
                 return None
             looked.append((space.applied, np.log(promise / self.target)))
-            # A look costs as much as a few steps of a small problem, and less than one of a large one.
-            look_at = space.applied + min(_steps_ahead(looked), max(1, 40_000 // self.operator.n)) * WIDTH
+            # A look costs as much as a few steps of a small problem, but a step of a large one is dearer.
+            share = 0.9 if self.operator.n < LARGE else 0.4
+            look_at = space.applied + _steps_ahead(looked, share) * WIDTH
         return None
 
     def _promise(self, ritz: Ritz) -> float:
@@ -168,18 +170,17 @@ class Search:
         """The Ritz pairs of M itself, in float64, the constant vector among them."""
         vectors = self.space.vectors(ritz, before=self.constant)
         for _ in range(2 if self.fast else 0):  # rounding and damping are in them for sure
-            self.polish.apply(self.operator, vectors, in_place=True)
+            self.polish[0].apply(self.operator, vectors, in_place=True)
         candidates = rayleigh_ritz(self.operator, vectors)
-        worst = self._worst(candidates)
+        worst, level = self._worst(candidates), int(self.fast)
         for _ in range(POLISHES):
-            if worst <= self.demands.tolerance:
+            if worst <= self.demands.tolerance or level == len(self.polish):
                 break
             before = worst
-            self.polish.apply(self.operator, candidates.vectors, in_place=True)
+            self.polish[level].apply(self.operator, candidates.vectors, in_place=True)
             candidates = rayleigh_ritz(self.operator, candidates.vectors)
             worst = self._worst(candidates)
-            if worst > before / 2:
-                break
+            level += worst > before / 2
         return candidates
 
     def _worst(self, candidates: Candidates) -> float:
@@ -237,21 +238,6 @@ class Search:
         self.cut = min(2 * last, HIGHEST_CUT * self.spectrum.damped)
         self._start()
 
-    # --- looking outside -------------------------------------------------------------------------
-
-    def _look_outside(self, candidates: Candidates) -> tuple[float, Float64]:
-        last, top = self._last(candidates), float(candidates.values[-1])
-        steps = steps_to_notice(self.operator.n, top - last, self.space.filter)
-        return smallest_outside(
-            self.operator,
-            candidates.vectors,
-            self.space.filter,
-            self.rng,
-            steps=steps,
-            precision=self.precision,
-            polish=self.polish,
-        )
-
     def _found(self, candidates: Candidates, outside: float) -> Found:
         keep = candidates.null(self.demands) + self.demands.p
         basis, degree = self.space.applied, self.space.filter.degree
@@ -271,13 +257,13 @@ class Search:
         )
 
 
-def _steps_ahead(looked: list[tuple[int, float]]) -> int:
-    """Steps until the next look, from how the logarithm of the promise fell so far."""
+def _steps_ahead(looked: list[tuple[int, float]], share: float) -> int:
+    """Steps until the next look: a share of those that are left, from how the logarithm of the promise fell so far."""
     if len(looked) < 2:
         return 2
     (size_before, before), (size, now) = looked[-2:]
     fall = (before - now) / ((size - size_before) / WIDTH)
-    return int(np.clip(0.9 * now / fall, 1, 6)) if fall > 0 else 3
+    return int(np.clip(share * now / fall, 1, 6)) if fall > 0 else 3
 
 
 def _uncertified(operator: Operator, demands: Demands, complaint: str) -> SolverError:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigh_tridiagonal
 from scipy.sparse.csgraph import connected_components
 
-from pipeline.manifold.product import WIDTH, Operator
+from pipeline.manifold.product import WIDTH, Operator, empty_block
 
 Float64 = npt.NDArray[np.float64]
 
@@ -77,9 +77,9 @@ class _Recurrence:
 
     def __init__(self, operator: Operator, rng: np.random.Generator, *, damped: bool) -> None:
         self.operator, self.damped = operator, damped
-        shape = (operator.n, WIDTH)
-        self.now = (rng.integers(0, 2, shape) * 2 - 1).astype(np.float32) / np.float32(np.sqrt(operator.n))
-        self.before, self.image, self.scratch = (np.zeros(shape, np.float32) for _ in range(3))
+        self.now, self.before, self.image, self.scratch = (empty_block(operator.n, np.float32) for _ in range(4))
+        self.now[:] = (rng.integers(0, 2, self.now.shape) * 2 - 1) / np.sqrt(operator.n)
+        self.before[:] = 0
         self.diagonal: list[Float64] = []
         self.off: list[Float64] = [np.zeros(WIDTH)]
 

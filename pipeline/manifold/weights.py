@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from pipeline.errors import ParameterError, SolverError
 from pipeline.manifold.barycenters import BROKEN, EQUAL, solve_rows
 from pipeline.manifold.points import Float64, Rows, floating_rows
+from pipeline.manifold.threads import one_blas_thread, pool_of
 
 
 @dataclass(frozen=True)
@@ -68,12 +67,22 @@ def barycentric_weights(
 
     queries  (m, d) finite; neighbors (m, k) rows of x; the rest, the errors and the cost as there
     """
-    if not 0 < regularization < np.inf:
-        raise ParameterError(
-            "the regularisation must be positive", where="regularization", expected="> 0", got=str(regularization)
-        )
+    refuse_regularization(regularization)
     points, asked = _of_one_type(x, queries)
     chosen = _rows_of(neighbors, len(asked), len(points))
+    return weights_of_checked(asked, points, chosen, regularization=regularization, block=block, workers=workers)
+
+
+def weights_of_checked(
+    asked: Rows,
+    points: Rows,
+    chosen: npt.NDArray[np.int32],
+    *,
+    regularization: float,
+    block: int = 512,
+    workers: int = 2,
+) -> Weights:
+    """`barycentric_weights` of contiguous finite rows of one type and neighbours that are rows of `points`."""
     values, error = np.empty(chosen.shape), np.empty(len(chosen))
     outcome = np.empty(len(chosen), dtype=np.int8)
     floor = float(np.finfo(points.dtype).eps) ** 2
@@ -84,16 +93,24 @@ def barycentric_weights(
             asked[part], points, chosen[part], float(regularization), floor, values[part], error[part], outcome[part]
         )
 
-    with ThreadPoolExecutor(max_workers=workers) as pool:
+    with pool_of(workers) as pool:
         list(pool.map(solve, range(0, len(asked), block)))
     broken = np.flatnonzero(outcome == BROKEN)
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         for row in broken:
             differences = points[chosen[row]].astype(np.float64) - asked[row]
             values[row] = _weights_by_singular_values(differences, regularization)
             error[row] = np.square(values[row] @ differences).sum()
     _refuse_bad_sums(values)
     return Weights(values, np.flatnonzero(outcome == EQUAL), error, len(broken))
+
+
+def refuse_regularization(regularization: float) -> None:
+    """ParameterError if it is not positive and finite."""
+    if not 0 < regularization < np.inf:
+        raise ParameterError(
+            "the regularisation must be positive", where="regularization", expected="> 0", got=str(regularization)
+        )
 
 
 def _of_one_type(x: npt.NDArray[np.floating[Any]], queries: npt.NDArray[np.floating[Any]]) -> tuple[Rows, Rows]:

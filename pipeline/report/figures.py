@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib import style
 from matplotlib.axes import Axes
@@ -14,6 +14,9 @@ from pipeline.report.results import Results
 
 INK, MUTED, GRID = "#1f2933", "#7b8794", "#e4e7eb"
 COLOURS = ("#c2410c", "#0f766e", "#6d28d9", "#a16207", "#1d4ed8", "#be185d", "#4d7c0f", "#0e7490", "#7c2d12")
+# Shapes and dashes tell rows apart where colours do not: on grey paper, and to many eyes.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 STYLE: Any = {
     "svg.hashsalt": "sentfold",
     "font.family": "DejaVu Sans",
@@ -54,8 +57,9 @@ def draw_differences(results: Results, corpora: Sequence[str], protocol: str, ti
                         linewidth=2,
                         solid_capstyle="round",
                     )
-                axes.plot([value], [y], "o", color=COLOURS[i % len(COLOURS)], markersize=6.5, markeredgecolor="white")
-            axes.plot([], [], "o-", color=COLOURS[i % len(COLOURS)], label=space)
+                marker, colour = MARKERS[i % len(MARKERS)], COLOURS[i % len(COLOURS)]
+                axes.plot([value], [y], marker, color=colour, markersize=6, markeredgecolor="white")
+            axes.plot([], [], f"{MARKERS[i % len(MARKERS)]}-", color=COLOURS[i % len(COLOURS)], label=space)
         _finish(axes, shown, title, subtitle)
     return figure
 
@@ -75,6 +79,30 @@ def _finish(axes: Axes, corpora: Sequence[str], title: str, subtitle: str) -> No
         subtitle, (0, 1), xytext=(0, 5), xycoords="axes fraction", textcoords="offset points", color=MUTED, fontsize=9
     )
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def set_plain(axes: Axes, *, grid: Literal["both", "x", "y"] = "both") -> None:
+    """Only what is needed to read a panel: a pale grid, no frame at the top and right."""
+    axes.grid(axis=grid, color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def set_title(axes: Axes, title: str, subtitle: str) -> None:
+    """A bold title over a pale line that says what is drawn."""
+    axes.set_title(f"{title}\n", loc="left", fontsize=12.5, fontweight="bold")
+    axes.annotate(
+        subtitle, (0, 1), xytext=(0, 5), xycoords="axes fraction", textcoords="offset points", color=MUTED, fontsize=9
+    )
+
+
+def head_figure(figure: Figure, title: str, subtitle: str) -> None:
+    """The same over all panels of a figure."""
+    figure.suptitle(f"{title}\n", x=0.01, ha="left", fontsize=12.5, fontweight="bold")
+    height = float(figure.get_size_inches()[1])
+    figure.text(0.012, 1 - 0.37 / height, subtitle, color=MUTED, fontsize=9)
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:

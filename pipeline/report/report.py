@@ -8,20 +8,32 @@ from typing import Any
 from pipeline.artifacts import corpus_path, read_record, space_path, write_bytes_atomically, write_json
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.params import load_parameters
+from pipeline.report.case_table import find_cases
+from pipeline.report.claim_list import claims_content, claims_markdown, decide_all
+from pipeline.report.contents import build_tables
 from pipeline.report.environment import describe_environment
-from pipeline.report.figures import draw_differences, figure_bytes
+from pipeline.report.figures import figure_bytes
+from pipeline.report.gallery import Drawn, draw_gallery
+from pipeline.report.grid import Table
+from pipeline.report.layout import latex, markdown, tidy_csv
+from pipeline.report.page import write_page
 from pipeline.report.parameters import ReportParameters
 from pipeline.report.results import Results, load_results
 from pipeline.report.sections import Plan, write_markdown, write_summary
-from pipeline.report.tables import HEADLINE, long_csv, protocol_title, wide_csv
+from pipeline.report.small_tables import cluster_table
+from pipeline.report.spaces import describe_spaces
+from pipeline.report.speed_tables import load_benchmark
+from pipeline.report.sweeps import load_sweeps
+from pipeline.report.tables import HEADLINE, long_csv, wide_csv
+from pipeline.report.verdicts import Evidence
 from pipeline.suite import Suite
 
 
 def report(suite: Suite) -> Path:
     """Write every table and figure of a suite under reports/<suite>/. Returns the report's path."""
     parameters = load_parameters(ReportParameters, "report")
-    confidence = load_parameters(EvaluateParameters, "evaluate").confidence
-    results = load_results(suite, confidence=confidence)
+    evaluated = load_parameters(EvaluateParameters, "evaluate")
+    results = load_results(suite, confidence=evaluated.confidence)
     plan = Plan(
         similar=results.corpora_of("similarity"),
         classified=results.corpora_of("classification"),
@@ -31,24 +43,51 @@ def report(suite: Suite) -> Path:
     folder = Path("reports") / suite.suite
     _write(folder / "tables" / "sts.csv", wide_csv(results, plan.similar, HEADLINE))
     _write(folder / "tables" / "scores.csv", long_csv(results))
-    write_figures(results, plan.similar, folder / "figures")
+    evidence = gather_evidence(results, parameters, evaluated)
+    tables = build_tables(evidence, parameters.referees)
+    decided = decide_all(evidence)
+    write_tables(tables, folder / "tables")
+    pictures = draw_gallery(evidence)
+    write_pictures(pictures, folder / "figures")
     _write(folder / "summary.txt", write_summary(results, plan))
-    _write(folder / "report.md", write_markdown(results, plan))
+    _write(folder / "report.md", write_markdown(results, plan) + "\n" + table_links(tables))
+    _write(folder / "claims.md", claims_markdown(decided, suite.suite))
+    write_json(folder / "claims.json", claims_content(decided, suite.suite))
     write_json(folder / "lineage.json", lineage(suite))
+    _write(folder / "index.html", write_page(evidence, tables, decided, [picture for picture, _ in pictures]))
     return folder / "report.md"
 
 
-def write_figures(results: Results, corpora: list[str], folder: Path) -> None:
-    """Draw the differences to the encoders' own cosine, as SVG and PNG."""
-    figure = draw_differences(
-        results,
-        corpora,
-        HEADLINE,
-        "What each space does to the encoder's own cosine",
-        f"difference in {protocol_title(HEADLINE)}, ×100; bars: {results.confidence:.0%} paired bootstrap intervals",
-    )
-    for kind in ("svg", "png"):
-        write_bytes_atomically(folder / f"differences.{kind}", figure_bytes(figure, kind))
+def gather_evidence(results: Results, parameters: ReportParameters, evaluated: EvaluateParameters) -> Evidence:
+    """What tables and verdicts rest on besides the scores."""
+    suite = results.suite
+    models = {encoder: entry.model for encoder, entry in parameters.published.items()}
+    cases = find_cases(results, suite.encoders[0], resamples=evaluated.resamples, seed=evaluated.seed)
+    made_of, clusters = describe_spaces(suite, models), cluster_table(suite)
+    return Evidence(results, made_of, cases, load_benchmark(), clusters, load_sweeps(suite))
+
+
+def write_tables(tables: list[Table], folder: Path) -> None:
+    """Each table as Markdown, CSV and LaTeX."""
+    for table in tables:
+        for suffix, write in (("md", markdown), ("csv", tidy_csv), ("tex", latex)):
+            _write(folder / f"{table.name}.{suffix}", write(table))
+
+
+def table_links(tables: list[Table]) -> str:
+    """The section of report.md that leads to the tables."""
+    lines = [
+        f"- [{table.title}](tables/{table.name}.md) ([CSV](tables/{table.name}.csv), [LaTeX](tables/{table.name}.tex))"
+        for table in tables
+    ]
+    return "\n".join(["## Tables of the papers, ours beside theirs\n", *lines]) + "\n"
+
+
+def write_pictures(pictures: list[Drawn], folder: Path) -> None:
+    """Each figure as SVG and PNG."""
+    for picture, figure in pictures:
+        write_bytes_atomically(folder / f"{picture.name}.svg", picture.svg)
+        write_bytes_atomically(folder / f"{picture.name}.png", figure_bytes(figure, "png"))
 
 
 def lineage(suite: Suite) -> dict[str, Any]:

@@ -39,6 +39,11 @@ class Results:
     replicates: dict[tuple[str, str], dict[str, Float64]]
     confidence: float
 
+    @property
+    def resamples(self) -> int:
+        """How many bootstrap replicates each interval rests on; 0 where nothing was resampled."""
+        return next((len(column) for columns in self.replicates.values() for column in columns.values()), 0)
+
     def facts(self, space: str, corpus: str) -> dict[str, Any]:
         """What evaluate stored about one space on one corpus."""
         facts: dict[str, Any] = self.scores[space].get(corpus, {"absent": "not evaluated"})

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.artifacts import absence, corpus_path, read_record, space_path
+from pipeline.report.lase import cluster_section
 from pipeline.report.results import Results
 from pipeline.report.tables import (
     HEADLINE,
@@ -21,6 +22,7 @@ from pipeline.report.tables import (
     published_rows,
     score_rows,
 )
+from pipeline.report.word_controls import word_control_section
 from pipeline.suite import Suite
 
 Table = tuple[list[str], list[list[str]]]
@@ -82,6 +84,8 @@ def write_markdown(results: Results, plan: Plan) -> str:
         parts += [f"## {title}\n", markdown_table(*table)]
     parts += [
         *_protocol_sections(results, plan),
+        word_control_section(results, plan.similar, HEADLINE),
+        cluster_section(results.suite),
         _corpora_section(results),
         _fallbacks_section(results.suite),
         _solves_section(results.suite),

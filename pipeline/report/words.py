@@ -47,62 +47,87 @@ class ClusterView:
 # --- figure 4.1 ---------------------------------------------------------------------------------
 
 
-def draw_similarity_map(sentences: Sequence[str], similarity: Floats, title: str, subtitle: str) -> Figure:
-    """Cosines of all pairs of a few sentences as a heat map, each number in its cell (LASE figure 4.1).
+def draw_similarity_maps(
+    sentences: Sequence[str], similarities: Mapping[str, Floats], title: str, subtitle: str
+) -> Figure:
+    """Cosines of all pairs of a few sentences as heat maps, each number in its cell (LASE figure 4.1).
 
-    similarity  (n, n); below zero, if there is any, in a second colour
+    similarities  name of a map -> (n, n); below zero, if there is any, in a second colour
     """
     n = len(sentences)
-    lowest = float(np.min(similarity))
+    lowest = min(float(np.min(similarity)) for similarity in similarities.values())
+    across = min(3, len(similarities))
+    down = -(-len(similarities) // across)
     with style.context(["default", STYLE]):
-        figure = Figure(figsize=(4.2 + 0.75 * n, 1.7 + 0.55 * n), layout="constrained")
-        axes = figure.add_subplot()
-        axes.imshow(
-            similarity, cmap=_COLD if lowest < 0 else _WARM, vmin=-1 if lowest < 0 else 0, vmax=1, aspect="auto"
-        )
-        for row in range(n):
-            for column in range(n):
+        figure = Figure(figsize=(max(5.2, 2.4 + 0.62 * n * across), 1.2 + down * (0.7 + 0.5 * n)), layout="constrained")
+        panels: Any = figure.subplots(down, across, squeeze=False, sharey=True)
+        for place, axes in enumerate(panels.flat):
+            axes.set_visible(place < len(similarities))
+        for axes, (name, similarity) in zip(panels.flat, similarities.items(), strict=False):
+            axes.imshow(
+                similarity, cmap=_COLD if lowest < 0 else _WARM, vmin=-1 if lowest < 0 else 0, vmax=1, aspect="auto"
+            )
+            for row, column in np.ndindex(n, n):
                 value = float(similarity[row, column])
                 colour = "white" if abs(value) > 0.7 else INK
                 axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=9, color=colour)
-        axes.set_xticks(range(n), [str(i + 1) for i in range(n)])
-        axes.set_yticks(range(n), [f"{sentence}  {i + 1}" for i, sentence in enumerate(sentences)])
-        axes.tick_params(length=0)
-        for side in axes.spines.values():
-            side.set_visible(False)
-        _set_title(axes, title, subtitle)
+            axes.set_xticks(range(n), [str(i + 1) for i in range(n)])
+            axes.set_yticks(range(n), [f"{sentence}  {i + 1}" for i, sentence in enumerate(sentences)])
+            axes.tick_params(length=0)
+            for side in axes.spines.values():
+                side.set_visible(False)
+            axes.set_title(name, loc="left", fontsize=10)
+        _set_figure_title(figure, title, subtitle)
     return figure
 
 
 # --- figure 4.2 ---------------------------------------------------------------------------------
 
 
-def draw_cluster_distributions(views: Sequence[ClusterView], title: str) -> Figure:
+def draw_cluster_distributions(views: Sequence[ClusterView], title: str, subtitle: str) -> Figure:
     """Per clustering: Zipf's law inside each cluster, and the values of its word vectors (LASE figure 4.2).
 
     Above, the logarithm of a word's count against the logarithm of its rank inside its cluster; below, how
-    often each value occurs in the vectors of a cluster's words. The five largest clusters have colours.
+    often each value occurs in the vectors of a cluster's words. The largest clusters have colours and marks of their
+    own, from large to small; the others are grey.
     """
     with style.context(["default", STYLE]):
-        figure = Figure(figsize=(3.3 * len(views) + 0.6, 5.6), layout="constrained")
+        figure = Figure(figsize=(max(8.0, 2.5 * len(views) + 0.6), 5.8), layout="constrained")
         panels: Any = figure.subplots(2, len(views), squeeze=False, sharey="row")
         for column, view in enumerate(views):
-            colours = _colours_by_size(view.labels)
+            looks = _looks_by_size(view.labels)
+            sizes = np.bincount(view.labels)
             above, below = panels[0][column], panels[1][column]
-            for cluster, (ranks, counts) in zipf_curves(view).items():
+            curves, histograms = zipf_curves(view), value_histograms(view)
+            for cluster in sorted(curves, key=lambda cluster: -len(curves[cluster][0])):
+                look = looks[cluster]
+                ranks, counts = curves[cluster]
                 above.loglog(
-                    ranks, counts, "o-", markersize=2.5, linewidth=1, color=colours[cluster], label=f"{cluster}"
+                    ranks,
+                    counts,
+                    marker=look.marker,
+                    # At even distances on the logarithmic axis: thousands of marks would be a blot.
+                    markevery=_even_places(len(ranks)),
+                    linestyle=look.line,
+                    color=look.colour,
+                    markersize=5,
+                    linewidth=1.3,
+                    label=f"{sizes[cluster]:,} words",
                 )
-            for cluster, (edges, counts) in value_histograms(view).items():
-                below.stairs(counts, edges, color=colours[cluster], linewidth=1.4)
-            above.set_title(view.title, loc="left", fontsize=10.5, fontweight="bold")
+                if cluster in histograms:
+                    edges, heights = histograms[cluster]
+                    below.stairs(heights, edges, baseline=None, color=look.colour, linestyle=look.line, linewidth=1.4)
+            above.set_title(view.title, loc="left", fontsize=10)
             above.set_xlabel("rank inside the cluster")
             below.set_xlabel("value in a word vector")
+            if histograms:
+                below.set_yscale("log")
+            above.legend(frameon=False, fontsize=8, loc="upper right", handlelength=2.6, borderaxespad=0.1)
             for axes in (above, below):
                 _plain(axes)
         panels[0][0].set_ylabel("occurrences of the word")
         panels[1][0].set_ylabel("number of values")
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12.5, fontweight="bold")
+        _set_figure_title(figure, title, subtitle)
     return figure
 
 
@@ -139,22 +164,23 @@ def draw_embedding_values(
     embeddings  encoder -> (n, d) vectors of these sentences, d its own
     """
     with style.context(["default", STYLE]):
-        figure = Figure(figsize=(8.2, 1.1 + 1.7 * len(sentences)), layout="constrained")
-        panels: Any = figure.subplots(len(sentences), 1, squeeze=False, sharex=True, sharey=True)
-        for row, sentence in enumerate(sentences):
-            axes = panels[row][0]
-            start = 0
-            for i, (name, vectors) in enumerate(embeddings.items()):
+        figure = Figure(
+            figsize=(max(6.4, 2.7 * len(embeddings) + 0.6), 1.3 + 1.6 * len(sentences)), layout="constrained"
+        )
+        panels: Any = figure.subplots(len(sentences), len(embeddings), squeeze=False, sharex="col", sharey=True)
+        for column, (name, vectors) in enumerate(embeddings.items()):
+            for row, sentence in enumerate(sentences):
+                axes = panels[row][column]
                 values = np.asarray(vectors)[row]
-                places = np.arange(start, start + len(values))
-                axes.vlines(places, 0, values, color=COLOURS[i % len(COLOURS)], linewidth=0.6, label=name)
-                start += len(values)
-            axes.set_ylabel("value")
-            axes.text(0.995, 0.96, sentence, transform=axes.transAxes, ha="right", va="top", fontsize=9.5)
-            _plain(axes)
-        panels[-1][0].set_xlabel("dimension, the encoders one after the other")
-        panels[0][0].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        _set_title(panels[0][0], title, subtitle)
+                axes.vlines(np.arange(len(values)), 0, values, color=COLOURS[0], linewidth=0.7)
+                axes.axhline(0, color=MUTED, linewidth=0.6)
+                if row == 0:
+                    axes.set_title(name, loc="left", fontsize=10)
+                if column == 0:
+                    axes.set_ylabel(sentence, fontsize=9)
+                _plain(axes)
+            panels[-1][column].set_xlabel("dimension")
+        _set_figure_title(figure, title, subtitle)
     return figure
 
 
@@ -213,11 +239,36 @@ def _log_binomial(n: int, m: int) -> float:
 # --- style --------------------------------------------------------------------------------------
 
 
-def _colours_by_size(labels: Integers) -> dict[int, str]:
-    """A colour for each of the five largest clusters, the same grey for the others."""
+@dataclass(frozen=True)
+class _Look:
+    """How a cluster is drawn: told apart by mark and line where colours are not seen."""
+
+    colour: str
+    marker: str
+    line: str
+
+
+# Dark and light by turns, for print in greys.
+_LOOKS = (
+    _Look("#7c2d12", "o", "-"),
+    _Look("#0e9f8f", "s", "--"),
+    _Look("#3b1d8f", "^", "-."),
+    _Look("#e0a100", "D", ":"),
+    _Look("#1d4ed8", "v", "-"),
+)
+_OTHER = _Look(MUTED, "", "-")
+
+
+def _looks_by_size(labels: Integers) -> dict[int, _Look]:
+    """A look for each of the five largest clusters, the same grey for the others."""
     clusters, sizes = np.unique(labels, return_counts=True)
     order = clusters[np.argsort(-sizes, kind="stable")].tolist()
-    return {cluster: COLOURS[i] if i < len(COLOURS) else MUTED for i, cluster in enumerate(order)}
+    return {cluster: _LOOKS[i] if i < len(_LOOKS) else _OTHER for i, cluster in enumerate(order)}
+
+
+def _even_places(n: int) -> list[int]:
+    """About eight of n places, even by their logarithms, the first and the last among them."""
+    return sorted({round(float(place)) - 1 for place in np.geomspace(1, n, 8)})
 
 
 def _plain(axes: Axes) -> None:
@@ -227,6 +278,10 @@ def _plain(axes: Axes) -> None:
         axes.spines[side].set_visible(False)
 
 
-def _set_title(axes: Axes, title: str, subtitle: str) -> None:
-    axes.set_title(f"{title}\n", loc="left", fontsize=12.5, fontweight="bold")
-    axes.text(0, 1.02, subtitle, transform=axes.transAxes, color=MUTED, fontsize=9, va="bottom")
+def _set_figure_title(figure: Figure, title: str, subtitle: str) -> None:
+    figure.suptitle(f"{title}\n", x=0.01, ha="left", fontsize=12.5, fontweight="bold")
+    # In points below the title, whatever the figure's height.
+    figure.texts[-1].set_y(1 - 0.02)
+    figure.text(
+        0.01, 1 - 0.02 - 17 / 72 / figure.get_figheight(), subtitle, color=MUTED, fontsize=9, va="top", ha="left"
+    )

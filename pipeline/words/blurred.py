@@ -213,8 +213,9 @@ def _cluster(values: Float64, rows: Float64, size: int, seed: int, parameters: B
 
     largest = min(size + parameters.spare, len(rows))
     chosen = max(size, choose_by_eigengap(values, largest=largest, stop=parameters.stop))
-    labels = KMeans(chosen, n_init=parameters.restarts, random_state=seed).fit_predict(
-        np.ascontiguousarray(rows[:, :chosen])
-    )
+    model = KMeans(chosen, n_init=parameters.restarts, random_state=seed)
+    # Again: a limit reaches only the libraries that were loaded before it.
+    with threadpool_limits(1):
+        labels = model.fit_predict(np.ascontiguousarray(rows[:, :chosen]))
     notes = {"asked": size, "eigenvalues": values[: chosen + 1].tolist()}
     return Partition(labels.astype(np.int32), chosen, None, notes)

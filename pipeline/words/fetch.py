@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 import httpx
 from tqdm import tqdm
 
-from pipeline.artifacts import sha256_of
+from pipeline.artifacts import sha256_of, write_bytes_atomically
 from pipeline.errors import SourceError, first_line
 from pipeline.words.locations import FOLDER_VARIABLE, LOCATIONS_FILE, Location, find_location, vectors_folder
 
@@ -36,19 +37,57 @@ class _InterruptionError(Exception):
     """A failure that another attempt may not meet."""
 
 
+def describe_download(name: str, *, locations: Path = LOCATIONS_FILE, patience: Patience = Patience()) -> str:
+    """What `fetch_vectors` would get: size by the server's word, terms, hash, and where it would lie.
+
+    Raises SourceError for an unknown name; a server that does not tell the size is no error.
+    """
+    location = find_location(name, locations)
+    size = _promised_size(location.url, patience)
+    return "\n".join(
+        [
+            f"{name}: {location.title}",
+            f"  place     {location.url}",
+            f"  size      {'not told by the server' if size is None else f'{size:,} bytes'}",
+            f"  licence   {location.licence}",
+            f"  sha256    {location.sha256 or 'not recorded yet'}",
+            f"  goes to   {vectors_folder() / location.file}",
+        ]
+    )
+
+
 def fetch_vectors(
-    name: str, *, locations: Path = LOCATIONS_FILE, folder: Path | None = None, patience: Patience = Patience()
+    name: str,
+    *,
+    locations: Path = LOCATIONS_FILE,
+    folder: Path | None = None,
+    patience: Patience = Patience(),
+    record: bool = False,
 ) -> str:
     """Download the word vectors `name` into the folder of word vectors; say what was got.
 
-    A download that breaks off goes on where it stopped, also in a later call. Returns a line for the user:
-    with a sha256 to be looked at and recorded, where none is known yet.
-    Raises SourceError if the server fails, or the file is not the known one; that file is then not kept.
+    record  where no sha256 is known yet, write that of the file into `locations`; else it is not downloaded
+    A download that breaks off goes on where it stopped, also in a later call. Returns a line for the user.
+    Raises SourceError if the hash is not known, the server fails, or the file is not the known one, which is then
+    not kept.
     """
     location = find_location(name, locations)
+    if location.sha256 is None and not record:
+        raise SourceError(
+            f"no sha256 is recorded for the word vectors '{name}'",
+            where=f"{locations.name}: {name}",
+            expected="64 hexadecimal digits to hold the file against",
+            got="null",
+            state="nothing was downloaded",
+            remedy=f"run `sentfold fetch-vectors {name} --record-hash`, look at what it recorded, and commit it",
+        )
     target = (folder or vectors_folder()) / location.file
-    if target.is_file() and sha256_of(target) == location.sha256:
-        return f"{target} is there already, with the known sha256"
+    if target.is_file():
+        there = sha256_of(target)
+        if location.sha256 is None:
+            return _record_hash(name, there, target, locations)
+        if location.sha256 == there:
+            return f"{target} is there already, with the known sha256"
     partial = target.with_name(f"{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -72,9 +111,34 @@ def fetch_vectors(
             state="what came so far was kept, and is gone on with",
             remedy=f"free space there, or set {FOLDER_VARIABLE} to another folder",
         ) from None
-    if location.sha256 is None:
-        return f"{target}: no sha256 is known to hold it against; if you trust it, put into {locations.name}: {digest}"
-    return f"{target}: the known sha256"
+    return _record_hash(name, digest, target, locations) if location.sha256 is None else f"{target}: the known sha256"
+
+
+def _record_hash(name: str, digest: str, target: Path, locations: Path) -> str:
+    """Put the digest in the place of the null, the rest of the file left as it is."""
+    text = locations.read_text(encoding="utf-8")
+    line = re.compile(rf"(^{re.escape(name)}:\n(?:[ ].*\n)*?[ ]+sha256:) null$", re.MULTILINE)
+    recorded, places = line.subn(rf"\g<1> {digest}", text)
+    if places != 1:
+        raise SourceError(
+            "the sha256 cannot be recorded",
+            where=f"{locations.name}: {name}",
+            expected="a line `sha256: null` in the block",
+            got=f"{places} of them",
+            state=f"{target} was kept",
+            remedy=f"put this there by hand: {digest}",
+        )
+    write_bytes_atomically(locations, recorded.encode())
+    return f"{target}: sha256 {digest}, now recorded in {locations.name}; commit it if you trust it"
+
+
+def _promised_size(url: str, patience: Patience) -> int | None:
+    try:
+        answer = httpx.head(url, timeout=patience.silence, headers={"User-Agent": "sentfold"}, follow_redirects=True)
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return None
+    length = answer.headers.get("content-length", "")
+    return int(length) if answer.status_code == httpx.codes.OK and length.isdecimal() else None
 
 
 def _download(location: Location, partial: Path, patience: Patience) -> None:

@@ -135,5 +135,7 @@ def _cluster_rows(
     if parameters.rows == "unit":
         # The direction of a row is the same before and after it is divided by its root of the degree.
         rows = unit_length(rows)
-    labels = KMeans(size, n_init=parameters.restarts, random_state=seed).fit_predict(np.ascontiguousarray(rows))
+    # Again: a limit reaches only the libraries that were loaded before it.
+    with threadpool_limits(1):
+        labels = KMeans(size, n_init=parameters.restarts, random_state=seed).fit_predict(np.ascontiguousarray(rows))
     return Partition(labels.astype(np.int32), size, None, {**notes, "eigenvalues": notes["eigenvalues"][:size]})

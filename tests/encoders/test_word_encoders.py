@@ -321,6 +321,13 @@ def test_usif_weighs_all_words_alike_where_none_is_frequent_by_chance(counts: tu
     assert encoded.fallbacks["words weighed alike, for want of a frequent one"] == 2
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_usif_cuts_before_it_lower_cases(variant: str) -> None:
+    # The treebank's contractions are lower or upper case, so "don'T" is none: lower-cased first it would be two words.
+    encoder = make_encoder("usif", make_lexicon(), variant=variant, tokenizer="treebank")
+    assert encoder.reader.tokens(["I don'T", "I DON'T"]) == [["i", "don't"], ["i", "do", "not"]]
+
+
 def test_usif_adds_counts_that_differ_in_case_or_takes_the_last_one() -> None:
     counts = WordCounts(("P", "p", "q", "r", "s"), np.array([6, 2, 1, 1, 1], dtype=np.int64))
     lexicon = replace(two_words([1, 0], [0, 1]), counts=counts)

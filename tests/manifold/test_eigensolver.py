@@ -16,7 +16,7 @@ from pipeline.manifold.eigensolver import bottom_eigenvectors, canonical_signs, 
 from pipeline.manifold.krylov import KrylovSpace
 from pipeline.manifold.neighbors import nearest_neighbors
 from pipeline.manifold.product import Operator
-from pipeline.manifold.ritz import Candidates, Demands, smallest_outside, steps_to_notice
+from pipeline.manifold.ritz import Candidates, Demands, smallest_outside
 from pipeline.manifold.search import Search
 from pipeline.manifold.spectrum import Spectrum, closed_classes, estimate_spectrum
 from pipeline.manifold.weights import solve_weights
@@ -199,15 +199,13 @@ def test_a_cut_that_is_far_too_low_is_noticed_and_mended(
 def test_a_solve_that_starves_its_last_vector_is_caught_by_the_gate(
     large: tuple[sp.csr_array, np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Every Krylov space but the fresh one of the last gate is kept from seeing the 30th vector.
+    # The Krylov space is kept from seeing the 30th vector until the last gate looks outside of it.
     weights, values, vectors = large
-    started: list[KrylovSpace] = []
+    hiding = [True]
     remove = KrylovSpace._remove
 
     def starve(self: KrylovSpace, block: np.ndarray) -> np.ndarray:
-        if not started:
-            started.append(self)
-        if self is started[0]:
+        if hiding[0]:
             hidden = vectors[self.operator.order, 30:31].astype(block.dtype)
             block -= hidden @ (hidden.T @ block)
         return remove(self, block)
@@ -216,9 +214,9 @@ def test_a_solve_that_starves_its_last_vector_is_caught_by_the_gate(
     look = search.smallest_outside
 
     def watch(*arguments: object, **settings: object) -> tuple[float, np.ndarray]:
+        hiding[0] = False
         outside, omitted = look(*arguments, **settings)  # type: ignore[arg-type]
         complaints.append(outside)
-        started[:] = [None]  # type: ignore[list-item]  # from now on nothing is hidden
         return outside, omitted
 
     monkeypatch.setattr(KrylovSpace, "_remove", starve)
@@ -254,17 +252,43 @@ def test_the_largest_residual_is_gated_not_the_median(
         assert "residual" in search_._complaint(Candidates(values[:40], vectors[:, :40], residuals))[0]
 
 
-def test_an_omitted_vector_is_noticed(large: tuple[sp.csr_array, np.ndarray, np.ndarray]) -> None:
+@pytest.mark.parametrize("hidden", [17, 38, 39])
+def test_an_omitted_vector_is_noticed(large: tuple[sp.csr_array, np.ndarray, np.ndarray], hidden: int) -> None:
     weights, values, vectors = large
     rng = np.random.default_rng(0)
     with Operator.from_weights(weights) as operator:
         ordered = vectors[operator.order]
         chosen = Filter.for_cut(float(values[80]), float(values[-1]) * 1.01, strength=2.0)
-        steps = steps_to_notice(operator.n, float(values[60] - values[39]), chosen)
-        without = np.delete(np.arange(60), 17)
-        outside, _ = smallest_outside(operator, ordered[:, without], chosen, rng, steps=steps)
-        assert values[17] * (1 - 1e-9) <= outside < values[18]
-        assert smallest_outside(operator, ordered[:, :60], chosen, rng, steps=steps)[0] >= values[60] * (1 - 1e-9)
+        space = KrylovSpace(operator, chosen, rng, capacity=400, precision="float64", without=ordered[:, [hidden]])
+        while not space.is_full:
+            space.extend()
+        space._without = None  # from here on nothing is kept out of it
+        known = space.ritz(39)
+        found = space.vectors(known)
+        outside, _ = smallest_outside(space, known, found, last=float(values[39]))
+        assert values[hidden] * (1 - 1e-9) <= outside < values[hidden + 1]
+
+
+def test_where_nothing_was_omitted_nothing_below_the_next_eigenvalue_is_found_and_the_space_is_as_before(
+    large: tuple[sp.csr_array, np.ndarray, np.ndarray],
+) -> None:
+    weights, values, vectors = large
+    rng = np.random.default_rng(0)
+    with Operator.from_weights(weights) as operator:
+        chosen = Filter.for_cut(float(values[80]), float(values[-1]) * 1.01, strength=2.0)
+        space = KrylovSpace(operator, chosen, rng, capacity=400, precision="float64")
+        while space.applied < 256:
+            space.extend()
+        known = space.ritz(40)
+        before = space.size, space.applied, space._basis[:, : space.size].copy()
+        outside, _ = smallest_outside(space, known, vectors[operator.order][:, :40], last=float(values[39]))
+        assert outside >= values[40] * (1 - 1e-9)
+        assert (space.size, space.applied) == before[:2]
+        np.testing.assert_array_equal(space._basis[:, : space.size], before[2])
+        space.extend()  # goes on where it was
+        assert (
+            np.abs(space._basis[:, : space.size].T @ space._basis[:, : space.size] - np.eye(space.size)).max() < 1e-12
+        )
 
 
 @pytest.mark.parametrize(

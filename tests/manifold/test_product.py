@@ -71,7 +71,7 @@ def test_damping_is_the_formula_and_lowers_the_largest_eigenvalue(with_hubs: sp.
         m = dense_m(with_hubs)[np.ix_(operator.order, operator.order)]
         assert operator._damping is not None
         hubs = operator._damping.hubs
-        assert set(operator.order[hubs]) <= set(np.argsort(-np.diag(dense_m(with_hubs)))[:5])
+        assert set(operator.order[hubs]) == set(np.argsort(-np.diag(dense_m(with_hubs)))[: len(hubs)])
         damped = m - m[:, hubs] @ operator._damping.gamma[np.dtype(np.float64)] @ m[hubs]
         block = np.ascontiguousarray(np.random.default_rng(0).standard_normal((400, WIDTH)))
         image = np.empty_like(block)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from pipeline.report.figures import COLOURS, figure_bytes
+from pipeline.report.figures import figure_bytes
 from pipeline.report.words import (
     ClusterView,
     common_word_table,
     draw_cluster_distributions,
     draw_embedding_values,
-    draw_similarity_map,
+    draw_similarity_maps,
     expected_clusters,
     value_histograms,
     zipf_curves,
@@ -82,39 +82,44 @@ def test_the_expected_number_of_clusters_is_the_mean_over_all_choices(sizes: lis
     assert expected_clusters(np.array(sizes), words) == pytest.approx(np.mean(drawn), abs=1e-9)
 
 
-def test_a_similarity_map_shows_every_number_and_sentence() -> None:
+def test_similarity_maps_show_every_number_and_sentence() -> None:
     sentences = ["How old are you", "What is your age", "My phone is good"]
-    similarity = np.array([[1, 0.81, -0.12], [0.81, 1, 0.07], [-0.12, 0.07, 1]])
-    figure = check_drawing(lambda: draw_similarity_map(sentences, similarity, "A title", "beneath it"))
-    texts = [text.get_text() for text in figure.axes[0].texts]
+    one = np.array([[1, 0.81, -0.12], [0.81, 1, 0.07], [-0.12, 0.07, 1]])
+    maps = {"one": one, "two": np.eye(3), "three": np.eye(3), "four": np.eye(3)}
+    figure = check_drawing(lambda: draw_similarity_maps(sentences, maps, "A title", "beneath it"))
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_title(loc="left") for axes in shown] == list(maps)
+    texts = [text.get_text() for text in shown[0].texts]
     assert texts.count("0.81") == 2 and texts.count("-0.12") == 2 and texts.count("1.00") == 3
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    labels = [label.get_text() for label in shown[0].get_yticklabels()]
     assert all(sentence in label for sentence, label in zip(sentences, labels, strict=True))
+    assert {text.get_text().strip() for text in figure.texts} == {"A title", "beneath it"}
 
 
-def test_distributions_have_a_curve_and_a_histogram_for_every_cluster_of_every_clustering(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("pipeline.report.words.COLOURS", COLOURS[:5])
+def test_distributions_have_a_curve_and_a_histogram_for_every_cluster_of_every_clustering() -> None:
     views = [view([0, 0, 1, 0, 1, 2, 2], "one"), view([0, 1, 2, 3, 4, 5, 6], "two")]
-    figure = check_drawing(lambda: draw_cluster_distributions(views, "A title"))
+    figure = check_drawing(lambda: draw_cluster_distributions(views, "A title", "beneath it"))
     upper, lower = figure.axes[:2], figure.axes[2:]
     assert [len(axes.lines) for axes in upper] == [3, 7]
     assert [len(axes.patches) for axes in lower] == [3, 7]
     assert [axes.get_title(loc="left") for axes in upper] == ["one", "two"]
     assert all(axes.get_xscale() == axes.get_yscale() == "log" for axes in upper)
-    # Five colours, and one grey for all further clusters.
+    # Five looks, told apart by mark and line where colours are not seen, and one for all further clusters.
     assert len({line.get_color() for line in upper[1].lines}) == 6
+    assert len({(line.get_marker(), line.get_linestyle()) for line in upper[1].lines}) == 6
+    # The legend says how large each cluster is, the largest first.
+    legend = upper[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["3 words", "2 words", "2 words"]
 
 
-def test_values_of_embeddings_stand_side_by_side_in_one_panel_per_sentence() -> None:
+def test_values_of_embeddings_stand_in_one_panel_per_sentence_and_encoder() -> None:
     embeddings = {"kmeans": RNG.standard_normal((2, 30)), "mixture": RNG.standard_normal((2, 12))}
     sentences = ["What is your age", "How old are you"]
     figure = check_drawing(lambda: draw_embedding_values(sentences, embeddings, "A title", "beneath it"))
-    assert len(figure.axes) == 2
-    for row, axes in enumerate(figure.axes):
-        drawn = [collection.get_segments() for collection in axes.collections]
-        assert [len(segments) for segments in drawn] == [30, 12]
-        np.testing.assert_allclose([segment[1][1] for segment in drawn[1]], embeddings["mixture"][row])
-        # The second encoder begins where the first ends.
-        assert drawn[1][0][0][0] == 30
+    panels = np.array(figure.axes, dtype=object).reshape(2, 2)
+    for row, column in np.ndindex(2, 2):
+        name = list(embeddings)[column]
+        (drawn,) = panels[row, column].collections
+        np.testing.assert_allclose([segment[1][1] for segment in drawn.get_segments()], embeddings[name][row])
+    assert [axes.get_ylabel() for axes in panels[:, 0]] == sentences

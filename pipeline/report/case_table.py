@@ -1,0 +1,163 @@
+"""SBERT-LP's table 4: pairs whose order locality preserving repairs and breaks, found and counted, named by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.artifacts import absence, corpus_path, read_record, read_table, read_vectors, space_path
+from pipeline.evaluate.bootstrap import Design, make_design
+from pipeline.evaluate.similarities import cosines
+from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
+from pipeline.report.orders import Order, Orders, about_many, compare_orders
+from pipeline.report.results import Results
+from pipeline.suite import Suite
+
+# The corpus of the paper's table, then what a suite may have in its place; larger ones would need n x n bytes.
+CORPORA = ("sts13", "stsb", "lee", "wordsim", "simlex")
+LIMIT = 5000
+ABOUT = (
+    "The paper shows two sentence pairs whose order LP puts right. Here every two pairs of a corpus that people rate "
+    "differently are compared, and both the repairs and the breaks are counted. Pairs are named by corpus and row; a "
+    "page made with `sentfold page` shows their texts."
+)
+
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cases:
+    """One corpus with the similarities of its pairs in an encoder's space and in those made from it."""
+
+    corpus: str
+    encoder: str
+    human: Float64
+    similarity: dict[str, Float64]
+    orders: dict[str, Orders]
+
+
+def find_cases(results: Results, encoder: str, *, resamples: int, seed: int) -> Cases | None:
+    """Repairs and breaks of every space made from an encoder, on the first corpus of CORPORA that it scored."""
+    suite = results.suite
+    corpus = next((c for c in CORPORA if c in suite.corpora and _usable(suite, encoder, c)), None)
+    spaces = [space for space in suite.derived_spaces if suite.encoder_of(space) == encoder]
+    if corpus is None or not spaces:
+        return None
+    path = corpus_path(suite.suite, corpus, "items")
+    items = read_table(path, kind="items.similarity").to_pydict()
+    rows = np.column_stack([items["row1"], items["row2"]]).astype(np.int64)
+    design = make_design(read_record(path, kind="items.similarity")["notes"]["resample"], rows, items["subset"])
+    human = np.array(items["score"], dtype=np.float64)
+    similarity = {
+        space: cosines(read_vectors(space_path(suite.suite, space, corpus)), rows)[0] for space in (encoder, *spaces)
+    }
+    orders = {
+        space: _compare(human, similarity[encoder], similarity[space], design, results.confidence, resamples, seed)
+        for space in spaces
+    }
+    return Cases(corpus, encoder, human, similarity, orders)
+
+
+def _compare(
+    human: Float64, old: Float64, new: Float64, design: Design, confidence: float, resamples: int, seed: int
+) -> Orders:
+    # Spaces are stored in float32: what differs by less than that between processors is no order.
+    before, after = np.round(old, 6), np.round(new, 6)
+    return compare_orders(human, before, after, design, resamples=resamples, confidence=confidence, seed=seed)
+
+
+def _usable(suite: Suite, encoder: str, corpus: str) -> bool:
+    if absence(space_path(suite.suite, encoder, corpus), kind="vectors") is not None:
+        return False
+    return bool(read_record(corpus_path(suite.suite, corpus, "items"), kind="items.similarity")["rows"] <= LIMIT)
+
+
+def case_table(cases: Cases | None, results: Results, space: str, made_of: Mapping[str, str]) -> Table | None:
+    """The table: counts for every derived space, then the largest repairs and breaks of one of them."""
+    if cases is None:
+        return None
+    panels = [_count_panel(cases, results, made_of)]
+    if space in cases.orders:
+        found = cases.orders[space]
+        panels += [
+            _example_panel(cases, space, found.best, f"Largest repairs by {space}"),
+            _example_panel(cases, space, found.worst, f"Largest breaks by {space}"),
+        ]
+    return Table("sbert-lp-4", "SBERT-LP 4: Orders repaired and broken", ABOUT, tuple(panels))
+
+
+def _count_panel(cases: Cases, results: Results, made_of: Mapping[str, str]) -> Panel:
+    titles = ("right before", "right after", "repaired", "broken")
+    heads = [Head(title, cases.corpus, "share of comparable pairs of pairs") for title in titles]
+    heads.append(Head("net repaired", cases.corpus, "repaired less broken, share of comparable pairs of pairs"))
+    lines = tuple(
+        Line(space, made_of.get(space, ""), _count_entries(cases, space, orders))
+        for space, orders in cases.orders.items()
+    )
+    any_orders = next(iter(cases.orders.values()))
+    title = (
+        f"Share of the {any_orders.comparable:,} pairs of pairs of {cases.corpus} that people rate differently, ×100, "
+        f"before: {cases.encoder}"
+    )
+    group = Group(f"Measured here, suite {results.suite.suite}", False, lines)
+    return Panel(title, "order of cosines against order of ratings", tuple(heads), (group,), _shows(cases))
+
+
+def _count_entries(cases: Cases, space: str, orders: Orders) -> tuple[Entry, ...]:
+    counts = (orders.before, orders.after, orders.repaired, orders.broken)
+    source = (
+        f"of {orders.comparable:,} pairs of pairs of {cases.corpus} that people rate differently, by cosines in "
+        f"{cases.encoder} before and {space} after, to six digits"
+    )
+    entries = [
+        Entry(
+            f"{100 * n / orders.comparable:.2f}", 100 * n / orders.comparable, about=f"about {about_many(n)} {source}"
+        )
+        for n in counts
+    ]
+    net = f"repaired less broken, {source}; the interval resamples what recurs in the corpus"
+    return (*entries, Entry(f"{orders.net:+.2f}", orders.net, orders.low, orders.high, about=net))
+
+
+def _shows(cases: Cases) -> tuple[str, ...]:
+    """Spaces by what they do to orders, each with its counts."""
+    said: dict[str, list[str]] = {}
+    for space, orders in cases.orders.items():
+        if orders.low is None or orders.high is None:
+            word = "No interval"
+        elif orders.low > 0:
+            word = "More repaired than broken"
+        else:
+            word = "More broken than repaired" if orders.high < 0 else "Not to be told apart"
+        counts = f"about {about_many(orders.repaired)} repaired, {about_many(orders.broken)} broken"
+        said.setdefault(word, []).append(f"{space} ({counts})")
+    return tuple(f"{word}: {', '.join(spaces)}." for word, spaces in said.items())
+
+
+def _example_panel(cases: Cases, space: str, found: tuple[Order, ...], title: str) -> Panel:
+    names = [f"{part} {row}" for row in ("higher", "lower") for part in ("rating", cases.encoder, space)]
+    protocols = ("human rating", f"cosine in {cases.encoder}", f"cosine in {space}") * 2
+    heads = tuple(
+        Head(name, cases.corpus, protocol, "rating or cosine") for name, protocol in zip(names, protocols, strict=True)
+    )
+    lines = tuple(
+        Line(f"{cases.corpus} row {o.higher} over row {o.lower}", "", _example(cases, space, o)) for o in found
+    )
+    about = "rows of the corpus's items, from 0; people rate the higher one more alike"
+    return Panel(title, about, heads, (Group("Found here", False, lines),))
+
+
+def _example(cases: Cases, space: str, order: Order) -> tuple[Entry, ...]:
+    entries = []
+    for row in (order.higher, order.lower):
+        rating, *both = (float(v[row]) for v in (cases.human, cases.similarity[cases.encoder], cases.similarity[space]))
+        names = (f"rating of row {row}", f"cosine of row {row} in {cases.encoder}", f"cosine of row {row} in {space}")
+        texts = (f"{rating:.2f}", *(f"{value:.3f}" for value in both))
+        entries += [
+            Entry(text, value, about=f"{name}, items of {cases.corpus}")
+            for text, value, name in zip(texts, (rating, *both), names, strict=True)
+        ]
+    return tuple(entries)

@@ -1,0 +1,92 @@
+"""The claims of the papers with their verdicts, for people and for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.report.claims import load_claims
+from pipeline.report.panels import PAPERS
+from pipeline.report.verdicts import Decided, Evidence, Verdict, decide
+
+ORDER: tuple[Verdict, ...] = ("reproduced", "contradicted", "not testable here")
+INTRODUCTION = (
+    "Each claim is decided by a rule from the scores and their paired bootstrap intervals, none by hand: "
+    "`pipeline/report/claims.yaml` says what is compared, `pipeline/report/verdicts.py` how. Intervals of one claim "
+    "hold together; they are not adjusted across claims. A claim is *contradicted* where the difference lies beyond "
+    "chance on the wrong side anywhere, and *not testable here* where the data cannot decide it, where something is "
+    "missing, or where only the paper's own figures speak for it. A verdict holds for the vectors named with it: a "
+    "claim about SBERT-NLI or GloVe is not refuted by MiniLM or WordLlama."
+)
+
+
+def decide_all(evidence: Evidence) -> list[Decided]:
+    """The verdict on every claim, in the order of the papers."""
+    return [decide(name, claim, evidence) for name, claim in load_claims().items()]
+
+
+def count_verdicts(decided: Sequence[Decided]) -> str:
+    """How many claims came out how, in one phrase."""
+    counts = Counter(one.verdict for one in decided)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in ORDER)
+
+
+def claim_command(name: str, suite: str) -> str:
+    """The command that shows a claim's numbers."""
+    return f"sentfold claims {name} --suite {suite}"
+
+
+def claims_markdown(decided: Sequence[Decided], suite: str) -> str:
+    """The whole list, by paper."""
+    parts = [
+        f"# Claims of the papers, suite `{suite}`\n",
+        f"{INTRODUCTION}\n",
+        f"Of {len(decided)} claims: {count_verdicts(decided)}.\n",
+        f"`sentfold repro --suite {suite}` measures what they rest on; `{claim_command('NAME', suite)}` shows one.\n",
+    ]
+    for source, paper in PAPERS.items():
+        own = [one for one in decided if one.claim.source == source]
+        if own:
+            parts += [f"## {paper}\n", *(claim_markdown(one, suite) for one in own)]
+    return "\n".join(parts)
+
+
+def claim_markdown(one: Decided, suite: str) -> str:
+    """One claim with its verdict and everything it rests on."""
+    return "\n".join(
+        [
+            f"### {one.claim.says}\n",
+            f"**{one.verdict}** · `{one.name}` · {one.claim.where}\n",
+            f"{basis(one)}{one.outcome.because}\n",
+            *(f"{text}\n" for text in (one.control, one.caveat) if text),
+            f"Shown by: `{claim_command(one.name, suite)}`\n",
+            *([f"To test it: {one.outcome.command}\n"] if one.outcome.command else []),
+        ]
+    )
+
+
+def basis(one: Decided) -> str:
+    """What the verdict was reached on, as the beginning of its sentence."""
+    return f"On this encoder ({one.vectors}): " if one.vectors and one.verdict != "not testable here" else ""
+
+
+def claims_content(decided: Sequence[Decided], suite: str) -> dict[str, Any]:
+    """The same for programs: JSON-able, rounded numbers in its sentences, no hashes."""
+    return {"claims": {one.name: _content(one, suite) for one in decided}, "suite": suite}
+
+
+def _content(one: Decided, suite: str) -> Mapping[str, str]:
+    return {
+        "because": one.outcome.because,
+        "caveat": one.caveat,
+        "claim": one.claim.says,
+        "command": claim_command(one.name, suite),
+        "control": one.control,
+        "made_on": one.claim.made_on,
+        "source": one.claim.source,
+        "tested_on": one.vectors,
+        "to_test": one.outcome.command,
+        "verdict": one.verdict,
+        "where": one.claim.where,
+    }

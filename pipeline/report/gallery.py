@@ -1,0 +1,138 @@
+"""Every figure of a report, with its title and what to see in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from matplotlib.figure import Figure
+
+from pipeline.report.encoder_figures import clusterer_dots, draw_bars, draw_dots, draw_speed, speed_points
+from pipeline.report.figures import draw_differences, figure_bytes
+from pipeline.report.lase import draw_clusters
+from pipeline.report.map_figure import draw_maps, map_spaces
+from pipeline.report.page import Picture
+from pipeline.report.spectrum_figure import draw_spectra, largest_step, read_spectra
+from pipeline.report.sweep_figure import WORDS, draw_sweep
+from pipeline.report.tables import HEADLINE, protocol_title
+from pipeline.report.verdicts import Evidence
+
+LP, ENCODER, CHOSEN, CONTROL = "minilm-lp", "minilm", "minilm-lp-selected", "minilm-pca-selected"
+QUALITY = ("stsb", "pearson.all.cosine")
+LASE = ("sts13", "pearson.mean.cosine")  # corpus and protocol of LASE's figure 5.1
+
+Drawn = tuple[Picture, Figure]
+
+
+def draw_gallery(evidence: Evidence) -> list[Drawn]:
+    """The figures that this suite's artifacts can fill, the one that says most first."""
+    return [
+        *_differences(evidence),
+        *_sweeps(evidence),
+        *_spectrum(evidence),
+        *_maps(evidence),
+        *_clusterers(evidence),
+        *_words(evidence),
+        *_speed(evidence),
+    ]
+
+
+def _named(name: str, title: str, caption: str, figure: Figure) -> Drawn:
+    return Picture(name, title, caption, figure_bytes(figure, "svg")), figure
+
+
+def _differences(evidence: Evidence) -> Iterator[Drawn]:
+    results = evidence.results
+    corpora = results.corpora_of("similarity")
+    title = "What each space does to the encoder's own cosine"
+    words = f"difference in {protocol_title(HEADLINE)}, ×100; bars: {results.confidence:.0%} paired bootstrap intervals"
+    caption = "Right of the line: better than the cosine of the encoder that the space was made from."
+    yield _named("differences", title, caption, draw_differences(results, corpora, HEADLINE, title, words))
+
+
+def _sweeps(evidence: Evidence) -> Iterator[Drawn]:
+    sweep = evidence.sweeps.get(CHOSEN)
+    if sweep is None:
+        return
+    results, control = evidence.results, evidence.sweeps.get(CONTROL)
+    cells = {corpus: results.cell(ENCODER, corpus, sweep.protocol).value for corpus in results.suite.corpora}
+    baselines = {corpus: value for corpus, value in cells.items() if value is not None}
+    for setting in ("neighbors", "components"):
+        title = f"Scores by {WORDS[setting]}, as SBERT-LP's figure {'2' if setting == 'neighbors' else '4'}"
+        words = f"{protocol_title(sweep.protocol)}, ×100, the other settings tuned at each point"
+        caption = (
+            "Chosen on the development corpus alone; the test panels show what choosing on them would have bought."
+        )
+        figure = draw_sweep(
+            sweep, setting, baselines=baselines, control=control if setting == "components" else None,
+            title=title, subtitle=words,
+        )  # fmt: skip
+        yield _named(f"sweep-{setting}", title, caption, figure)
+
+
+def _spectrum(evidence: Evidence) -> Iterator[Drawn]:
+    spectra = read_spectra(evidence.results.suite, LP)
+    if spectra:
+        title = f"Eigenvalues of {LP} and the residuals of their solve"
+        words = "M = (I − W)ᵀ(I − W) of each corpus; small values: coordinates that neighbours rebuild well"
+        corpus, rank, factor = largest_step(spectra, after=10)
+        caption = (
+            "A gap would mark the dimension of a manifold. Beyond the tenth, the largest step from one eigenvalue to "
+            f"the next is a factor of {factor:.2f} ({corpus}, after rank {rank})."
+        )
+        yield _named("spectrum", title, caption, draw_spectra(spectra, title, words))
+
+
+def _maps(evidence: Evidence) -> Iterator[Drawn]:
+    maps = map_spaces(evidence.results.suite, (ENCODER, LP))
+    if maps:
+        title = f"Maps of {maps[0].corpus} by its labels"
+        words = f"Isomap of {len(maps[0].labels)} sentences on 12 neighbours; axes have no meaning of their own"
+        caption = (
+            "Trustworthiness falls from 1 with every drawn neighbour that is none in the space, by how far off it is. "
+            "Isomap is linear algebra over shortest paths: a small change of the space changes its picture little."
+        )
+        yield _named("map", title, caption, draw_maps(maps, title, words))
+
+
+def _clusterers(evidence: Evidence) -> Iterator[Drawn]:
+    corpus, protocol = LASE
+    dots = clusterer_dots(evidence.results, corpus, protocol)
+    if len(dots) > 1:
+        title = "LASE by clusterer, as its figure 5.1"
+        words = f"{protocol_title(protocol)}, {corpus}, ×100; WordLlama vectors; hollow: partitions without meaning"
+        caption = "If clusters of words carried roles, the filled marks would lie to the right of the hollow ones."
+        yield _named("lase-5.1", title, caption, draw_dots(dots, f"{protocol_title(protocol)}, ×100", title, words))
+
+
+def _speed(evidence: Evidence) -> Iterator[Drawn]:
+    corpus, protocol = QUALITY
+    points = speed_points(evidence.results, evidence.benchmark, corpus, protocol)
+    if points and evidence.benchmark is not None:
+        where = str(evidence.benchmark["processor"])
+        title = "Speed against quality"
+        caption = "Up is better, right is faster. The vectors are WordLlama's 256 dimensions for every method."
+        words = f"{corpus}, {protocol_title(protocol)}, ×100, against speed on {where}"
+        figure = draw_speed(points, f"{protocol_title(protocol)}, ×100", title, words)
+        yield _named("speed-quality", title, caption, figure)
+        title = "Speed, as LASE's figure 5.2"
+        yield _named(
+            "lase-5.2",
+            title,
+            f"Measured on {where}.",
+            draw_bars(points, title, "word vectors looked up, fitting excluded"),
+        )
+
+
+def _words(evidence: Evidence) -> Iterator[Drawn]:
+    """Figures 4.1, 4.2 and 4.5 of the LASE thesis, for the clusterings of this suite."""
+    shown = {
+        "lase-similarity": ("As LASE's figure 4.1: similarity of four sentences", "Dark: similar. The thesis's pairs."),
+        "lase-values": ("As LASE's figure 4.5: values of two sentences", "Each clustering's own covariance entries."),
+        "lase-clusters": (
+            "As LASE's figure 4.2: words in their clusters",
+            "Frequency by rank, cluster by cluster.",
+        ),
+    }
+    for name, figure in draw_clusters(evidence.results.suite).items():
+        title, caption = shown[name]
+        yield _named(name, title, caption, figure)

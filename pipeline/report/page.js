@@ -1,0 +1,153 @@
+"use strict";
+const facts = JSON.parse(document.getElementById("facts").textContent);
+const dialog = document.getElementById("lineage");
+let hashes = facts.lineage;
+let opener = null;
+
+// --- sorting: within each group of rows, so that measured and printed ones stay apart ----------------
+const place = (row, column) => {
+  const cell = row.children[column];
+  return column === 0 ? cell.textContent : cell.dataset.v === undefined ? null : Number(cell.dataset.v);
+};
+const order = (one, other, sign) => {
+  if (one === null || other === null) return one === other ? 0 : one === null ? 1 : -1; // blanks stay last
+  return sign * (typeof one === "string" ? one.localeCompare(other, "en") : one - other);
+};
+for (const button of document.querySelectorAll("thead th button")) {
+  button.addEventListener("click", () => {
+    const head = button.parentElement;
+    const table = head.closest("table");
+    const column = [...head.parentElement.children].indexOf(head);
+    const first = column === 0 ? "ascending" : "descending"; // scores: the best first
+    const now = head.getAttribute("aria-sort");
+    const next = now === first ? (first === "ascending" ? "descending" : "ascending") : first;
+    for (const other of table.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", next);
+    for (const body of table.tBodies) {
+      const rows = [...body.rows].filter((row) => !row.classList.contains("group"));
+      const sign = next === "ascending" ? 1 : -1;
+      const keys = new Map(rows.map((row) => [row, place(row, column)]));
+      rows.sort((one, other) => order(keys.get(one), keys.get(other), sign));
+      body.append(...rows);
+    }
+    document.getElementById("said").textContent = `Sorted by ${button.textContent.trim()}, ${next}`;
+  });
+}
+
+// --- lineage: every number is a link to #score/..., #printed/..., #about/... or #blank/... ------------------------
+const text = (tag, content) => Object.assign(document.createElement(tag), { textContent: content });
+const plain = (value) =>
+  value !== null && typeof value === "object"
+    ? Object.entries(value).filter(([, inner]) => inner !== null).map(([key, inner]) => `${key} ${plain(inner)}`).join(", ")
+    : String(value);
+
+function show(title, pairs, artifact) {
+  document.getElementById("lineage-title").textContent = title;
+  const list = document.getElementById("lineage-facts");
+  list.replaceChildren();
+  for (const [name, value] of pairs) {
+    if (value === undefined || value === null || value === "") continue;
+    list.append(text("dt", name));
+    const answer = document.createElement("dd");
+    answer.append(name === "Command" || name === "Artifact" ? text("code", value) : value);
+    list.append(answer);
+  }
+  document.getElementById("lineage-hashes").hidden = !artifact;
+  if (artifact) showHashes(artifact);
+  if (!dialog.open) dialog.showModal();
+}
+
+function showHashes(artifact) {
+  const list = document.getElementById("hash-list");
+  list.replaceChildren();
+  const record = hashes && hashes.spaces ? hashes.spaces[artifact] : null;
+  document.getElementById("hash-ask").hidden = Boolean(record);
+  for (const [path, sha] of Object.entries(record ? record.inputs : {})) {
+    const item = document.createElement("li");
+    item.append(text("code", path), " sha256 ", text("code", sha));
+    list.append(item);
+  }
+}
+
+function score(space, corpus, protocol) {
+  const made = facts.spaces[space];
+  const data = made && made.corpora[corpus];
+  const numbers = data && data.scores[protocol];
+  if (!numbers) return false;
+  const about = facts.corpora[corpus] || {};
+  const [value, low, high] = numbers;
+  show(`${space} on ${corpus}`, [
+    ["Score", `${value.toFixed(2)} (×100)`],
+    ["Interval", low === null ? null : `${low.toFixed(2)} to ${high.toFixed(2)}, ${facts.confidence} of ${facts.resamples} bootstrap resamples`],
+    ["Protocol", `${facts.protocols[protocol]} (${protocol})`],
+    ["Items", data.n],
+    ["Resampled by", data.unit ? `${data.units} ${data.unit}, ${Math.round(data.effective)} effective` : null],
+    ["Scheme", data.scheme],
+    ["Made of", made.made_of],
+    ["Parameters", plain(made.parameters)],
+    ["Dimension", data.dimension],
+    ["Corpus", [about.source, about.text].filter(Boolean).join("; ")],
+    ["Artifact", `data/${facts.suite}/spaces/${space}/${corpus}.parquet`],
+    ["Command", `sentfold repro --suite ${facts.suite}`],
+  ], `${space}/${corpus}`);
+  return true;
+}
+
+function follow() {
+  const [kind, ...rest] = decodeURIComponent(location.hash.slice(1)).split("/");
+  if (kind === "score" && score(...rest)) return;
+  if (kind === "printed" && facts.printed[rest[0]]) {
+    const [paper, table, model, dataset, metric, printed, protocol] = facts.printed[rest[0]];
+    show(`${model} on ${dataset}`, [
+      ["Printed", printed], ["Metric", metric], ["Paper", paper], ["Table", table], ["Protocol", protocol],
+      ["Carried in", "pipeline/report/published.csv"],
+    ]);
+    return;
+  }
+  if (kind === "about" && facts.about[rest[0]]) {
+    const [about, interval] = facts.about[rest[0]];
+    show("A computed number", [["What it is", about], ["Interval", interval], ["Command", `sentfold repro --suite ${facts.suite}`]]);
+    return;
+  }
+  if (kind === "blank" && facts.blanks[rest[0]]) {
+    const [reason, command] = facts.blanks[rest[0]];
+    show("Why this is blank", [["Reason", reason], ["To fill it", command]]);
+    return;
+  }
+  if (dialog.open) dialog.close();
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest && event.target.closest("a.n, a.blank");
+  if (!link) return;
+  opener = link;
+  if (link.getAttribute("href") === location.hash) follow(); // the same number again
+});
+dialog.addEventListener("close", () => {
+  if (/^#(score|printed|about|blank)\//.test(location.hash)) history.replaceState(null, "", location.pathname + location.search);
+  if (opener) opener.focus();
+  opener = null;
+});
+dialog.querySelector(".close").addEventListener("click", () => dialog.close());
+dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+document.getElementById("hash-file").addEventListener("change", async (event) => {
+  const note = document.getElementById("hash-note");
+  try {
+    const read = JSON.parse(await event.target.files[0].text());
+    if (read.suite !== facts.suite) throw new Error(`it is of suite ${read.suite}, not ${facts.suite}`);
+    hashes = read;
+    note.textContent = "";
+    follow();
+  } catch (error) {
+    note.textContent = `This is not the suite's lineage.json: ${error.message}`;
+  }
+});
+
+// --- claims: show those of the chosen verdicts --------------------------------------------------------
+for (const box of document.querySelectorAll(".choose input")) {
+  box.addEventListener("change", () => {
+    for (const item of document.querySelectorAll(`.claims > .${box.value}`)) item.hidden = !box.checked;
+  });
+}
+window.addEventListener("hashchange", follow);
+follow();

@@ -1,0 +1,119 @@
+"""Tables of scores, built from their plan: our rows, the printed rows, and what the numbers show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pipeline.report.entries import average_entry, measured_entry, printed_entry
+from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
+from pipeline.report.plan import Column, PanelPlan, TablePlan, average_column
+from pipeline.report.protocols import protocol_words, short_metric
+from pipeline.report.published import Figure
+from pipeline.report.results import Results
+from pipeline.report.shows import describe_panel, judge_panel
+from pipeline.suite import Suite
+
+PAPERS = {
+    "sbert-lp": "SBERT-LP",
+    "lase": "LASE",
+    "s3e": "S3E",
+    "gem": "GEM",
+    "hyperboloid": "Hyperboloid",
+    "mteb": "MTEB",
+}
+
+
+def build_table(results: Results, name: str, plan: TablePlan, made_of: Mapping[str, str]) -> Table:
+    """One table from its plan. made_of: space -> what it was made of, in words."""
+    spaces = rows_of(results.suite, plan)
+    panels = tuple(_build_panel(results, plan, panel, spaces, made_of) for panel in plan.panels)
+    return Table(name, table_title(plan), plan.about, panels)
+
+
+def table_title(plan: TablePlan) -> str:
+    """What a table is called: "SBERT-LP 1: Textual similarity", or its own title if no paper printed it."""
+    return plan.title if plan.source == "mteb" else f"{PAPERS[plan.source]} {plan.table}: {plan.title}"
+
+
+def _printed_title(table: TablePlan) -> str:
+    if table.source == "mteb":
+        return "As MTEB publishes it"
+    numbered = table.table[0].isdigit()
+    return f"Printed in {PAPERS[table.source]}, {f'table {table.table}' if numbered else f'{table.table} table'}"
+
+
+def rows_of(suite: Suite, plan: TablePlan) -> list[str]:
+    """The suite's spaces of the wanted groups, in its order, then the wanted ones that it lacks."""
+    groups = {
+        "encoders": set(suite.encoders),
+        "derived": set(suite.derived_spaces),
+        "words": set(suite.word_encoders),
+    }
+    chosen = {space for group in plan.spaces for space in groups[group]} | set(plan.wanted)
+    return [space for space in suite.spaces if space in chosen] + [s for s in plan.wanted if s not in suite.spaces]
+
+
+def _build_panel(
+    results: Results, table: TablePlan, plan: PanelPlan, spaces: Sequence[str], made_of: Mapping[str, str]
+) -> Panel:
+    groups = []
+    family = judge_panel(results, plan, spaces, table.baseline)
+    if plan.measured:
+        signs = {(judged.space, judged.corpus, judged.protocol): judged.sign for judged in family}
+        lines = tuple(Line(s, made_of.get(s, ""), measured_row(results, s, plan, signs)) for s in spaces)
+        groups.append(Group(f"Measured here, suite {results.suite.suite}", False, lines))
+    figures = table.printed_in(plan)
+    if figures:
+        groups.append(Group(_printed_title(table), True, printed_lines(figures, plan)))
+    shows, notes = describe_panel(results, plan, spaces, table, family)
+    heads = heads_of(plan)
+    stated = plan.printed.statement if plan.printed is not None and not plan.measured else protocol_list(heads)
+    return Panel(plan.title, stated, heads, tuple(groups), shows, notes)
+
+
+def heads_of(plan: PanelPlan) -> tuple[Head, ...]:
+    """The columns' heads; the metric is named where one corpus stands in several columns."""
+    heads = [
+        Head(_head_title(column, plan.columns), column.corpus, column.protocol, column.unit) for column in plan.columns
+    ]
+    if plan.average is not None:
+        heads.append(Head("average", "average", plan.columns[0].protocol))
+    return tuple(heads)
+
+
+def _head_title(column: Column, columns: Sequence[Column]) -> str:
+    several = sum(column.corpus == other.corpus for other in columns) > 1
+    return f"{column.corpus} {short_metric(column.protocol)}" if several else column.corpus
+
+
+def measured_row(
+    results: Results, space: str, plan: PanelPlan, signs: Mapping[tuple[str, str, str], int]
+) -> tuple[Entry, ...]:
+    """Our entries of one row, and their average where the panel has one and the row is whole.
+
+    signs  of the differences to baselines, by space, corpus and protocol
+    """
+    columns = [(column.corpus, column.protocol) for column in plan.columns]
+    entries = [measured_entry(results, space, c.corpus, c.protocol, unit=c.unit) for c in plan.columns]
+    marked = [
+        replace(entry, sign=signs.get((space, *column), 0)) for entry, column in zip(entries, columns, strict=True)
+    ]
+    return (*marked, *([] if plan.average is None else [average_entry(results, space, columns, marked)]))
+
+
+def printed_lines(figures: Sequence[Figure], plan: PanelPlan) -> tuple[Line, ...]:
+    """One line per printed model, its figures in their columns; the printed average is copied, never formed."""
+    columns = [*plan.columns, *([average_column(plan)] if plan.average is not None else [])]
+    lines = []
+    for model in dict.fromkeys(figure.model for figure in figures):
+        own = [figure for figure in figures if figure.model == model]
+        found = [next((figure for figure in own if column.holds(figure)), None) for column in columns]
+        entries = [Entry(reason="not printed") if figure is None else printed_entry(figure) for figure in found]
+        lines.append(Line(model, "", tuple(entries)))
+    return tuple(lines)
+
+
+def protocol_list(heads: Sequence[Head]) -> str:
+    """The protocols of some columns in words, each once."""
+    return "; ".join(dict.fromkeys(protocol_words(head.protocol) for head in heads))

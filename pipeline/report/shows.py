@@ -1,0 +1,149 @@
+"""What a panel shows, in plain sentences made from its numbers, and what it could have shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.report.families import Judged, baseline_of, judge_family
+from pipeline.report.multiple import POWER
+from pipeline.report.plan import Hero, PanelPlan, TablePlan
+from pipeline.report.results import Results
+
+Columns = list[tuple[str, str]]
+
+_SIGNS = {1: "higher", -1: "lower", 0: "not to be told apart"}
+
+
+def judge_panel(results: Results, plan: PanelPlan, spaces: Sequence[str], baseline: str | None) -> tuple[Judged, ...]:
+    """Every row's difference to its baseline on every scored column of a panel, judged together."""
+    columns = scored_columns(results, plan, spaces) if plan.measured else []
+    return judge_family(results, baselines(results, spaces, baseline), columns)
+
+
+def describe_panel(
+    results: Results, plan: PanelPlan, spaces: Sequence[str], table: TablePlan, family: Sequence[Judged]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a panel shows and how its differences were judged: sentences for readers, notes for referees."""
+    if not plan.measured:
+        return (f"Printed figures alone: {plan.why}.",), ()
+    columns = scored_columns(results, plan, spaces)
+    if not columns:
+        return ("Nothing here could be measured from this suite's corpora; the notes say what would fill it.",), ()
+    shows = [_best(results, spaces, columns), *_hero(results, table.hero, columns)]
+    if family:
+        shows.append(_count(family))
+    return tuple(filter(None, shows)), tuple(_notes(results, family))
+
+
+def baselines(results: Results, spaces: Sequence[str], own: str | None) -> list[tuple[str, str]]:
+    """Each space with what it is measured against: the table's own baseline, else that of its kind."""
+    pairs = []
+    for space in spaces:
+        base = baseline_of(results.suite, space) if own is None or own == space else own
+        if base is not None and space in results.suite.spaces and own != space:
+            pairs.append((space, base))
+    return pairs
+
+
+def scored_columns(results: Results, plan: PanelPlan, spaces: Sequence[str]) -> Columns:
+    """Corpus and protocol of the columns in which at least one of these spaces has a score."""
+    return [
+        (column.corpus, column.protocol)
+        for column in plan.columns
+        if any(_value(results, space, column.corpus, column.protocol) is not None for space in spaces)
+    ]
+
+
+def _value(results: Results, space: str, corpus: str, protocol: str) -> float | None:
+    named = space in results.suite.spaces and corpus in results.suite.corpora
+    return results.cell(space, corpus, protocol).value if named else None
+
+
+def _best(results: Results, spaces: Sequence[str], columns: Columns) -> str:
+    winners: dict[str, list[str]] = {}
+    for corpus, protocol in columns:
+        values = {space: value for space in spaces if (value := _value(results, space, corpus, protocol)) is not None}
+        winners.setdefault(max(values, key=lambda space: values[space]), []).append(_name(corpus, protocol, columns))
+    parts = [f"{space} on {_listed(names)}" for space, names in winners.items()]
+    return f"Highest of our rows: {'; '.join(parts)}."
+
+
+def _hero(results: Results, hero: Hero | None, columns: Columns) -> list[str]:
+    """The comparison that the table is about, with its control."""
+    if hero is None or hero.ours not in results.suite.spaces:
+        return []
+    sentences = []
+    for other, role in ((hero.than, ""), (hero.control, ", its control")):
+        family = judge_family(results, [(hero.ours, other)], columns)
+        if family:
+            sentences.append(f"{hero.ours} against {other}{role}: {_verdicts(family)}.")
+    return sentences
+
+
+def _verdicts(family: Sequence[Judged]) -> str:
+    columns = [(judged.corpus, judged.protocol) for judged in family]
+    parts = []
+    few = [judged for judged in family if judged.few]
+    kinds = [(word, [j for j in family if not j.few and j.sign == sign]) for sign, word in _SIGNS.items()]
+    for word, some in [*kinds, ("too few independent texts to say", few)]:
+        if some:
+            names = _listed([_name(judged.corpus, judged.protocol, columns) for judged in some])
+            parts.append(f"{word} on {names} ({_span([judged.result.value for judged in some])})")
+    return "; ".join(parts)
+
+
+def _count(family: Sequence[Judged]) -> str:
+    above, below = (sum(judged.sign == sign for judged in family) for sign in (1, -1))
+    few = sum(judged.few for judged in family)
+    rest = len(family) - above - below - few
+    baselines = _listed(list(dict.fromkeys(judged.against for judged in family)))
+    end = f", and {few} rest on too few independent texts to say" if few else ""
+    if len(family) == 1:
+        return ""
+    return (
+        f"Of {len(family)} differences to {baselines}, taken together, {above} lie above zero beyond chance, "
+        f"{below} below; {rest} cannot be told from zero{end}."
+    )
+
+
+def _notes(results: Results, family: Sequence[Judged]) -> list[str]:
+    if not family:
+        return []
+    notes = []
+    if len(family) > 1:
+        notes.append(
+            f"Multiple comparisons: the {len(family)} differences of these rows to their baselines are judged together "
+            f"by the largest studentised deviation (max-T) over {results.resamples} paired bootstrap resamples, at "
+            f"{results.confidence:.0%} for all of them at once: ▲ lies above its baseline beyond chance, ▼ below. "
+            "Brackets beside single scores are not adjusted."
+        )
+    columns = list(dict.fromkeys((judged.corpus, judged.protocol) for judged in family))
+    sizes = []
+    for corpus, protocol in columns:
+        detectable = [j.result.detectable for j in family if (j.corpus, j.protocol) == (corpus, protocol)]
+        detectable = [size for size in detectable if size > 0]
+        if detectable:
+            sizes.append(f"{_name(corpus, protocol, columns)} {np.median(detectable):.1f}")
+    if sizes:
+        notes.append(
+            f"Smallest difference to its baseline that a row would show here with {POWER:.0%} power after "
+            f"adjustment, in points, median over rows: {', '.join(sizes)}."
+        )
+    return notes
+
+
+def _name(corpus: str, protocol: str, columns: Columns) -> str:
+    """The corpus, with its metric where the corpus stands in several columns."""
+    several = sum(corpus == other for other, _ in columns) > 1
+    return f"{corpus} ({protocol.partition('.')[0]})" if several else corpus
+
+
+def _span(values: Sequence[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:+.2f}" if low == high else f"{low:+.2f} to {high:+.2f}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,58 @@
+"""Verdicts on claims about hyper-parameters, from the sweeps on development data. No test score decides one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipeline.report.claims import Claim
+from pipeline.report.printed_verdicts import Outcome
+from pipeline.report.sweeps import Sweep
+
+# Scores of a sweep have no interval: points nearer to the best than this count as equally good.
+LEVEL = 0.5
+
+
+def best_between(claim: Claim, sweeps: Mapping[str, Sweep]) -> Outcome:
+    """Where the best value of a setting lies; undecided if one as good to half a point lies on the other side."""
+    sweep = sweeps.get(claim.ours)
+    profile = sweep.profile(claim.setting, sweep.values) if sweep is not None else {}
+    if sweep is None or not profile:
+        return missing(claim)
+    low, high = claim.between
+    best = max(profile.values())
+    said = ", ".join(f"{setting}: {score:.2f}" for setting, score in sorted(profile.items()))
+    said = f"best score on {sweep.corpus} by {claim.setting}, the others tuned: {said}"
+    inside = [low <= setting <= high for setting, score in profile.items() if score >= best - LEVEL]
+    if all(inside):
+        return Outcome("reproduced", f"{said}.")
+    return (
+        Outcome("not testable here", f"{said}; too flat to call.")
+        if any(inside)
+        else Outcome("contradicted", f"{said}.")
+    )
+
+
+def misleads(claim: Claim, sweeps: Mapping[str, Sweep]) -> Outcome:
+    """Whether each rule without labels chooses a point more than `margin` points below the best."""
+    sweep = sweeps.get(claim.ours)
+    if sweep is None or not sweep.rules:
+        return missing(claim)
+    best = sweep.values[sweep.best] or 0.0
+    losses = {rule: best - value for rule, value in sweep.rules.items()}
+    said = ", ".join(f"{rule.replace('_', ' ')} loses {loss:.2f}" for rule, loss in losses.items())
+    said = f"on {sweep.corpus}, against the best of the grid at {best:.2f}: {said} points"
+    lost = [loss > claim.margin for loss in losses.values()]
+    if all(lost):
+        return Outcome("reproduced", f"{said}.")
+    return (
+        Outcome("not testable here", f"{said}; the rules differ.") if any(lost) else Outcome("contradicted", f"{said}.")
+    )
+
+
+def missing(claim: Claim) -> Outcome:
+    """The verdict where no sweep was made."""
+    return Outcome(
+        "not testable here",
+        f"The suite has no sweep {claim.ours}.",
+        f"name {claim.ours.partition('-')[2]} under makers.selections of the suite file, run sentfold repro",
+    )

@@ -1,0 +1,89 @@
+"""The sweeps of a suite as its report reads them: scores of a grid on development data, and on the test sets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import ArtifactError
+from pipeline.suite import Suite
+
+SELECTED = "-selected"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One grid over one encoder.
+
+    space     the space that its choice becomes
+    corpus    the development corpus; protocol: what it was scored by
+    points    settings of each point of the grid
+    values    score of each point on the development corpus, x100; None where it does not fit
+    chosen    the settings chosen on it
+    tests     test corpus -> scores of the points, in the same order
+    rules     rule without labels -> the score, on the development corpus, of the point that it chooses
+    """
+
+    space: str
+    corpus: str
+    protocol: str
+    points: tuple[dict[str, Any], ...]
+    values: tuple[float | None, ...]
+    chosen: dict[str, Any]
+    tests: dict[str, tuple[float | None, ...]]
+    rules: dict[str, float]
+
+    @property
+    def best(self) -> int:
+        """The place of the first best point on the development corpus."""
+        return max(range(len(self.values)), key=lambda place: _or_lowest(self.values[place]))
+
+    def profile(self, setting: str, values: tuple[float | None, ...]) -> dict[Any, float]:
+        """Value of a setting -> the best score that any point with it has: what tuning the others would give."""
+        found: dict[Any, float] = {}
+        for point, score in zip(self.points, values, strict=True):
+            if score is not None and setting in point:
+                found[point[setting]] = max(score, found.get(point[setting], score))
+        return found
+
+
+def _or_lowest(value: float | None) -> float:
+    return float("-inf") if value is None else value
+
+
+def load_sweeps(suite: Suite) -> dict[str, Sweep]:
+    """Sweeps of the suite's own `-selected` spaces, by space; those that no stage has made yet are left out.
+
+    Raises ArtifactError if a file is not what a sweep writes.
+    """
+    spaces = [space for space in suite.spaces if space.endswith(SELECTED)]
+    found = {space: Path("reports") / suite.suite / "sweeps" / space for space in spaces}
+    return {space: _load(space, folder) for space, folder in found.items() if (folder / "surface.json").exists()}
+
+
+def _load(space: str, folder: Path) -> Sweep:
+    try:
+        surface, selected, oracle = (
+            json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+            for name in ("surface", "selected", "oracle")
+        )
+        return Sweep(
+            space=space,
+            corpus=str(surface["corpus"]),
+            protocol=str(surface["protocol"]),
+            points=tuple(dict(point["parameters"]) for point in surface["points"]),
+            values=tuple(point["value"] for point in surface["points"]),
+            chosen=dict(selected["parameters"]),
+            tests={corpus: tuple(found["surface"]) for corpus, found in oracle["corpora"].items()},
+            rules={rule: float(found["value"]) for rule, found in sorted(surface.get("rules", {}).items())},
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(
+            "a sweep cannot be read",
+            where=str(folder),
+            expected="surface.json, selected.json and oracle.json of one grid",
+            got=repr(error),
+            remedy="run `dvc repro`, which makes them",
+        ) from None

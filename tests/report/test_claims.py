@@ -1,0 +1,235 @@
+"""Verdicts on made-up scores whose verdict is known, and the list of claims itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.errors import ArtifactError, ParameterError
+from pipeline.evaluate.bootstrap import item_design
+from pipeline.report.case_table import Cases
+from pipeline.report.claim_list import claims_content, claims_markdown, decide_all
+from pipeline.report.claim_show import show_claims
+from pipeline.report.claims import Claim, load_claims
+from pipeline.report.orders import compare_orders
+from pipeline.report.results import Results
+from pipeline.report.small_tables import cluster_table
+from pipeline.report.verdicts import Decided, Evidence, decide
+from tests.report.made_up import make_results
+
+HEADLINE = "spearman.all.cosine"
+MADE_OF = {"minilm-lp": "LP of all-MiniLM-L6-v2", "minilm": "all-MiniLM-L6-v2"}
+
+
+def make_claim(**changes: Any) -> Claim:
+    content = {
+        "source": "sbert-lp", "where": "section 1", "says": "It helps.", "made_on": "SBERT-NLI", "rule": "beats",
+        "ours": "minilm-lp", "than": ["minilm"], "control": "minilm-pca", "protocol": HEADLINE, "corpora": ["a", "b"],
+    }  # fmt: skip
+    return Claim(**(content | changes))
+
+
+def gains(a: float, b: float, **settings: Any) -> Results:
+    """minilm-lp lies `a` and `b` points above minilm on two corpora, and as much above PCA."""
+    scores = {}
+    for corpus, gain in (("a", a), ("b", b)):
+        values = {"minilm": 70.0, "minilm-lp": 70.0 + gain, "minilm-pca": 70.0}
+        scores |= {(space, corpus, HEADLINE): value for space, value in values.items()}
+    return make_results(scores, **settings)
+
+
+def verdict(results: Results, claim: Claim, **evidence: Any) -> Decided:
+    known = {"cases": None, "benchmark": None, "clusters": cluster_table(results.suite)} | evidence
+    return decide("made-up", claim, Evidence(results, MADE_OF, **known))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (5, 5, "reproduced"),
+        (-5, -5, "contradicted"),
+        (5, -5, "contradicted"),  # the claim is about each of them
+        (5, 0, "not testable here"),  # beyond chance on one alone
+        (0, 0, "not testable here"),
+    ],
+)
+def test_beats_follows_the_signs_that_lie_beyond_chance(a: float, b: float, expected: str) -> None:
+    assert verdict(gains(a, b), make_claim()).verdict == expected
+
+
+def test_a_gain_that_one_test_would_call_is_not_called_among_ten() -> None:
+    # Noise of 0.3 on each side: the paired standard error is 0.42; 1.96 of them are 0.83, 2.8 of them 1.19.
+    names = [f"c{i}" for i in range(10)]
+    scores = {
+        (space, corpus, HEADLINE): 70.0 + (space == "minilm-lp") * 1.0
+        for space in ("minilm", "minilm-lp")
+        for corpus in names
+    }
+    one = verdict(make_results(scores), make_claim(corpora=names[:1], control=""))
+    ten = verdict(make_results(scores), make_claim(corpora=names, control=""))
+    assert (one.verdict, ten.verdict) == ("reproduced", "not testable here")
+    assert "Too close to call" in ten.outcome.because
+
+
+def test_a_verdict_names_numbers_interval_control_encoder_and_what_it_is_not_about() -> None:
+    decided = verdict(gains(5, 5), make_claim())
+    assert "a +5.00 [+" in decided.outcome.because
+    assert decided.control.startswith("Against the control minilm-pca: a +5.00 [")
+    assert decided.vectors == "LP of all-MiniLM-L6-v2"
+    assert "SBERT-NLI" in decided.caveat
+    text = claims_markdown([decided], "made-up")
+    assert "On this encoder (LP of all-MiniLM-L6-v2): Higher: a +5.00" in text
+    assert "sentfold claims made-up --suite made-up" in text
+
+
+def test_what_is_missing_is_named_with_what_would_fill_it() -> None:
+    gone = verdict(gains(5, 5), make_claim(ours="wl-lase"))
+    assert gone.verdict == "not testable here"
+    assert "does not make this space" in gone.outcome.because and "sentfold repro" in gone.outcome.command
+    lost = verdict(gains(5, 5, absent={"c": "the mirror lacks c"}), make_claim(corpora=["c"]))
+    assert "mirror lacks c" in lost.outcome.because and lost.caveat == ""
+    partly = verdict(gains(5, 5, absent={"c": "the mirror lacks c"}), make_claim(corpora=["a", "c"]))
+    assert partly.verdict == "reproduced" and "blank: c" in partly.outcome.because
+
+
+def test_too_few_independent_texts_decide_nothing() -> None:
+    results = gains(5, 5, effective={"a": 26.8, "b": 12.0})
+    decided = verdict(results, make_claim())
+    assert decided.verdict == "not testable here" and "Too few independent texts" in decided.outcome.because
+
+
+@pytest.mark.parametrize(("gain", "expected"), [(0.0, "reproduced"), (9.0, "contradicted"), (2.2, "not testable here")])
+def test_matches_is_within_beyond_or_too_close_to_its_margin(gain: float, expected: str) -> None:
+    assert verdict(gains(gain, gain), make_claim(rule="matches", margin=2.0)).verdict == expected
+
+
+def test_two_protocols_of_one_space_are_compared_as_such() -> None:
+    scores = {("minilm", "a", HEADLINE): 70.0, ("minilm", "a", "spearman.all.lorentz-1"): 80.0}
+    claim = make_claim(
+        ours="minilm", than=["minilm"], protocol="spearman.all.lorentz-1", than_protocol=HEADLINE, corpora=["a"]
+    )
+    assert verdict(make_results(scores), claim).verdict == "reproduced"
+
+
+def test_a_similarity_that_changes_no_ranking_contradicts_that_it_is_better() -> None:
+    results = make_results({("minilm", "a", HEADLINE): 70.0, ("minilm", "a", "spearman.all.lorentz-1"): 70.0})
+    columns = results.replicates["minilm", "a"]
+    columns["spearman.all.lorentz-1"] = columns[HEADLINE]
+    claim = make_claim(
+        ours="minilm", than=["minilm"], protocol="spearman.all.lorentz-1", than_protocol=HEADLINE, corpora=["a"]
+    )
+    decided = verdict(results, claim)
+    assert decided.verdict == "contradicted" and "No difference at all" in decided.outcome.because
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"), [(0.3, 3.0, "contradicted"), (3.0, 0.3, "reproduced"), (1.0, 1.0, "not testable here")]
+)
+def test_repairs_follows_the_net_count_of_orders(old: float, new: float, expected: str) -> None:
+    rng = np.random.default_rng(4)
+    human = rng.standard_normal(300)
+    before, after = human + old * rng.standard_normal(300), human + new * rng.standard_normal(300)
+    orders = compare_orders(human, before, after, item_design([""] * 300), resamples=200, confidence=0.95, seed=0)
+    cases = Cases("a", "minilm", human, {}, {"minilm-lp": orders})
+    assert verdict(gains(0, 0), make_claim(rule="repairs"), cases=cases).verdict == expected
+
+
+def make_cosines(*cosines: float) -> Results:
+    results = make_results({("minilm", "happy", HEADLINE): 0.0})
+    pairs = [{"cosine": cosine, "published": 0.0, "variant": "as printed"} for cosine in cosines]
+    results.scores["minilm"]["happy"] = {"task": "example", "n": 3, "scores": {}, "pairs": pairs}
+    return results
+
+
+def test_single_cosines_are_the_printed_ones_or_not() -> None:
+    claim = make_claim(rule="prints", ours="minilm", corpora=["happy"])
+    assert verdict(make_cosines(0.9431, 0.6649, 0.6852), claim).verdict == "reproduced"
+    assert verdict(make_cosines(0.943, 0.665, 0.686), claim).verdict == "contradicted"
+    close = make_claim(rule="near", ours="minilm", corpora=["happy"], margin=0.05)
+    assert verdict(make_cosines(0.943, 0.665, 0.685), close).verdict == "reproduced"
+    assert verdict(make_cosines(0.943, 0.665, 0.785), close).verdict == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"), [(2000, "reproduced"), (500, "contradicted"), (1050, "not testable here")]
+)
+def test_speed_is_called_unless_it_is_within_a_tenth(rate: int, expected: str) -> None:
+    benchmark = {"processor": "p", "rates": {"s3e": {"text in, regex": rate}, "sif": {"text in, regex": 1000}}}
+    claim = make_claim(rule="faster", ours="", method="s3e", than=["sif"])
+    assert verdict(gains(0, 0), claim, benchmark=benchmark).verdict == expected
+    assert verdict(gains(0, 0), claim).outcome.command.startswith("python -m benchmarks.encoders")
+
+
+def printed(table: str, model: str, than: list[str], datasets: list[str], **more: Any) -> Decided:
+    source = {"1": "sbert-lp", "2": "sbert-lp", "5.1": "lase", "4": "gem"}[table]
+    facts = {"table": table, "model": model, "than": than, "datasets": datasets, **more}
+    rule = "whole" if "items" in facts else "printed"
+    return verdict(gains(0, 0), make_claim(source=source, rule=rule, ours="", printed=facts))
+
+
+def test_printed_figures_can_contradict_a_claim_but_never_reproduce_one() -> None:
+    # SBERT-LP prints 78.86 against 77.03 on STSb; LASE prints .71 against .65 of SIF.
+    assert "bear it out (+1.83)" in printed("1", "SBERT-base-LP", ["SBERT-base"], ["stsb"]).outcome.because
+    assert printed("1", "SBERT-base-LP", ["SBERT-base"], ["stsb"]).verdict == "not testable here"
+    assert printed("5.1", "LASE", ["SIF (GloVe)"], ["average"], by=10.0).verdict == "contradicted"
+    assert printed("4", "GEM weights + SDR", ["Mean of L.F.P"], ["stsb-dev"], by=19.7).verdict == "not testable here"
+    assert printed("4", "GEM weights + SDR", ["Mean of L.F.P"], ["stsb-dev"], by=19.8).verdict == "contradicted"
+
+
+def test_printed_figures_of_unlike_protocols_are_not_compared() -> None:
+    # SBERT-LP's own rows state no aggregation, BERT-flow's are weighted means; a single set has nothing to aggregate.
+    years = printed("1", "SBERT-large-LP", ["BERT-large-flow"], ["sts13", "stsb"])
+    assert years.verdict == "not testable here" and "unlike protocols on sts13" in years.outcome.because
+    assert "bear it out (+1.13)" in printed("1", "SBERT-large-LP", ["BERT-large-flow"], ["stsb"]).outcome.because
+
+
+def test_an_accuracy_that_no_number_of_right_answers_gives_is_contradicted() -> None:
+    # 415 and 416 right of 500 are 83.00 and 83.20; the table prints 83.06. 78.40 is 392 of 500.
+    odd = printed("2", "SBERT-base-LP", [], ["trec"], items=500)
+    assert odd.verdict == "contradicted" and "83.00" in odd.outcome.because
+    assert printed("2", "Avg. GloVe embeddings", [], ["trec"], items=500).verdict == "not testable here"
+
+
+# --- the list ---------------------------------------------------------------------------------------
+
+
+def test_there_are_at_least_twenty_claims_of_all_five_papers_and_each_gets_one_verdict() -> None:
+    claims = load_claims()
+    assert len(claims) >= 20
+    assert {claim.source for claim in claims.values()} == {"sbert-lp", "lase", "s3e", "gem", "hyperboloid"}
+    results = gains(5, 5)
+    decided = decide_all(Evidence(results, MADE_OF, None, None, cluster_table(results.suite)))
+    assert [one.name for one in decided] == list(claims)
+    for one in decided:
+        assert one.outcome.because
+        assert one.verdict == "not testable here" or one.vectors or one.claim.rule in {"printed", "whole"}
+
+
+def test_every_printed_model_that_a_claim_names_is_printed() -> None:
+    results = gains(5, 5)
+    evidence = Evidence(results, MADE_OF, None, None, cluster_table(results.suite))
+    for name, claim in load_claims().items():
+        if claim.rule in {"printed", "whole"}:
+            because = decide(name, claim, evidence).outcome.because
+            assert "No such figure" not in because, name
+
+
+@pytest.mark.parametrize("missing", ["ours", "than", "protocol", "corpora"])
+def test_a_claim_without_what_its_rule_needs_is_refused(missing: str) -> None:
+    with pytest.raises(ValueError, match=missing):
+        make_claim(**{missing: [] if missing in {"than", "corpora"} else ""})
+
+
+def test_a_claim_can_be_shown_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline.artifacts import write_json
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArtifactError, match="no verdicts"):
+        show_claims("quick")
+    write_json(Path("reports/quick/claims.json"), claims_content([verdict(gains(5, 5), make_claim())], "quick"))
+    assert "reproduced" in show_claims("quick") and "+5.00" in show_claims("quick", "made-up")
+    with pytest.raises(ParameterError, match="no claim 'nothing'"):
+        show_claims("quick", "nothing")

@@ -1,0 +1,400 @@
+"""The page: what its bytes promise, and what a real browser does with it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.artifacts import corpus_path, space_path, write_absence, write_table, write_vectors
+from pipeline.report.case_table import Cases
+from pipeline.report.claim_list import decide_all
+from pipeline.report.contents import build_tables
+from pipeline.report.figures import draw_differences, figure_bytes
+from pipeline.report.local_page import case_texts
+from pipeline.report.orders import Order, Orders
+from pipeline.report.page import Picture, write_page
+from pipeline.report.page_svg import inline_svg
+from pipeline.report.page_text import prose
+from pipeline.report.small_tables import cluster_table
+from pipeline.report.verdicts import Evidence
+from tests.browser import Page, find_chromium, open_browser
+from tests.report.made_up import make_results
+
+HEADLINE = "spearman.all.cosine"
+EVIL = 'best </script><script>alert(1)</script> & "vectors" <img src=https://example.org/x.png onerror=alert(2)>'
+SCORES = {"minilm": (80.0, 70.0), "minilm-lp": (75.5, 71.0), "minilm-pca": (79.9, 72.0)}
+
+
+def make_page(folder: Path, *, lineage: Any = None) -> str:
+    """A page of a made-up suite whose corpora and spaces lie under `folder`, the working directory."""
+    import numpy as np
+    import pyarrow as pa
+
+    scores = {
+        (space, corpus, protocol): value
+        for space, values in SCORES.items()
+        for corpus, value in zip(("stsb", "sickr"), values, strict=True)
+        for protocol in (HEADLINE, "pearson.all.cosine")
+    }
+    results = make_results(scores, absent={"sts16": "the mirror lacks it"})
+    for corpus in results.suite.corpora:
+        notes = {"source": "mirror", "text": EVIL}
+        write_table(
+            corpus_path("made-up", corpus, "sentences"),
+            pa.table({"text": ["a"]}),
+            kind="sentences",
+            parameters={},
+            notes=notes,
+        )
+        for space in results.suite.spaces:
+            path = space_path("made-up", space, corpus)
+            if corpus == "sts16":
+                write_absence(path, "the mirror lacks it", kind="vectors")
+            else:
+                write_vectors(path, np.ones((1, 2), dtype=np.float32), parameters={"method": "lle", "note": EVIL})
+    evidence = Evidence(results, {"minilm": EVIL}, None, None, cluster_table(results.suite))
+    figure = draw_differences(results, ["stsb", "sickr"], HEADLINE, "Differences", "beneath")
+    pictures = [Picture("differences", "Differences", "A caption.", figure_bytes(figure, "svg"))] * 2
+    return write_page(evidence, build_tables(evidence, {}), decide_all(evidence), pictures, lineage=lineage)
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("page")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        path = folder / "index.html"
+        path.write_text(make_page(folder), encoding="utf-8")
+        yield path
+
+
+class Elements(HTMLParser):
+    """Every tag with its attributes, and the texts of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.code: dict[str, list[str]] = {"script": [], "style": []}
+        self.inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.inside = tag if tag in self.code else ""
+        if self.inside:
+            self.code[tag].append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.code[self.inside][-1] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+
+# --- bytes ------------------------------------------------------------------------------------------
+
+
+def test_the_policy_names_exactly_the_page_s_own_style_and_script(page_file: Path) -> None:
+    elements = Elements(page_file.read_text(encoding="utf-8"))
+    policy = next(a["content"] for tag, a in elements.tags if tag == "meta" and "http-equiv" in a)
+    assert policy is not None and policy.startswith("default-src 'none';") and "unsafe" not in policy
+    data, script = elements.code["script"]
+    assert len(elements.code["style"]) == 1
+    for text, rule in ((script, "script-src"), (elements.code["style"][0], "style-src")):
+        digest = b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{rule} 'sha256-{digest}'" in policy
+    assert json.loads(data)["suite"] == "made-up"
+
+
+def test_nothing_on_the_page_leads_elsewhere_or_runs_inline(page_file: Path) -> None:
+    elements = Elements(page_file.read_text(encoding="utf-8"))
+    for tag, attributes in elements.tags:
+        assert tag not in {"link", "iframe", "img", "object", "embed", "base", "form"}, tag
+        for name, value in attributes.items():
+            assert not name.startswith("on") and name not in {"src", "style"}, (tag, name)
+            if name.endswith("href"):
+                assert value is not None and value.startswith("#"), value
+    assert "@import" not in elements.code["style"][0] and "url(" not in elements.code["style"][0]
+
+
+def test_foreign_text_is_text(page_file: Path) -> None:
+    text = page_file.read_text(encoding="utf-8")
+    assert "alert(1)</script>" not in text and "<img" not in text
+    assert "best &lt;/script&gt;" in text
+    assert Elements(text).code["script"][0].count("alert(1)") >= 1  # whole, in the data
+
+
+def test_ids_are_unique_and_every_link_has_its_end(page_file: Path) -> None:
+    elements = Elements(page_file.read_text(encoding="utf-8"))
+    ids = [attributes["id"] for _, attributes in elements.tags if "id" in attributes]
+    drawn = [name for name in ids if name is not None and name.startswith("differences-")]
+    named = [name for name in ids if name not in drawn and not str(name).startswith("figure-")]
+    assert len(named) == len(set(named))
+    facts = json.loads(elements.code["script"][0])
+    for tag, attributes in elements.tags:
+        target = attributes.get("href") or ""
+        if tag == "a":
+            kind, *rest = target[1:].split("/")
+            if kind == "score":
+                space, corpus, protocol = rest
+                assert protocol in facts["spaces"][space]["corpora"][corpus]["scores"]
+            elif kind == "printed":
+                assert rest[0] in facts["printed"]
+            elif kind in {"about", "blank"}:
+                assert int(rest[0]) < len(facts["about" if kind == "about" else "blanks"])
+            else:
+                assert kind in ids
+        for name in ("aria-labelledby", "for"):
+            assert name not in attributes or attributes[name] in ids
+
+
+def test_every_number_of_every_table_leads_somewhere(page_file: Path) -> None:
+    text = page_file.read_text(encoding="utf-8")
+    cells = re.findall(r"<td[ >].*?</td>", text)
+    assert len(cells) > 500
+    assert all(re.search(r'<a class="(n|blank)" href="#', cell) for cell in cells)
+
+
+def test_a_page_for_version_control_holds_no_hash_and_a_local_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sha = "6ffaf39dfa035104ca67b1027e1083034940be91f4c9c1881f57fc4af7602742"
+    assert re.search(r"\b[0-9a-f]{64}\b", make_page(tmp_path)) is None
+    lineage = {"spaces": {"minilm/stsb": {"inputs": {"data/x.parquet": sha}}}, "suite": "made-up"}
+    assert sha in make_page(tmp_path, lineage=lineage)
+
+
+def test_the_same_results_make_the_same_bytes(page_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert make_page(tmp_path) == page_file.read_text(encoding="utf-8")
+
+
+def test_prose_is_escaped_before_it_is_set() -> None:
+    assert prose("a `<b>` -3.5 x-1 *em* 3*4") == "a <code>&lt;b&gt;</code> −3.5 x-1 <em>em</em> 3*4"
+
+
+def test_a_figure_of_a_page_has_no_style_attribute_and_ids_of_its_own() -> None:
+    results = make_results({(space, "stsb", HEADLINE): values[0] for space, values in SCORES.items()})
+    svg = figure_bytes(draw_differences(results, ["stsb"], HEADLINE, "T", "t"), "svg")
+    one, two = (inline_svg(svg, name=name, title="T <1>") for name in ("one", "two"))
+    assert " style=" not in one and "<style" not in one and "<metadata" not in one
+    assert 'role="img"' in one and 'aria-label="T &lt;1&gt;"' in one
+    ids = [set(re.findall(r'id="([^"]+)"', text)) for text in (one, two)]
+    assert ids[0] and not ids[0] & ids[1]
+    for text, names in zip((one, two), ids, strict=True):
+        used = set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
+        assert used <= names
+
+
+def test_the_texts_of_a_local_page_are_escaped_and_name_their_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import numpy as np
+    import pyarrow as pa
+
+    monkeypatch.chdir(tmp_path)
+    texts = pa.table({"text": ["<b>one</b>", "two", "three"]})
+    items = pa.table({"row1": pa.array([0, 1], pa.int32()), "row2": pa.array([1, 2], pa.int32())})
+    write_table(corpus_path("made-up", "stsb", "sentences"), texts, kind="sentences", parameters={})
+    write_table(corpus_path("made-up", "stsb", "items"), items, kind="items.similarity", parameters={})
+    orders = Orders(1, 0, 1, 1, 0, 100.0, 100.0, 100.0, (Order(1, 0, 0.5),), ())
+    cases = Cases("stsb", "minilm", np.array([1.0, 4.0]), {}, {"minilm-lp": orders})
+    html = case_texts(cases, "made-up", "minilm-lp")
+    assert "row 1, rated 4.00</dt><dd>two · three" in html
+    assert "row 0, rated 1.00</dt><dd>&lt;b&gt;one&lt;/b&gt; · two" in html
+    assert case_texts(None, "made-up", "minilm-lp") == case_texts(cases, "made-up", "minilm") == ""
+
+
+# --- a real browser ---------------------------------------------------------------------------------
+
+CHROMIUM = find_chromium()
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium here, so the page was NOT tried in a browser: apt-get install chromium"
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    assert CHROMIUM is not None
+    with open_browser(CHROMIUM, tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+@pytest.fixture
+def page(browser: Page, page_file: Path) -> Iterator[Page]:
+    """The page, opened from disk; afterwards, nothing may have been complained of, and nothing asked of a network."""
+    browser.resize(1280, 900)
+    browser.open("about:blank")
+    browser.requests.clear()
+    browser.complaints.clear()
+    browser.open(page_file.as_uri())
+    yield browser
+    browser.evaluate("0")
+    assert browser.complaints == []
+    assert {url for url in browser.requests if not url.startswith("about:")} == {page_file.as_uri()}
+
+
+ROWS = "[...document.querySelectorAll('#similarity table')][0].querySelectorAll('tbody.measured tr:not(.group) th')"
+
+
+def first_names(page: Page) -> list[str]:
+    names: list[str] = page.evaluate(f"[...{ROWS}].map((cell) => cell.firstChild.textContent.trim())")
+    return names
+
+
+@needs_chromium
+def test_it_opens_from_disk_with_its_tables_and_without_a_complaint(page: Page) -> None:
+    assert page.evaluate("document.querySelectorAll('table').length") >= 10
+    assert page.evaluate("getComputedStyle(document.querySelector('h1')).fontWeight") == "600"  # the style was let in
+    assert first_names(page) == list(SCORES)
+
+
+@needs_chromium
+def test_a_column_sorts_by_pointer_and_says_so(page: Page) -> None:
+    head = "document.querySelectorAll('#similarity table')[0].querySelectorAll('thead th')[2]"
+    page.evaluate(f"{head}.querySelector('button').click()")
+    assert first_names(page) == ["minilm-pca", "minilm-lp", "minilm"]  # sickr: 72, 71, 70
+    assert page.evaluate(f"{head}.getAttribute('aria-sort')") == "descending"
+    page.evaluate(f"{head}.querySelector('button').click()")
+    assert first_names(page) == ["minilm", "minilm-lp", "minilm-pca"]
+    assert page.evaluate(f"{head}.getAttribute('aria-sort')") == "ascending"
+    assert "sickr, ascending" in page.evaluate("document.getElementById('said').textContent")
+
+
+@needs_chromium
+def test_a_column_sorts_by_keyboard_and_blanks_stay_last(page: Page) -> None:
+    head = "document.querySelectorAll('#sbert-lp-1 table')[3].querySelectorAll('thead th')[1]"
+    page.evaluate(f"{head}.querySelector('button').focus()")
+    for _ in range(2):
+        page.press("Enter", 13)
+        cells = (
+            "[...document.querySelectorAll('#sbert-lp-1 table')[3].querySelectorAll('tbody.measured td:nth-child(2)')]"
+        )
+        values = page.evaluate(f"{cells}.map((cell) => cell.dataset.v ?? '')")
+        filled = [value for value in values if value]
+        assert values[: len(filled)] == filled and len(filled) == 3
+    assert [float(value) for value in filled] == sorted(float(value) for value in filled)
+
+
+@needs_chromium
+def test_a_number_leads_to_its_lineage_and_back(page: Page) -> None:
+    link = "document.querySelector('a.n[href=\"#score/minilm-lp/stsb/spearman.all.cosine\"]')"
+    page.evaluate(f"{link}.focus()")
+    page.press("Enter", 13)
+    text = page.evaluate(
+        "new Promise((done) => setTimeout(() => done(document.getElementById('lineage').innerText), 100))"
+    )
+    assert page.evaluate("document.getElementById('lineage').open")
+    for part in (
+        "minilm-lp on stsb",
+        "75.50",
+        "95%",
+        "1000 bootstrap",
+        "Spearman of cosine, all pairs",
+        "1000 items",
+        "lle",
+    ):
+        assert part in text, part
+    assert "data/made-up/spaces/minilm-lp/stsb.parquet" in text
+    page.press("Escape", 27)
+    after = page.evaluate(
+        "new Promise((done) => setTimeout(() => done(document.activeElement.getAttribute('href')), 100))"
+    )
+    assert after == "#score/minilm-lp/stsb/spearman.all.cosine"
+    assert not page.evaluate("document.getElementById('lineage').open")
+
+
+@needs_chromium
+def test_a_printed_figure_and_a_blank_say_where_they_come_from(page: Page, page_file: Path) -> None:
+    for selector, parts in (
+        ("#sbert-lp-1 tbody.printed a.n", ("Printed", "SBERT-LP", "Protocol", "published.csv")),
+        ("#sbert-lp-1 tbody.measured a.blank", ("Why this is blank", "Reason", "To fill it")),
+    ):
+        page.evaluate(f"document.querySelector('{selector}').click()")
+        text = page.evaluate(
+            "new Promise((done) => setTimeout(() => done(document.getElementById('lineage').innerText), 100))"
+        )
+        assert all(part in text for part in parts), text
+        page.evaluate("document.getElementById('lineage').close()")
+
+
+HAND_OVER = """
+((content) => {
+  const moved = new DataTransfer();
+  moved.items.add(new File([content], "lineage.json"));
+  const input = document.getElementById("hash-file");
+  input.files = moved.files;
+  input.dispatchEvent(new Event("change"));
+  return new Promise((done) => setTimeout(() => done(document.getElementById("lineage-hashes").innerText), 200));
+})
+"""
+
+
+@needs_chromium
+def test_hashes_are_read_from_the_lineage_file_that_a_reader_hands_over(page: Page) -> None:
+    sha = "24663ac4fec2fe3d1b2d41fc4de988db42511673de5982d2471ae84905dad9b5"
+    lineage = {"spaces": {"minilm/stsb": {"inputs": {"data/made-up/corpora/stsb.parquet": sha}}}, "suite": "made-up"}
+    page.evaluate("document.querySelector('a.n[href=\"#score/minilm/stsb/spearman.all.cosine\"]').click()")
+    page.evaluate("new Promise((done) => setTimeout(done, 100))")
+    assert sha not in page.evaluate("document.getElementById('lineage').innerText")
+    other = page.evaluate(f"{HAND_OVER}({json.dumps(json.dumps(lineage | {'suite': 'another'}))})")
+    assert "it is of suite another, not made-up" in other
+    assert sha in page.evaluate(f"{HAND_OVER}({json.dumps(json.dumps(lineage))})")
+
+
+@needs_chromium
+def test_claims_can_be_chosen_by_verdict(page: Page) -> None:
+    shown = "[...document.querySelectorAll('.claims > .untestable')].filter((item) => item.offsetParent).length"
+    before = page.evaluate(shown)
+    page.evaluate("document.querySelector('.choose input[value=untestable]').click()")
+    assert before > 0 and page.evaluate(shown) == 0
+
+
+@needs_chromium
+def test_foreign_text_runs_nothing(page: Page) -> None:
+    page.evaluate("document.querySelector('a.n[href=\"#score/minilm/stsb/spearman.all.cosine\"]').click()")
+    text = page.evaluate(
+        "new Promise((done) => setTimeout(() => done(document.getElementById('lineage').innerText), 100))"
+    )
+    assert "<script>alert(1)</script>" in text
+    assert page.evaluate("document.querySelectorAll('img').length") == 0
+
+
+@needs_chromium
+def test_it_fits_a_phone_and_follows_a_dark_screen(page: Page) -> None:
+    page.resize(375, 800, phone=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    colours = []
+    for scheme in ("light", "dark"):
+        page.prefer(scheme)
+        colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert colours[0] != colours[1]
+
+
+@needs_chromium
+def test_text_and_paper_differ_enough_for_every_reader(page: Page) -> None:
+    # WCAG 2 asks 4.5 to 1 of text; both schemes, for what is printed smallest and palest too.
+    contrast = """
+    ((selector) => {
+      const parts = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map((c) => c / 255)
+        .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+      const light = (colour) => parts(colour).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+      const ink = getComputedStyle(document.querySelector(selector)).color;
+      const [a, b] = [ink, getComputedStyle(document.body).backgroundColor].map(light).sort((x, y) => y - x);
+      return (a + 0.05) / (b + 0.05);
+    })
+    """
+    for scheme in ("light", "dark"):
+        page.prefer(scheme)
+        for selector in ("body", ".protocol", "td .ci", ".contradicted .verdict", ".untestable .verdict", "summary"):
+            assert page.evaluate(f"{contrast}('{selector}')") >= 4.5, (scheme, selector)
