@@ -179,12 +179,13 @@ def test_an_interrupted_run_ends_its_stages_and_does_not_wait_for_them(
     finished: Checkout, number: signal.Signals
 ) -> None:
     finished.change("rounding: 2", "rounding: 3")
-    finished.ask("evaluate-quick", "linger", 60)
+    # A run that waited for its stage would take 300 s; to end may take a busy machine a while.
+    finished.ask("evaluate-quick", "linger", 300)
     runner = finished.start('reproduce("quick", 2, root)')
     finished.pid_of("evaluate-quick")
     runner.send_signal(number)
-    assert runner.wait(20) != 0
-    until(lambda: not processes_in(finished.root), "every process of the run to end", seconds=15)
+    assert runner.wait(120) != 0
+    until(lambda: not processes_in(finished.root), "every process of the run to end", seconds=60)
 
 
 def test_a_failing_plain_run_raises_and_keeps_the_lock_in_order(finished: Checkout) -> None:
