@@ -52,7 +52,9 @@ def evaluate(chosen: Suite, space: str) -> dict[str, Any]:
             write_absence(replicates_path, case, kind="resamples", inputs=[vectors_path])
             continue
         with threadpool_limits(1), located(f"corpus {corpus}, space {space}"):
-            judged = judge(case, parameters, pool=_pool_of(case, chosen, space))
+            judged = judge(
+                case, parameters, pool=_pool_of(case, chosen, space), fitted=space not in parameters.unfitted
+            )
             facts = {**judged.facts, "dimension": case.vectors.shape[1], "task": case.task}
             if case.task != "example":
                 facts["geometry"] = describe_geometry(case, parameters, source=_source_of(chosen, space, corpus))

@@ -18,7 +18,7 @@ from pipeline.evaluate.case import Case
 from pipeline.evaluate.classification import pair_features
 from pipeline.evaluate.clustering import agreement, cluster, contingency
 from pipeline.evaluate.inference import best_f1, mean_f1
-from pipeline.evaluate.judge_classes import judge_classification, judge_pairs
+from pipeline.evaluate.judge_classes import UNFITTED, judge_classification, judge_pairs
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.evaluate.ranking import average_precisions
 from pipeline.evaluate.resample import Judged, describe_design, resample, resampling
@@ -33,19 +33,21 @@ HEAD_PROTOCOLS = ("pearson.trained-head", "spearman.trained-head")
 ENTAILMENT, NEUTRAL = 0, 1  # labels of inference items
 
 
-def judge(case: Case, parameters: EvaluateParameters, *, pool: Case | str | None = None) -> Judged:
+def judge(case: Case, parameters: EvaluateParameters, *, pool: Case | str | None = None, fitted: bool = True) -> Judged:
     """Score one space on one corpus by every protocol of the corpus's task.
 
-    pool  the same pairs with their training pairs, for the trained head of a similarity corpus; or why
-          there is none; None where no such head is known
+    pool    the same pairs with their training pairs, for the trained head of a similarity corpus; or why
+            there is none; None where no such head is known
+    fitted  whether regressions are fitted too; what they would score is blank with its reason if not
     """
     match case.task:
         case "similarity":
-            return judge_similarity(case, parameters).joined(judge_head(case, pool, parameters))
+            known = pool if fitted or pool is None else UNFITTED
+            return judge_similarity(case, parameters).joined(judge_head(case, known, parameters))
         case "classification":
-            return judge_classification(case, parameters)
+            return judge_classification(case, parameters, fitted=fitted)
         case "paraphrase":
-            return judge_pairs(case, parameters)
+            return judge_pairs(case, parameters, fitted=fitted)
         case "clustering":
             return judge_clustering(case, parameters)
         case "ranking":

@@ -21,34 +21,41 @@ from pipeline.evaluate.resample import Judged, describe_design, resample, resamp
 
 Float64 = npt.NDArray[np.float64]
 
+UNFITTED = "no regression is fitted on this space: params.yaml, evaluate.unfitted"
 
-def judge_classification(case: Case, parameters: EvaluateParameters) -> Judged:
-    """Accuracy of nearest neighbours and of logistic regression on the vectors of single texts."""
+
+def judge_classification(case: Case, parameters: EvaluateParameters, *, fitted: bool = True) -> Judged:
+    """Accuracy of nearest neighbours and, if `fitted`, of logistic regression on the vectors of single texts."""
     texts = np.array(case.items["row"])
-    predictions = _predict(case.vectors[texts], case, parameters)
+    predictions = _predict(case.vectors[texts], case, parameters, fitted=fitted)
     scored = predictions["3nn"].items
     repeated = int(np.isin(texts[scored], np.delete(texts, scored)).sum())
     judged = _rate(case, predictions, parameters, with_f1=False)
     return judged.joined(Judged(facts={"scored_texts_also_fitted": repeated}))
 
 
-def judge_pairs(case: Case, parameters: EvaluateParameters) -> Judged:
+def judge_pairs(case: Case, parameters: EvaluateParameters, *, fitted: bool = True) -> Judged:
     """Accuracy and F1 of the same classifiers on the features |u - v|, u * v of pairs of texts."""
-    judged = _rate(case, _predict(pair_features(case.vectors, case.pairs), case, parameters), parameters, with_f1=True)
+    predictions = _predict(pair_features(case.vectors, case.pairs), case, parameters, fitted=fitted)
+    judged = _rate(case, predictions, parameters, with_f1=True)
     kind = "of class 1" if len(set(case.items["label"])) == 2 else "plain mean over the classes"
     return judged.joined(Judged(facts={"f1": kind, "features": "|u - v|, u * v"}))
 
 
-def _predict(x: npt.NDArray[np.float32], case: Case, parameters: EvaluateParameters) -> dict[str, Predictions]:
+def _predict(
+    x: npt.NDArray[np.float32], case: Case, parameters: EvaluateParameters, *, fitted: bool
+) -> dict[str, Predictions]:
     labels, splits, k = case.labels, case.items["split"], parameters.knn_neighbors
     folds = {"folds": parameters.folds, "seed": parameters.seed}
-    return {
+    found = {
         "3nn": predict_by_neighbors(x, labels, splits, k=k, **folds),
         "3nn-training-set": predict_training_set(x, labels, splits, k=k),
-        "logistic": predict_by_logistic(
-            x, labels, splits, inner_folds=parameters.inner_folds, strengths=parameters.strengths, **folds
-        ),
     }
+    if fitted:
+        found["logistic"] = predict_by_logistic(
+            x, labels, splits, inner_folds=parameters.inner_folds, strengths=parameters.strengths, **folds
+        )
+    return found
 
 
 def _rate(case: Case, predictions: dict[str, Predictions], parameters: EvaluateParameters, *, with_f1: bool) -> Judged:
@@ -58,8 +65,10 @@ def _rate(case: Case, predictions: dict[str, Predictions], parameters: EvaluateP
     judged = Judged()
     for name, said in reversed(predictions.items()):
         judged = judged.joined(_rate_one(case, said, names[name], parameters, with_f1=with_f1))
+    blank = [] if "logistic" in predictions else ["accuracy.logistic", *(["f1.logistic"] if with_f1 else [])]
+    judged = judged.joined(Judged(dict.fromkeys(blank), reasons=dict.fromkeys(blank, UNFITTED)))
     scored = predictions["3nn"].items
-    chosen = predictions["logistic"].strengths
+    chosen = predictions["logistic"].strengths if "logistic" in predictions else ()
     facts = {
         "fitted_for_training_set": len(predictions["3nn-training-set"].items),
         "majority": round(100 * float(np.bincount(labels[scored]).max() / len(scored)), 2),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from pipeline.params import Parameters
+from pipeline.params import Parameters, Slug
 
 
 class EvaluateParameters(Parameters):
@@ -15,6 +15,8 @@ class EvaluateParameters(Parameters):
     inner_folds            folds that choose the strength inside what is fitted on
     knn_neighbors          k of the nearest-neighbour classifier
     strengths              C of logistic regressions and trained heads, ascending; one is chosen
+    unfitted               spaces that no logistic regression or head is fitted on: wide ones cost minutes, and no
+                           table of theirs asks for it
     kmeans_seeds           starts of k-means; scores are their mean, and their spread is told
     geometry_sample        distinct sentences that the geometry is measured on, at most
     geometry_neighbors     k of hubness, trustworthiness and continuity
@@ -27,12 +29,13 @@ class EvaluateParameters(Parameters):
     inner_folds: int = Field(ge=2, le=100)
     knn_neighbors: int = Field(ge=1, le=1000)
     strengths: tuple[float, ...] = Field(min_length=1)
+    unfitted: tuple[Slug, ...] = ()
     kmeans_seeds: int = Field(ge=2, le=1000)
     geometry_sample: int = Field(ge=10, le=20_000)
     geometry_neighbors: int = Field(ge=1, le=1000)
     seed: int = Field(ge=0, lt=2**32)
 
-    @field_validator("strengths", mode="before")
+    @field_validator("strengths", "unfitted", mode="before")
     @classmethod
     def _list_is_a_tuple(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
