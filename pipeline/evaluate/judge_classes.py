@@ -7,14 +7,9 @@ import numpy.typing as npt
 
 from pipeline.evaluate.bootstrap import item_design, make_design
 from pipeline.evaluate.case import Case
-from pipeline.evaluate.classification import (
-    Predictions,
-    pair_features,
-    predict_by_logistic,
-    predict_by_neighbors,
-    predict_training_set,
-    scheme_of,
-)
+from pipeline.evaluate.classification import pair_features, predict_by_logistic
+from pipeline.evaluate.folds import scheme_of
+from pipeline.evaluate.nearest import Predictions, predict_by_neighbors, predict_training_set
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.evaluate.rates import accuracies, f1_scores
 from pipeline.evaluate.resample import Judged, describe_design, resample, resampling

@@ -6,34 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import StratifiedKFold
 
-from pipeline.errors import ParameterError
+from pipeline.evaluate.folds import stratified_folds
 from pipeline.evaluate.logistic import Features, decide, fit_logistic
 
 Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-
-def stratified_folds(labels: Ints, *, folds: int, seed: int) -> Ints:
-    """(n,) number of the fold of each item, shares of the classes being kept.
-
-    Raises ParameterError if a class has fewer items than there are folds.
-    """
-    smallest = int(np.unique(labels, return_counts=True)[1].min())
-    if folds > smallest:
-        raise ParameterError(
-            "more folds than the smallest class has items",
-            where="params.yaml: evaluate.folds, evaluate.inner_folds",
-            expected=f"<= {smallest}",
-            got=str(folds),
-            remedy="lower it, or leave this corpus out of the suite",
-        )
-    numbers = np.empty(len(labels), dtype=np.int64)
-    splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed)
-    for number, (_, test) in enumerate(splitter.split(np.zeros(len(labels)), labels)):
-        numbers[test] = number
-    return numbers
 
 
 def predict_nested(

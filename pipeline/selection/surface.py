@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.stats import spearmanr
 
 from pipeline.errors import ParameterError
+from pipeline.evaluate.nearest import predict_by_neighbors
 from pipeline.evaluate.similarities import cosines
 from pipeline.manifold.manifolds import LleParameters
 from pipeline.manifold.solver_parameters import SolverParameters
@@ -34,6 +35,17 @@ class Material:
     neighbors: Rows
     pairs: Rows
     human: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Classes:
+    """One classification corpus: vectors and neighbours as above; of each item its row, its class and its split."""
+
+    x: Floating
+    neighbors: Rows
+    rows: Rows
+    labels: npt.NDArray[np.int64]
+    splits: list[str]
 
 
 @dataclass(frozen=True)
@@ -64,6 +76,18 @@ def score_surface(material: Material, points: Sequence[Point], solver: SolverPar
             near = material.neighbors[centres, : point.neighbors]
             surface.procrustes[place] = round(procrustes_statistic(material.x, space, centres, near), 6)
     return surface
+
+
+def score_classes(
+    classes: Classes, points: Sequence[Point], solver: SolverParameters, *, k: int, folds: int, seed: int
+) -> list[float | None]:
+    """Accuracy x100 of the k nearest neighbours at each point, None where it does not fit; see predict_by_neighbors."""
+    values: list[float | None] = [None] * len(points)
+    for place, space in spaces_of(classes.x, classes.neighbors, points, solver):
+        items = space.astype(np.float32)[classes.rows]
+        said = predict_by_neighbors(items, classes.labels, classes.splits, k=k, folds=folds, seed=seed)
+        values[place] = round(100 * float((said.predicted == classes.labels[said.items]).mean()), DIGITS)
+    return values
 
 
 def best_place(values: Sequence[float | None]) -> int:

@@ -7,13 +7,9 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from pipeline.evaluate.classification import (
-    pair_features,
-    predict_by_logistic,
-    predict_by_neighbors,
-    predict_training_set,
-    scheme_of,
-)
+from pipeline.evaluate.classification import pair_features, predict_by_logistic
+from pipeline.evaluate.folds import scheme_of
+from pipeline.evaluate.nearest import predict_by_neighbors, predict_training_set
 from pipeline.evaluate.rates import accuracies, f1_scores
 from tests.reference.senteval import STRENGTHS, nested_accuracy, split_accuracy
 

@@ -8,8 +8,9 @@ from sklearn.linear_model import LogisticRegression
 
 from pipeline.errors import ParameterError
 from pipeline.evaluate import logistic
+from pipeline.evaluate.folds import stratified_folds
 from pipeline.evaluate.logistic import decide, fit_logistic, logits_of, prepare_features
-from pipeline.evaluate.nested import predict_nested, stratified_folds
+from pipeline.evaluate.nested import predict_nested
 
 
 def problem(classes: int, n: int = 240, d: int = 12, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
