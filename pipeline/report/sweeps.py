@@ -53,6 +53,11 @@ class Sweep:
         highest = None if best is None else self.tests[corpus][best]
         return None if highest is None or chosen is None else round(highest - chosen, 2)
 
+    def values_on(self, corpus: str) -> tuple[float | None, ...]:
+        """Scores of the points on any corpus; all None on one that was not swept."""
+        blank: tuple[float | None, ...] = (None,) * len(self.points)
+        return self.values if corpus == self.corpus else (self.tests | self.classes).get(corpus, blank)
+
     def profile(self, setting: str, values: tuple[float | None, ...]) -> dict[Any, float]:
         """Value of a setting -> the best score that any point with it has: what tuning the others would give."""
         found: dict[Any, float] = {}
