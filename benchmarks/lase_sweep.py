@@ -141,7 +141,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     equal = [row for row in rows if row["clusterer"] == "none"]
     with style.context(["default", STYLE]):
         figure = Figure(figsize=(8.6, 4.1), layout="constrained")
-        panels: Any = figure.subplots(1, len(CLUSTERINGS), sharey=True)
+        panels: Any = figure.subplots(1, len(CLUSTERINGS), sharey=True, squeeze=False)[0]
         for axes, name in zip(panels, CLUSTERINGS.values(), strict=True):
             own = [row for row in rows if row["clusterer"] == name]
             _line(axes, own, "found", "o-", "#7c2d12", f"{name} clusters")

@@ -123,7 +123,7 @@ def test_the_table_has_every_common_word_once_with_those_of_its_cluster(suite: S
         assert len(groups) == counted[name].value
         assert len(set(held)) == len(held)
         assert set(held) <= set(COMMON_WORDS)
-        clusters = load_clusters("mine", name, size=4, seed=0, control=None)
+        clusters = load_clusters("mine", name, size=4)
         assert all(len(set(clusters.labels_of(group).tolist())) == 1 for group in groups)
 
 
