@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
 from pipeline.artifacts import Vectors, corpus_path, read_table, read_vectors, space_path
-from pipeline.evaluate.similarity import cosines
+from pipeline.evaluate.similarities import cosines
 from pipeline.manifold.eigensolver import bottom_eigenvectors, weight_matrix
 from pipeline.manifold.manifolds import LleParameters, load_manifold
 from pipeline.manifold.neighbors import nearest_neighbors

@@ -33,7 +33,8 @@ from pipeline.artifacts import corpus_path, read_table
 from pipeline.encoders.encode import WordEncoderParameters, load_lexicon
 from pipeline.encoders.lexicon import Clusters, Lexicon
 from pipeline.encoders.protocol import find_method
-from pipeline.evaluate.similarity import cosines, score_similarity
+from pipeline.evaluate.similarities import cosines
+from pipeline.evaluate.similarity import score_similarity
 from pipeline.params import load_parameters
 from pipeline.report.figures import GRID, MUTED, STYLE, figure_bytes
 from pipeline.words.clustering_parameters import ClusteringParameters
@@ -89,7 +90,7 @@ class Task:
         encoder = find_method("lase").build(replace(self.lexicon, clusters=Clusters(labels)), settings)
         rows, human = self.pairs
         cosine, _ = cosines(encoder.fit(self.texts).encode(self.texts).vectors, rows)
-        return 100 * float(score_similarity(cosine, human, [""] * len(human))[HEADLINE] or 0)
+        return 100 * float(score_similarity({"cosine": cosine}, human, [""] * len(human))[HEADLINE] or 0)
 
 
 def sweep(task: Task) -> Iterator[dict[str, Any]]:
@@ -140,7 +141,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     equal = [row for row in rows if row["clusterer"] == "none"]
     with style.context(["default", STYLE]):
         figure = Figure(figsize=(8.6, 4.1), layout="constrained")
-        panels: Any = figure.subplots(1, len(CLUSTERINGS), sharey=True)
+        panels: Any = figure.subplots(1, len(CLUSTERINGS), sharey=True, squeeze=False)[0]
         for axes, name in zip(panels, CLUSTERINGS.values(), strict=True):
             own = [row for row in rows if row["clusterer"] == name]
             _line(axes, own, "found", "o-", "#7c2d12", f"{name} clusters")

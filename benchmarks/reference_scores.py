@@ -37,7 +37,8 @@ from benchmarks.moses import moses_lower
 from pipeline.encoders.lexicon import Clusters, Lexicon
 from pipeline.encoders.protocol import find_method
 from pipeline.encoders.settings import make_settings
-from pipeline.evaluate.similarity import cosines, score_similarity
+from pipeline.evaluate.similarities import cosines
+from pipeline.evaluate.similarity import score_similarity
 from pipeline.params import load_parameters
 from pipeline.words.adjust import level_variance
 from pipeline.words.blurred import cluster_by_blurred_affinity
@@ -165,7 +166,7 @@ class Pairs:
         """Spearman and Pearson of the cosines over all pairs, ×100; vectors in the order of `sentences`."""
         m = len(self.human)
         cosine, _ = cosines(vectors, np.stack([np.arange(m), np.arange(m) + m], axis=1))
-        scores = score_similarity(cosine, self.human, [""] * m)
+        scores = score_similarity({"cosine": cosine}, self.human, [""] * m)
         return 100 * (scores["spearman.all.cosine"] or 0), 100 * (scores["pearson.all.cosine"] or 0)
 
     @cached_property

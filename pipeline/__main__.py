@@ -101,7 +101,7 @@ def vocabulary(suite: SuiteOption = "quick") -> None:
 
     die_with_parent()
     chosen = load_suite(suite)
-    for tokenizer, words in run(suite, chosen.makers.tokenizers, chosen.corpora).items():
+    for tokenizer, words in run(suite, chosen.makers.tokenizers, chosen.worded_corpora).items():
         typer.echo(f"{tokenizer}: {words} words")
 
 
@@ -166,7 +166,8 @@ def encode(
     from pipeline.suite import load_suite
 
     die_with_parent()
-    for done in run(suite, encoder, load_suite(suite).corpora):
+    chosen = load_suite(suite)
+    for done in run(suite, encoder, chosen.corpora, wordless=chosen.wordless):
         fallbacks = "".join(f"; {number} {what}" for what, number in done.fallbacks.items())
         typer.echo(f"{done.corpus}: {done.sentences} vectors by {encoder}{fallbacks}")
 
@@ -234,6 +235,34 @@ def graph_transform(
 
     die_with_parent()
     run(suite, encoder, transform, load_suite(suite).corpora)
+
+
+SelectionOption = Annotated[str, typer.Option("--selection", callback=slug, help="A grid of params.yaml.")]
+
+
+@app.command(rich_help_panel=STAGES)
+def sweep(encoder: EncoderArgument, selection: SelectionOption = "lp-selected", suite: SuiteOption = "quick") -> None:
+    """Score a grid on the suite's development corpus and choose; apart from it, on its test corpora."""
+    from pipeline.selection.sweep import sweep as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    chosen = run(load_suite(suite), encoder, selection)
+    typer.echo(
+        f"{selection}: {chosen['value']} on {chosen['corpus']}, best of {chosen['points']}, {chosen['parameters']}"
+    )
+
+
+@app.command(rich_help_panel=STAGES)
+def selected(
+    encoder: EncoderArgument, selection: SelectionOption = "lp-selected", suite: SuiteOption = "quick"
+) -> None:
+    """Make an encoder's space with the parameters that a sweep chose; write <encoder>-<selection>."""
+    from pipeline.selection.selected import selected as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    typer.echo(f"{encoder}-{selection}: {run(suite, encoder, selection, load_suite(suite).corpora)}")
 
 
 @app.command(rich_help_panel=STAGES)

@@ -29,6 +29,7 @@ from pipeline.manifold.manifolds import (
 from pipeline.manifold.solver_parameters import SolverParameters
 from pipeline.params import GROUPS, PARAMS_FILE, Parameters, check_slug, load_parameters, read_yaml, refuse_unknown
 from pipeline.report.parameters import ReportParameters
+from pipeline.selection.grids import GRIDS, largest_neighbors, load_grid
 from pipeline.suite import Suite, load_suite
 from pipeline.words.clustering_parameters import ClusteringParameters
 from pipeline.words.locations import find_location
@@ -68,11 +69,15 @@ def check_everything(suite: str) -> Suite:
     for group, load in NAMED.items():
         for name in content.get(group) or {}:
             _check_name(group, name)
-            load(name)
+            block = content[group][name]
+            if group == "manifolds" and isinstance(block, dict) and block.get("method") in GRIDS:
+                load_grid(name)
+            else:
+                load(name)
     chosen = load_suite(suite)
     for group, names in (
         ("encoders", chosen.encoders),
-        ("manifolds", (*chosen.manifolds, *chosen.transforms, *chosen.graph_transforms)),
+        ("manifolds", (*chosen.manifolds, *chosen.transforms, *chosen.graph_transforms, *chosen.selections)),
         ("word_vectors", chosen.makers.word_vectors),
         ("clusterings", chosen.makers.clusterings),
         ("word_encoders", chosen.word_encoders),
@@ -86,6 +91,7 @@ def check_everything(suite: str) -> Suite:
         load_manifold(name, NpeParameters, LppParameters, SmoothParameters)
     for corpus in chosen.corpora:
         _check_corpus(chosen, corpus)
+    _check_selections(chosen)
     for encoder in chosen.encoders:
         check_pin(encoder, load_parameters(EncoderParameters, f"encoders.{encoder}"))
     _check_neighbors(chosen)
@@ -182,6 +188,7 @@ def _check_neighbors(suite: Suite) -> None:
     asked = {name: load_manifold(name, LleParameters).neighbors for name in suite.manifolds}
     for name in suite.graph_transforms:
         asked[name] = load_manifold(name, NpeParameters, LppParameters, SmoothParameters).neighbors
+    asked.update({name: largest_neighbors(load_grid(name)) for name in suite.selections})
     for manifold, wanted in asked.items():
         if wanted > held:
             raise ParameterError(
@@ -191,6 +198,21 @@ def _check_neighbors(suite: Suite) -> None:
                 got=str(wanted),
                 remedy="raise knn_graph.neighbors, or lower this one",
             )
+
+
+def _check_selections(suite: Suite) -> None:
+    """That there is a similarity corpus to choose on."""
+    for name in suite.selections:
+        load_grid(name)
+    held = [slug for slug in suite.corpora if find_corpus(slug).dataset.task == "similarity"]
+    if suite.development not in held:
+        raise SuiteError(
+            "there is nothing to choose hyper-parameters on",
+            where=f"{suite.file}: development",
+            expected=f"one of: {', '.join(held)}",
+            got=str(suite.development or "nothing"),
+            remedy=f"name one in {suite.file}; no table should then count it as a test set",
+        )
 
 
 def _check_words(suite: Suite) -> None:

@@ -28,6 +28,7 @@ class Makers(Parameters):
     tokenizers: tuple[Slug, ...]
     word_vectors: tuple[Slug, ...]
     clusterings: tuple[Slug, ...]
+    selections: tuple[Slug, ...] = ()
 
 
 class Suite(Parameters):
@@ -38,6 +39,9 @@ class Suite(Parameters):
     skip_missing  record what the source lacks as a blank with its reason, and go on
     counts        whose word counts give unigram probabilities: the suite's own sentences', or a count of
                   English Wikipedia, from the source
+    development   the similarity corpus that hyper-parameters of `makers.selections` are chosen on
+    wordless      corpora whose words stay out of the vocabulary, and that encoders over words leave blank: long
+                  texts, whose rare words would multiply it
     spaces        the rows of the report; each is an encoder, `<encoder>-<maker>` for a manifold, a
                   transform or a graph transform, or a word encoder
     blanks        rows that cannot be filled from this source, with the reason printed in them
@@ -53,21 +57,34 @@ class Suite(Parameters):
     makers: Makers
     spaces: tuple[Slug, ...]
     blanks: dict[Slug, str] = {}
+    development: Slug | None = None
+    wordless: tuple[Slug, ...] = ()
 
     @model_validator(mode="after")
     def _lists_agree(self) -> Suite:
         # DVC expands an empty list to no stages at all, silently.
         lists = {"corpora": self.corpora, "spaces": self.spaces, **dict(self.makers)}
         for name, items in lists.items():
-            if not items:
+            # No selection is a choice: then no space of one is expected either.
+            if not items and name != "selections":
                 raise ValueError(f"'{name}' is empty: name at least one")
             twice = {item for item in items if items.count(item) > 1}
             if twice:
                 raise ValueError(f"'{name}' names {', '.join(sorted(twice))} twice")
+        if not set(self.wordless) <= set(self.corpora):
+            strange = ", ".join(sorted(set(self.wordless) - set(self.corpora)))
+            raise ValueError(f"'wordless' names {strange}, no corpora of the suite")
+        if self.development is not None and self.development not in self.corpora:
+            raise ValueError(f"'development' names '{self.development}', which is no corpus of the suite")
         if set(self.spaces) != set(self.makeable_spaces()):
             wrong = set(self.spaces) ^ set(self.makeable_spaces())
             raise ValueError(f"'spaces' must list exactly what the makers make; differs in: {', '.join(sorted(wrong))}")
         return self
+
+    @property
+    def worded_corpora(self) -> tuple[str, ...]:
+        """The corpora whose words are the suite's vocabulary."""
+        return tuple(corpus for corpus in self.corpora if corpus not in self.wordless)
 
     @property
     def encoders(self) -> tuple[str, ...]:
@@ -90,13 +107,18 @@ class Suite(Parameters):
         return self.makers.graph_transforms
 
     @property
+    def selections(self) -> tuple[str, ...]:
+        """The grids whose points, chosen on the development corpus, are made of each encoder."""
+        return self.makers.selections
+
+    @property
     def word_encoders(self) -> tuple[str, ...]:
         """The encoders over word vectors whose spaces are rows; no manifold is built over them."""
         return self.makers.word_encoders
 
     def makeable_spaces(self) -> tuple[str, ...]:
         """Every space that this suite's makers make."""
-        makers = (*self.manifolds, *self.transforms, *self.graph_transforms)
+        makers = (*self.manifolds, *self.transforms, *self.graph_transforms, *self.selections)
         made = (space for encoder in self.encoders for space in (encoder, *(f"{encoder}-{maker}" for maker in makers)))
         return (*made, *self.word_encoders)
 

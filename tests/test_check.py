@@ -54,6 +54,9 @@ def test_a_corpus_that_no_package_holds_is_refused_for_a_suite_of_packages(check
         check_everything("quick")
 
 
+MAKERS = ("manifolds", "transforms", "graph_transforms", "selections")
+
+
 def test_an_encoder_without_a_pinned_commit_is_refused_before_anything_runs(checkout: Path) -> None:
     change(checkout, "suites/paper/suite.yaml", "  [minilm,", f"  [{', '.join(spaces_of('sbert-base-nli'))}, minilm,")
     change(checkout, "suites/paper/suite.yaml", "encoders: [minilm]", "encoders: [minilm, sbert-base-nli]")
@@ -74,7 +77,7 @@ def test_a_space_that_is_listed_under_a_stage_that_does_not_make_it_is_refused(
 ) -> None:
     change(checkout, "suite.yaml", old, new)
     content = read_yaml(checkout / "suite.yaml")
-    makers = [name for group in ("manifolds", "transforms", "graph_transforms") for name in content["makers"][group]]
+    makers = [name for group in MAKERS for name in content["makers"][group]]
     own = ["minilm", *(f"minilm-{maker}" for maker in makers), *content["makers"]["word_encoders"]]
     spaces = list(dict.fromkeys(own))
     (checkout / "suite.yaml").write_text(yaml.safe_dump({**content, "spaces": spaces}))

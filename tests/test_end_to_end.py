@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +15,12 @@ from sklearn.manifold import LocallyLinearEmbedding
 
 from pipeline.artifacts import absence, read_lists, read_record, read_table, read_vectors, sha256_of
 from pipeline.manifold.eigensolver import canonical_signs, weight_matrix
-from tests.checkout import ROOT, make_checkout, repro
+from tests.checkout import ROOT, environment, make_checkout, repro
 
 DATA = Path("data/quick")
 TRANSFORMS = ("pca", "whitening", "lp-landmark")
 GRAPH_TRANSFORMS = ("npe",)
+SELECTIONS = ("lp-selected", "pca-selected")
 MAKERS = yaml.safe_load((ROOT / "suite.yaml").read_text(encoding="utf-8"))["makers"]
 WORD_ENCODERS = MAKERS["word_encoders"]
 ENCODE = {f"encode@{encoder}" for encoder in WORD_ENCODERS}
@@ -108,7 +111,11 @@ def test_no_temporary_file_and_no_nested_gitignore_is_left(finished: Path) -> No
         "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp",
         *(f"transform@minilm-{name}" for name in TRANSFORMS),
         *(f"graph_transform@minilm-{name}" for name in GRAPH_TRANSFORMS),
-        *(f"evaluate@minilm{name}" for name in ("", "-lp", *(f"-{name}" for name in (*TRANSFORMS, *GRAPH_TRANSFORMS)))),
+        *(f"{stage}@minilm-{name}" for stage in ("sweep", "selected") for name in SELECTIONS),
+        *(
+            f"evaluate@minilm{name}"
+            for name in ("", "-lp", *(f"-{name}" for name in (*TRANSFORMS, *GRAPH_TRANSFORMS, *SELECTIONS)))
+        ),
         *(f"evaluate@{encoder}" for encoder in WORD_ENCODERS),
         "report",
     }  # fmt: skip
@@ -172,6 +179,16 @@ def test_the_report_shows_the_referee_row_and_its_picture(finished: Path) -> Non
     assert "0.943" in report and "0.665" in report and "0.685" in report
     assert (finished / "reports/quick/figures/differences.svg").stat().st_size > 1000
     assert (finished / "reports/quick/figures/differences.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_evaluating_again_gives_the_same_bytes(checkout: Path) -> None:
+    scores = {path: path.read_bytes() for path in (checkout / "reports/quick/scores").glob("*.json")}
+    assert len(scores) > 10
+    subprocess.run(
+        [sys.executable, "-m", "dvc", "repro", "--force", "--single-item", "evaluate@minilm-lp"],
+        cwd=checkout, env=environment(), check=True, capture_output=True,
+    )  # fmt: skip
+    assert {path: path.read_bytes() for path in scores} == scores
 
 
 @pytest.mark.slow

@@ -254,6 +254,9 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {**content, "suite": "mine", "root": "../..", "file": "suites/mine/suite.yaml"}
 
 
+GROUPS_OF_MAKERS = ("manifolds", "transforms", "graph_transforms", "selections")
+
+
 def write_suite(content: dict[str, Any]) -> None:
     path = suite_file("mine")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -264,7 +267,7 @@ def test_a_sound_suite_is_read(suite: dict[str, Any]) -> None:
     write_suite(suite)
     mine = load_suite("mine")
     assert mine.corpora == tuple(suite["corpora"])
-    makers = [maker for group in ("manifolds", "transforms", "graph_transforms") for maker in suite["makers"][group]]
+    makers = [maker for group in GROUPS_OF_MAKERS for maker in suite["makers"][group]]
     made = ("minilm", *(f"minilm-{maker}" for maker in makers))
     assert set(mine.spaces) == {*made, *mine.word_encoders}
     owners = {space: mine.encoder_of(space) for space in mine.spaces}
@@ -292,6 +295,8 @@ def test_the_owner_of_a_space_is_the_longest_encoder_that_fits(suite: dict[str, 
         ({"spaces": ["minilm", "other"]}, ["'spaces' must list exactly", "other"]),
         ({"corpora": ["a/b"]}, ["corpora.0", "a/b", "single hyphens"]),
         ({"corpora": "lee"}, ["corpora", "tuple", "'lee'"]),
+        ({"development": "stsb"}, ["'development' names 'stsb'", "no corpus of the suite"]),
+        ({"wordless": ["stsb"]}, ["'wordless' names stsb", "no corpora of the suite"]),
         ({"corpora": [1]}, ["corpora.0", "string", "1"]),
         ({"source": "disk"}, ["source", "'package', 'mirror' or 'hub'", "disk"]),
         ({"skip_missing": "no"}, ["skip_missing", "boolean", "'no'"]),
@@ -360,6 +365,13 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("suite.yaml", "corpora: [lee,", "corpora: [leee,", ["leee", "catalogue", "lee"]),
         ("suite.yaml", "manifolds: [lp]", "manifolds: [isomap]", ["isomap"]),
+        ("suite.yaml", "development: wordsim", "development: polarity", ["development", "lee, simlex, wordsim"]),
+        (
+            "params.yaml",
+            "neighbors: [10, 20, 30, 60]",
+            "neighbors: [10, 61]",
+            ["manifolds.lp-selected.neighbors", "61"],
+        ),
         ("params.yaml", "  lp: #", "  l_p: #", ["l_p", "single hyphens"]),
         ("params.yaml", "  minilm: # all", "  mini: # all", ["minilm", "sbert-base-nli", "suite.yaml"]),
         ("params.yaml", "    neighbors: 30", "    neighbors: 61", ["manifolds.lp.neighbors", "60", "61"]),

@@ -101,11 +101,37 @@ def read_newsgroups(members: Sequence[Member]) -> Table:
 def read_sick(members: Sequence[Member]) -> Table:
     """SICK's tab-separated release files, one after the other: pairs with relatedness 1-5.
 
-    Columns are found by the header line. Raises SourceError on a missing column, a line of
-    another length, or a score that is no number.
+    Raises SourceError as _sick_cells does, and on a score that is no number.
     """
-    wanted = ("sentence_A", "sentence_B", "relatedness_score")
-    rows: list[tuple[str, str, float, str]] = []
+    cells, replaced = _sick_cells(members, "relatedness_score")
+    rows = [(first, second, _number(score, *place), "SICK") for first, second, score, place in cells]
+    kinds = {"sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64, "subset": pl.String}
+    return Table(_frame(rows, kinds), replaced)
+
+
+def read_sick_entailment(members: Sequence[Member]) -> Table:
+    """The same files: pairs with label 0 = contradiction, 1 = neutral, 2 = entailment.
+
+    Raises SourceError as _sick_cells does, and on another word for a label.
+    """
+    cells, replaced = _sick_cells(members, "entailment_judgment")
+    for _, _, label, (member, number) in cells:
+        if label not in SICK_LABELS:
+            _refuse(member, number, f"one of {', '.join(SICK_LABELS)}", label)
+    rows = [(first, second, SICK_LABELS.index(label)) for first, second, label, _ in cells]
+    return Table(_frame(rows, {"sentence1": pl.String, "sentence2": pl.String, "label": pl.Int64}), replaced)
+
+
+SICK_LABELS = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
+
+
+def _sick_cells(members: Sequence[Member], column: str) -> tuple[list[tuple[str, str, str, tuple[Member, int]]], int]:
+    """Both sentences, one further column and the place of each line, and the number of replaced characters.
+
+    Columns are found by the header line. Raises SourceError on a missing one, or a line of another length.
+    """
+    wanted = ("sentence_A", "sentence_B", column)
+    found: list[tuple[str, str, str, tuple[Member, int]]] = []
     replaced = 0
     for member in members:
         text, bad = _decode(member.data, "utf-8")
@@ -120,10 +146,9 @@ def read_sick(members: Sequence[Member]) -> Table:
                 continue
             if len(cells) != len(header):
                 _refuse(member, number, f"{len(header)} tab-separated cells", line)
-            first, second, score = (cells[header.index(column)] for column in wanted)
-            rows.append((first, second, _number(score, member, number), "SICK"))
-    kinds = {"sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64, "subset": pl.String}
-    return Table(_frame(rows, kinds), replaced)
+            first, second, value = (cells[header.index(name)] for name in wanted)
+            found.append((first, second, value, (member, number)))
+    return found, replaced
 
 
 def read_word_freq(members: Sequence[Member]) -> Table:
@@ -175,6 +200,7 @@ READERS: Mapping[str, Reader] = {
     "newsgroups": read_newsgroups,
     "pos_neg": read_pos_neg,
     "sick": read_sick,
+    "sick_entailment": read_sick_entailment,
     "trec": read_trec,
     "word_freq": read_word_freq,
 }

@@ -13,7 +13,17 @@ from pipeline.params import Parameters, Slug, read_yaml, validate
 
 CATALOGUE_FILE = Path(__file__).with_name("catalogue.yaml")
 
-Task = Literal["similarity", "classification", "paraphrase", "clustering", "ranking", "inference", "example", "counts"]
+Task = Literal[
+    "similarity",
+    "regression",
+    "classification",
+    "paraphrase",
+    "clustering",
+    "ranking",
+    "inference",
+    "example",
+    "counts",
+]
 
 # What recurs, and is therefore what a bootstrap resamples (see pipeline/evaluate/bootstrap.py).
 Unit = Literal["items", "groups", "texts"]
@@ -78,6 +88,10 @@ class Dataset(Parameters):
     mirror   split -> files in the mirror folder whose rows, one file after the other, make the
              split; where a split is not named, `<data set>/<split>.parquet`
     text     how the texts were processed before release, per source where it differs
+    bodies   corpora whose texts lose their headers: all up to the first empty line
+    supervised      corpus -> the corpus of the same pairs with their training pairs, where a head is trained
+    mirror_columns  canonical column -> the mirror's, where they differ
+    mirror_labels   the mirror's label -> canonical integer label, where they differ
     """
 
     task: Task
@@ -89,7 +103,11 @@ class Dataset(Parameters):
     resample: Unit = "items"
     text: str = "as released"
     package: PackageFiles | None = None
+    bodies: tuple[Slug, ...] = ()
+    supervised: dict[Slug, Slug] = {}
     mirror: dict[str, tuple[str, ...]] = {}
+    mirror_columns: dict[str, str] = {}
+    mirror_labels: dict[str, int] = {}
     hub: dict[str, HubSplit] = {}
     archive: dict[str, ArchiveSplit] = {}
     inline: tuple[dict[str, str | float], ...] = ()
@@ -104,6 +122,9 @@ class Dataset(Parameters):
             unknown = set(splits) - set(self.splits)
             if unknown or not splits:
                 raise ValueError(f"corpus '{corpus}' names unknown splits {sorted(unknown)}")
+        strange = {*self.bodies, *self.supervised} - set(self.corpora)
+        if strange:
+            raise ValueError(f"'bodies' or 'supervised' names unknown corpora {sorted(strange)}")
         for place in ("mirror", "hub", "archive"):
             unknown = set(getattr(self, place)) - set(self.splits)
             if unknown:

@@ -16,6 +16,7 @@ from pipeline.suite import Suite
 # Which canonical columns hold sentences, per task, and what their row columns are called.
 SENTENCE_COLUMNS = {
     "similarity": {"sentence1": "row1", "sentence2": "row2"},
+    "regression": {"sentence1": "row1", "sentence2": "row2"},
     "example": {"sentence1": "row1", "sentence2": "row2"},
     "paraphrase": {"sentence1": "row1", "sentence2": "row2"},
     "inference": {"premise": "row1", "hypothesis": "row2"},
@@ -68,6 +69,11 @@ def write_corpus(suite: str, corpus: Corpus, readings: dict[str, Reading]) -> Do
     """Write sentences.parquet (each distinct text once, in order of appearance) and items.parquet."""
     frame = pl.concat([reading.frame for reading in readings.values()])
     row_columns = SENTENCE_COLUMNS[corpus.dataset.task]
+    text = corpus.dataset.text
+    if corpus.slug in corpus.dataset.bodies:
+        frame = frame.with_columns(pl.Series(column, [body_of(t) for t in frame[column]]) for column in row_columns)
+    if corpus.dataset.bodies:
+        text = f"{'bodies without headers' if corpus.slug in corpus.dataset.bodies else 'whole messages'}; {text}"
     further = [text for reading in readings.values() for text in reading.further]
     sentences, rows = number_sentences([frame[column].to_list() for column in row_columns], further)
     items = pl.DataFrame(dict(zip(row_columns.values(), rows, strict=True))).hstack(
@@ -82,8 +88,10 @@ def write_corpus(suite: str, corpus: Corpus, readings: dict[str, Reading]) -> Do
         "source": "+".join(sorted({reading.source for reading in readings.values()})),
         "splits": {split: len(reading.frame) for split, reading in readings.items()},
         "task": corpus.dataset.task,
-        "text": corpus.dataset.text,
+        "text": text,
     }
+    if corpus.slug in corpus.dataset.supervised:
+        notes["supervised"] = corpus.dataset.supervised[corpus.slug]
     if row_columns:
         write_table(
             corpus_path(suite, corpus.slug, "sentences"),
@@ -105,6 +113,12 @@ def write_corpus(suite: str, corpus: Corpus, readings: dict[str, Reading]) -> Do
         notes=notes,
     )
     return Download(corpus.slug, sentences=len(sentences), items=len(items))
+
+
+def body_of(message: str) -> str:
+    """What follows the first empty line of a message; all of it where there is none."""
+    head, empty, body = message.replace("\r\n", "\n").partition("\n\n")
+    return body if empty else head
 
 
 def number_sentences(columns: list[list[str]], further: list[str]) -> tuple[list[str], list[np.ndarray]]:

@@ -55,8 +55,32 @@ def read_split(name: str, dataset: Dataset, split: str) -> Reading:
             remedy="copy the files to the mirror again",
         ) from None
     return Reading(
-        frame=frame, source="mirror", files={name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
+        frame=_canonical(frame, dataset, where=", ".join(f"{VARIABLE}/{relative}" for relative in names)),
+        source="mirror",
+        files={name: hashlib.sha256(data).hexdigest() for name, data in contents.items()},
     )
+
+
+def _canonical(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.DataFrame:
+    """The frame with the mirror's own names of columns and labels replaced by the canonical ones."""
+    for column, own in dataset.mirror_columns.items():
+        if own not in frame.columns:
+            raise SourceError(
+                f"column {own} missing", where=where, expected=f"{own}, for {column}", got=", ".join(frame.columns)
+            )
+        frame = frame.with_columns(pl.col(own).alias(column))
+    if not dataset.mirror_labels:
+        return frame
+    labels = frame["label"].cast(pl.String)
+    strange = sorted(set(labels.drop_nulls()) - set(dataset.mirror_labels))
+    if strange:
+        raise SourceError(
+            "a label is not one that the catalogue knows",
+            where=where,
+            expected=", ".join(dataset.mirror_labels),
+            got=", ".join(strange),
+        )
+    return frame.with_columns(label=labels.replace_strict(dataset.mirror_labels, return_dtype=pl.Int64))
 
 
 def _parse(content: bytes, relative: str) -> pl.DataFrame:

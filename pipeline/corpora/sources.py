@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # The columns that every source must deliver, per task. Others may follow and are dropped.
 COLUMNS: Mapping[str, dict[str, type[pl.DataType]]] = {
     "similarity": {"sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64, "subset": pl.String},
+    "regression": {"sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64, "subset": pl.String},
     "classification": {"text": pl.String, "label": pl.Int64},
     "paraphrase": {"sentence1": pl.String, "sentence2": pl.String, "label": pl.Int64},
     "clustering": {"text": pl.String, "label": pl.Int64, "label_name": pl.String},

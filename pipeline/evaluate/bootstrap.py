@@ -7,9 +7,10 @@ difference needs nothing but the two columns of replicate scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from pipeline.errors import ParameterError
+from pipeline.evaluate.kernels import count_draws, linear_correlations, rank_correlations
 
 Unit = Literal["items", "groups", "texts"]
 Ints = npt.NDArray[np.int64]
@@ -89,67 +91,75 @@ def draw_weights(design: Design, *, resamples: int, seed: int, chunk: int = 200)
     """Weights of the items in each replicate, `chunk` replicates at a time.
 
     Yields (b, n) float64 of whole numbers, `resamples` rows in all; the same design and seed give
-    the same rows. Memory O(chunk n).
+    the same rows, whatever the chunk. Cost O(resamples units) time, O(chunk n) memory.
     """
-    rng = np.random.default_rng(seed)
     strata = [np.flatnonzero(design.strata == stratum) for stratum in np.unique(design.strata)]
+    streams = [np.random.default_rng([seed, stratum]) for stratum in range(len(strata))]
     for start in range(0, resamples, chunk):
         size = min(chunk, resamples - start)
         counts = np.zeros((size, design.units))
-        for units in strata:
-            counts[:, units] = rng.multinomial(len(units), np.full(len(units), 1 / len(units)), size=size)
+        for units, rng in zip(strata, streams, strict=True):
+            count_draws(rng.integers(0, len(units), size=(size, len(units))), units, counts)
         if design.unit == "texts":
             yield counts[:, design.members[:, 0]] * counts[:, design.members[:, 1]]
+        elif design.unit == "items":
+            yield counts
         else:
             yield counts[:, design.members]
 
 
-# --- weighted statistics, one row of weights per replicate ----------------------------------------
+def corpus_seed(seed: int, corpus: str) -> int:
+    """A seed of its own for each corpus, so that the replicates of two corpora have nothing in common."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {corpus}".encode()).digest()[:8], "big")
 
 
-class Ranker:
-    """Mid-ranks of one variable in weighted resamples, from a single sort.
+# --- statistics of weighted items, one row of weights per replicate -------------------------------
 
-    Cost O(n log n) once and O(n) per replicate; equal to ranking each resample written out.
+
+@dataclass(frozen=True)
+class Ranked:
+    """Some items in the order of one variable, sorted once for all resamples.
+
+    order  (m,) items by ascending value; runs: (m,) where the run of equal values of each place ends
     """
 
-    def __init__(self, values: npt.NDArray[np.floating[Any]]) -> None:
-        self.order = np.argsort(values, kind="stable")
-        ordered = np.asarray(values)[self.order]
-        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        self.tie = np.zeros(len(ordered), dtype=np.int64)
-        self.tie[starts] = 1
-        self.tie = np.cumsum(self.tie) - 1
-        self.ends = np.concatenate([starts[1:], [len(ordered)]]) - 1
-        self.place = np.empty_like(self.order)
-        self.place[self.order] = np.arange(len(ordered))
-
-    def ranks(self, weights: Float64) -> Float64:
-        """(b, n) mid-ranks under (b, n) weights; an item of weight 0 gets a rank that counts for nothing."""
-        upto = np.cumsum(weights[:, self.order], axis=1)[:, self.ends]
-        before = np.concatenate([np.zeros((len(upto), 1)), upto[:, :-1]], axis=1)
-        middle = (before + upto + 1) / 2
-        ranks: Float64 = middle[:, self.tie][:, self.place]
-        return ranks
+    order: Ints
+    runs: Ints
 
 
-def weighted_pearson(x: Float64, y: Float64, weights: Float64) -> Float64:
-    """Pearson correlation per row of (b, n) weights; x and y are (n,) or (b, n). NaN if one is constant."""
-    total = weights.sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        dx = x - (weights * x).sum(axis=1, keepdims=True) / total
-        dy = y - (weights * y).sum(axis=1, keepdims=True) / total
-    spreads = [_spread(values, deviations, weights) for values, deviations in ((x, dx), (y, dy))]
-    correlation: Float64 = (weights * dx * dy).sum(axis=1) / np.sqrt(spreads[0] * spreads[1])
-    return correlation
+def sort_once(values: Float64, items: Ints | None = None) -> Ranked:
+    """`items` (all of them by default) by ascending values, (n,). Cost O(m log m)."""
+    chosen = np.arange(len(values)) if items is None else items
+    order = chosen[np.argsort(values[chosen], kind="stable")]
+    ordered = values[order]
+    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(order))
+    return Ranked(order, np.repeat(ends, np.diff(ends, prepend=0)))
 
 
-def _spread(values: Float64, deviations: Float64, weights: Float64) -> Float64:
-    """Weighted sum of squared deviations; NaN where it is no more than the rounding of the mean."""
-    spread = (weights * deviations * deviations).sum(axis=1)
-    rounding = (16 * np.finfo(np.float64).eps * np.abs(values).max()) ** 2 * weights.sum(axis=1)
-    kept: Float64 = np.where(spread > rounding, spread, np.nan)
-    return kept
+def weighted_spearman(variables: Sequence[Ranked], y: Ranked, weights: Float64) -> Float64:
+    """(s, b) Spearman of each variable with y on each row of (b, n) weights; NaN where one is constant.
+
+    All are of the same items. Equal to ranking each resample written out. Cost O(s b m).
+    """
+    out = np.empty((len(variables), len(weights)))
+    orders, runs = (np.array([getattr(variable, part) for variable in variables]) for part in ("order", "runs"))
+    rank_correlations(orders, runs, y.order, y.runs, weights, out)
+    return out
+
+
+def weighted_pearson(x: Float64, y: Float64, weights: Float64, items: Ints | None = None) -> Float64:
+    """(b,) Pearson of x and y, (n,), over `items`, per row of (b, n) weights; NaN if one is constant."""
+    chosen = np.arange(len(x)) if items is None else items
+    floor = np.array([(16 * np.finfo(np.float64).eps * np.abs(values[chosen]).max()) ** 2 for values in (x, y)])
+    out = np.empty(len(weights))
+    linear_correlations(x, y, chosen, weights, floor, out)
+    return out
+
+
+def weighted_means(values: Float64, weights: Float64) -> Float64:
+    """(b,) mean of (n,) values per row of (b, n) weights."""
+    means: Float64 = (weights @ values) / weights.sum(axis=1)
+    return means
 
 
 def percentile_interval(replicates: Float64, *, confidence: float) -> tuple[float, float] | None:

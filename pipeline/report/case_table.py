@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pipeline.artifacts import absence, corpus_path, read_record, read_table, read_vectors, space_path
 from pipeline.evaluate.bootstrap import Design, make_design
-from pipeline.evaluate.similarity import cosines
+from pipeline.evaluate.similarities import cosines
 from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
 from pipeline.report.orders import Order, Orders, about_many, compare_orders
 from pipeline.report.results import Results

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeline.report.case_table import case_table
+from pipeline.report.geometry_table import geometry_table
 from pipeline.report.grid import Table
+from pipeline.report.measures_table import measures_table
 from pipeline.report.own_tables import HERO, own_plans
 from pipeline.report.panels import build_table
 from pipeline.report.plan import load_plans
 from pipeline.report.results import Results
+from pipeline.report.selection_table import selection_table
 from pipeline.report.small_tables import example_table
 from pipeline.report.speed_tables import speed_tables
 from pipeline.report.verdicts import Evidence
@@ -32,6 +35,12 @@ def build_tables(evidence: Evidence, referees: Mapping[str, str]) -> list[Table]
     """
     results, made_of = evidence.results, evidence.made_of
     tables = [build_table(results, name, plan, made_of) for name, plan in own_plans(results).items()]
+    more = (
+        selection_table(results, evidence.sweeps, made_of),
+        measures_table(results, made_of),
+        geometry_table(results, made_of),
+    )
+    tables += [table for table in more if table is not None]
     special = {"lase-4.1": evidence.clusters}
     for table in (case_table(evidence.cases, results, HERO.ours, made_of), example_table(results, referees)):
         if table is not None:

@@ -58,17 +58,18 @@ def judge_family(
     What has no score, or no replicates that are all defined, stays out.
     """
     wanted = [((ours, protocol), (than, protocol), corpus) for ours, than in pairs for corpus, protocol in columns]
-    return _judge(results, wanted)
+    return judge_sides(results, wanted)
 
 
 def judge_across(
     results: Results, ours: tuple[str, str], others: Sequence[tuple[str, str]], corpora: Sequence[str]
 ) -> tuple[Judged, ...]:
     """The same for one side against several, each a space in a protocol of its own."""
-    return _judge(results, [(ours, other, corpus) for other in others for corpus in corpora])
+    return judge_sides(results, [(ours, other, corpus) for other in others for corpus in corpora])
 
 
-def _judge(results: Results, wanted: Sequence[tuple[Side, Side, str]]) -> tuple[Judged, ...]:
+def judge_sides(results: Results, wanted: Sequence[tuple[Side, Side, str]]) -> tuple[Judged, ...]:
+    """The same for any differences at all: two sides, each a space in a protocol, and the corpus."""
     found = [(names, contrast) for names in wanted if (contrast := contrast_of(results, *names)) is not None]
     judged = adjust([contrast for _, contrast in found], confidence=results.confidence)
     return tuple(

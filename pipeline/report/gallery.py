@@ -13,11 +13,13 @@ from pipeline.report.map_figure import draw_maps, map_spaces
 from pipeline.report.page import Picture
 from pipeline.report.spectrum_figure import draw_spectra, largest_step, read_spectra
 from pipeline.report.sweep_figure import WORDS, draw_sweep
+from pipeline.report.sweeps import Sweep
 from pipeline.report.tables import HEADLINE, protocol_title
 from pipeline.report.verdicts import Evidence
 
 LP, ENCODER, CHOSEN, CONTROL = "minilm-lp", "minilm", "minilm-lp-selected", "minilm-pca-selected"
 QUALITY = ("stsb", "pearson.all.cosine")
+SHOWN = 5  # test sets of a sweep that are drawn, in the suite's order
 LASE = ("sts13", "pearson.mean.cosine")  # corpus and protocol of LASE's figure 5.1
 
 Drawn = tuple[Picture, Figure]
@@ -50,23 +52,39 @@ def _differences(evidence: Evidence) -> Iterator[Drawn]:
 
 
 def _sweeps(evidence: Evidence) -> Iterator[Drawn]:
-    sweep = evidence.sweeps.get(CHOSEN)
+    """SBERT-LP's figures 2 and 4 (similarity), 3 and 5 (classification)."""
+    sweep, control = evidence.sweeps.get(CHOSEN), evidence.sweeps.get(CONTROL)
     if sweep is None:
         return
-    results, control = evidence.results, evidence.sweeps.get(CONTROL)
-    cells = {corpus: results.cell(ENCODER, corpus, sweep.protocol).value for corpus in results.suite.corpora}
+    similar, classified = [sweep.corpus, *list(sweep.tests)[:SHOWN]], list(sweep.classes)[: SHOWN + 1]
+    kinds = (
+        ("", similar, sweep.protocol, protocol_title(sweep.protocol), ("2", "4")),
+        ("-classes", classified, "accuracy.3nn-euclidean", "accuracy of Euclidean 3-NN", ("3", "5")),
+    )
+    for suffix, corpora, protocol, words, numbers in kinds:
+        for setting, number in zip(("neighbors", "components"), numbers, strict=True):
+            if corpora:
+                yield _sweep(evidence, sweep, control, setting, corpora, protocol, words, number, suffix)
+
+
+def _sweep(
+    evidence: Evidence, sweep: Sweep, control: Sweep | None, setting: str, corpora: list[str], protocol: str,
+    words: str, number: str, suffix: str,
+) -> Drawn:  # fmt: skip
+    cells = {corpus: evidence.results.cell(ENCODER, corpus, protocol).value for corpus in corpora}
     baselines = {corpus: value for corpus, value in cells.items() if value is not None}
-    for setting in ("neighbors", "components"):
-        title = f"Scores by {WORDS[setting]}, as SBERT-LP's figure {'2' if setting == 'neighbors' else '4'}"
-        words = f"{protocol_title(sweep.protocol)}, ×100, the other settings tuned at each point"
-        caption = (
-            "Chosen on the development corpus alone; the test panels show what choosing on them would have bought."
-        )
-        figure = draw_sweep(
-            sweep, setting, baselines=baselines, control=control if setting == "components" else None,
-            title=title, subtitle=words,
-        )  # fmt: skip
-        yield _named(f"sweep-{setting}", title, caption, figure)
+    title = f"Scores by {WORDS[setting]}, as SBERT-LP's figure {number}"
+    caption = (
+        "Chosen on the development corpus alone; the other panels show what choosing on them would have bought."
+        if not suffix
+        else "Nothing is chosen on these: regularisation and scaling are those that the similarity development corpus "
+        "chose."
+    )
+    figure = draw_sweep(
+        sweep, setting, corpora=corpora, baselines=baselines, control=control, title=title,
+        subtitle=f"{words}, ×100, the other settings tuned at each point",
+    )  # fmt: skip
+    return _named(f"sweep-{setting}{suffix}", title, caption, figure)
 
 
 def _spectrum(evidence: Evidence) -> Iterator[Drawn]:

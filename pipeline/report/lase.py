@@ -13,10 +13,8 @@ from matplotlib.figure import Figure
 from pipeline.encoders.encode import WordEncoderParameters, load_lexicon
 from pipeline.encoders.protocol import find_method
 from pipeline.params import load_parameters
-from pipeline.report.tables import markdown_table
 from pipeline.report.words import (
     ClusterView,
-    common_word_table,
     draw_cluster_distributions,
     draw_embedding_values,
     draw_similarity_maps,
@@ -72,15 +70,13 @@ def draw_clusters(suite: Suite) -> dict[str, Figure]:
 
 
 def cluster_section(suite: Suite) -> str:
-    """The part of the report that shows the figures and the table of common words; "" where there is nothing."""
+    """The part of the report that shows the figures; "" where there is nothing."""
     views = list(cluster_views(suite))
     if not views:
         return ""
     parts = [
         "## Clusters of words, as the LASE thesis shows them\n",
-        f"Common words by cluster, {FEW} clusters (table 4.1 of the thesis). A clustering that gathers "
-        "them shows fewer clusters with a common word than a random partition of the same sizes would.\n",
-        markdown_table(*common_word_table(views)),
+        "Where the common words go, beside what chance would do: [table 4.1](tables/lase-4.1.md).\n",
         f"![Zipf's law and values of vectors in {FEW} clusters](figures/lase-clusters.svg)\n",
     ]
     if list(lase_encoders(suite)):

@@ -7,7 +7,7 @@ let opener = null;
 // --- sorting: within each group of rows, so that measured and printed ones stay apart ----------------
 const place = (row, column) => {
   const cell = row.children[column];
-  return column === 0 ? cell.textContent : cell.dataset.v === undefined ? null : Number(cell.dataset.v);
+  return column === 0 ? cell.textContent : cell.dataset.v ? Number(cell.dataset.v) : null;
 };
 const order = (one, other, sign) => {
   if (one === null || other === null) return one === other ? 0 : one === null ? 1 : -1; // blanks stay last

@@ -75,12 +75,14 @@ def write_tables(tables: list[Table], folder: Path) -> None:
 
 
 def table_links(tables: list[Table]) -> str:
-    """The section of report.md that leads to the tables."""
-    lines = [
-        f"- [{table.title}](tables/{table.name}.md) ([CSV](tables/{table.name}.csv), [LaTeX](tables/{table.name}.tex))"
-        for table in tables
-    ]
-    return "\n".join(["## Tables of the papers, ours beside theirs\n", *lines]) + "\n"
+    """The section of report.md that leads to the tables and says what they show, from their numbers."""
+    lines = []
+    for table in tables:
+        links = f"[CSV](tables/{table.name}.csv), [LaTeX](tables/{table.name}.tex)"
+        lines.append(f"### [{table.title}](tables/{table.name}.md) ({links})\n")
+        lines += [f"- *{panel.title}.* {' '.join(panel.shows)}" for panel in table.panels if panel.shows]
+        lines.append("")
+    return "\n".join(["## All tables, and what each panel shows\n", *lines])
 
 
 def write_pictures(pictures: list[Drawn], folder: Path) -> None:

@@ -66,7 +66,7 @@ class Results:
         if score is None:
             return Cell(reason="the source names no subsets" if ".all." not in protocol else "not scored")
         if score["value"] is None:
-            return Cell(reason="undefined: the scores do not vary")
+            return Cell(reason=score.get("reason", "undefined: the scores do not vary"))
         return Cell(score["value"], score["low"], score["high"])
 
     def difference(self, space: str, other: str, corpus: str, protocol: str) -> Cell:

@@ -100,9 +100,19 @@ def _introduction(results: Results) -> str:
         f"Source of the corpora: `{suite.source}`.\n"
         f"Brackets are {results.confidence:.0%} percentile intervals of a bootstrap that resamples what recurs (the "
         "table of corpora names the unit); intervals of differences are paired, both spaces on the same resamples. "
-        "They are not adjusted for the number of cells. Hyper-parameters are those of `params.yaml`, fixed beforehand, "
-        "not selected on any score here. A corpus is the pool that every transductive step (neighbour graph, principal "
+        "They are not adjusted for the number of cells. Hyper-parameters are those of `params.yaml`, fixed beforehand"
+        f"{_selected(suite)}. A corpus is the pool that every transductive step (neighbour graph, principal "
         "components) was fitted on. Scores are ×100.\n"
+    )
+
+
+def _selected(suite: Suite) -> str:
+    """What the introduction says of spaces whose parameters were chosen."""
+    if not suite.selections or suite.development is None:
+        return ""
+    return (
+        f", but for spaces named `-selected`: theirs were chosen on `{suite.development}` alone, and what choosing on "
+        "each test set would have bought stands apart as oracle ([table](tables/selection.md))"
     )
 
 
@@ -113,7 +123,10 @@ def _published(results: Results, plan: Plan, protocol: str) -> list[list[str]]:
 def _accuracy_table(results: Results, classified: list[str], blanks: Blanks) -> Table:
     encoder = results.suite.encoders[0]
     columns = [
-        (corpus, protocol) for corpus in classified for protocol in results.facts(encoder, corpus).get("scores", [""])
+        (corpus, protocol)
+        for corpus in classified
+        for protocol in results.facts(encoder, corpus).get("scores", [""])
+        if not protocol.endswith("training-set")
     ]
     header = ["space", *(f"{corpus} {protocol.removeprefix('accuracy.')}" for corpus, protocol in columns)]
     rows = [
@@ -149,7 +162,8 @@ def _classification_section(results: Results, classified: list[str]) -> list[str
         markdown_table(*_accuracy_table(results, classified, blanks)),
         "In parentheses the difference to the encoder's own vectors. No item is scored by a classifier fitted on it, "
         "but the spaces themselves were fitted on all items, without their labels. "
-        f"{'; '.join(schemes)}.\n",
+        f"{'; '.join(schemes)}. 3-NN scored on its own training set stands in "
+        "[another table](tables/classification.md).\n",
         blanks.legend(),
     ]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,26 +83,65 @@ def cluster_table(suite: Suite) -> Table:
         "common-discourse cluster; the last column is what words dealt at random into clusters of the same sizes do."
     )
     panel = Panel("Spread of common words over clusters", "counts", heads, groups, shows)
-    return Table("lase-4.1", "LASE 4.1: Common words in clusters", about, (panel,))
+    return Table("lase-4.1", "LASE 4.1: Common words in clusters", about, (panel, *_which_words(suite)))
 
 
 def _counted(number: int) -> Entry:
     return Entry(str(number), number, about="counted in table 4.1 of the thesis, which prints the words")
 
 
-def _cluster_line(suite: Suite, clustering: str) -> Line:
+@dataclass(frozen=True)
+class Partition:
+    """The smallest partition of a clustering that the suite has: its file, its number of clusters, each word's."""
+
+    path: Path
+    size: int
+    place: dict[str, int]
+
+    @property
+    def groups(self) -> list[list[str]]:
+        """The common words by the cluster that holds them, the largest group first."""
+        held: dict[int, list[str]] = {}
+        for word in COMMON_WORDS:
+            if word in self.place:
+                held.setdefault(self.place[word], []).append(word)
+        return sorted(held.values(), key=len, reverse=True)
+
+
+def _partition(suite: Suite, clustering: str) -> Partition | None:
     for size in SIZES:
         path = clusters_path(suite.suite, clustering, partition_name(size, 0), "clusters")
         if path.exists():
             table = read_table(path, kind="clusters", columns=CLUSTER_COLUMNS).to_pydict()
-            place = dict(zip(table["word"], table["cluster"], strict=True))
-            held = [place[word] for word in COMMON_WORDS if word in place]
-            chance = expected_clusters(np.bincount(table["cluster"]), len(held))
-            spread = len(set(held))
-            about = f"of {path}: {len(held)} of the {len(COMMON_WORDS)} common words are in its vocabulary"
-            texts = ((str(size), size), (str(spread), spread), (f"{chance:.1f}", chance))
-            entries = tuple(Entry(text, float(value), about=about) for text, value in texts)
-            return Line(clustering, "WordLlama", entries)
+            return Partition(path, size, dict(zip(table["word"], table["cluster"], strict=True)))
+    return None
+
+
+def _which_words(suite: Suite) -> list[Panel]:
+    """Which of the common words share a cluster, as the thesis prints them; nothing without a partition."""
+    lines = []
+    for clustering in suite.makers.clusterings:
+        found = _partition(suite, clustering)
+        if found is not None:
+            text = " | ".join(" ".join(group) for group in found.groups)
+            lines.append(Line(clustering, "WordLlama", (Entry(text, about=f"of {found.path}"),)))
+    if not lines:
+        return []
+    heads = (Head("common words by cluster", "", "words that share a cluster; a bar parts clusters", "words"),)
+    group = Group(f"Measured here, suite {suite.suite}", False, tuple(lines))
+    return [Panel("Common words that share a cluster", "words; a bar parts clusters", heads, (group,))]
+
+
+def _cluster_line(suite: Suite, clustering: str) -> Line:
+    found = _partition(suite, clustering)
+    if found is not None:
+        held = [found.place[word] for word in COMMON_WORDS if word in found.place]
+        chance = expected_clusters(np.bincount(list(found.place.values())), len(held))
+        spread = len(set(held))
+        about = f"of {found.path}: {len(held)} of the {len(COMMON_WORDS)} common words are in its vocabulary"
+        texts = ((str(found.size), found.size), (str(spread), spread), (f"{chance:.1f}", chance))
+        entries = tuple(Entry(text, float(value), about=about) for text, value in texts)
+        return Line(clustering, "WordLlama", entries)
     blank = Entry(
         reason=f"no partition into {' or '.join(map(str, SIZES))} clusters with seed 0",
         command="add the size in params.yaml, clusterings",

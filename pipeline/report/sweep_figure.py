@@ -13,18 +13,25 @@ from pipeline.report.figures import COLOURS, DASHES, INK, MARKERS, STYLE, head_f
 from pipeline.report.sweeps import Sweep
 
 WORDS = {"neighbors": "neighbours k", "components": "dimension p"}
-SHOWN = 5  # test sets drawn, in the suite's order
 
 
 def draw_sweep(
-    sweep: Sweep, setting: str, *, baselines: Mapping[str, float], control: Sweep | None, title: str, subtitle: str
+    sweep: Sweep,
+    setting: str,
+    *,
+    corpora: Sequence[str],
+    baselines: Mapping[str, float],
+    control: Sweep | None,
+    title: str,
+    subtitle: str,
 ) -> Figure:
-    """The best score at each value of a setting, a panel for the development corpus and for each test set.
+    """The best score at each value of a setting, a panel for each corpus.
 
-    baselines  corpus -> score of the encoder's own cosine, drawn as a level line
-    control    the sweep of a space that sees no neighbourhood, drawn beside where it has the setting too
+    corpora    those of the sweep that are drawn, the development corpus among them or not
+    baselines  corpus -> score of the encoder's own vectors, drawn as a level line
+    control    the sweep of a space that sees no neighbourhood: a curve where it has the setting too, else the level
+               of its best point
     """
-    corpora = [sweep.corpus, *list(sweep.tests)[:SHOWN]]
     with style.context(["default", STYLE]):
         columns = min(3, len(corpora))
         rows = -(-len(corpora) // columns)
@@ -32,27 +39,38 @@ def draw_sweep(
         panels: Any = figure.subplots(rows, columns, squeeze=False, sharex=True)
         cells = [axes for line in panels for axes in line]
         for axes, corpus in zip(cells, corpora, strict=False):
+            levels = {"encoder": baselines.get(corpus), "PCA, best p": _level(control, corpus, setting)}
             curves = [(name, _curve(source, corpus, setting)) for name, source in (("LP", sweep), ("PCA", control))]
-            _draw_panel(axes, corpus, corpus == sweep.corpus, curves, baselines.get(corpus))
+            _draw_panel(axes, f"{corpus} ({_role(sweep, corpus)})", curves, levels)
         for axes in cells[len(corpora) :]:
             axes.set_visible(False)
         for axes in panels[-1]:
             axes.set_xlabel(WORDS.get(setting, setting))
         handles, labels = cells[0].get_legend_handles_labels()
-        figure.legend(handles, labels, frameon=False, loc="outside lower left", ncols=3)
+        figure.legend(handles, labels, frameon=False, loc="outside lower left", ncols=4)
         head_figure(figure, title, subtitle)
     return figure
 
 
+def _role(sweep: Sweep, corpus: str) -> str:
+    if corpus == sweep.corpus:
+        return "development"
+    return "test" if corpus in sweep.tests else "3-NN accuracy"
+
+
 def _curve(source: Sweep | None, corpus: str, setting: str) -> dict[Any, float]:
-    if source is None:
-        return {}
-    values: Sequence[float | None] = source.values if corpus == source.corpus else source.tests.get(corpus, ())
-    return source.profile(setting, tuple(values)) if values else {}
+    return {} if source is None else source.profile(setting, source.values_on(corpus))
+
+
+def _level(control: Sweep | None, corpus: str, setting: str) -> float | None:
+    """The best score of a control that does not have the setting."""
+    if control is None or any(setting in point for point in control.points):
+        return None
+    return max((value for value in control.values_on(corpus) if value is not None), default=None)
 
 
 def _draw_panel(
-    axes: Axes, corpus: str, development: bool, curves: Sequence[tuple[str, dict[Any, float]]], baseline: float | None
+    axes: Axes, title: str, curves: Sequence[tuple[str, dict[Any, float]]], levels: Mapping[str, float | None]
 ) -> None:
     for i, (name, curve) in enumerate(curves):
         if curve:
@@ -62,7 +80,8 @@ def _draw_panel(
             axes.set_xscale("log", base=2)
             axes.set_xticks(places, [str(place) for place in places], fontsize=8)
             axes.minorticks_off()
-    if baseline is not None:
-        axes.axhline(baseline, color=INK, linewidth=1, linestyle=DASHES[2], label="encoder's cosine")
-    axes.set_title(f"{corpus} ({'development' if development else 'test'})", loc="left", fontsize=9.5)
+    for (name, level), dash in zip(levels.items(), DASHES[2:], strict=False):
+        if level is not None:
+            axes.axhline(level, color=INK, linewidth=1, linestyle=dash, label=name)
+    axes.set_title(title, loc="left", fontsize=9.5)
     set_plain(axes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ class Sweep:
     points    settings of each point of the grid
     values    score of each point on the development corpus, x100; None where it does not fit
     chosen    the settings chosen on it
-    tests     test corpus -> scores of the points, in the same order
+    tests     test corpus -> scores of the points, in the same order; classes: the same of classification
     rules     rule without labels -> the score, on the development corpus, of the point that it chooses
     """
 
@@ -34,11 +34,29 @@ class Sweep:
     chosen: dict[str, Any]
     tests: dict[str, tuple[float | None, ...]]
     rules: dict[str, float]
+    classes: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
 
     @property
     def best(self) -> int:
         """The place of the first best point on the development corpus."""
         return max(range(len(self.values)), key=lambda place: _or_lowest(self.values[place]))
+
+    def best_on(self, corpus: str) -> int | None:
+        """The place of the first best point on a test corpus; None where none fits."""
+        values = self.tests[corpus]
+        known = [place for place, value in enumerate(values) if value is not None]
+        return max(known, key=lambda place: (_or_lowest(values[place]), -place)) if known else None
+
+    def inflation(self, corpus: str) -> float | None:
+        """What choosing on a test corpus adds to its score; None where the choice does not fit it."""
+        best, chosen = self.best_on(corpus), self.tests[corpus][self.points.index(self.chosen)]
+        highest = None if best is None else self.tests[corpus][best]
+        return None if highest is None or chosen is None else round(highest - chosen, 2)
+
+    def values_on(self, corpus: str) -> tuple[float | None, ...]:
+        """Scores of the points on any corpus; all None on one that was not swept."""
+        blank: tuple[float | None, ...] = (None,) * len(self.points)
+        return self.values if corpus == self.corpus else (self.tests | self.classes).get(corpus, blank)
 
     def profile(self, setting: str, values: tuple[float | None, ...]) -> dict[Any, float]:
         """Value of a setting -> the best score that any point with it has: what tuning the others would give."""
@@ -51,6 +69,11 @@ class Sweep:
 
 def _or_lowest(value: float | None) -> float:
     return float("-inf") if value is None else value
+
+
+def _surfaces(oracle: dict[str, Any], correlation: str) -> dict[str, tuple[float | None, ...]]:
+    found = {corpus: one for corpus, one in oracle["corpora"].items() if one["protocol"].startswith(correlation)}
+    return {corpus: tuple(one["surface"]) for corpus, one in found.items()}
 
 
 def load_sweeps(suite: Suite) -> dict[str, Sweep]:
@@ -76,7 +99,8 @@ def _load(space: str, folder: Path) -> Sweep:
             points=tuple(dict(point["parameters"]) for point in surface["points"]),
             values=tuple(point["value"] for point in surface["points"]),
             chosen=dict(selected["parameters"]),
-            tests={corpus: tuple(found["surface"]) for corpus, found in oracle["corpora"].items()},
+            tests=_surfaces(oracle, "spearman"),
+            classes=_surfaces(oracle, "accuracy"),
             rules={rule: float(found["value"]) for rule, found in sorted(surface.get("rules", {}).items())},
         )
     except (OSError, ValueError, KeyError, TypeError) as error:

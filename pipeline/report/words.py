@@ -187,38 +187,6 @@ def draw_embedding_values(
 # --- table 4.1 ----------------------------------------------------------------------------------
 
 
-def common_word_table(
-    views: Sequence[ClusterView], words: Sequence[str] = COMMON_WORDS
-) -> tuple[list[str], list[list[str]]]:
-    """Which cluster each common word is in, per clustering (LASE table 4.1), and how far they spread.
-
-    Returns column titles and rows: one per cluster that holds a common word in any clustering, "/" where it holds
-    none; then the number of clusters that hold one, and the number expected if words were dealt at random
-    into clusters of these sizes, which is what that number has to be compared with.
-    """
-    held = [_clusters_of(view, words) for view in views]
-    clusters = sorted({cluster for places in held for cluster in places})
-    rows = [
-        [f"cluster {cluster}", *(", ".join(places.get(cluster, [])) or "/" for places in held)] for cluster in clusters
-    ]
-    found = [sum(len(members) for members in places.values()) for places in held]
-    expected = [
-        f"{expected_clusters(np.bincount(view.labels), number):.1f}" for view, number in zip(views, found, strict=True)
-    ]
-    rows.append(["clusters with a common word", *(str(len(places)) for places in held)])
-    rows.append(["expected of a random partition", *expected])
-    return ["", *(view.title for view in views)], rows
-
-
-def _clusters_of(view: ClusterView, words: Sequence[str]) -> dict[int, list[str]]:
-    place = {word: int(label) for word, label in zip(view.words, view.labels, strict=True)}
-    held: dict[int, list[str]] = {}
-    for word in words:
-        if word in place:
-            held.setdefault(place[word], []).append(word)
-    return held
-
-
 def expected_clusters(sizes: Integers, words: int) -> float:
     """Mean number of clusters that hold one of `words` words, if n words are dealt at random into these sizes.
 

@@ -432,6 +432,15 @@ def test_sick_finds_its_columns_by_name_and_takes_either_line_end() -> None:
     assert frame.rows() == [("A cat sits", "A cat is sitting", 4.9, "SICK"), ("A cat sits", "A dog runs", 1.5, "SICK")]
 
 
+def test_sick_entailment_numbers_the_labels_of_the_same_lines_and_refuses_another() -> None:
+    header = b"pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+    rows = b"".join(b"1\tA cat\tA dog\t2\t%s\r\n" % name for name in (b"ENTAILMENT", b"NEUTRAL", b"CONTRADICTION"))
+    frame, _ = READERS["sick_entailment"]([Member("SICK_train.txt", header + rows)])
+    assert frame.rows() == [("A cat", "A dog", label) for label in (2, 1, 0)]
+    with pytest.raises(SourceError, match="cannot be understood"):
+        READERS["sick_entailment"]([Member("SICK_train.txt", header + b"1\tA cat\tA dog\t2\tMAYBE\n")])
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -29,7 +29,10 @@ PUBLISHED = {
     "stsb": 625 + 254 + 500,
     "stsb-dev": 625 + 375 + 500,
     "stsb-train": 2000 + 450 + 3299,
+    "stsb-trained": 5749 + 1500 + 1379,
     "sickr": 4927,
+    "sickr-trained": 4500 + 500 + 4927,
+    "sick-e": 4500 + 500 + 4927,
     "sickr-dev": 500,
     "sickr-train": 4500,
     "sickr-all": 4500 + 500 + 4927,
@@ -39,9 +42,11 @@ PUBLISHED = {
     "subj": 5000 + 5000,
     "mpqa": 3312 + 7294,
     "sst2": 67349 + 872 + 1821,
+    "sst2-sentences": 6920 + 872 + 1821,
     "trec": 5452 + 500,
     "mrpc": 4076 + 1725,
     "20news": 11314 + 7532,
+    "20news-body": 11314 + 7532,
     "cqa-b": 70 * 10,
     "cqa-b-dev": 50 * 10,
     "cqa-b-train": 67 * 10,
@@ -118,6 +123,20 @@ def test_archives_are_asked_for_over_https_and_public_copies_at_a_full_commit() 
 
 def test_subjectivity_is_turned_to_sentevals_sense() -> None:
     assert DATASETS["subj"].hub["all"].labels == {"0": 1, "1": 0}
+
+
+def test_a_head_is_trained_on_the_very_splits_of_which_its_corpus_is_the_test() -> None:
+    # The text and order of the test pairs must be one: else scores would be compared across sources.
+    for dataset in DATASETS.values():
+        for slug, name in dataset.supervised.items():
+            pool = find_corpus(name)
+            assert pool.dataset.task == "regression"
+            assert pool.splits == ("train", "dev", "test")
+            assert find_corpus(slug).splits == ("test",)
+            assert pool.dataset.splits == {split: dataset.splits[split] for split in pool.splits}
+            for place in ("hub", "archive"):
+                held = {split: where for split, where in getattr(dataset, place).items() if split in pool.splits}
+                assert getattr(pool.dataset, place) == held
 
 
 def test_pairs_without_a_gold_label_are_left_out_of_snli() -> None:

@@ -149,6 +149,46 @@ def test_classification_has_one_row_per_text(mirror: Path) -> None:
     assert items == {"row": [0, 1, 0], "label": [1, 0, 1], "split": ["test"] * 3}
 
 
+def test_the_mirrors_own_names_of_columns_and_labels_become_the_canonical_ones(mirror: Path) -> None:
+    names = ["ENTAILMENT", "NEUTRAL", "CONTRADICTION"]
+    put(mirror, "pairs/train.parquet", pairs(3, verdict=names).drop("score"))
+    own = {"mirror_columns": {"label": "verdict"}, "mirror_labels": {"CONTRADICTION": 0, "NEUTRAL": 1, "ENTAILMENT": 2}}
+    corpus = corpus_of("paraphrase", splits={"train": 3}, **own)
+    fetch(corpus)
+    items = read_table(corpus_path("mine", "pairs", "items"), kind="items.paraphrase")
+    assert items.column("label").to_pylist() == [2, 1, 0]
+
+
+def test_a_column_or_a_label_of_the_mirror_that_the_catalogue_does_not_know_is_refused(mirror: Path) -> None:
+    put(mirror, "pairs/train.parquet", pairs(2, verdict=["YES", "MAYBE"]).drop("score"))
+    wanted = {"splits": {"train": 2}, "mirror_labels": {"YES": 1, "NO": 0}}
+    refuse(corpus_of("paraphrase", **wanted, mirror_columns={"label": "other"}), "column other missing")
+    refuse(corpus_of("paraphrase", **wanted, mirror_columns={"label": "verdict"}), "a label is not one", "MAYBE")
+
+
+def test_a_corpus_of_bodies_loses_headers_and_says_so(mirror: Path) -> None:
+    messages = ["From: a\nSubject: tea\n\nThe kettle boils.\n\nTwice.", "no header at all", "From: b\r\n\r\nSnow fell."]
+    columns = {"text": messages, "label": [0, 1, 0], "label_name": ["a", "b", "a"]}
+    put(mirror, "pairs/train.parquet", pl.DataFrame(columns))
+    found = {}
+    for bodies in ((), ("pairs",)):
+        fetch(corpus_of("clustering", splits={"train": 3}, bodies=bodies))
+        path = corpus_path("mine", "pairs", "sentences")
+        found[bodies] = read_table(path, kind="sentences").column("text").to_pylist()
+        text = read_record(path, kind="sentences")["notes"]["text"]
+        assert text.startswith("bodies without headers") == bool(bodies)
+    assert found[()] == messages
+    assert found["pairs",] == ["The kettle boils.\n\nTwice.", "no header at all", "Snow fell."]
+
+
+def test_a_corpus_names_the_one_that_a_head_for_it_is_trained_on(mirror: Path) -> None:
+    put(mirror, "pairs/train.parquet", pairs(3))
+    for supervised in ({}, {"pairs": "pairs-trained"}):
+        fetch(corpus_of(splits={"train": 3}, supervised=supervised))
+        notes = read_record(corpus_path("mine", "pairs", "items"), kind="items.similarity")["notes"]
+        assert notes.get("supervised") == supervised.get("pairs")
+
+
 def test_replaced_characters_are_summed_over_the_splits(mirror: Path) -> None:
     corpus = corpus_of(splits={"train": 2, "test": 3})
     readings = {

@@ -13,14 +13,16 @@ from scipy.stats import pearsonr, spearmanr
 from pipeline.errors import ParameterError
 from pipeline.evaluate.bootstrap import (
     Design,
-    Ranker,
+    corpus_seed,
     draw_weights,
     group_design,
     item_design,
     make_design,
     percentile_interval,
+    sort_once,
     text_design,
     weighted_pearson,
+    weighted_spearman,
 )
 from pipeline.evaluate.similarity import resample_similarity
 
@@ -39,8 +41,7 @@ def test_weighted_spearman_and_pearson_equal_scipy_on_the_resample_written_out(
     x, y = np.array(values, dtype=float), np.array(others[: len(values)], dtype=float)
     counts = np.random.default_rng(seed).multinomial(len(x), np.full(len(x), 1 / len(x)), size=3)
     weights = counts.astype(float)
-    ranks = [Ranker(variable).ranks(weights) for variable in (x, y)]
-    spearman = weighted_pearson(ranks[0], ranks[1], weights)
+    spearman = weighted_spearman([sort_once(y), sort_once(x)], sort_once(y), weights)[1]
     pearson = weighted_pearson(x, y, weights)
     for row, count in enumerate(counts):
         long_x, long_y = np.repeat(x, count), np.repeat(y, count)
@@ -79,8 +80,9 @@ def test_weights_are_whole_numbers_with_the_sizes_of_their_strata() -> None:
     np.testing.assert_array_equal(weights[:, 30:].sum(axis=1), 12)
 
 
-def test_chunks_do_not_change_the_replicates_of_one_stratum() -> None:
-    design = item_design([""] * 25)
+@pytest.mark.parametrize("subsets", [[""] * 25, ["a"] * 10 + ["b"] * 15])
+def test_chunks_do_not_change_the_replicates(subsets: list[str]) -> None:
+    design = item_design(subsets)
     first, second = (np.vstack(list(draw_weights(design, resamples=90, seed=4, chunk=chunk))) for chunk in (90, 7))
     np.testing.assert_array_equal(first, second)
 
@@ -120,6 +122,27 @@ def test_the_spread_of_a_mean_is_the_textbook_standard_error() -> None:
 
 def test_an_interval_with_an_undefined_replicate_is_no_interval() -> None:
     assert percentile_interval(np.array([0.1, np.nan, 0.3]), confidence=0.95) is None
+
+
+def test_statistics_of_a_part_are_those_of_its_items_alone() -> None:
+    rng = np.random.default_rng(5)
+    x, y = rng.integers(0, 9, 40).astype(float), rng.integers(0, 9, 40).astype(float)
+    weights = rng.integers(0, 3, (6, 40)).astype(float)
+    part = np.array([3, 4, 9, 17, 18, 25, 30, 31, 38])
+    np.testing.assert_array_equal(
+        weighted_spearman([sort_once(x, part)], sort_once(y, part), weights)[0],
+        weighted_spearman([sort_once(x[part])], sort_once(y[part]), weights[:, part])[0],
+    )
+    np.testing.assert_array_equal(
+        weighted_pearson(x, y, weights, part), weighted_pearson(x[part], y[part], weights[:, part])
+    )
+
+
+def test_two_corpora_of_one_size_are_resampled_apart() -> None:
+    design = item_design([""] * 50)
+    first, second = (next(draw_weights(design, resamples=200, seed=corpus_seed(0, name))) for name in ("mr", "subj"))
+    # 10,000 pairs of independent counts: their correlation has a standard error of 1%.
+    assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.05
 
 
 def test_a_bootstrap_by_texts_needs_pairs() -> None:
@@ -186,7 +209,7 @@ def coverage(unit: str, simulations: int) -> float:
     target, hits = truth(), 0
     for number in range(simulations):
         x, y, design = draw(np.random.default_rng([20, number]))
-        replicates = resample_similarity(x, y, [""] * len(x), design, resamples=400, seed=number)
+        replicates = resample_similarity({"cosine": x}, y, [""] * len(x), design, resamples=400, seed=number)
         interval = percentile_interval(replicates["spearman.all.cosine"], confidence=0.95)
         assert interval is not None
         hits += interval[0] <= target <= interval[1]
@@ -207,7 +230,7 @@ def test_items_that_hang_together_but_are_drawn_one_by_one_get_intervals_that_ar
     for number in range(120):
         x, y, _ = all_pairs_of_texts(np.random.default_rng([21, number]))
         wrong = item_design([""] * len(x))
-        replicates = resample_similarity(x, y, [""] * len(x), wrong, resamples=200, seed=number)
+        replicates = resample_similarity({"cosine": x}, y, [""] * len(x), wrong, resamples=200, seed=number)
         interval = percentile_interval(replicates["spearman.all.cosine"], confidence=0.95)
         assert interval is not None
         hits += interval[0] <= target <= interval[1]

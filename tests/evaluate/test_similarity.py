@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
 from pipeline.evaluate.bootstrap import item_design
-from pipeline.evaluate.similarity import cosines, resample_similarity, score_similarity, subset_scores
+from pipeline.evaluate.similarities import cosines
+from pipeline.evaluate.similarity import resample_similarity, score_similarity, subset_scores
 
 
 def scores_of(seed: int, n: int = 60) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -19,7 +20,7 @@ def scores_of(seed: int, n: int = 60) -> tuple[np.ndarray, np.ndarray, list[str]
 
 def test_each_aggregation_is_what_its_name_says() -> None:
     cosine, human, subsets = scores_of(0)
-    scores = score_similarity(cosine, human, subsets)
+    scores = score_similarity({"cosine": cosine}, human, subsets)
     parts = [slice(0, 10), slice(10, 30), slice(30, 60)]
     for name, correlate in (("spearman", spearmanr), ("pearson", pearsonr)):
         each = [correlate(cosine[part], human[part]).statistic for part in parts]
@@ -31,13 +32,13 @@ def test_each_aggregation_is_what_its_name_says() -> None:
 
 def test_without_subsets_only_the_protocol_over_all_pairs_exists() -> None:
     cosine, human, _ = scores_of(1)
-    assert set(score_similarity(cosine, human, [""] * 60)) == {"spearman.all.cosine", "pearson.all.cosine"}
+    assert set(score_similarity({"cosine": cosine}, human, [""] * 60)) == {"spearman.all.cosine", "pearson.all.cosine"}
 
 
 def test_a_subset_without_variation_leaves_the_mean_blank_rather_than_averaging_the_rest() -> None:
     cosine, human, subsets = scores_of(2)
     human[:10] = 3.0
-    scores = score_similarity(cosine, human, subsets)
+    scores = score_similarity({"cosine": cosine}, human, subsets)
     assert scores["spearman.mean.cosine"] is None
     assert scores["spearman.all.cosine"] is not None
     assert set(subset_scores(cosine, human, subsets)) == {"b", "c"}
@@ -46,8 +47,8 @@ def test_a_subset_without_variation_leaves_the_mean_blank_rather_than_averaging_
 def test_replicates_of_the_sample_itself_reproduce_its_scores() -> None:
     # A bootstrap centred on the sample: the mean replicate is near the score, never a different statistic.
     cosine, human, subsets = scores_of(3)
-    scores = score_similarity(cosine, human, subsets)
-    replicates = resample_similarity(cosine, human, subsets, item_design(subsets), resamples=600, seed=0)
+    scores = score_similarity({"cosine": cosine}, human, subsets)
+    replicates = resample_similarity({"cosine": cosine}, human, subsets, item_design(subsets), resamples=600, seed=0)
     assert set(replicates) == set(scores)
     for name, values in replicates.items():
         assert values.shape == (600,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -44,7 +45,15 @@ def draw_all() -> dict[str, Figure]:
         "dots": draw_dots([Dot("k-means", cell, False), Dot("control", cell, True)], "axis", "Title", "beneath"),
         "speed": draw_speed(points, "axis", "Title", "beneath"),
         "bars": draw_bars(points, "Title", "beneath"),
-        "sweep": draw_sweep(sweep, "components", baselines={"dev": 80.0}, control=sweep, title="T", subtitle="t"),
+        "sweep": draw_sweep(
+            sweep,
+            "components",
+            corpora=["dev", "stsb"],
+            baselines={"dev": 80.0},
+            control=sweep,
+            title="T",
+            subtitle="t",
+        ),
     }
 
 
@@ -171,8 +180,17 @@ def test_a_sweep_is_read_as_its_stage_writes_it(tmp_path: Path, monkeypatch: pyt
         folder / "surface.json", {"corpus": "dev", "points": points, "protocol": "spearman.all.cosine", "rules": rules}
     )
     write_json(folder / "selected.json", {"parameters": POINTS[5], "corpus": "dev", "value": 75.0})
-    write_json(folder / "oracle.json", {"corpora": {"stsb": {"surface": [1.0] * 6}}, "points": POINTS})
+    tests = {
+        "stsb": {"surface": [1.0] * 6, "protocol": "spearman.all.cosine"},
+        "mr": {"surface": [2.0] * 6, "protocol": "accuracy.3nn-euclidean"},
+    }
+    write_json(folder / "oracle.json", {"corpora": tests, "points": POINTS})
     sweep = load_sweeps(suite)["minilm-lp-selected"]
+    assert (sweep.classes, sweep.values_on("mr"), sweep.values_on("sickr")) == (
+        {"mr": (2.0,) * 6},
+        (2.0,) * 6,
+        (None,) * 6,
+    )
     assert (sweep.values[5], sweep.chosen, sweep.tests, sweep.rules) == (
         75.0,
         POINTS[5],
@@ -182,6 +200,28 @@ def test_a_sweep_is_read_as_its_stage_writes_it(tmp_path: Path, monkeypatch: pyt
     (folder / "selected.json").write_text(json.dumps([]))
     with pytest.raises(ArtifactError, match="a sweep cannot be read"):
         load_sweeps(suite)
+
+
+def test_an_oracle_is_the_first_best_of_a_test_set_and_its_inflation_what_it_gains_on_the_choice() -> None:
+    sweep = replace(
+        make_sweep([70.0, 75.0, 74.0, 71.0, 74.0, 60.0]), tests={"stsb": (60.0, 61.5, None, 63.0, 63.0, 5.0)}
+    )
+    assert sweep.best_on("stsb") == 3
+    assert sweep.inflation("stsb") == 3.0  # POINTS[0] was chosen
+    assert replace(sweep, tests={"stsb": (None, 1.0, 2.0, 3.0, 4.0, 5.0)}).inflation("stsb") is None
+    assert replace(sweep, tests={"stsb": (None,) * 6}).best_on("stsb") is None
+
+
+def test_a_control_without_the_setting_is_drawn_as_the_level_of_its_best_point() -> None:
+    sweep = make_sweep([70.0, 75.0, 74.0, 71.0, 76.0, 75.0])
+    points = ({"components": 16}, {"components": 128})
+    control = replace(sweep, points=points, values=(71.0, 73.0), tests={"stsb": (72.0, 70.0)})
+    looks = {"baselines": {"dev": 80.0, "stsb": 81.0}, "control": control, "title": "T", "subtitle": "t"}
+    figure = draw_sweep(sweep, "neighbors", corpora=["dev", "stsb"], **looks)
+    levels = [
+        {line.get_ydata()[0] for line in axes.get_lines() if len(set(line.get_ydata())) == 1} for axes in figure.axes
+    ]
+    assert levels == [{80.0, 73.0}, {81.0, 72.0}]
 
 
 CLAIM = Claim(
@@ -201,6 +241,19 @@ CLAIM = Claim(
 def test_where_the_best_setting_lies_is_called_unless_it_is_flat(values: list[float | None], expected: str) -> None:
     assert best_between(CLAIM, {"minilm-lp-selected": make_sweep(values)}).verdict == expected
     assert best_between(CLAIM, {}).verdict == "not testable here"
+
+
+def test_a_claim_about_some_corpora_needs_all_of_them_to_agree() -> None:
+    lead, trail = (70.0, 75.0, 74.8, 71.0, 74.0, 60.0), (78.0, 75.0, 74.8, 71.0, 74.0, 60.0)
+    claim = CLAIM.model_copy(update={"corpora": ["mr", "cr", "absent"]})
+    for surfaces, expected in (
+        ({"mr": lead, "cr": lead}, "reproduced"),
+        ({"mr": lead, "cr": trail}, "not testable here"),
+        ({"mr": trail, "cr": trail}, "contradicted"),
+        ({}, "not testable here"),
+    ):
+        sweep = replace(make_sweep(list(lead)), classes=surfaces)
+        assert best_between(claim, {"minilm-lp-selected": sweep}).verdict == expected
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ import yaml
 from pipeline.artifacts import corpus_path, read_vectors, space_path, write_table
 from pipeline.encoders.encode import encode
 from pipeline.report.lase import SENTENCES, cluster_section, cluster_views, cosine_matrix, draw_clusters, lase_spaces
+from pipeline.report.small_tables import cluster_table
 from pipeline.report.word_controls import average_pairs, control_pairs
+from pipeline.report.words import COMMON_WORDS
 from pipeline.suite import Suite
 from pipeline.words.clusters import cluster_words
 from pipeline.words.load import load_clusters
@@ -103,11 +105,26 @@ def test_the_thesis_sentences_are_encoded_as_the_space_has_them_controls_last(su
         np.testing.assert_array_equal(space.vectors, read_vectors(space_path("mine", name, "ours"))[: len(SENTENCES)])
 
 
-def test_the_report_shows_three_figures_and_the_table(suite: Suite) -> None:
+def test_the_report_shows_three_figures_and_leads_to_the_table(suite: Suite) -> None:
     assert set(draw_clusters(suite)) == {"lase-similarity", "lase-values", "lase-clusters"}
     section = cluster_section(suite)
     assert all(f"figures/{name}.svg" in section for name in draw_clusters(suite))
-    assert "expected of a random partition" in section
+    assert "tables/lase-4.1.md" in section
+
+
+def test_the_table_has_every_common_word_once_with_those_of_its_cluster(suite: Suite) -> None:
+    spread, words = cluster_table(suite).panels
+    shown = {line.name: line.entries[0].text for line in words.groups[0].lines}
+    counted = {line.name: line.entries[1] for line in spread.groups[0].lines if not line.entries[1].blank}
+    assert set(shown) == set(counted) == {"four"}
+    for name, text in shown.items():
+        groups = [group.split() for group in text.split(" | ")]
+        held = [word for group in groups for word in group]
+        assert len(groups) == counted[name].value
+        assert len(set(held)) == len(held)
+        assert set(held) <= set(COMMON_WORDS)
+        clusters = load_clusters("mine", name, size=4)
+        assert all(len(set(clusters.labels_of(group).tolist())) == 1 for group in groups)
 
 
 def test_a_suite_without_such_clusterings_and_spaces_shows_nothing(suite: Suite) -> None:

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from pipeline.report.figures import figure_bytes
 from pipeline.report.words import (
     ClusterView,
-    common_word_table,
     draw_cluster_distributions,
     draw_embedding_values,
     draw_similarity_maps,
@@ -60,19 +59,6 @@ def test_values_of_a_cluster_are_those_of_its_words_in_bins_shared_by_all() -> N
     # Of 70 values only the two outermost may fall outside.
     assert 68 <= counts.sum() + histograms[0][1].sum() <= 70
     assert value_histograms(ClusterView("none", WORDS, np.zeros(7, dtype=int), COUNTS)) == {}
-
-
-def test_the_table_says_which_cluster_holds_which_word_and_how_far_they_spread() -> None:
-    columns, rows = common_word_table([view([2, 2, 0, 0, 0, 1, 1], "one"), view([1] * 7, "two")])
-    assert columns == ["", "one", "two"]
-    assert rows == [
-        ["cluster 0", "of", "/"],
-        ["cluster 1", "/", "the, a, of"],
-        ["cluster 2", "the, a", "/"],
-        ["clusters with a common word", "2", "1"],
-        # Sizes 3, 2, 2 and three words: 3 - (4 + 10 + 10) / 35.
-        ["expected of a random partition", f"{3 - 24 / 35:.1f}", "1.0"],
-    ]
 
 
 @pytest.mark.parametrize(("sizes", "words"), [([3, 2, 2], 3), ([5, 1, 1], 2), ([7], 4), ([4, 3], 7), ([2, 5, 0], 0)])

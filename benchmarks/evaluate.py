@@ -1,0 +1,120 @@
+"""CPU seconds of every protocol on the corpora of a suite, one thread, beside what the project allows itself.
+
+    python -m benchmarks.evaluate [--suite paper-mirror] [--space minilm] [--json FILE] [--only snli trec ...]
+
+Reads the suite's artifacts as the stage `evaluate` does, and writes none. The compiled loops are warmed up
+first: they are kept on disk, so a run pays for their compilation once in a checkout's life.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from benchmarks.manifold import measure_machine
+from pipeline.artifacts import absence, read_vectors, space_path
+from pipeline.errors import ArtifactError
+from pipeline.evaluate.case import Case, load_case
+from pipeline.evaluate.describe import describe_geometry
+from pipeline.evaluate.judge import judge
+from pipeline.evaluate.parameters import EvaluateParameters
+from pipeline.params import load_parameters
+from pipeline.suite import load_suite
+
+# CPU seconds per space: similarity of all corpora together, the others each.
+BUDGETS = {"similarity": 5.0, "classification": 40.0, "paraphrase": 40.0, "clustering": 20.0}
+PARTS = ("judge", "head", "geometry")
+
+
+def time_corpus(suite: str, space: str, corpus: str, parameters: EvaluateParameters) -> dict[str, Any] | None:
+    """CPU seconds of judging one corpus, of its trained head and of its geometry; None where it has no vectors."""
+    try:
+        case = load_case(suite, space, corpus)
+    except ArtifactError:
+        return None
+    if isinstance(case, str) or case.task == "example":
+        return None
+    pool = _pool(case, suite, space)
+    encoder = load_suite(suite).encoder_of(space)
+    source = None if encoder == space else read_vectors(space_path(suite, encoder, corpus))
+    seconds = {}
+    for name, job in (
+        ("judge", lambda: judge(case, parameters)),
+        ("head", lambda: judge(case, parameters, pool=pool)),
+        ("geometry", lambda: describe_geometry(case, parameters, source=source)),
+    ):
+        if name != "head" or pool is not None:
+            start = time.process_time()
+            job()
+            seconds[name] = time.process_time() - start
+    if "head" in seconds:
+        seconds["head"] -= seconds["judge"]
+    rounded = {name: round(value, 2) for name, value in seconds.items()}
+    return {"task": case.task, "n": len(case.items["split"]), "dimension": case.vectors.shape[1], **rounded}
+
+
+def _pool(case: Case, suite: str, space: str) -> Case | None:
+    name = case.notes.get("supervised")
+    if name is None or name not in load_suite(suite).corpora or absence(space_path(suite, space, name), kind="vectors"):
+        return None
+    pool = load_case(suite, space, name)
+    return pool if isinstance(pool, Case) else None
+
+
+def summarise(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """By task: the largest corpus's seconds (similarity: the sum over corpora), and the allowance."""
+    tasks: dict[str, Any] = {}
+    for row in found.values():
+        tasks.setdefault(row["task"], []).append(row["judge"])
+    return {
+        task: {
+            "allowed": BUDGETS.get(task),
+            "seconds": round(sum(each) if task == "similarity" else max(each), 2),
+        }
+        for task, each in tasks.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--suite", default="paper-mirror")
+    parser.add_argument("--space", default="minilm")
+    parser.add_argument("--only", nargs="+")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    parameters = load_parameters(EvaluateParameters, "evaluate")
+    found: dict[str, dict[str, Any]] = {}
+    with threadpool_limits(1):
+        corpora = arguments.only or load_suite(arguments.suite).corpora
+        for corpus in corpora[:1]:
+            time_corpus(arguments.suite, arguments.space, corpus, parameters)
+        for corpus in corpora:
+            row = time_corpus(arguments.suite, arguments.space, corpus, parameters)
+            if row is not None:
+                found[corpus] = row
+                times = "  ".join(f"{name} {row[name]:6.2f}" for name in PARTS if name in row)
+                print(f"{corpus:<16} {row['task']:<15} n {row['n']:>6}  CPU s: {times}", flush=True)
+    result = {
+        "corpora": found,
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "space": arguments.space,
+        "suite": arguments.suite,
+        "tasks": summarise(found),
+        "total_cpu_s": round(
+            sum(row.get(name, 0) for row in found.values() for name in ("judge", "head", "geometry")), 1
+        ),
+    }
+    print(json.dumps({key: result[key] for key in ("peak_mb", "tasks", "total_cpu_s")}, indent=1))
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps(result | measure_machine(), indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

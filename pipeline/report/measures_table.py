@@ -1,0 +1,99 @@
+"""Table of similarities beside cosine: each against the cosine of the same vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pipeline.report.entries import measured_entry
+from pipeline.report.families import Judged, judge_sides
+from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
+from pipeline.report.multiple import POWER
+from pipeline.report.protocols import protocol_words
+from pipeline.report.results import Results
+
+COSINE = "spearman.all.cosine"
+MEASURES = {
+    "dot": "inner product",
+    "euclidean": "−Euclidean",
+    "manhattan": "−Manhattan",
+    "abs-cosine": "|cosine|",
+    "lorentz-0.01": "Lorentz 0.01",
+    "lorentz-0.1": "Lorentz 0.1",
+    "lorentz-1": "Lorentz 1",
+    "lorentz-10": "Lorentz 10",
+}
+PREFERRED = ("stsb", "sickr", "sts13")
+ABOUT = (
+    "Spearman over all pairs by other similarities than cosine, marked where one differs from the cosine of the very "
+    "same vectors beyond chance. On vectors of one length every one of them but |cosine| and −Manhattan ranks as "
+    "cosine does, and the Lorentzian distance with any β, since it is then a growing function of the angle."
+)
+
+
+def measures_table(results: Results, made_of: Mapping[str, str]) -> Table | None:
+    """Every space by every similarity, a panel for each of a few corpora; None where nothing was scored so."""
+    similar = [c for c in results.corpora_of("similarity") if any(_scored(results, s, c) for s in results.suite.spaces)]
+    corpora = [corpus for corpus in PREFERRED if corpus in similar] or similar
+    panels = [_panel(results, corpus, made_of) for corpus in corpora]
+    return Table("measures", "Other similarities than cosine", ABOUT, tuple(panels)) if panels else None
+
+
+def _scored(results: Results, space: str, corpus: str) -> bool:
+    return any(results.cell(space, corpus, f"spearman.all.{name}").value is not None for name in MEASURES)
+
+
+def _panel(results: Results, corpus: str, made_of: Mapping[str, str]) -> Panel:
+    protocols = [f"spearman.all.{name}" for name in MEASURES]
+    spaces = [space for space in results.suite.spaces if _scored(results, space, corpus)]
+    sides = [((space, protocol), (space, COSINE), corpus) for space in spaces for protocol in protocols]
+    family = judge_sides(results, sides)
+    signs = {(judged.space, judged.protocol): judged.sign for judged in family}
+    lines = [
+        Line(space, made_of.get(space, ""), _entries(results, space, corpus, protocols, signs)) for space in spaces
+    ]
+    heads = [Head("cosine", corpus, COSINE)]
+    heads += [Head(title, corpus, f"spearman.all.{name}") for name, title in MEASURES.items()]
+    group = Group(f"Measured here, suite {results.suite.suite}", False, tuple(lines))
+    said = "; ".join(dict.fromkeys(protocol_words(head.protocol) for head in heads))
+    return Panel(f"{corpus}: Spearman by similarity", said, tuple(heads), (group,), _shows(family), _notes(family))
+
+
+def _entries(
+    results: Results, space: str, corpus: str, protocols: Sequence[str], signs: Mapping[tuple[str, str], int]
+) -> tuple[Entry, ...]:
+    entries = [measured_entry(results, space, corpus, protocol) for protocol in (COSINE, *protocols)]
+    marked = [
+        replace(entry, sign=signs.get((space, protocol), 0))
+        for entry, protocol in zip(entries[1:], protocols, strict=True)
+    ]
+    return (entries[0], *marked)
+
+
+def _shows(family: Sequence[Judged]) -> tuple[str, ...]:
+    """How often each similarity lies above and below cosine, and by how much at most."""
+    sentences = []
+    for name, title in MEASURES.items():
+        own = [judged for judged in family if judged.protocol == f"spearman.all.{name}"]
+        above, below = ([judged for judged in own if judged.sign == sign] for sign in (1, -1))
+        if not above and not below:
+            sentences.append(f"{title}: not to be told from cosine in any of {len(own)} spaces.")
+            continue
+        best = max(own, key=lambda judged: judged.result.value)
+        sentences.append(
+            f"{title}: above cosine in {len(above)} spaces, below in {len(below)} of {len(own)}; at best "
+            f"{best.result.value:+.2f} ({best.space})."
+        )
+    return tuple(sentences)
+
+
+def _notes(family: Sequence[Judged]) -> tuple[str, ...]:
+    if not family:
+        return ()
+    return (
+        f"Multiple comparisons: the {len(family)} differences of this panel to the cosine of the same space are judged "
+        "together (max-T over paired bootstrap resamples). A similarity that gives the very same ranking in every "
+        "resample has a difference of exactly zero and takes no part.",
+        f"Smallest difference that a cell would show with {POWER:.0%} power after adjustment, in points, largest over "
+        f"cells: {max(judged.result.detectable for judged in family):.1f}.",
+    )

@@ -1,0 +1,156 @@
+"""Tables of choices, of similarities beside cosine and of geometry, on numbers that are known by construction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.report.geometry_table import geometry_table
+from pipeline.report.grid import Panel, Table
+from pipeline.report.layout import latex, markdown, tidy_csv
+from pipeline.report.measures_table import measures_table
+from pipeline.report.own_tables import own_plans
+from pipeline.report.panels import build_table
+from pipeline.report.results import Results
+from pipeline.report.selection_table import selection_table
+from pipeline.report.sweeps import Sweep
+from tests.report.made_up import make_results
+
+COSINE = "spearman.all.cosine"
+MADE_OF = {"minilm": "all-MiniLM-L6-v2"}
+POINTS = ({"neighbors": 10, "components": 16}, {"neighbors": 30, "components": 16})
+
+
+def texts(panel: Panel, row: int) -> list[str]:
+    return [entry.text for entry in panel.groups[0].lines[row].entries]
+
+
+def chosen() -> Results:
+    values = {"minilm": 80.0, "minilm-lp": 70.0, "minilm-lp-selected": 75.0}
+    return make_results({(space, corpus, COSINE): v for space, v in values.items() for corpus in ("dev", "stsb")})
+
+
+def make_sweep(**changes: Any) -> Sweep:
+    content = {
+        "space": "minilm-lp-selected", "corpus": "dev", "protocol": COSINE, "points": POINTS, "values": (76.0, 75.5),
+        "chosen": POINTS[0], "tests": {"stsb": (75.0, 77.25)}, "rules": {"procrustes": 75.5},
+    }  # fmt: skip
+    return Sweep(**(content | changes))
+
+
+def test_the_choice_stands_beside_what_it_was_chosen_from_and_beside_the_rules() -> None:
+    table = selection_table(chosen(), {"minilm-lp-selected": make_sweep()}, MADE_OF)
+    assert table is not None
+    choice, selected, oracle, inflation = table.panels
+    # points, best of the grid, fixed beforehand, encoder, residual variance (not run), Procrustes
+    assert texts(choice, 0) == ["2", "76.00", "70.00", "80.00", "", "75.50"]
+    assert "k = 10, p = 16" in choice.groups[0].lines[0].name
+    assert "Procrustes statistic loses 0.50 points" in choice.shows[0]
+    assert [texts(panel, 0) for panel in (selected, oracle, inflation)] == [["75.00"], ["77.25"], ["+2.25"]]
+    # An oracle is never a row of its own space's name, so that no reader takes it for a score.
+    assert "oracle" in oracle.groups[0].lines[0].name
+    assert "oracle" in oracle.title.lower()
+    assert "2.25 to 2.25 points" in inflation.shows[0]
+
+
+def test_a_choice_that_does_not_fit_a_test_set_has_no_inflation_there() -> None:
+    table = selection_table(chosen(), {"minilm-lp-selected": make_sweep(tests={"stsb": (None, 77.0)})}, MADE_OF)
+    assert table is not None
+    entry = table.panels[3].groups[0].lines[0].entries[0]
+    assert (entry.blank, entry.reason) == (True, "the chosen parameters do not fit stsb")
+    assert selection_table(chosen(), {}, MADE_OF) is None
+
+
+def other_similarities() -> Table | None:
+    scores = {
+        ("minilm", "stsb", COSINE): 80.0,
+        ("minilm", "stsb", "spearman.all.dot"): 80.0,
+        ("minilm", "stsb", "spearman.all.manhattan"): 75.0,
+        ("minilm", "stsb", "spearman.all.abs-cosine"): 85.0,
+    }
+    return measures_table(make_results(scores, noise=0.1), MADE_OF)
+
+
+def test_a_similarity_is_marked_against_the_cosine_of_the_same_vectors() -> None:
+    table = other_similarities()
+    assert table is not None
+    [panel] = table.panels
+    entries = dict(zip([head.title for head in panel.heads], panel.groups[0].lines[0].entries, strict=True))
+    assert {name: entry.sign for name, entry in entries.items() if not entry.blank} == {
+        "cosine": 0, "inner product": 0, "−Manhattan": -1, "|cosine|": 1,
+    }  # fmt: skip
+    assert entries["Lorentz 1"].reason == "stsb is not scored by spearman.all.lorentz-1"
+    assert any("−Manhattan: above cosine in 0 spaces, below in 1 of 1" in sentence for sentence in panel.shows)
+    assert any("inner product: not to be told from cosine" in sentence for sentence in panel.shows)
+
+
+def geometric() -> Results:
+    results = chosen()
+    facts = {
+        "alignment": 0.2, "alignment_pairs": "5: paraphrases", "uniformity": -2.5, "uniformity_pairs": "all 3 pairs",
+        "mean_cosine": 0.1, "effective_rank": 30.5, "hubness": 1.25, "neighbors": 10, "sampled": 3, "sentences": 4,
+    }  # fmt: skip
+    results.scores["minilm"]["stsb"]["geometry"] = facts
+    results.scores["minilm-lp"]["stsb"]["geometry"] = facts | {"trustworthiness": 0.9, "continuity": 0.8, "hubness": 3}
+    results.scores["minilm-lp-selected"]["stsb"]["geometry"] = facts | {"trustworthiness": 0.95, "continuity": 0.97}
+    return results
+
+
+def test_geometry_names_its_sample_and_leaves_blank_what_an_encoder_cannot_have() -> None:
+    table = geometry_table(geometric(), MADE_OF)
+    assert table is not None
+    [panel] = table.panels
+    assert texts(panel, 0) == ["8", "0.200", "-2.500", "0.100", "30.5", "1.25", "", ""]
+    assert texts(panel, 1)[-2:] == ["0.900", "0.800"]
+    assert "on 3 of 4 distinct sentences" in panel.protocol
+    assert "all 3 pairs" in panel.protocol
+    assert "Most hubs: minilm-lp (hubness 3.00)." in panel.shows
+    assert any("minilm-lp-selected keeps the most (continuity 0.970), minilm-lp the least" in s for s in panel.shows)
+    assert geometry_table(chosen(), MADE_OF) is None
+
+
+def test_these_tables_are_written_in_every_form() -> None:
+    tables = (
+        selection_table(chosen(), {"minilm-lp-selected": make_sweep()}, MADE_OF),
+        other_similarities(),
+        geometry_table(geometric(), MADE_OF),
+    )
+    for table in tables:
+        assert table is not None
+        entries = [entry for entry in table.entries if not entry.blank]
+        for written in (markdown(table), tidy_csv(table), latex(table)):
+            assert all(entry.text.lstrip("+-") in written for entry in entries)
+
+
+def test_every_task_has_a_table_of_its_own_and_training_set_scoring_a_panel_of_its_own() -> None:
+    protocols = {
+        "mr": ("accuracy.3nn-euclidean", "accuracy.logistic", "accuracy.3nn-training-set"),
+        "mrpc": ("accuracy.3nn-euclidean", "accuracy.logistic", "f1.logistic", "f1.3nn-euclidean"),
+        "20news": tuple(f"{name}.kmeans" for name in ("mi", "nmi", "ari", "purity", "v-measure")),
+        "cqa-b-dev": ("map.cosine", "map.search-engine"),
+        "snli": ("mean-f1.cosine", "best-f1.cosine"),
+        "stsb": (COSINE, "pearson.all.cosine", "pearson.trained-head", "spearman.trained-head"),
+    }
+    tasks = {"mr": "classification", "mrpc": "paraphrase", "20news": "clustering", "cqa-b-dev": "ranking",
+             "snli": "inference", "stsb": "similarity"}  # fmt: skip
+    results = make_results({("minilm", corpus, p): 50.0 for corpus, names in protocols.items() for p in names})
+    for corpus, task in tasks.items():
+        results.scores["minilm"][corpus]["task"] = task
+    plans = own_plans(results)
+    assert set(plans) == {
+        "similarity",
+        "classification",
+        "paraphrase",
+        "trained-head",
+        "clustering",
+        "ranking",
+        "inference",
+    }
+    for name, plan in plans.items():
+        for panel in plan.panels:
+            kinds = {column.protocol.endswith("training-set") for column in panel.columns}
+            assert len(kinds) == 1, panel.title
+            assert kinds == {"raining-set" in panel.title}, panel.title
+        table = build_table(results, name, plan, MADE_OF)
+        assert all(entry.text for panel in table.panels for entry in panel.groups[0].lines[0].entries), name
+    shown = {column.protocol for plan in plans.values() for panel in plan.panels for column in panel.columns}
+    assert {p for names in protocols.values() for p in names} <= shown
