@@ -1,14 +1,30 @@
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disable-error-code=call-arg
 """One row's reconstruction weights: local Gram matrix, Cholesky factor, two triangular solves."""
 
 from __future__ import annotations
 
-import numpy as np
+from itertools import product
 
-from pipeline.manifold.compiled import compiled, compiled_sums
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from pipeline.manifold.compiled import compiled, prefetch
 
 SOLVED, EQUAL, BROKEN = 0, 1, 2
-LANES = 8  # numbers that one vector instruction takes, at most
+
+LINE = 64  # bytes that memory hands over at a time
+CACHE = 2 << 20  # bytes that a core has near at hand
+
+# The two inner loops are written as vector instructions: the compiler's own take half of the widest registers,
+# and it cannot know that the rows of one matrix do not overlap. Their sums are in an order of their own and
+# fused, so the bits of a weight depend on the kind of processor.
+WIDE = bool(llvm.get_host_cpu_features().get("avx512f"))  # 32 registers of eight numbers, otherwise 16 of four
+LANES = 8 if WIDE else 4
+TALL, BROAD = (4, 4) if WIDE else (4, 2)  # a tile of the Gram matrix, whose sums fill the registers
 
 
 @compiled
@@ -20,11 +36,16 @@ def solve_rows(queries, x, neighbors, regularization, floor, values, error, outc
     """
     m, k = neighbors.shape
     d = x.shape[1]
-    even = k + k % 2  # `_gram` takes two rows at a time; the spare one is zero
-    differences = np.zeros((even, d))
-    gram = np.zeros((even, k + 1 + LANES - (k + 1) % LANES))
+    # Whole tiles and registers: the spare rows and columns are zero. A spare register more keeps the rows
+    # apart in the cache where d is a power of two.
+    rows = -(-k // TALL) * TALL
+    differences = np.zeros((rows, d + LANES - d % LANES))
+    gram = np.zeros((rows, -(-max(rows, k + 1) // LANES) * LANES))
+    far = x.size * x.itemsize > CACHE
     for row in range(m):
         length = _subtract(queries, x, neighbors, row, differences)
+        if far:
+            _fetch(x, neighbors, row + 1)
         _gram(differences, gram)
         trace = 0.0
         for a in range(k):
@@ -43,6 +64,16 @@ def solve_rows(queries, x, neighbors, regularization, floor, values, error, outc
 
 
 @compiled
+def _fetch(x, neighbors, row):
+    """Ask for the neighbours of a row, if there is one, while the row before it is worked on."""
+    if row < len(neighbors):
+        for a in range(neighbors.shape[1]):
+            other = np.int64(neighbors[row, a])
+            for c in range(0, x.shape[1], LINE // x.itemsize):
+                prefetch(x, other, c)
+
+
+@compiled
 def _subtract(queries, x, neighbors, row, differences):
     """Neighbours minus the query, each exactly rounded from its input; return the query's squared length."""
     length = 0.0
@@ -55,19 +86,110 @@ def _subtract(queries, x, neighbors, row, differences):
     return length
 
 
-@compiled_sums
+@compiled
 def _gram(differences, gram):
-    """Inner products of all pairs of rows, upper triangle; four at a time, for each load is then used twice."""
-    rows, d = differences.shape
-    for a in range(0, rows, 2):
-        for b in range(a, rows, 2):
-            s00 = s01 = s10 = s11 = 0.0
-            for c in range(d):
-                s00 += differences[a, c] * differences[b, c]
-                s01 += differences[a, c] * differences[b + 1, c]
-                s10 += differences[a + 1, c] * differences[b, c]
-                s11 += differences[a + 1, c] * differences[b + 1, c]
-            gram[a, b], gram[a, b + 1], gram[a + 1, b], gram[a + 1, b + 1] = s00, s01, s10, s11
+    """Inner products of all pairs of rows, upper triangle, a tile at a time."""
+    rows = differences.shape[0]
+    for a in range(0, rows, TALL):
+        for b in range(a, rows, BROAD):
+            _multiply_tile(differences, a, b, gram)
+
+
+@intrinsic
+def _multiply_tile(typing_context, differences, a, b, gram):
+    """gram[a + i, b + j] = differences[a + i] . differences[b + j] for i < TALL and j < BROAD.
+
+    Each number that is loaded serves a whole side of the tile.
+    """
+
+    def generate(context, builder, signature, arguments):
+        rows, out = (_Matrix(context, builder, signature, arguments, place) for place in (0, 3))
+        before, loop, end = builder.block, builder.append_basic_block("columns"), builder.append_basic_block("sums")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        column = builder.phi(INDEX)
+        column.add_incoming(INDEX(0), before)
+        pairs = list(product(range(TALL), range(BROAD)))
+        sums = {pair: builder.phi(VECTOR) for pair in pairs}
+        left = [rows.load(builder.add(arguments[1], INDEX(i)), column) for i in range(TALL)]
+        right = [rows.load(builder.add(arguments[2], INDEX(j)), column) for j in range(BROAD)]
+        added = {(i, j): _fused(builder, left[i], right[j], sums[i, j]) for i, j in pairs}
+        for pair in pairs:
+            sums[pair].add_incoming(ZEROS, before)
+            sums[pair].add_incoming(added[pair], loop)
+        coming = builder.add(column, INDEX(LANES))
+        column.add_incoming(coming, loop)
+        builder.cbranch(builder.icmp_signed("<", coming, rows.width), loop, end)
+        builder.position_at_end(end)
+        for i, j in pairs:
+            place = out.place(builder.add(arguments[1], INDEX(i)), builder.add(arguments[2], INDEX(j)))
+            builder.store(_total(builder, added[i, j]), place)
+        return context.get_dummy_value()
+
+    return types.void(differences, types.intp, types.intp, gram), generate
+
+
+@intrinsic
+def _subtract_above(typing_context, gram, a, start):
+    """gram[a, start : start + LANES] -= the sum of gram[c, a] gram[c, start : start + LANES] over the rows c < a."""
+
+    def generate(context, builder, signature, arguments):
+        matrix, (row, start) = _Matrix(context, builder, signature, arguments, 0), arguments[1:]
+        before = builder.block
+        loop, body, end = (builder.append_basic_block(name) for name in ("rows", "row", "rest"))
+        mine = matrix.load(row, start)
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        above, left = builder.phi(INDEX), builder.phi(VECTOR)
+        builder.cbranch(builder.icmp_signed("<", above, row), body, end)
+        builder.position_at_end(body)
+        factor = builder.fneg(builder.load(matrix.place(above, row)))
+        single = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), factor, ir.IntType(32)(0))
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        spread = builder.shuffle_vector(single, ir.Constant(VECTOR, ir.Undefined), everywhere)
+        less = _fused(builder, spread, matrix.load(above, start), left)
+        for value, first, later in ((above, INDEX(0), builder.add(above, INDEX(1))), (left, mine, less)):
+            value.add_incoming(first, before)
+            value.add_incoming(later, body)
+        builder.branch(loop)
+        builder.position_at_end(end)
+        builder.store(left, builder.bitcast(matrix.place(row, start), VECTOR.as_pointer())).align = 8
+        return context.get_dummy_value()
+
+    return types.void(gram, types.intp, types.intp), generate
+
+
+INDEX, NUMBER = ir.IntType(64), ir.DoubleType()
+VECTOR = ir.VectorType(NUMBER, LANES)
+ZEROS = ir.Constant(VECTOR, [0.0] * LANES)
+
+
+class _Matrix:
+    """A float64 matrix by rows in the code that is being generated."""
+
+    def __init__(self, context, builder, signature, arguments, place):
+        array = context.make_array(signature.args[place])(context, builder, arguments[place])
+        self.builder, self.data, self.width = builder, array.data, builder.extract_value(array.shape, 1)
+
+    def place(self, row, column):
+        return self.builder.gep(self.data, [self.builder.add(self.builder.mul(row, self.width), column)])
+
+    def load(self, row, column):
+        loaded = self.builder.load(self.builder.bitcast(self.place(row, column), VECTOR.as_pointer()))
+        loaded.align = 8
+        return loaded
+
+
+def _fused(builder, one, two, three):
+    """one * two + three."""
+    return builder.fadd(builder.fmul(one, two, flags=("contract",)), three, flags=("contract",))
+
+
+def _total(builder, vector):
+    """The sum of a vector's numbers."""
+    shape = ir.FunctionType(NUMBER, [NUMBER, VECTOR])
+    add_up = cgutils.get_or_insert_function(builder.module, shape, f"llvm.vector.reduce.fadd.v{LANES}f64")
+    return builder.call(add_up, [NUMBER(-0.0), vector], fastmath=("reassoc",))
 
 
 @compiled
@@ -75,36 +197,26 @@ def _solve(gram, k, trace, regularization, values, row):
     """Weights from the upper triangle, which is overwritten by its factor; False where a pivot is mere rounding.
 
     The right-hand side, all ones, is eliminated along with the matrix as one more column. Rows are changed
-    from a multiple of LANES on and to their padded end, which is quicker than exact bounds, and two pivots
-    at a time.
+    from a multiple of LANES on and to their padded end.
     """
     smallest = k * np.finfo(np.float64).eps * trace
     for a in range(k):
         gram[a, a] += regularization * trace
         gram[a, k] = 1.0
-        gram[a, a - a % LANES : a] = 0.0  # left of the diagonal nothing is read, but what is written must not grow
-    width = gram.shape[1]
-    for a in range(0, k, 2):
+        first = a - a % LANES
+        gram[a, first:a] = 0.0  # left of the diagonal nothing is read, but what is written must not grow
+        for start in range(first, gram.shape[1], LANES):
+            _subtract_above(gram, a, start)
         if not _pivot(gram, a, smallest):
             return False
-        if a + 1 == k:
-            break
-        factor = gram[a, a + 1]
-        for b in range(a + 1 - (a + 1) % LANES, width):
-            gram[a + 1, b] -= factor * gram[a, b]
-        if not _pivot(gram, a + 1, smallest):
-            return False
-        for other in range(a + 2, k):
-            first, second = gram[a, other], gram[a + 1, other]
-            for b in range(other - other % LANES, width):
-                gram[other, b] -= first * gram[a, b] + second * gram[a + 1, b]
-    total = 0.0
     for back in range(k):
         a = k - 1 - back
-        left = gram[a, k]
-        for b in range(a + 1, k):
-            left -= gram[a, b] * values[row, b]
-        values[row, a] = left / gram[a, a]
+        solved = gram[a, k] / gram[a, a]
+        values[row, a] = solved
+        for b in range(a):
+            gram[b, k] -= gram[b, a] * solved
+    total = 0.0
+    for a in range(k):
         total += values[row, a]
     rest = 1.0
     for a in range(k):

@@ -26,18 +26,6 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def compiled_sums(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, but the compiler may reorder sums and fuse products: several times faster inner products.
-
-    The order is fixed when the kernel is compiled, so the bits depend on the kind of processor and on
-    nothing else.
-    """
-    made: Callable[..., Any] = numba.njit(
-        nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"}
-    )(function)
-    return made
-
-
 def _prefetch(context: Any, array: Any, row: Any, column: Any) -> Any:
     """Ask for the cache line of array[row, column] without waiting for it, in a kernel.
 
