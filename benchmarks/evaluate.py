@@ -1,9 +1,11 @@
 """CPU seconds of every protocol on the corpora of a suite, one thread, beside what the project allows itself.
 
-    python -m benchmarks.evaluate [--suite paper-mirror] [--space minilm] [--json FILE] [--only snli trec ...]
+    python -m benchmarks.evaluate [--suite paper-mirror] [--spaces minilm wl-average ...] [--only snli trec ...]
+                                  [--json reports/benchmarks/evaluate.json]
 
-Reads the suite's artifacts as the stage `evaluate` does, and writes none. The compiled loops are warmed up
-first: they are kept on disk, so a run pays for their compilation once in a checkout's life.
+Reads the suite's artifacts as the stage `evaluate` does, writes none of them, and writes what it measured as JSON.
+The compiled loops are warmed up first: they are kept on disk, so a run pays for their compilation once in a
+checkout's life.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import argparse
 import json
 import resource
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +46,11 @@ def time_corpus(suite: str, space: str, corpus: str, parameters: EvaluateParamet
     pool = _pool(case, suite, space)
     encoder = load_suite(suite).encoder_of(space)
     source = None if encoder == space else read_vectors(space_path(suite, encoder, corpus))
+    fitted = space not in parameters.unfitted
     seconds = {}
     for name, job in (
-        ("judge", lambda: judge(case, parameters)),
-        ("head", lambda: judge(case, parameters, pool=pool)),
+        ("judge", lambda: judge(case, parameters, fitted=fitted)),
+        ("head", lambda: judge(case, parameters, pool=pool, fitted=fitted)),
         ("geometry", lambda: describe_geometry(case, parameters, source=source)),
     ):
         if name != "head" or pool is not None:
@@ -81,39 +85,45 @@ def summarise(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def time_space(suite: str, space: str, corpora: Sequence[str], parameters: EvaluateParameters) -> dict[str, Any]:
+    """Every corpus of one space, printed as it is measured, with the sums that the budgets are about."""
+    found: dict[str, dict[str, Any]] = {}
+    for corpus in corpora:
+        row = time_corpus(suite, space, corpus, parameters)
+        if row is not None:
+            found[corpus] = row
+            times = "  ".join(f"{name} {row[name]:6.2f}" for name in PARTS if name in row)
+            print(f"{space}  {corpus:<16} {row['task']:<15} n {row['n']:>6}  CPU s: {times}", flush=True)
+    total = sum(row.get(name, 0) for row in found.values() for name in PARTS)
+    summary = {
+        "dimension": max((row["dimension"] for row in found.values()), default=0),
+        "regressions": space not in parameters.unfitted,
+        "tasks": summarise(found),
+        "total_cpu_s": round(total, 1),
+    }
+    print(json.dumps({space: summary}, indent=1), flush=True)
+    return {"corpora": found, **summary}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suite", default="paper-mirror")
-    parser.add_argument("--space", default="minilm")
-    parser.add_argument("--only", nargs="+")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--spaces", nargs="+", default=["minilm"])
+    parser.add_argument("--only", nargs="+", help="corpora; all of the suite by default")
+    parser.add_argument("--json", type=Path, default=Path("reports/benchmarks/evaluate.json"))
     arguments = parser.parse_args()
     parameters = load_parameters(EvaluateParameters, "evaluate")
-    found: dict[str, dict[str, Any]] = {}
     with threadpool_limits(1):
         corpora = arguments.only or load_suite(arguments.suite).corpora
-        for corpus in corpora[:1]:
-            time_corpus(arguments.suite, arguments.space, corpus, parameters)
-        for corpus in corpora:
-            row = time_corpus(arguments.suite, arguments.space, corpus, parameters)
-            if row is not None:
-                found[corpus] = row
-                times = "  ".join(f"{name} {row[name]:6.2f}" for name in PARTS if name in row)
-                print(f"{corpus:<16} {row['task']:<15} n {row['n']:>6}  CPU s: {times}", flush=True)
+        time_corpus(arguments.suite, arguments.spaces[0], corpora[0], parameters)
+        spaces = {space: time_space(arguments.suite, space, corpora, parameters) for space in arguments.spaces}
     result = {
-        "corpora": found,
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "space": arguments.space,
+        "spaces": spaces,
         "suite": arguments.suite,
-        "tasks": summarise(found),
-        "total_cpu_s": round(
-            sum(row.get(name, 0) for row in found.values() for name in ("judge", "head", "geometry")), 1
-        ),
     }
-    print(json.dumps({key: result[key] for key in ("peak_mb", "tasks", "total_cpu_s")}, indent=1))
-    if arguments.json:
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps(result | measure_machine(), indent=1) + "\n", encoding="utf-8")
+    arguments.json.parent.mkdir(parents=True, exist_ok=True)
+    arguments.json.write_text(json.dumps(result | measure_machine(), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
