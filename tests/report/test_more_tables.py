@@ -154,3 +154,14 @@ def test_every_task_has_a_table_of_its_own_and_training_set_scoring_a_panel_of_i
         assert all(entry.text for panel in table.panels for entry in panel.groups[0].lines[0].entries), name
     shown = {column.protocol for plan in plans.values() for panel in plan.panels for column in panel.columns}
     assert {p for names in protocols.values() for p in names} <= shown
+
+
+def test_cosine_is_held_against_the_search_engines_order_on_the_same_queries() -> None:
+    scores = {("minilm", "cqa-b-dev", "map.cosine"): 75.0, ("minilm", "cqa-b-dev", "map.search-engine"): 71.35}
+    scores |= {("wl-average", "cqa-b-dev", "map.cosine"): 60.0, ("wl-average", "cqa-b-dev", "map.search-engine"): 71.35}
+    results = make_results(scores, noise=0.2)
+    for space in ("minilm", "wl-average"):
+        results.scores[space]["cqa-b-dev"]["task"] = "ranking"
+    panel = build_table(results, "ranking", own_plans(results)["ranking"], MADE_OF).panels[1]
+    assert [line.entries[0].sign for line in panel.groups[0].lines] == [1, -1]
+    assert any("Of 2 differences to MAP of the search engine's own order" in sentence for sentence in panel.shows)
