@@ -10,6 +10,7 @@ from pipeline.report.layout import latex, markdown, tidy_csv
 from pipeline.report.measures_table import measures_table
 from pipeline.report.own_tables import own_plans
 from pipeline.report.panels import build_table
+from pipeline.report.protocols import protocol_words
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table
 from pipeline.report.sweeps import Sweep
@@ -79,7 +80,8 @@ def test_a_similarity_is_marked_against_the_cosine_of_the_same_vectors() -> None
         "cosine": 0, "inner product": 0, "−Manhattan": -1, "|cosine|": 1,
     }  # fmt: skip
     assert entries["Lorentz 1"].reason == "stsb is not scored by spearman.all.lorentz-1"
-    assert any("−Manhattan: above cosine in 0 spaces, below in 1 of 1" in sentence for sentence in panel.shows)
+    assert any("−Manhattan: of 1 spaces above cosine in 0, below in 1." in sentence for sentence in panel.shows)
+    assert any("|cosine|: of 1 spaces above cosine in 1, at most +5.00 (minilm), below in 0." in s for s in panel.shows)
     assert any("inner product: not to be told from cosine" in sentence for sentence in panel.shows)
 
 
@@ -165,3 +167,8 @@ def test_cosine_is_held_against_the_search_engines_order_on_the_same_queries() -
     panel = build_table(results, "ranking", own_plans(results)["ranking"], MADE_OF).panels[1]
     assert [line.entries[0].sign for line in panel.groups[0].lines] == [1, -1]
     assert any("Of 2 differences to MAP of the search engine's own order" in sentence for sentence in panel.shows)
+
+
+def test_a_protocol_whose_name_holds_a_point_is_said_in_full() -> None:
+    assert protocol_words("spearman.all.lorentz-0.01") == "Spearman of Lorentzian similarity, β = 0.01, all pairs"
+    assert protocol_words("accuracy.3nn-euclidean") == "accuracy of Euclidean 3-NN"
