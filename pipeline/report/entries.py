@@ -25,15 +25,28 @@ def measured_entry(results: Results, space: str, corpus: str, protocol: str, *, 
         return Entry(reason=f"the suite names no corpus '{corpus}'", command=_name_corpus(suite, corpus))
     cell = results.cell(space, corpus, protocol)
     if cell.value is None:
-        if "absent" in results.facts(space, corpus):
-            return Entry(reason=cell.reason, command="sentfold repro --suite paper")
         if protocol in results.facts(space, corpus).get("scores", {}):
-            return Entry(reason=cell.reason, command="none: the score is undefined")
+            return Entry(reason=cell.reason, command=_to_define(cell.reason, suite))
+        if "absent" in results.facts(space, corpus):
+            return Entry(reason=cell.reason, command=_to_find(results, space, corpus))
         return Entry(reason=f"{corpus} is not scored by {protocol}", command=f"sentfold repro --suite {suite.suite}")
     scale = 100.0 if unit == "nats" else 1.0
     low, high = (None if bound is None else bound / scale for bound in (cell.low, cell.high))
     text = f"{cell.value / scale:.4f}" if unit == "nats" else f"{cell.value:.2f}"
     return Entry(text, cell.value / scale, low, high, link=f"score/{space}/{corpus}/{protocol}")
+
+
+def _to_define(reason: str, suite: Suite) -> str:
+    """What fills a score that has a place and no value."""
+    if "evaluate.unfitted" in reason:
+        return f"take the space off that list, run sentfold repro --suite {suite.suite}"
+    return "none: the score is undefined"
+
+
+def _to_find(results: Results, space: str, corpus: str) -> str:
+    """What fills the scores of a space without vectors: its source's text, or nothing where the encoder has them."""
+    encoder = next((e for e in results.suite.encoders if "absent" not in results.facts(e, corpus)), None)
+    return "sentfold repro --suite paper" if encoder is None else f"none: {space} is not made of this corpus"
 
 
 def missing_space(suite: Suite, space: str) -> Entry:

@@ -75,7 +75,8 @@ def _sweep(
     baselines = {corpus: value for corpus, value in cells.items() if value is not None}
     title = f"Scores by {WORDS[setting]}, as SBERT-LP's figure {number}"
     caption = (
-        "Chosen on the development corpus alone; the other panels show what choosing on them would have bought."
+        "The star was chosen on the development corpus alone. How far the curve of a test panel rises above it is what "
+        "choosing on that test set would have bought."
         if not suffix
         else "Nothing is chosen on these: regularisation and scaling are those that the similarity development corpus "
         "chose."

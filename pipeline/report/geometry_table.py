@@ -62,9 +62,11 @@ def _entry(facts: Mapping[str, Any], name: str, space: str, corpus: str) -> Entr
     title, about, _, digits = COLUMNS[name]
     value = facts.get(name)
     if value is None:
-        reason = "no space was made from it" if name in ("trustworthiness", "continuity") else "no positive pairs"
+        kept = name in ("trustworthiness", "continuity")
+        reason = "it was made from no other space" if kept else "too few texts, or no positive pairs"
         return Entry(reason=f"no {title}: {reason}", command="")
-    return Entry(f"{value:.{digits}f}", float(value), about=f"{about}, of {space} on {corpus}")
+    text = f"{round(value, digits) + 0.0:.{digits}f}"  # plus 0: a rounded -0.0003 is 0
+    return Entry(text, float(value), about=f"{about}, of {space} on {corpus}")
 
 
 def _shows(known: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:

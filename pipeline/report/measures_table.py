@@ -71,7 +71,7 @@ def _entries(
 
 
 def _shows(family: Sequence[Judged]) -> tuple[str, ...]:
-    """How often each similarity lies above and below cosine, and by how much at most."""
+    """How often each similarity lies above cosine beyond chance, by how much at most, and how often below."""
     sentences = []
     for name, title in MEASURES.items():
         own = [judged for judged in family if judged.protocol == f"spearman.all.{name}"]
@@ -79,11 +79,9 @@ def _shows(family: Sequence[Judged]) -> tuple[str, ...]:
         if not above and not below:
             sentences.append(f"{title}: not to be told from cosine in any of {len(own)} spaces.")
             continue
-        best = max(own, key=lambda judged: judged.result.value)
-        sentences.append(
-            f"{title}: above cosine in {len(above)} spaces, below in {len(below)} of {len(own)}; at best "
-            f"{best.result.value:+.2f} ({best.space})."
-        )
+        best = max(above, key=lambda judged: judged.result.value, default=None)
+        gain = "" if best is None else f", at most {best.result.value:+.2f} ({best.space})"
+        sentences.append(f"{title}: of {len(own)} spaces above cosine in {len(above)}{gain}, below in {len(below)}.")
     return tuple(sentences)
 
 

@@ -51,12 +51,17 @@ class Average(Parameters):
 
 
 class PanelPlan(Parameters):
-    """Columns that share a line of rows. measured: whether our rows stand in it; why: if not, why not."""
+    """Columns that share a line of rows.
+
+    measured  whether our rows stand in it; why: if not, why not
+    against   a protocol that each row is held against on its own vectors, in place of another space
+    """
 
     title: str
     columns: list[Column] = Field(min_length=1)
     measured: bool = True
     why: str = ""
+    against: str = ""
     printed: Printed | None = None
     average: Average | None = None
 

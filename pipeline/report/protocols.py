@@ -35,7 +35,7 @@ SHORT = {"mi": "MI", "nmi": "NMI", "ari": "ARI", "purity": "purity", "f1": "F1",
 
 def protocol_words(protocol: str) -> str:
     """A protocol in words: "spearman.all.cosine" is "Spearman of cosine, all pairs"."""
-    parts = [_word(part) for part in protocol.split(".")]
+    parts = [_word(part) for part in protocol.split(".", 2)]  # the last may hold a point: lorentz-0.01
     if len(parts) == 3:
         return f"{parts[0]} of {parts[2]}, {parts[1]}"
     return f"{parts[0]} of {parts[1]}" if len(parts) == 2 else parts[0]

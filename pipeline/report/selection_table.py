@@ -31,7 +31,8 @@ def selection_table(results: Results, sweeps: Mapping[str, Sweep], made_of: Mapp
 
 def describe_point(point: Mapping[str, Any]) -> str:
     """Settings of a point in short, e.g. "k = 30, p = 128, r = 0.001, scaling = unit"."""
-    return ", ".join(f"{LETTERS.get(name, name)} = {value}" for name, value in point.items())
+    order = list(LETTERS)
+    return ", ".join(f"{LETTERS[name]} = {point[name]}" for name in sorted(point, key=order.index))
 
 
 def _choices(results: Results, sweeps: Sequence[Sweep], made_of: Mapping[str, str]) -> Panel:
@@ -91,7 +92,7 @@ def _tests(results: Results, sweeps: Sequence[Sweep], made_of: Mapping[str, str]
         lines = tuple(
             Line(
                 sweep.space if entry is _selected else f"{sweep.space.removesuffix('-selected')}, oracle",
-                made_of.get(sweep.space, ""),
+                made_of.get(sweep.space, "") if entry is _selected else "",
                 tuple(entry(results, sweep, corpus) for corpus in corpora),
             )
             for sweep in sweeps

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.report.families import Judged, baseline_of, judge_family
+from pipeline.report.families import Judged, baseline_of, judge_family, judge_sides
 from pipeline.report.multiple import POWER
 from pipeline.report.plan import Hero, PanelPlan, TablePlan
+from pipeline.report.protocols import protocol_words
 from pipeline.report.results import Results
 
 Columns = list[tuple[str, str]]
@@ -19,6 +20,11 @@ _SIGNS = {1: "higher", -1: "lower", 0: "not to be told apart"}
 def judge_panel(results: Results, plan: PanelPlan, spaces: Sequence[str], baseline: str | None) -> tuple[Judged, ...]:
     """Every row's difference to its baseline on every scored column of a panel, judged together."""
     columns = scored_columns(results, plan, spaces) if plan.measured else []
+    if plan.against:
+        own = [space for space in spaces if space in results.suite.spaces]
+        return judge_sides(
+            results, [((s, protocol), (s, plan.against), corpus) for s in own for corpus, protocol in columns]
+        )
     return judge_family(results, baselines(results, spaces, baseline), columns)
 
 
@@ -31,9 +37,10 @@ def describe_panel(
     columns = scored_columns(results, plan, spaces)
     if not columns:
         return ("Nothing here could be measured from this suite's corpora; the notes say what would fill it.",), ()
-    shows = [_best(results, spaces, columns), *_hero(results, table.hero, columns)]
+    shows = [_best(results, spaces, columns), *([] if plan.against else _hero(results, table.hero, columns))]
     if family:
-        shows.append(_count(family))
+        other = list(dict.fromkeys(judged.against for judged in family))
+        shows.append(_count(family, protocol_words(plan.against) if plan.against else _listed(other)))
     return tuple(filter(None, shows)), tuple(_notes(results, family))
 
 
@@ -94,11 +101,10 @@ def _verdicts(family: Sequence[Judged]) -> str:
     return "; ".join(parts)
 
 
-def _count(family: Sequence[Judged]) -> str:
+def _count(family: Sequence[Judged], baselines: str) -> str:
     above, below = (sum(judged.sign == sign for judged in family) for sign in (1, -1))
     few = sum(judged.few for judged in family)
     rest = len(family) - above - below - few
-    baselines = _listed(list(dict.fromkeys(judged.against for judged in family)))
     end = f", and {few} rest on too few independent texts to say" if few else ""
     if len(family) == 1:
         return ""

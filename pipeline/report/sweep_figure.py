@@ -25,7 +25,7 @@ def draw_sweep(
     title: str,
     subtitle: str,
 ) -> Figure:
-    """The best score at each value of a setting, a panel for each corpus.
+    """The best score at each value of a setting, a panel for each corpus; a star where the choice came out.
 
     corpora    those of the sweep that are drawn, the development corpus among them or not
     baselines  corpus -> score of the encoder's own vectors, drawn as a level line
@@ -35,19 +35,24 @@ def draw_sweep(
     with style.context(["default", STYLE]):
         columns = min(3, len(corpora))
         rows = -(-len(corpora) // columns)
-        figure = Figure(figsize=(3.1 * columns + 0.4, 2.6 * rows + 0.9), layout="constrained")
+        width = max(5.8, 3.1 * columns + 0.4)  # room for the title
+        figure = Figure(figsize=(width, 2.6 * rows + 0.9), layout="constrained")
         panels: Any = figure.subplots(rows, columns, squeeze=False, sharex=True)
         cells = [axes for line in panels for axes in line]
         for axes, corpus in zip(cells, corpora, strict=False):
             levels = {"encoder": baselines.get(corpus), "PCA, best p": _level(control, corpus, setting)}
             curves = [(name, _curve(source, corpus, setting)) for name, source in (("LP", sweep), ("PCA", control))]
             _draw_panel(axes, f"{corpus} ({_role(sweep, corpus)})", curves, levels)
+            chosen = sweep.values_on(corpus)[sweep.points.index(sweep.chosen)]
+            if chosen is not None:
+                look = {"marker": "*", "color": INK, "markersize": 11, "linestyle": "none"}
+                axes.plot([sweep.chosen[setting]], [chosen], label="LP as selected", **look)
         for axes in cells[len(corpora) :]:
             axes.set_visible(False)
         for axes in panels[-1]:
             axes.set_xlabel(WORDS.get(setting, setting))
         handles, labels = cells[0].get_legend_handles_labels()
-        figure.legend(handles, labels, frameon=False, loc="outside lower left", ncols=4)
+        figure.legend(handles, labels, frameon=False, loc="outside lower left", ncols=5)
         head_figure(figure, title, subtitle)
     return figure
 

@@ -30,7 +30,12 @@ def best_between(claim: Claim, sweeps: Mapping[str, Sweep]) -> Outcome:
             parts.append(f"best score on {corpus} by {claim.setting}, the others tuned: {said}")
             inside += [low <= setting <= high for setting, score in profile.items() if score >= best - LEVEL]
     if not parts:
-        return missing(claim)
+        names = ", ".join(claim.corpora)
+        return Outcome(
+            "not testable here",
+            f"The sweep {claim.ours} has none of the corpora {names}.",
+            f"name one of {names} in the suite file, run sentfold repro",
+        )
     said = "; ".join(parts)
     if all(inside):
         return Outcome("reproduced", f"{said}.")

@@ -72,7 +72,7 @@ def test_lines_of_a_figure_differ_in_more_than_colour() -> None:
     lines = draw_spectra(spectra, "T", "t").axes[0].get_lines()[:5]
     assert len({str(line.get_linestyle()) + str(line._dash_pattern) for line in lines}) == 5  # type: ignore[attr-defined]
     curves = draw_all()["sweep"].axes[0].get_lines()
-    assert len({line.get_marker() for line in curves}) == 3
+    assert len({line.get_marker() for line in curves}) == 4  # LP, PCA, the encoder's level, the choice
 
 
 # --- what they are drawn from -----------------------------------------------------------------------
@@ -221,7 +221,7 @@ def test_a_control_without_the_setting_is_drawn_as_the_level_of_its_best_point()
     levels = [
         {line.get_ydata()[0] for line in axes.get_lines() if len(set(line.get_ydata())) == 1} for axes in figure.axes
     ]
-    assert levels == [{80.0, 73.0}, {81.0, 72.0}]
+    assert levels == [{80.0, 73.0, 70.0}, {81.0, 72.0, 70.0}]  # 70 is the star of the choice
 
 
 CLAIM = Claim(

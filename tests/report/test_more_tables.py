@@ -10,6 +10,7 @@ from pipeline.report.layout import latex, markdown, tidy_csv
 from pipeline.report.measures_table import measures_table
 from pipeline.report.own_tables import own_plans
 from pipeline.report.panels import build_table
+from pipeline.report.protocols import protocol_words
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table
 from pipeline.report.sweeps import Sweep
@@ -79,7 +80,8 @@ def test_a_similarity_is_marked_against_the_cosine_of_the_same_vectors() -> None
         "cosine": 0, "inner product": 0, "−Manhattan": -1, "|cosine|": 1,
     }  # fmt: skip
     assert entries["Lorentz 1"].reason == "stsb is not scored by spearman.all.lorentz-1"
-    assert any("−Manhattan: above cosine in 0 spaces, below in 1 of 1" in sentence for sentence in panel.shows)
+    assert any("−Manhattan: of 1 spaces above cosine in 0, below in 1." in sentence for sentence in panel.shows)
+    assert any("|cosine|: of 1 spaces above cosine in 1, at most +5.00 (minilm), below in 0." in s for s in panel.shows)
     assert any("inner product: not to be told from cosine" in sentence for sentence in panel.shows)
 
 
@@ -154,3 +156,19 @@ def test_every_task_has_a_table_of_its_own_and_training_set_scoring_a_panel_of_i
         assert all(entry.text for panel in table.panels for entry in panel.groups[0].lines[0].entries), name
     shown = {column.protocol for plan in plans.values() for panel in plan.panels for column in panel.columns}
     assert {p for names in protocols.values() for p in names} <= shown
+
+
+def test_cosine_is_held_against_the_search_engines_order_on_the_same_queries() -> None:
+    scores = {("minilm", "cqa-b-dev", "map.cosine"): 75.0, ("minilm", "cqa-b-dev", "map.search-engine"): 71.35}
+    scores |= {("wl-average", "cqa-b-dev", "map.cosine"): 60.0, ("wl-average", "cqa-b-dev", "map.search-engine"): 71.35}
+    results = make_results(scores, noise=0.2)
+    for space in ("minilm", "wl-average"):
+        results.scores[space]["cqa-b-dev"]["task"] = "ranking"
+    panel = build_table(results, "ranking", own_plans(results)["ranking"], MADE_OF).panels[1]
+    assert [line.entries[0].sign for line in panel.groups[0].lines] == [1, -1]
+    assert any("Of 2 differences to MAP of the search engine's own order" in sentence for sentence in panel.shows)
+
+
+def test_a_protocol_whose_name_holds_a_point_is_said_in_full() -> None:
+    assert protocol_words("spearman.all.lorentz-0.01") == "Spearman of Lorentzian similarity, β = 0.01, all pairs"
+    assert protocol_words("accuracy.3nn-euclidean") == "accuracy of Euclidean 3-NN"
