@@ -22,7 +22,8 @@ from dvc.stage import PipelineStage
 
 from pipeline.encoders.embed import EmbedParameters
 from pipeline.encoders.protocol import known_methods
-from pipeline.params import GROUPS, read_yaml
+from pipeline.evaluate.parameters import EvaluateParameters
+from pipeline.params import GROUPS, load_parameters, read_yaml
 from pipeline.suite import load_suite
 
 ROOT = Path(__file__).parents[1]
@@ -76,6 +77,12 @@ def test_a_suite_keeps_its_budget_of_stages(graph: dict[str, list[PipelineStage]
 def test_a_suite_keeps_its_budget_of_spaces(suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert len(load_suite(suite).spaces) <= SPACES
+
+
+def test_every_space_without_regressions_is_a_space_of_some_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    unfitted = set(load_parameters(EvaluateParameters, "evaluate").unfitted)
+    assert unfitted <= {space for suite in BUDGETS for space in load_suite(suite).spaces}
 
 
 @pytest.mark.parametrize("suite", BUDGETS)

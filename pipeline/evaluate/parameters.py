@@ -15,8 +15,7 @@ class EvaluateParameters(Parameters):
     inner_folds            folds that choose the strength inside what is fitted on
     knn_neighbors          k of the nearest-neighbour classifier
     strengths              C of logistic regressions and trained heads, ascending; one is chosen
-    unfitted               spaces that no logistic regression or head is fitted on: wide ones cost minutes, and no
-                           table of theirs asks for it
+    unfitted               spaces that no logistic regression or head is fitted on: these are most of the cost
     kmeans_seeds           starts of k-means; scores are their mean, and their spread is told
     geometry_sample        distinct sentences that the geometry is measured on, at most
     geometry_neighbors     k of hubness, trustworthiness and continuity

@@ -33,7 +33,8 @@ def measured_entry(results: Results, space: str, corpus: str, protocol: str, *, 
     scale = 100.0 if unit == "nats" else 1.0
     low, high = (None if bound is None else bound / scale for bound in (cell.low, cell.high))
     text = f"{cell.value / scale:.4f}" if unit == "nats" else f"{cell.value:.2f}"
-    return Entry(text, cell.value / scale, low, high, link=f"score/{space}/{corpus}/{protocol}")
+    digits = 3 if unit == "nats" else 1
+    return Entry(text, cell.value / scale, low, high, link=f"score/{space}/{corpus}/{protocol}", digits=digits)
 
 
 def _to_define(reason: str, suite: Suite) -> str:

@@ -13,6 +13,7 @@ class Entry:
     link     where its lineage stands: "score/<space>/<corpus>/<protocol>", "printed/<number>", or ""
     about    for a number that no single score gave: what it was computed from, and how
     sign     1 above its row's baseline beyond chance, -1 below, 0 not to be told from it or not compared
+    digits   of its interval
     """
 
     text: str = ""
@@ -24,6 +25,7 @@ class Entry:
     link: str = ""
     about: str = ""
     sign: int = 0
+    digits: int = 1
 
     @property
     def mark(self) -> str:
@@ -37,13 +39,14 @@ class Entry:
 
     @property
     def interval(self) -> str:
-        """The interval in brackets with one digit, or ''."""
-        return "" if self.low is None or self.high is None else f"[{_bound(self.low)}, {_bound(self.high)}]"
+        """The interval in brackets, or ''."""
+        if self.low is None or self.high is None:
+            return ""
+        return f"[{_bound(self.low, self.digits)}, {_bound(self.high, self.digits)}]"
 
 
-def _bound(value: float) -> str:
-    text = f"{value:.1f}"
-    return "0.0" if text == "-0.0" else text
+def _bound(value: float, digits: int) -> str:
+    return f"{round(value, digits) + 0.0:.{digits}f}"  # plus 0: what rounds to -0.0 is 0
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def tidy_csv(table: Table) -> str:
                     # A printed figure's protocol is the panel's, in words: ours has a name.
                     protocol = panel.title if group.printed else head.protocol
                     start = [table.name, letter, origin, line.name, line.made_of, head.corpus, protocol, head.unit]
-                    bounds = ["" if bound is None else f"{bound:.2f}" for bound in (entry.low, entry.high)]
+                    bounds = ["" if b is None else f"{b:.{max(2, entry.digits)}f}" for b in (entry.low, entry.high)]
                     rows.append([*start, entry.text, *bounds, entry.reason, entry.command])
     return csv_table(CSV_HEADER, rows)
 

@@ -72,7 +72,12 @@ def _best(results: Results, spaces: Sequence[str], columns: Columns) -> str:
     winners: dict[str, list[str]] = {}
     for corpus, protocol in columns:
         values = {space: value for space in spaces if (value := _value(results, space, corpus, protocol)) is not None}
-        winners.setdefault(max(values, key=lambda space: values[space]), []).append(_name(corpus, protocol, columns))
+        if len(values) == 1 or len(set(values.values())) > 1:
+            winners.setdefault(max(values, key=lambda space: values[space]), []).append(
+                _name(corpus, protocol, columns)
+            )
+    if not winners:
+        return "The same in every row."
     parts = [f"{space} on {_listed(names)}" for space, names in winners.items()]
     return f"Highest of our rows: {'; '.join(parts)}."
 

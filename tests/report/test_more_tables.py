@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from pipeline.report.entries import measured_entry
 from pipeline.report.geometry_table import geometry_table
-from pipeline.report.grid import Panel, Table
+from pipeline.report.grid import Entry, Panel, Table
 from pipeline.report.layout import latex, markdown, tidy_csv
 from pipeline.report.measures_table import measures_table
 from pipeline.report.own_tables import own_plans
@@ -166,7 +168,21 @@ def test_cosine_is_held_against_the_search_engines_order_on_the_same_queries() -
         results.scores[space]["cqa-b-dev"]["task"] = "ranking"
     panel = build_table(results, "ranking", own_plans(results)["ranking"], MADE_OF).panels[1]
     assert [line.entries[0].sign for line in panel.groups[0].lines] == [1, -1]
+    assert (
+        build_table(results, "ranking", own_plans(results)["ranking"], MADE_OF)
+        .panels[2]
+        .shows[0]
+        .startswith("The same")
+    )
     assert any("Of 2 differences to MAP of the search engine's own order" in sentence for sentence in panel.shows)
+
+
+def test_an_interval_in_nats_keeps_the_digits_that_tell_its_ends_apart() -> None:
+    results = make_results({("minilm", "20news", "mi.kmeans"): 176.05}, noise=0.3)
+    nats = measured_entry(results, "minilm", "20news", "mi.kmeans", unit="nats")
+    assert nats.text == "1.7605"
+    assert re.fullmatch(r"\[1\.\d{3}, 1\.\d{3}\]", nats.interval)
+    assert Entry("0.0", 0.0, -0.01, 0.04).interval == "[0.0, 0.0]"
 
 
 def test_a_protocol_whose_name_holds_a_point_is_said_in_full() -> None:
