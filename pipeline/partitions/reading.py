@@ -18,7 +18,7 @@ def texts_of(rows: Rows) -> list[str]:
     texts: list[str] = []
     for start, column in _columns(rows, "text", size=len(rows)):
         if column.null_count:
-            raise unfit(Path(rows.path), expected="a text in every row", got=f"a null after row {start - 1}")
+            raise unfit(Path(rows.path), expected="a text in every row", got=f"row {start + _first_null(column)}: null")
         texts.extend(column.to_pylist())
     return texts
 
@@ -26,9 +26,14 @@ def texts_of(rows: Rows) -> list[str]:
 def vectors_of(rows: Rows, *, size: int) -> Iterator[Vectors]:
     """The vectors, column `vector`, (m, d) with m <= size. Raises ArtifactError on a null, a NaN or damage."""
     for start, column in _columns(rows, "vector", size=size):
+        if column.null_count:
+            raise unfit(
+                Path(rows.path), expected="a vector in every row", got=f"row {start + _first_null(column)}: null"
+            )
         values = column.flatten()
-        if column.null_count or values.null_count:
-            raise unfit(Path(rows.path), expected="a vector in every row", got=f"a null after row {start - 1}")
+        if values.null_count:
+            row = start + _first_null(values) // column.type.list_size
+            raise unfit(Path(rows.path), expected="numbers", got=f"row {row}: a null among them")
         vectors: Vectors = values.to_numpy(zero_copy_only=False).reshape(len(column), column.type.list_size)
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
@@ -36,6 +41,10 @@ def vectors_of(rows: Rows, *, size: int) -> Iterator[Vectors]:
                 Path(rows.path), expected="finite numbers", got=f"row {start + bad[0]}: {vectors[bad[0]][:4]}..."
             )
         yield vectors
+
+
+def _first_null(column: pa.Array) -> int:
+    return int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
 
 
 def _columns(rows: Rows, column: Column, *, size: int) -> Iterator[tuple[int, pa.Array]]:
