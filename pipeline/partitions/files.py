@@ -82,13 +82,18 @@ def hold_target(target: Path, *, source: Path) -> Iterator[None]:
         lock.truncate(0)
         lock.write(f"process {os.getpid()} on {os.uname().nodename}\n")
         lock.flush()
-        for stale in [*target.glob(".*.tmp"), *target.glob("*/.*.tmp")]:
-            if _TEMPORARY.fullmatch(stale.name):
-                stale.unlink(missing_ok=True)
+        sweep(target)
         try:
             yield
         finally:
             lock.truncate(0)
+
+
+def sweep(target: Path) -> None:
+    """Remove what killed writers left half-written. Only whoever holds the target may."""
+    for stale in [*target.glob(".*.tmp"), *target.glob("*/.*.tmp")]:
+        if _TEMPORARY.fullmatch(stale.name):
+            stale.unlink(missing_ok=True)
 
 
 def _require_ours(target: Path, source: Path) -> None:

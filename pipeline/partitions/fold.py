@@ -16,7 +16,7 @@ from pipeline.artifacts import sha256_of
 from pipeline.errors import ArtifactError, first_line
 from pipeline.manifold.landmarks import draw_rows
 from pipeline.partitions.embedding import EmbedTask
-from pipeline.partitions.files import MANIFEST, PLAN, appearing, hold_target, keep_only
+from pipeline.partitions.files import MANIFEST, PLAN, appearing, hold_target, keep_only, sweep
 from pipeline.partitions.folding import DrawTask, Held, LandmarkTask, MapTask
 from pipeline.partitions.made_by import made_by
 from pipeline.partitions.plan import Plan, digest_of, plan_partitions
@@ -87,6 +87,7 @@ def fold_partitions(source: Path, target: Path, request: Request, *, mapper: Map
             label="mapping",
         )
         run.remove_surplus()
+        sweep(target)  # of workers that were killed in this run
         _write(target / MANIFEST, run.manifest(digests, landmarks))
     return Summary(plan.rows, len(plan.partitions), landmarks.notes, dict(run.reused))
 
