@@ -1,10 +1,10 @@
 # mypy: disallow-untyped-calls=False
 """One huge corpus on Dask workers: the tasks of pipeline/partitions, sent to a cluster of ours or of others.
 
-Dask's futures, and not a Prefect flow with its DaskTaskRunner: these tasks are thousands, each a function of
-files that leaves a receipt, so what a flow would add (a state, a retry and a result per task, each a request to
-a server) is there already; and a task whose worker died is given to another by Dask's scheduler itself, while
-Prefect takes the second start of one task run for a mistake. Stages go to clusters by Prefect, rows by this.
+Dask's futures, and not a Prefect flow with its DaskTaskRunner: the tasks are thousands, each a function of
+files that leaves a receipt. What a flow would add (states, retries, results kept) is there already, and costs a
+server, which takes 10 s to start, and some 0.3 s a task. That a task whose worker died goes to another, Dask's
+scheduler sees to itself. Stages go to clusters by Prefect, rows by this.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from pipeline.partitions.request import Request
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Make = dict[str, dict[str, str]]
 
 PATIENCE_SECONDS = 120.0  # without any worker, before a run gives up
 ANSWER_SECONDS = 20.0  # for a scheduler's first answer
@@ -80,8 +81,7 @@ def fold_on_dask(
     LostClusterError; in each case the same call goes on from the parts that stand.
     """
     with existing_cluster(address) if address else local_cluster(workers, memory_limit) as client:
-        require_fit_workers(client, target)
-        mapper = DaskMapper(client)
+        mapper = DaskMapper(client, target)
         summary = fold_partitions(source, target, request, mapper=mapper)
     return summary, sorted(mapper.uses.values(), key=lambda use: (use.host, use.pid))
 
@@ -171,7 +171,7 @@ class Use:
 class Probe:
     """What a worker says of itself."""
 
-    made_by: dict[str, dict[str, str]]
+    made_by: Make
     kernels: tuple[str, ...]
     seen: str
 
@@ -179,10 +179,10 @@ class Probe:
 def require_fit_workers(client: Client, target: Path) -> None:
     """Refuse a cluster with workers that run other code or libraries, several threads, or see another `target`.
 
+    target  an existing folder; nothing stays in it
     Warns on stderr where processors differ: parts then agree within rounding, not to the bit.
     Raises UnfitWorkerError.
     """
-    target.mkdir(parents=True, exist_ok=True)
     token = uuid.uuid4().hex
     file = target.absolute() / f".probe.{token}.tmp"
     file.write_text(token)
@@ -194,25 +194,38 @@ def require_fit_workers(client: Client, target: Path) -> None:
     threads = {address: info["nthreads"] for address, info in client.scheduler_info(n_workers=-1)["workers"].items()}
     for address, probe in probes.items():
         if probe.made_by != here.made_by:
-            _refuse(address, "other code or libraries than here", str(here.made_by), str(probe.made_by))
+            raise _other_make(address, here.made_by, probe.made_by)
         if probe.seen != token:
-            _refuse(address, "another file system", f"{target.absolute()} to be the same folder there", probe.seen)
+            raise _unfit(address, "another file system", f"{target.absolute()} to be one folder", probe.seen)
         if threads.get(address, 1) != 1:
             # Limits on BLAS are a process's, so tasks side by side could lift each other's; and so is memory.
-            _refuse(address, "several threads", "--nthreads 1, and as many workers as wanted", str(threads[address]))
+            raise _unfit(
+                address, "several threads", "--nthreads 1, and as many workers as wanted", str(threads[address])
+            )
     kinds = {probe.kernels for probe in probes.values()}
     if len(kinds) > 1:
         logging.getLogger(__name__).warning("workers have processors of %d kinds: parts agree to rounding", len(kinds))
 
 
-def _refuse(address: str, what: str, expected: str, got: str) -> None:
-    raise UnfitWorkerError(
+def _unfit(where: str, what: str, expected: str, got: str) -> UnfitWorkerError:
+    return UnfitWorkerError(
         f"a worker has {what}",
-        where=address,
+        where=where,
         expected=expected,
         got=got,
+        state="finished parts are kept",
         remedy="start the workers from a checkout of this commit, with requirements.lock, on a shared folder",
     )
+
+
+def _other_make(where: str, here: Make, there: Make) -> UnfitWorkerError:
+    """Told by the first thing that differs."""
+    family, name = next((f, n) for f in here for n in here[f] if there[f].get(n) != here[f][n])
+    return _unfit(where, "other code or libraries", f"{name} {here[family][name]}", f"{name} {there[family].get(name)}")
+
+
+def _make() -> Make:
+    return {"embed": made_by("embed"), "fold": made_by("fold")}
 
 
 def _probe(file: str) -> Probe:
@@ -221,7 +234,7 @@ def _probe(file: str) -> Probe:
         seen = Path(file).read_text()
     except OSError as error:
         seen = first_line(error)
-    return Probe({"embed": made_by("embed"), "fold": made_by("fold")}, tuple(sorted(kernels)), seen)
+    return Probe(_make(), tuple(sorted(kernels)), seen)
 
 
 def peak_memory() -> int:
@@ -238,7 +251,9 @@ def peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _measured(function: Callable[[Item], Result], item: Item) -> tuple[Result, Use]:
+def _measured(function: Callable[[Item], Result], item: Item, make: Make) -> tuple[Result, Use]:
+    if _make() != make:  # a worker that came later than the probes
+        raise _other_make(socket.gethostname(), make, _make())
     start = time.process_time()
     result = function(item)
     return result, Use(socket.gethostname(), os.getpid(), 1, time.process_time() - start, peak_memory())
@@ -249,10 +264,16 @@ def _measured(function: Callable[[Item], Result], item: Item) -> tuple[Result, U
 
 @dataclass
 class DaskMapper:
-    """A Mapper that has a cluster do the work; `uses` tells which process did how much of it."""
+    """A Mapper that has a cluster do the work.
+
+    target  the folder that all workers must see and be fit for; they are asked at the first call
+    uses    which process did how much, by host and pid
+    """
 
     client: Client
+    target: Path
     uses: dict[tuple[str, int], Use] = field(default_factory=dict)
+    _asked: bool = False
 
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], *, label: str) -> list[Result]:
         """The results in the order of the items. The first that fails ends the call; what is done stays done.
@@ -260,9 +281,13 @@ class DaskMapper:
         A task whose worker dies is given to another, as often as the scheduler's allowed-failures says.
         Raises what the function raises, DyingWorkerError, LostClusterError.
         """
+        if not self._asked:
+            require_fit_workers(self.client, self.target)
+            self._asked = True
         run, done = uuid.uuid4().hex[:8], SimpleQueue[Future[Any]]()
+        make = _make()
         futures = [
-            self.client.submit(_measured, function, item, key=f"{label.replace(' ', '-')}-{run}-{number}")
+            self.client.submit(_measured, function, item, make, key=f"{label.replace(' ', '-')}-{run}-{number}")
             for number, item in enumerate(items)
         ]
         try:

@@ -59,13 +59,13 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def alone(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """What one process without Dask makes of them."""
     target = tmp_path_factory.mktemp("alone") / "run"
-    fold_partitions(source, target, of_texts(rows=40))
+    fold_partitions(source, target, of_texts(rows=80))
     return contents(target)
 
 
 def command(source: Path, target: Path, *more: str) -> list[str]:
     """The command line of the same run."""
-    block = ["--encoder", "wordllama", "--manifold", "small", "--partition-rows", "40", "--memory-limit", LIMIT]
+    block = ["--encoder", "wordllama", "--manifold", "small", "--partition-rows", "80", "--memory-limit", LIMIT]
     return [sys.executable, "-m", "pipeline", "fold-large", str(source), str(target), *block, *more]
 
 
@@ -123,12 +123,12 @@ def test_two_workers_under_a_limit_leave_the_bytes_of_one_process(
     tmp_path: Path, source: Path, alone: dict[str, bytes]
 ) -> None:
     summary, uses = fold_on_dask(
-        source, tmp_path / "run", of_texts(rows=40), address=None, workers=2, memory_limit=LIMIT
+        source, tmp_path / "run", of_texts(rows=80), address=None, workers=2, memory_limit=LIMIT
     )
     assert contents(tmp_path / "run") == alone
-    assert (summary.rows, summary.partitions) == (2400, 60)
+    assert (summary.rows, summary.partitions) == (2400, 30)
     assert len(uses) == 2 and all(use.tasks > 10 and use.cpu_seconds > 0 for use in uses)
-    assert sum(use.tasks for use in uses) == 2 + 3 * 60 + 1
+    assert sum(use.tasks for use in uses) == 2 + 3 * 30 + 1
     assert all(2**25 < use.peak < parse_bytes(LIMIT) for use in uses)
     assert os.getpid() not in {use.pid for use in uses}
 
@@ -147,7 +147,7 @@ def test_a_worker_killed_in_the_middle_costs_nothing_but_its_task(
         os.kill(victim, signal.SIGKILL)
         printed = ended(process)
     assert contents(target) == alone
-    assert "2400 rows in 60 partitions" in printed and not alive(victim)
+    assert "2400 rows in 30 partitions" in printed and not alive(victim)
 
 
 def test_a_killed_run_leaves_no_process_and_the_next_goes_on_from_its_parts(
@@ -195,9 +195,11 @@ def fail_third(number: int) -> int:
     return number
 
 
-def test_what_a_task_raises_arrives_whole_and_one_that_takes_too_much_memory_ends_the_run_not_the_machine() -> None:
+def test_what_a_task_raises_arrives_whole_and_one_that_takes_too_much_memory_ends_the_run_not_the_machine(
+    tmp_path: Path,
+) -> None:
     with local_cluster(1, "300MB") as client:
-        mapper = DaskMapper(client)
+        mapper = DaskMapper(client, tmp_path)
         with pytest.raises(ArtifactError, match=r"(?s)a file is missing.*third.*write it"):
             mapper(fail_third, range(5), label="failing")
         assert mapper(fail_third, [9, 8, 7], label="in order") == [9, 8, 7]
@@ -232,17 +234,18 @@ def test_a_cluster_of_others_leaves_the_bytes_of_one_process(
     ):
         printed = ended(process)
     assert contents(tmp_path / "run") == alone
-    assert "181 tasks" in printed or "183 tasks" in printed, printed
+    assert "93 tasks" in printed, printed
 
 
 @pytest.mark.slow
 def test_a_worker_with_other_code_is_refused(tmp_path: Path, checkout: Path) -> None:
+    (tmp_path / "run").mkdir()
     edited = checkout / "pipeline/manifold/out_of_sample.py"
     edited.write_text(edited.read_text() + "\nBLOCK = 1\n")
     with (
         dask_cluster(tmp_path, cwd=checkout) as (address, _),
         existing_cluster(address) as client,
-        pytest.raises(UnfitWorkerError, match="other code"),
+        pytest.raises(UnfitWorkerError, match=r"(?s)other code.*code [0-9a-f]{64}"),
     ):
         require_fit_workers(client, tmp_path / "run")
     assert not list((tmp_path / "run").iterdir())
@@ -254,8 +257,8 @@ def test_a_worker_with_several_threads_is_refused(tmp_path: Path) -> None:
         existing_cluster(cluster.scheduler_address) as client,
         pytest.raises(UnfitWorkerError, match=r"(?s)several threads.*--nthreads 1"),
     ):
-        require_fit_workers(client, tmp_path / "run")
-    assert not list((tmp_path / "run").iterdir())
+        require_fit_workers(client, tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
@@ -272,7 +275,7 @@ def test_a_cluster_that_is_lost_says_that_finished_parts_are_kept(
         printed, _ = process.communicate(timeout=300)
     assert process.returncode == 2 and "Traceback" not in printed, printed
     assert "the Dask cluster was lost" in printed and "finished parts are kept" in printed
-    fold_partitions(source, target, of_texts(rows=40))
+    fold_partitions(source, target, of_texts(rows=80))
     assert contents(target) == alone
 
 

@@ -63,8 +63,7 @@ def source(tmp_path: Path) -> Path:
 # --- the answer -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rows", [37, 200, 10_000])
-@pytest.mark.parametrize("selection", ["random", "kmeans++"])
+@pytest.mark.parametrize(("rows", "selection"), [(37, "random"), (200, "kmeans++"), (10_000, "random")])
 def test_partitions_give_the_numbers_of_the_route_that_has_none(
     tmp_path: Path, source: Path, rows: int, selection: str
 ) -> None:
