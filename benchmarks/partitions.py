@@ -28,7 +28,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.inputs import newsgroup_lines
-from flows.partitions import fold_on_dask, peak_memory
+from flows.partition_workers import peak_memory
+from flows.partitions import fold_on_dask
 from pipeline.manifold.landmarks_io import map_parquet
 from pipeline.partitions.fold import check_target, fold_partitions
 from pipeline.partitions.request import Request, request_by_name

@@ -17,16 +17,9 @@ import pytest
 from dask.utils import parse_bytes
 from distributed import LocalCluster
 
-from flows.partitions import (
-    DaskMapper,
-    DyingWorkerError,
-    UnfitWorkerError,
-    UnreachableClusterError,
-    existing_cluster,
-    fold_on_dask,
-    local_cluster,
-    require_fit_workers,
-)
+from flows.partition_cluster import UnreachableClusterError, existing_cluster, local_cluster
+from flows.partition_workers import UnfitWorkerError, require_fit_workers
+from flows.partitions import DaskMapper, DyingWorkerError, fold_on_dask
 from pipeline.errors import ArtifactError, ParameterError
 from pipeline.partitions.fold import check_target, fold_partitions
 from tests.checkout import ROOT, environment
@@ -280,7 +273,7 @@ def test_a_cluster_that_is_lost_says_that_finished_parts_are_kept(
 
 
 def test_an_address_at_which_nobody_answers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flows.partitions.ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr("flows.partition_cluster.ANSWER_SECONDS", 1.0)
     write_vectors(tmp_path / "x.parquet", cloud())
 
     def fold(address: str) -> None:
