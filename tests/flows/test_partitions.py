@@ -204,8 +204,11 @@ def test_what_a_task_raises_arrives_whole_and_one_that_takes_too_much_memory_end
 
 
 @contextmanager
-def dask_cluster(folder: Path, *, cwd: Path) -> Iterator[tuple[str, psutil.Popen]]:
-    """A scheduler and a worker, started from the command line in `cwd`; its address, and the scheduler."""
+def dask_cluster(folder: Path, *, cwd: Path, within: tuple[str, ...] = ()) -> Iterator[tuple[str, psutil.Popen]]:
+    """A scheduler and a worker, started from the command line in `cwd`; its address, and the scheduler.
+
+    within  a command in front of the worker's
+    """
     file = folder / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
     scheduler = [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
@@ -213,7 +216,7 @@ def dask_cluster(folder: Path, *, cwd: Path) -> Iterator[tuple[str, psutil.Popen
     with started([*scheduler, "--scheduler-file", str(file)], cwd) as first:
         until(file.exists, "the scheduler", seconds=120)
         more = ["--memory-limit", LIMIT, "--local-directory", str(folder), "--host", "127.0.0.1"]
-        with started([*worker, *more], cwd):
+        with started([*within, *worker, *more], cwd):
             yield file.read_text().split('"address": "')[1].split('"')[0], first
 
 
@@ -242,6 +245,26 @@ def test_a_worker_with_other_code_is_refused(tmp_path: Path, checkout: Path) -> 
     ):
         require_fit_workers(client, tmp_path / "run")
     assert not list((tmp_path / "run").iterdir())
+
+
+APART = ("unshare", "-rm", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
+
+
+@pytest.mark.slow
+def test_a_worker_that_sees_another_folder_under_the_name_of_the_target_is_refused(
+    tmp_path: Path, checkout: Path
+) -> None:
+    target = tmp_path / "run"
+    target.mkdir()
+    if subprocess.run([*APART, str(target), "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespaces here")
+    with (
+        dask_cluster(tmp_path, cwd=checkout, within=(*APART, str(target))) as (address, _),
+        existing_cluster(address) as client,
+        pytest.raises(UnfitWorkerError, match=r"(?s)another file system.*one folder.*No such file"),
+    ):
+        require_fit_workers(client, target)
+    assert not list(target.iterdir())
 
 
 def test_a_worker_with_several_threads_is_refused(tmp_path: Path) -> None:
