@@ -14,7 +14,8 @@ from distributed import Client, LocalCluster
 
 from pipeline.errors import ParameterError, RunError, first_line
 
-ANSWER_SECONDS = 20.0  # for a scheduler's first answer
+ANSWER_SECONDS = 30.0  # for a scheduler's first answer
+WORKERS_SECONDS = 120.0  # for the first worker to come
 
 # Workers keep nothing of ours in Dask's memory that could be spilled or waited for: all results are files. A
 # worker above its limit is ended, and not paused until memory comes free that never will.
@@ -78,11 +79,12 @@ def existing_cluster(address: str) -> Iterator[Client]:
         ) from None
     with client:
         try:
-            client.wait_for_workers(1, timeout=ANSWER_SECONDS)
+            client.wait_for_workers(1, timeout=WORKERS_SECONDS)
         except TimeoutError:
             raise UnreachableClusterError(
                 "the Dask cluster has no workers",
                 where=address,
+                expected=f"one within {WORKERS_SECONDS:.0f} s",
                 remedy=f"start some: dask worker {address} --nthreads 1 --memory-limit 2GB",
             ) from None
         yield client

@@ -153,7 +153,7 @@ def test_a_killed_run_leaves_no_process_and_the_next_goes_on_from_its_parts(
         process.kill()
         process.communicate()
     assert len(workers) == 2
-    until(lambda: not any(map(alive, workers)), "the workers to end")
+    until(lambda: not any(map(alive, workers)), "the workers to end", seconds=300)
     with pytest.raises(ArtifactError, match="not finished"):
         check_target(target)
     stood = {name: identity for name, identity in identities(target).items() if (target / note_of(name)).exists()}
@@ -214,7 +214,7 @@ def dask_cluster(folder: Path, *, cwd: Path, within: tuple[str, ...] = ()) -> It
     scheduler = [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
     worker = [*dask, "worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-dashboard"]
     with started([*scheduler, "--scheduler-file", str(file)], cwd) as first:
-        until(file.exists, "the scheduler", seconds=120)
+        until(file.exists, "the scheduler", seconds=300)
         more = ["--memory-limit", LIMIT, "--local-directory", str(folder), "--host", "127.0.0.1"]
         with started([*within, *worker, *more], cwd):
             yield file.read_text().split('"address": "')[1].split('"')[0], first
@@ -288,7 +288,7 @@ def test_a_cluster_that_is_lost_says_that_finished_parts_are_kept(
     ):
         until(lambda: made(target, "vectors") > 0 or process.poll() is not None, "a part", seconds=300)
         scheduler.kill()
-        printed, _ = process.communicate(timeout=300)
+        printed, _ = process.communicate(timeout=600)
     assert process.returncode == 2 and "Traceback" not in printed, printed
     assert "the Dask cluster was lost" in printed and "finished parts are kept" in printed
     fold_partitions(source, target, of_texts(rows=80))
