@@ -6,7 +6,7 @@ The corpus is every distinct line of 20 Newsgroups (459,548 texts), written as a
 route is a process of its own that embeds the texts, draws and embeds landmarks, and maps every line; wall and CPU
 are of that process with all that it started, its start included. Afterwards the two folders are compared byte by
 byte, and the coordinates with those that map-landmarks, which knows no partitions, makes of the same vectors.
-numba's kernels are compiled before. The machine's load before and after each route is recorded: where others work
+numba's kernels are compiled before. The machine's load before each route is recorded: where others work
 on it too, wall tells little, and CPU seconds are dearer than they would be alone.
 """
 
@@ -93,7 +93,7 @@ def measure(route: str, rows: int) -> dict[str, Any]:
         "cpu_s": round(cpu, 1),
         "texts_per_wall_s": round(rows / wall),
         "texts_per_cpu_s": round(rows / cpu),
-        "load_average": [round(load, 1), round(os.getloadavg()[0], 1)],
+        "load_before": round(load, 1),
     }
 
 
@@ -158,7 +158,7 @@ def main() -> None:
         **asked,
         "manifold": request.parameters.model_dump(),
         "eigensolve": request.solver.model_dump(),
-        "landmark_notes": notes,
+        "landmark_notes": {name: note for name, note in notes.items() if not isinstance(note, list)},
         "routes": routes,
         "folders_equal_byte_for_byte": same,
         "files": files,
