@@ -1,8 +1,8 @@
 """One huge corpus by row partitions: in one process, and on Dask workers under a limit of memory.
 
-    python -m benchmarks.partitions --json reports/benchmarks/partitions-459548.json [--landmarks 10000] [--workers 2]
+    python -m benchmarks.partitions --json reports/benchmarks/partitions-503867.json [--landmarks 10000] [--workers 2]
 
-The corpus is every distinct line of 20 Newsgroups (459,548 texts), written as a Parquet dataset of four files. Each
+The corpus is every distinct line of 20 Newsgroups (503,867 texts), written as a Parquet dataset of four files. Each
 route is a process of its own that embeds the texts, draws and embeds landmarks, and maps every line; wall and CPU
 are of that process with all that it started, its start included. Afterwards the two folders are compared byte by
 byte, and the coordinates with those that map-landmarks, which knows no partitions, makes of the same vectors.
