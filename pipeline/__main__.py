@@ -473,6 +473,36 @@ def map_landmarks(
     typer.echo(f"{target}: {record['rows']} rows by {record['notes']['landmarks']} landmarks")
 
 
+@app.command(name="fold-large", rich_help_panel=RUNS)
+def fold_large(
+    source: Annotated[Path, typer.Argument(help="A Parquet file, or a folder of them, with a column text or vector.")],
+    target: Annotated[Path, typer.Argument(help="The folder to write; the answer is its dataset `folded`.")],
+    encoder: Annotated[str | None, typer.Option(help="Of texts: minilm, wordllama, ... None: column vector.")] = None,
+    manifold: Annotated[str, typer.Option(callback=slug, help="A landmark manifold of params.yaml.")] = "lp-landmark",
+    landmarks: Annotated[int | None, typer.Option(help="Rows that are embedded, if not as params.yaml has it.")] = None,
+    tolerance: Annotated[float | None, typer.Option(help="Of the solver, if not as params.yaml has it.")] = None,
+    partition_rows: Annotated[int, typer.Option(min=1, help="Of a partition, which is what a task takes.")] = 16_384,
+    workers: Annotated[int, typer.Option(min=0, help="Processes on this machine; 0: this one, without Dask.")] = 2,
+    memory_limit: Annotated[str, typer.Option(help="Of each of them; one that exceeds it is ended.")] = "2GB",
+    address: Annotated[str | None, typer.Option(help="A Dask scheduler, e.g. tcp://host:8786, instead.")] = None,
+) -> None:
+    """Embed and fold one huge corpus by row partitions on Dask workers; goes on where it was killed."""
+    from pipeline.partitions.fold import fold_partitions
+    from pipeline.partitions.request import request_by_name
+
+    request = request_by_name(encoder, manifold, landmarks=landmarks, tolerance=tolerance, rows=partition_rows)
+    if workers or address:
+        from flows.partitions import fold_on_dask
+
+        summary, uses = fold_on_dask(
+            source, target, request, address=address, workers=workers, memory_limit=memory_limit
+        )
+        typer.echo("\n".join(map(str, uses)))
+    else:
+        summary = fold_partitions(source, target, request)
+    typer.echo(f"{target / 'folded'}: {summary}")
+
+
 def main() -> None:
     """Entry point of the console script: our errors are printed whole, without a traceback, and exit 2."""
     try:
