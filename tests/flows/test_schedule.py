@@ -48,7 +48,7 @@ def test_every_stage_ends_once_after_its_parents_and_within_every_limit(
 
 def test_a_stage_that_a_limit_holds_back_is_passed_by_the_next() -> None:
     names = ("embed@a", "embed@b", "score")
-    graph = StageGraph(names, {name: () for name in names}, frozenset(names))
+    graph = StageGraph(names, dict.fromkeys(names, ()), frozenset(names))
     schedule = Schedule(graph, names, 3, RunProfile(kinds={"memory": Kind(stages=("embed",), at_once=1)}))
     assert [schedule.next_stage(), schedule.next_stage(), schedule.next_stage()] == ["embed@a", "score", None]
     schedule.end("embed@a", failed=False)
