@@ -69,6 +69,24 @@ def prefect_api(root: Path) -> Iterator[None]:
         refresh_global_settings_context()
 
 
+def require_configured() -> str:
+    """The address of the configured server's API; RunError if there is none, or it does not answer."""
+    from prefect.settings import PREFECT_API_URL
+
+    configured = PREFECT_API_URL.value()
+    if not configured:
+        raise RunError(
+            "no Prefect server is configured",
+            where="PREFECT_API_URL, or the active Prefect profile",
+            expected="the address of a running server's API",
+            state="nothing was registered",
+            remedy="prefect server start; then, elsewhere: "
+            "prefect config set PREFECT_API_URL=http://127.0.0.1:4200/api",
+        )
+    _require_answer(configured)
+    return str(configured)
+
+
 def _start_server(root: Path) -> tuple[str, subprocess.Popen[bytes]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

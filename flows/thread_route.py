@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -22,6 +22,9 @@ from pipeline.errors import RunError
 
 if TYPE_CHECKING:
     from prefect.futures import PrefectFuture
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,10 @@ def reproduce_stage(stage: str, order: Order) -> StageResult:
 
 
 class ThreadRoute:
-    """A Route: at most as many threads as the plan has jobs. Leaving it ends the stages that still run."""
+    """A Route: as many threads as the plan has jobs, or fewer. Leaving it ends the stages that still run."""
 
-    def __init__(self, plan: Plan, progress: Progress) -> None:
-        self._runner: Any = ThreadPoolTaskRunner(max_workers=plan.request.jobs)
+    def __init__(self, plan: Plan, progress: Progress, *, threads: int | None = None) -> None:
+        self._runner: Any = ThreadPoolTaskRunner(max_workers=threads or plan.request.jobs)
         self._stop = Event()
         self._order = Order(
             plan.dvcfile, plan.root, plan.request.command, plan.profile.retries, self._stop, progress.note
@@ -78,7 +81,7 @@ class ThreadRoute:
         future.add_done_callback(lambda ended: done(end_of(stage, ended)))
 
 
-def end_of(stage: str, future: PrefectFuture[StageResult]) -> End:
+def end_of(stage: str, future: PrefectFuture[Result]) -> Result | RunError:
     """How a task that is done ended: with a result, a stage's error, or Prefect's, which becomes a RunError."""
     future.wait()
     try:

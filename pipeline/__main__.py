@@ -323,6 +323,19 @@ def run(
 
 
 @app.command(rich_help_panel=RUNS)
+def deploy(
+    prefect_file: Annotated[Path, typer.Option(help="Deployments, from the root of the checkout.")] = Path(
+        "prefect.yaml"
+    ),
+) -> None:
+    """Register the deployments of prefect.yaml, with pool and automation, at the configured Prefect server."""
+    from flows.deploy import deploy as register
+    from flows.deploy import describe
+
+    typer.echo(describe(register(Path.cwd(), prefect_file)))
+
+
+@app.command(rich_help_panel=RUNS)
 def show(suite: SuiteOption = "quick") -> None:
     """Print a suite's result table and where its report is."""
     from pipeline.errors import ArtifactError
