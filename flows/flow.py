@@ -18,7 +18,7 @@ from prefect.logging import get_run_logger
 from flows.execute import Route, execute
 from flows.lock import hold_checkout
 from flows.lockfile import sort_lock
-from flows.plan import PREPARED, Plan, Runner, RunRequest, make_plan, prepare
+from flows.plan import Plan, Runner, RunRequest, handed_plan, make_plan, prepare
 from flows.prefect_artifacts import publish
 from flows.progress import Progress, shown
 from flows.summary import Summary, unfinished
@@ -51,7 +51,7 @@ def sentfold(
     """
     start = time.monotonic()
     request = RunRequest(suite, jobs, tuple(targets or ()), profile, runner, address)
-    prepared = PREPARED.get()
+    prepared = handed_plan()
     root = prepared.root if prepared else Path.cwd()
     say = _lines()
     with hold_checkout(root, wait=wait, purpose=request.command, say=say):

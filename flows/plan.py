@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +83,22 @@ class Plan:
 
 # A run from the command line has made its plan before it knows that it needs Prefect at all; the flow
 # takes it from here. Prefect would show it among the parameters, and wants those as JSON.
-PREPARED: ContextVar[Plan | None] = ContextVar("PREPARED", default=None)
+_PREPARED: ContextVar[Plan | None] = ContextVar("prepared plan", default=None)
+
+
+@contextmanager
+def handed_on(plan: Plan) -> Iterator[None]:
+    """Let `handed_plan` return `plan` for the length of a `with` block, in this thread."""
+    token = _PREPARED.set(plan)
+    try:
+        yield
+    finally:
+        _PREPARED.reset(token)
+
+
+def handed_plan() -> Plan | None:
+    """The plan that whoever calls the flow has made already."""
+    return _PREPARED.get()
 
 
 def prepare(request: RunRequest, root: Path, *, check: bool) -> Plan | None:

@@ -10,7 +10,7 @@ import typer
 
 from flows.graph import require_dvcfile
 from flows.lock import hold_checkout
-from flows.plan import PREPARED, Plan, RunRequest, prepare
+from flows.plan import Plan, RunRequest, handed_on, prepare
 from flows.run_stage import LOG_FOLDER
 from flows.summary import Summary
 
@@ -55,8 +55,7 @@ def _run_flow(plan: Plan) -> Summary:
     with prefect_api(plan.root):
         from flows.flow import sentfold
 
-        token = PREPARED.set(plan)
-        try:
+        with handed_on(plan):
             return sentfold(
                 suite=request.suite,
                 jobs=request.jobs,
@@ -66,5 +65,3 @@ def _run_flow(plan: Plan) -> Summary:
                 address=request.address,
                 check=False,
             )
-        finally:
-            PREPARED.reset(token)
