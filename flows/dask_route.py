@@ -134,7 +134,7 @@ class DaskRoute:
 
 def _task_runner(plan: Plan) -> DaskTaskRunner:
     if plan.request.address:
-        _refuse_loopback(plan.request.address)
+        refuse_loopback(plan.request.address, PREFECT_API_URL.value() or "")
         return DaskTaskRunner(address=plan.request.address)
     return DaskTaskRunner(
         cluster_kwargs={
@@ -149,9 +149,8 @@ def _task_runner(plan: Plan) -> DaskTaskRunner:
     )
 
 
-def _refuse_loopback(address: str) -> None:
-    """Raise RunError if the workers are elsewhere and would look for Prefect's server on their own machine."""
-    server = PREFECT_API_URL.value() or ""
+def refuse_loopback(address: str, server: str) -> None:
+    """Raise RunError if workers at `address` would look for Prefect's `server` on their own machine."""
     if _is_here(urlsplit(server).hostname or "localhost") and not _is_here(urlsplit(address).hostname or ""):
         raise RunError(
             "workers on other machines cannot reach this Prefect server",
