@@ -166,7 +166,10 @@ class ClusterStop:
 
 
 def _receive_inputs(order: WorkerOrder, root: Path) -> None:
-    (root / order.dvcfile.with_suffix(".lock")).write_bytes(order.lock)
+    lock = root / order.dvcfile.with_suffix(".lock")
+    lock.unlink(missing_ok=True)
+    if order.lock:  # an empty file is no lock to DVC
+        lock.write_bytes(order.lock)
     for name, content in order.files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,14 +65,10 @@ class Services:
         """End what was started, the last first, each with all that it started."""
         for process in reversed(self.processes):
             process.terminate()
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE_SECONDS)
-            except subprocess.TimeoutExpired:
-                pass
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             process.wait()
 
 
