@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from flows.contention import BusyError, describe_blocker
 from flows.footprint import definition_paths, footprint
 from flows.lockfile import YAML_LOADER
 from pipeline.errors import RunError
@@ -65,11 +66,12 @@ def read_graph(dvcfile: Path, *, root: Path) -> StageGraph:
     """Read the graph and the status of the stages in `root / dvcfile`. Nothing is written or run.
 
     Only this file is read, not the other suites' (their stages share nothing with these, or DVC
-    would refuse to run any). Raises RunError if DVC cannot read it. Cost: about a second, plus
-    hashing of whatever changed.
+    would refuse to run any). Raises RunError if DVC cannot read it, BusyError if another dvc process is
+    in its way. Cost: about a second, plus hashing of whatever changed.
     """
     # In the function, because dvc takes half a second to import and only a run needs it.
     from dvc.exceptions import DvcException
+    from dvc.lock import LockError
     from dvc.repo import Repo
     from dvc.repo.index import Index
 
@@ -91,6 +93,14 @@ def read_graph(dvcfile: Path, *, root: Path) -> StageGraph:
             # Before the status, so that whatever is changed during it, or after, is noticed the next time.
             seen = footprint(reads, root=root)
             status = repo.status(targets=[path])
+    except LockError as error:
+        raise BusyError(
+            describe_blocker(str(error)),
+            where=str(dvcfile),
+            got=" ".join(str(error).split()),
+            state="no stage was started",
+            remedy="wait until it ends, and run again",
+        ) from error
     except DvcException as error:
         raise RunError(
             "DVC cannot read the stages of this suite",

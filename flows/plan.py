@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+import typer
+
 from flows.check import check_suite
+from flows.contention import BusyError
 from flows.graph import StageGraph, read_graph, require_dvcfile, stage_groups, stale_stages
-from flows.profile import PROFILE_FILE, RunProfile, check_profile, read_profile
+from flows.profile import PROFILE_FILE, Retry, RunProfile, check_profile, read_profile
+from flows.run_stage import pause
 from flows.targets import select_stages
 from flows.uptodate import remember, surely_up_to_date
 from pipeline.errors import RunError
@@ -120,10 +124,20 @@ def make_plan(request: RunRequest, root: Path) -> Plan:
     """
     dvcfile = require_dvcfile(request.suite, root)
     profile = read_profile(root, Path(request.profile) if request.profile else None)
-    graph = read_graph(dvcfile, root=root)
+    graph = _read_patiently(dvcfile, root, profile.retries.contention)
     check_profile(profile, graph, stage_groups(root / dvcfile), where=request.profile or str(PROFILE_FILE))
     stale = stale_stages(graph)
     if not stale:
         remember(request.suite, graph, root)
     selected = select_stages(graph, request.targets)
     return Plan(request, root, dvcfile, graph, profile, tuple(name for name in stale if name in selected))
+
+
+def _read_patiently(dvcfile: Path, root: Path, retry: Retry) -> StageGraph:
+    for attempt in range(1, retry.attempts):
+        try:
+            return read_graph(dvcfile, root=root)
+        except BusyError as error:
+            typer.echo(f"{error.what}; attempt {attempt + 1} of {retry.attempts} in {retry.delay * attempt:g} s")
+            pause(retry.delay * attempt)
+    return read_graph(dvcfile, root=root)

@@ -38,7 +38,7 @@ class Retries(Parameters):
     """download: a server failed; contention: another dvc process held a lock of DVC's."""
 
     download: Retry = Retry(attempts=3, delay=20)
-    contention: Retry = Retry(attempts=5, delay=2)
+    contention: Retry = Retry(attempts=20, delay=3)
 
 
 class RunProfile(Parameters):

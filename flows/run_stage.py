@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from flows.contention import describe_blocker, is_contention
 from flows.graph import group_of
 from flows.guard import start_guarded
 from flows.lockfile import read_outputs
@@ -24,8 +25,8 @@ LOG_FOLDER = Path(".dvc/tmp/sentfold-logs")
 # inputs came out as they were. "skipped": a stage that it needs failed.
 Outcome = Literal["ran", "restored", "unchanged", "failed", "skipped"]
 
-# What DVC prints when another dvc process (a user's `dvc status`, say) is in its way.
-CONTENTION = re.compile(r"^ERROR:.*(Unable to acquire lock|is busy, it is being blocked by)", re.MULTILINE)
+# What follows here in a log is DVC's own error, not something that a stage printed.
+DVC_ERROR = re.compile(r"^ERROR:.*", re.MULTILINE | re.DOTALL)
 
 # What a stage of this group prints when a server did not answer, and not when it answered wrongly.
 DOWNLOAD = "download"
@@ -100,7 +101,7 @@ def run_stage(
         if attempt >= retry.attempts or (stop and stop.is_set()):
             break
         say(f"{why}; attempt {attempt + 1} of {retry.attempts} in {retry.delay * attempt:g} s")
-        _pause(retry.delay * attempt, stop)
+        pause(retry.delay * attempt, stop)
     raise RunError(
         f"the stage '{stage}' failed with exit code {code}" + (f", {attempt} times" if attempt > 1 else ""),
         where=str(log.relative_to(root)),
@@ -138,6 +139,13 @@ def stage_environment() -> dict[str, str]:
     }
 
 
+def pause(seconds: float, stop: Stop | None = None) -> None:
+    """Sleep, but end early if `stop` is set."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not (stop and stop.is_set()):
+        time.sleep(min(POLL_SECONDS, seconds))
+
+
 def wait_for(process: subprocess.Popen[bytes], stop: Stop | None = None) -> int:
     """The exit code of a guarded process; it is ended first if `stop` is set or we are interrupted."""
     try:
@@ -163,17 +171,12 @@ def _repro(stage: str, log: Path, *, root: Path, stop: Stop | None) -> int:
 
 
 def _reason_to_retry(stage: str, printed: str, retries: Retries) -> tuple[str, Retry]:
-    if CONTENTION.search(printed):
-        return "another dvc process is in its way", retries.contention
+    error = DVC_ERROR.search(printed)
+    if error and is_contention(error[0]):
+        return describe_blocker(error[0]), retries.contention
     if group_of(stage) == DOWNLOAD and INTERRUPTION.search(printed):
         return "its server does not answer", retries.download
     return "", Retry(attempts=1, delay=0)
-
-
-def _pause(seconds: float, stop: Stop | None) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and not (stop and stop.is_set()):
-        time.sleep(min(POLL_SECONDS, seconds))
 
 
 def _outcome(printed: str) -> Outcome:

@@ -24,6 +24,12 @@ PROMPT_SECONDS = 120
 
 
 @pytest.fixture
+def environment(serverless: dict[str, str]) -> dict[str, str]:
+    """That of `finished`: each test here has a server of its own, or is about having none."""
+    return serverless
+
+
+@pytest.fixture
 def services(tmp_path: Path, serverless: dict[str, str]) -> Iterator[Services]:
     home = tmp_path / "prefect"
     home.mkdir()

@@ -31,7 +31,7 @@ def test_a_stage_in_the_way_of_another_dvc_process_is_tried_again(finished: Chec
 
     retries = Retries(contention=Retry(attempts=2, delay=0.1))
     result = run_stage("evaluate", dvcfile=DVCFILE, root=finished.root, resume="resume", retries=retries, say=release)
-    assert told == ["another dvc process is in its way; attempt 2 of 2 in 0.1 s"]
+    assert told == [f"another dvc process is in its way (process {blocker.pid}: dvc checkout); attempt 2 of 2 in 0.1 s"]
     assert result.outcome == "ran"
     assert result.outputs_changed
     assert "is busy" in log_file("evaluate", root=finished.root).read_text(), "the first attempt was refused"
