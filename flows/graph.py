@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+from flows.contention import BusyError, describe_blocker
+from flows.footprint import definition_paths, footprint
+from flows.lockfile import YAML_LOADER
 from pipeline.errors import RunError
 from pipeline.suite import suite_file
 
@@ -18,11 +24,19 @@ class StageGraph:
     names    every stage, a stage's parents before it
     parents  stages whose outputs a stage reads, per stage
     changed  stages that DVC's status names: their own code, parameters, inputs or outputs differ
+    outs     what a stage writes, per stage: paths from the root of the checkout
+    in_git   those of `outs` that DVC does not cache, because git keeps them
+    reads    every file and folder, from the root, whose content decides what is changed
+    seen     the footprint of `reads` before DVC was asked what is changed
     """
 
     names: tuple[str, ...]
     parents: Mapping[str, tuple[str, ...]]
     changed: frozenset[str]
+    outs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    in_git: frozenset[str] = frozenset()
+    reads: frozenset[str] = frozenset()
+    seen: str = ""
 
     @property
     def children(self) -> dict[str, tuple[str, ...]]:
@@ -52,15 +66,18 @@ def read_graph(dvcfile: Path, *, root: Path) -> StageGraph:
     """Read the graph and the status of the stages in `root / dvcfile`. Nothing is written or run.
 
     Only this file is read, not the other suites' (their stages share nothing with these, or DVC
-    would refuse to run any). Raises RunError if DVC cannot read it. Cost: about a second, plus
-    hashing of whatever changed.
+    would refuse to run any). Raises RunError if DVC cannot read it, BusyError if another dvc process is
+    in its way. Cost: about a second, plus hashing of whatever changed.
     """
     # In the function, because dvc takes half a second to import and only a run needs it.
     from dvc.exceptions import DvcException
+    from dvc.lock import LockError
     from dvc.repo import Repo
     from dvc.repo.index import Index
 
     path = str((root / dvcfile).absolute())
+    definitions = definition_paths(dvcfile)
+    before = footprint(definitions, root=root)
     try:
         with Repo(str(root)) as repo:
             graph = Index.from_file(repo, path).graph
@@ -70,7 +87,20 @@ def read_graph(dvcfile: Path, *, root: Path) -> StageGraph:
                 ours[stage.addressing]: tuple(sorted(ours[other.addressing] for other in graph.successors(stage)))
                 for stage in graph
             }
+            outs = {ours[stage.addressing]: tuple(sorted(_path(out, root) for out in stage.outs)) for stage in graph}
+            in_git = frozenset(_path(out, root) for stage in graph for out in stage.outs if not out.use_cache)
+            reads = definitions.union(_path(item, root) for stage in graph for item in (*stage.deps, *stage.outs))
+            # Before the status, so that whatever is changed during it, or after, is noticed the next time.
+            seen = footprint(reads, root=root)
             status = repo.status(targets=[path])
+    except LockError as error:
+        raise BusyError(
+            describe_blocker(str(error)),
+            where=str(dvcfile),
+            got=" ".join(str(error).split()),
+            state="no stage was started",
+            remedy="wait until it ends, and run again",
+        ) from error
     except DvcException as error:
         raise RunError(
             "DVC cannot read the stages of this suite",
@@ -79,7 +109,16 @@ def read_graph(dvcfile: Path, *, root: Path) -> StageGraph:
             remedy=f"correct what it names; 'dvc status {dvcfile}' tells more",
         ) from error
     names = tuple(TopologicalSorter(dict(sorted(parents.items()))).static_order())
-    return StageGraph(names, parents, frozenset(ours[address] for address in status))
+    changed = frozenset(ours[address] for address in status)
+    if footprint(definitions, root=root) != before:
+        seen = ""  # the stages may be others by now: nothing may ever equal this
+    return StageGraph(names, parents, changed, outs, in_git, reads, seen)
+
+
+def stage_groups(dvcfile: Path) -> frozenset[str]:
+    """The names of a dvc.yaml's stages as they stand there, also of those whose matrix is empty."""
+    content = yaml.load(dvcfile.read_bytes(), Loader=YAML_LOADER)
+    return frozenset(content["stages"])
 
 
 def stale_stages(graph: StageGraph) -> tuple[str, ...]:
@@ -98,6 +137,25 @@ def descendants(graph: StageGraph, names: Iterable[str]) -> frozenset[str]:
         if not below.isdisjoint(graph.parents[name]):
             below.add(name)
     return frozenset(below - set(names))
+
+
+def ancestors(graph: StageGraph, names: Iterable[str]) -> frozenset[str]:
+    """Every stage whose output one of `names` reads, directly or through others."""
+    above = set(names)
+    for name in reversed(graph.names):
+        if name in above:
+            above.update(graph.parents[name])
+    return frozenset(above - set(names))
+
+
+def group_of(stage: str) -> str:
+    """The name a stage has in dvc.yaml: `embed` for `suites/other/dvc.yaml:embed@x`."""
+    return stage.rpartition(":")[2].partition("@")[0]
+
+
+def _path(item: Any, root: Path) -> str:
+    path, top = Path(item.fs_path), root.absolute()
+    return path.relative_to(top).as_posix() if path.is_relative_to(top) else path.as_posix()
 
 
 def _address(dvcfile: Path, name: str) -> str:

@@ -11,7 +11,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,11 +31,12 @@ POLL_SECONDS = 0.3
 
 
 @contextmanager
-def hold_checkout(root: Path, *, wait: bool, purpose: str) -> Iterator[None]:
+def hold_checkout(root: Path, *, wait: bool, purpose: str, say: Callable[[str], None] = typer.echo) -> Iterator[None]:
     """Hold the checkout `root` alone for the length of a `with` block.
 
-    wait     True: print who holds it and wait; False: raise at once
+    wait     True: say who holds it and wait; False: raise at once
     purpose  what the holder is doing, in a few words, for those who wait
+    say      is told, in a line, whom we wait for
 
     The lock is flock's, so it is free the moment its holder dies, however it dies; the JSON in the
     file only says who holds it and counts for nothing by itself. A process that the holder started
@@ -56,7 +57,7 @@ def hold_checkout(root: Path, *, wait: bool, purpose: str) -> Iterator[None]:
         yield
         return
     with path.open("a+", encoding="utf-8") as file:
-        _acquire(file, path, wait=wait)
+        _acquire(file, path, wait=wait, say=say)
         _write_holder(file, purpose)
         before = os.environ.get(HELD_BY)
         os.environ[HELD_BY] = str(os.getpid())
@@ -69,7 +70,7 @@ def hold_checkout(root: Path, *, wait: bool, purpose: str) -> Iterator[None]:
             file.truncate(0)
 
 
-def _acquire(file: IO[str], path: Path, *, wait: bool) -> None:
+def _acquire(file: IO[str], path: Path, *, wait: bool, say: Callable[[str], None]) -> None:
     # Polling, not a blocking flock, so that a change of holder is told to those who wait.
     told = ""
     while True:
@@ -86,7 +87,7 @@ def _acquire(file: IO[str], path: Path, *, wait: bool) -> None:
                 remedy="wait until it ends, or end it; its lock is free as soon as the process is gone",
             )
         if holder != told:
-            typer.echo(f"waiting: this checkout is held by {holder}")
+            say(f"waiting: this checkout is held by {holder}")
             told = holder
         time.sleep(POLL_SECONDS)
 

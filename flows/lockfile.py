@@ -12,7 +12,7 @@ import yaml
 from pipeline.errors import RunError
 
 # The C parser reads the lock of 120 stages in milliseconds, the Python one in half a second.
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_outputs(path: Path) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def read_outputs(path: Path) -> dict[str, Any]:
     complete one, so comparing with an earlier reading can err only towards "changed".
     """
     try:
-        content = yaml.load(path.read_bytes(), Loader=_Loader)
+        content = yaml.load(path.read_bytes(), Loader=YAML_LOADER)
         return {name: stage.get("outs") for name, stage in (content or {}).get("stages", {}).items()}
     except (FileNotFoundError, yaml.YAMLError, AttributeError):
         return {}
@@ -55,7 +55,7 @@ def sort_lock(path: Path) -> bool:
 
 def _ordered(text: str, path: Path) -> str:
     try:
-        root = yaml.compose(text, Loader=_Loader)
+        root = yaml.compose(text, Loader=YAML_LOADER)
     except yaml.YAMLError as error:
         raise _no_lock(path, " ".join(str(error).split())) from None
     sections = root.value if isinstance(root, yaml.MappingNode) else []
@@ -73,7 +73,7 @@ def _ordered(text: str, path: Path) -> str:
     blocks = {name: "".join(lines[start:end]) for name, (start, end) in zip(names, pairwise(starts), strict=True)}
     body = "".join(blocks[name] for name in sorted(names))
     ordered = "".join(lines[: starts[0]]) + body + "".join(lines[starts[-1] :])
-    if yaml.load(ordered, Loader=_Loader) != yaml.load(text, Loader=_Loader):
+    if yaml.load(ordered, Loader=YAML_LOADER) != yaml.load(text, Loader=YAML_LOADER):
         raise _no_lock(path, "stages that share lines, so they cannot be put in order")
     return ordered
 

@@ -7,13 +7,16 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
-from typing import Literal
+from typing import Literal, Protocol
 
+from flows.contention import describe_blocker, is_contention
+from flows.graph import group_of
 from flows.guard import start_guarded
 from flows.lockfile import read_outputs
+from flows.profile import Retries, Retry
 from pipeline.errors import RunError
 
 LOG_FOLDER = Path(".dvc/tmp/sentfold-logs")
@@ -22,13 +25,29 @@ LOG_FOLDER = Path(".dvc/tmp/sentfold-logs")
 # inputs came out as they were. "skipped": a stage that it needs failed.
 Outcome = Literal["ran", "restored", "unchanged", "failed", "skipped"]
 
-# What DVC prints when another dvc process (a user's `dvc status`, say) is in its way. Only these
-# are tried again: a stage that failed by itself would fail again, hours later.
-CONTENTION = re.compile(r"Unable to acquire lock|is busy, it is being blocked by")
-ATTEMPTS = 5
-DELAY_SECONDS = 2.0
+# What follows here in a log is DVC's own error, not something that a stage printed.
+DVC_ERROR = re.compile(r"^ERROR:.*", re.MULTILINE | re.DOTALL)
+
+# What a stage of this group prints when a server did not answer, and not when it answered wrongly.
+DOWNLOAD = "download"
+INTERRUPTION = re.compile(r"^error: (an archive cannot be downloaded|the hub cannot be reached)", re.MULTILINE)
+
+# How long a pause goes on after the run was told to stop, at most.
+POLL_SECONDS = 0.2
 
 LAST_LINES = 15
+
+
+class Stop(Protocol):
+    """Says whether a stage is to be ended: a threading.Event, or something like it."""
+
+    def is_set(self) -> bool:
+        """Whether to end it."""
+        ...
+
+
+def _quietly(_text: str) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -41,12 +60,24 @@ class StageResult:
     outputs_changed: bool
 
 
-def run_stage(stage: str, *, dvcfile: Path, root: Path, resume: str, stop: Event | None = None) -> StageResult:
+def run_stage(
+    stage: str,
+    *,
+    dvcfile: Path,
+    root: Path,
+    resume: str,
+    stop: Stop | None = None,
+    retries: Retries | None = None,
+    say: Callable[[str], None] = _quietly,
+) -> StageResult:
     """Bring one stage up to date, its inputs being so already; what it prints goes to its log.
 
-    stage   address as DVC prints it: `embed@x`, `suites/other/dvc.yaml:embed@x`
-    resume  the command that takes the run up again, for the error
-    stop    ends the stage, and everything it started, when set
+    stage    address as DVC prints it: `embed@x`, `suites/other/dvc.yaml:embed@x`
+    resume   the command that takes the run up again, for the error
+    stop     ends the stage, and everything it started, when set
+    retries  how often, and after how long, a stage is tried again that was in another dvc process's way,
+             or whose server did not answer. No other failure is: it would fail again, hours later.
+    say      is told in a line when it is tried again
 
     A stage dies with the process that called this (see guard.py). Raises RunError if it fails.
     """
@@ -57,18 +88,22 @@ def run_stage(stage: str, *, dvcfile: Path, root: Path, resume: str, stop: Event
     before = read_outputs(lock).get(name)
     start = time.monotonic()
     log.write_bytes(b"")
-    for attempt in range(1, ATTEMPTS + 1):
+    attempt = 0
+    while True:
+        attempt += 1
         offset = log.stat().st_size
         code = _repro(stage, log, root=root, stop=stop)
         printed = log.read_bytes()[offset:].decode("utf-8", "replace")
         if code == 0:
             after = read_outputs(lock).get(name)
             return StageResult(stage, _outcome(printed), time.monotonic() - start, before is None or after != before)
-        if attempt == ATTEMPTS or (stop and stop.is_set()) or not _contended(printed):
+        why, retry = _reason_to_retry(stage, printed, retries or Retries())
+        if attempt >= retry.attempts or (stop and stop.is_set()):
             break
-        time.sleep(DELAY_SECONDS * attempt)
+        say(f"{why}; attempt {attempt + 1} of {retry.attempts} in {retry.delay * attempt:g} s")
+        pause(retry.delay * attempt, stop)
     raise RunError(
-        f"the stage '{stage}' failed with exit code {code}",
+        f"the stage '{stage}' failed with exit code {code}" + (f", {attempt} times" if attempt > 1 else ""),
         where=str(log.relative_to(root)),
         got="\n".join(["the last lines of its log:", *_last_lines(printed)]),
         state="its outputs are gone or incomplete; stages that finished are kept",
@@ -104,12 +139,19 @@ def stage_environment() -> dict[str, str]:
     }
 
 
-def wait_for(process: subprocess.Popen[bytes], stop: Event | None = None) -> int:
+def pause(seconds: float, stop: Stop | None = None) -> None:
+    """Sleep, but end early if `stop` is set."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not (stop and stop.is_set()):
+        time.sleep(min(POLL_SECONDS, seconds))
+
+
+def wait_for(process: subprocess.Popen[bytes], stop: Stop | None = None) -> int:
     """The exit code of a guarded process; it is ended first if `stop` is set or we are interrupted."""
     try:
         while True:
             try:
-                return process.wait(timeout=0.2)
+                return process.wait(timeout=POLL_SECONDS)
             except subprocess.TimeoutExpired:
                 if stop and stop.is_set():
                     process.terminate()
@@ -120,7 +162,7 @@ def wait_for(process: subprocess.Popen[bytes], stop: Event | None = None) -> int
         raise
 
 
-def _repro(stage: str, log: Path, *, root: Path, stop: Event | None) -> int:
+def _repro(stage: str, log: Path, *, root: Path, stop: Stop | None) -> int:
     with log.open("ab") as output:
         process = start_guarded(
             dvc_command("repro", "--single-item", stage), cwd=root, env=stage_environment(), output=output
@@ -128,8 +170,13 @@ def _repro(stage: str, log: Path, *, root: Path, stop: Event | None) -> int:
         return wait_for(process, stop)
 
 
-def _contended(printed: str) -> bool:
-    return any(line.startswith("ERROR:") and CONTENTION.search(line) for line in printed.splitlines())
+def _reason_to_retry(stage: str, printed: str, retries: Retries) -> tuple[str, Retry]:
+    error = DVC_ERROR.search(printed)
+    if error and is_contention(error[0]):
+        return describe_blocker(error[0]), retries.contention
+    if group_of(stage) == DOWNLOAD and INTERRUPTION.search(printed):
+        return "its server does not answer", retries.download
+    return "", Retry(attempts=1, delay=0)
 
 
 def _outcome(printed: str) -> Outcome:

@@ -20,7 +20,7 @@ SERVER_LOG = Path(".dvc/tmp/sentfold-logs/prefect-server.log")
 DATABASE = Path(".dvc/tmp/sentfold-prefect.db")
 
 # 6 s is usual; the first start on a cold disk, which also creates the database, took 21 s.
-STARTUP_SECONDS = 180.0
+STARTUP_SECONDS = 600.0
 
 DRAIN_SECONDS = 10.0
 
@@ -67,6 +67,24 @@ def prefect_api(root: Path) -> Iterator[None]:
         process.wait()
         os.environ.pop("PREFECT_API_URL", None)
         refresh_global_settings_context()
+
+
+def require_configured() -> str:
+    """The address of the configured server's API; RunError if there is none, or it does not answer."""
+    from prefect.settings import PREFECT_API_URL
+
+    configured = PREFECT_API_URL.value()
+    if not configured:
+        raise RunError(
+            "no Prefect server is configured",
+            where="PREFECT_API_URL, or the active Prefect profile",
+            expected="the address of a running server's API",
+            state="nothing was registered",
+            remedy="prefect server start; then, elsewhere: "
+            "prefect config set PREFECT_API_URL=http://127.0.0.1:4200/api",
+        )
+    _require_answer(configured)
+    return str(configured)
 
 
 def _start_server(root: Path) -> tuple[str, subprocess.Popen[bytes]]:

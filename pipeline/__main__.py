@@ -304,15 +304,35 @@ def repro(suite: SuiteOption = "quick") -> None:
 def run(
     suite: SuiteOption = "quick",
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Stages at a time, where they are independent.")] = 2,
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", "-t", help="A stage, a group like `embed`, or an output's path; and all it needs."),
+    ] = None,
+    profile: Annotated[str | None, typer.Option(help="Limits and retries; run.yaml if none is named.")] = None,
+    runner: Annotated[str, typer.Option(help="Where stages run: threads, or dask.")] = "threads",
+    address: Annotated[str | None, typer.Option(help="Of a Dask scheduler; none: --jobs processes of our own.")] = None,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for a run that holds the checkout.")] = True,
 ) -> None:
     """Run the stale stages of a suite as a Prefect flow, independent ones in parallel."""
-    from pipeline.check import check_everything, mirror_changes
-
-    mirror_changes(check_everything(suite))
     from flows.reproduce import reproduce
 
-    reproduce(suite, jobs, Path.cwd())
-    show(suite)
+    more = {"targets": tuple(target or ()), "profile": profile, "runner": runner, "address": address}
+    reproduce(suite, jobs, Path.cwd(), wait=wait, check=True, **more)
+    if not target:
+        show(suite)
+
+
+@app.command(rich_help_panel=RUNS)
+def deploy(
+    prefect_file: Annotated[Path, typer.Option(help="Deployments, from the root of the checkout.")] = Path(
+        "prefect.yaml"
+    ),
+) -> None:
+    """Register the deployments of prefect.yaml, with pool and automation, at the configured Prefect server."""
+    from flows.deploy import deploy as register
+    from flows.deploy import describe
+
+    typer.echo(describe(register(Path.cwd(), prefect_file)))
 
 
 @app.command(rich_help_panel=RUNS)

@@ -121,10 +121,10 @@ class Checkout:
         """Take back what was asked."""
         (self.root / "asked" / label).unlink()
 
-    def pid_of(self, label: str) -> int:
+    def pid_of(self, label: str, *, seconds: float = 60.0) -> int:
         """The process of a stage that was asked something, as soon as it runs."""
         path = self.root / "pids" / label
-        until(lambda: path.exists() and path.read_text() != "", f"{label} to start")
+        until(lambda: path.exists() and path.read_text() != "", f"{label} to start", seconds=seconds)
         return int(path.read_text())
 
     def change(self, old: str, new: str) -> None:

@@ -23,11 +23,14 @@ EVERYTHING = {
 def test_nothing_stale_starts_no_flow_and_does_not_import_prefect(finished: Checkout) -> None:
     printed = finished.run("""
         import sys
-        summary = reproduce("quick", 2, root)
-        print(len(summary.results), "prefect" in sys.modules)
+        for _ in range(2):
+            summary = reproduce("quick", 2, root)
+            print(len(summary.results), "prefect" in sys.modules, end="; ")
+            sys.modules.pop("dvc.repo", None)
+        print("dvc.repo" in sys.modules)
     """)
-    assert "everything is up to date" in printed
-    assert "0 False" in printed
+    assert printed.count("everything is up to date") == 2
+    assert "0 False; False" in printed, "the second time nothing was touched, so DVC was not even asked"
     assert finished.ran() == set()
 
 
@@ -111,6 +114,55 @@ def test_a_second_run_waits_for_the_first_or_is_refused_with_its_number(finished
     assert reproduce("quick", 2, finished.root).results == (), "the first did it all"
     assert first.wait(30) == 0
     assert finished.ran() == {"evaluate-quick", "report-quick"}
+
+
+def test_a_users_own_dvc_repro_is_waited_for_and_what_it_made_is_not_made_again(
+    finished: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished.change("rounding: 2", "rounding: 3")
+    finished.ask("evaluate-quick", "linger", 4)
+    users = finished.start('import subprocess, sys; sys.exit(subprocess.call([sys.executable, "-m", "dvc", "repro"]))')
+    finished.pid_of("evaluate-quick")
+    assert reproduce("quick", 2, finished.root).results == (), "the user's run did it all"
+    assert "another dvc process is in its way (process " in capsys.readouterr().out
+    assert users.wait(60) == 0
+    assert finished.ran() == {"evaluate-quick", "report-quick"}
+
+
+def test_a_users_own_dvc_repro_is_refused_by_dvc_while_a_run_writes_and_harms_nothing(finished: Checkout) -> None:
+    finished.change("rounding: 2", "rounding: 3")
+    finished.ask("evaluate-quick", "linger", 6)
+    run = finished.start('reproduce("quick", 2, root)')
+    finished.pid_of("evaluate-quick")
+    users = finished.start('import subprocess, sys; sys.exit(subprocess.call([sys.executable, "-m", "dvc", "repro"]))')
+    printed, _ = users.communicate(timeout=120)
+    assert users.returncode == 255
+    assert "is busy, it is being blocked by" in printed
+    assert run.wait(120) == 0
+    assert finished.ran() == {"evaluate-quick", "report-quick"}
+    assert reproduce("quick", 2, finished.root).results == ()
+
+
+def test_a_target_brings_itself_and_what_it_needs_up_to_date_and_nothing_else(finished: Checkout) -> None:
+    finished.change("dimension: 4", "dimension: 5")
+    finished.change("b: 1", "b: 2")
+    summary = reproduce("quick", 2, finished.root, targets=("data/quick/spaces/a",))
+    assert {result.stage for result in summary.results} == {"embed@a"}
+    reproduce("quick", 2, finished.root, targets=("embed",))
+    assert finished.ran() == {"embed-quick-a", "download-quick-b", "embed-quick-b"}
+    finished.forget()
+    reproduce("quick", 2, finished.root)
+    assert finished.ran() == {"evaluate-quick", "report-quick"}
+
+
+def test_a_limit_on_a_kind_keeps_its_stages_apart_though_jobs_would_allow_both(finished: Checkout) -> None:
+    (finished.root / "run.yaml").write_text("kinds: {memory: {stages: [embed], at_once: 1}}\n")
+    finished.change("dimension: 4", "dimension: 5")
+    finished.ask("embed-quick-a", "linger", 1)
+    finished.ask("embed-quick-b", "linger", 1)
+    reproduce("quick", 4, finished.root)
+    first, second = sorted(time for label, time in finished.times().items() if label.startswith("embed"))
+    assert first[1] <= second[0]
 
 
 def test_the_other_suite_runs_by_itself_and_leaves_the_first_alone(finished: Checkout) -> None:

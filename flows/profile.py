@@ -1,0 +1,83 @@
+"""How a run may use the machine: limits per kind of stage, and when to try again (run.yaml)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from flows.graph import StageGraph, group_of
+from pipeline.errors import ParameterError
+from pipeline.params import Parameters, read_yaml, validate
+
+PROFILE_FILE = Path("run.yaml")
+
+
+class Kind(Parameters):
+    """Stages that compete for something.
+
+    stages   their names in dvc.yaml
+    at_once  how many of them may run at a time, whatever `--jobs` says
+    """
+
+    stages: tuple[str, ...]
+    at_once: int = Field(ge=1)
+
+
+class Retry(Parameters):
+    """How often a stage is tried, and how long after the first failure it is tried again, in seconds.
+
+    The second repetition waits twice as long, the third three times, and so on.
+    """
+
+    attempts: int = Field(ge=1, le=20)
+    delay: float = Field(ge=0, le=3600)
+
+
+class Retries(Parameters):
+    """download: a server failed; contention: another dvc process held a lock of DVC's."""
+
+    download: Retry = Retry(attempts=3, delay=20)
+    contention: Retry = Retry(attempts=20, delay=3)
+
+
+class RunProfile(Parameters):
+    """What run.yaml holds; what it leaves out has these values."""
+
+    kinds: dict[str, Kind] = {}
+    retries: Retries = Retries()
+
+    def kinds_of(self, stage: str) -> tuple[str, ...]:
+        """The kinds that a stage, given by its address, belongs to."""
+        return tuple(name for name, kind in self.kinds.items() if group_of(stage) in kind.stages)
+
+
+def read_profile(root: Path, path: Path | None) -> RunProfile:
+    """The profile in `path`, from `root`; without a path that of run.yaml, or the defaults if there is none.
+
+    Raises ParameterError naming the key, its value and what is allowed.
+    """
+    if path is None and not (root / PROFILE_FILE).exists():
+        return RunProfile()
+    place = path or PROFILE_FILE
+    content = read_yaml(root / place)
+    # YAML has lists; a frozen model has tuples.
+    for kind in (content.get("kinds") or {}).values():
+        if isinstance(kind, dict) and isinstance(kind.get("stages"), list):
+            kind["stages"] = tuple(kind["stages"])
+    return validate(RunProfile, content, where=str(place))
+
+
+def check_profile(profile: RunProfile, graph: StageGraph, known: frozenset[str], *, where: str) -> None:
+    """Raise ParameterError if a kind names a stage that neither `graph` nor `known` has: it would limit nothing."""
+    groups = {group_of(name) for name in graph.names} | known
+    for name, kind in profile.kinds.items():
+        for stage in kind.stages:
+            if stage not in groups:
+                raise ParameterError(
+                    f"the kind '{name}' names no stage of dvc.yaml",
+                    where=f"{where}: kinds.{name}.stages",
+                    expected=f"some of: {', '.join(sorted(groups))}",
+                    got=stage,
+                    remedy="correct the spelling or remove the name",
+                )

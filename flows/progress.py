@@ -1,0 +1,101 @@
+"""What has happened so far in one run, told as it happens: in lines, or live in a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import TYPE_CHECKING
+
+import typer
+
+from flows.run_stage import StageResult
+from pipeline.errors import RunError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+REFRESHES_PER_SECOND = 4
+
+
+@dataclass
+class Progress:
+    """The state of a run. Its methods may be called from any thread.
+
+    total    number of stale stages
+    say      takes one line per event
+    results  how each stage that is done ended, in the order they ended
+    errors   why, for those that failed
+    running  when each stage that runs now began, by time.monotonic()
+    """
+
+    total: int
+    say: Callable[[str], None] = typer.echo
+    results: dict[str, StageResult] = field(default_factory=dict)
+    errors: dict[str, RunError] = field(default_factory=dict)
+    running: dict[str, float] = field(default_factory=dict)
+    turn: RLock = field(default_factory=RLock)
+
+    def started(self, stage: str) -> None:
+        """A stage begins, or begins to wait for a worker."""
+        with self.turn:
+            self.running[stage] = time.monotonic()
+            self._tell(stage, "started")
+
+    def note(self, stage: str, text: str) -> None:
+        """Something worth a line happened to a stage that goes on."""
+        with self.turn:
+            self._tell(stage, text)
+
+    def ended(self, result: StageResult, error: RunError | None = None) -> None:
+        """Record how a stage ended."""
+        seconds = f" after {result.seconds:.1f} s" if result.seconds else ""
+        with self.turn:
+            self.running.pop(result.stage, None)
+            if error:
+                self.errors[result.stage] = error
+            self.results[result.stage] = result
+            self._tell(result.stage, f"{result.outcome}{seconds}")
+
+    def failure(self, stage: str) -> StageResult:
+        """What is to be recorded of a running stage that failed just now."""
+        return StageResult(stage, "failed", time.monotonic() - self.running[stage], outputs_changed=True)
+
+    def _tell(self, stage: str, text: str) -> None:
+        self.say(f"[{len(self.results):>{len(str(self.total))}}/{self.total}] {stage}: {text}")
+
+
+@contextmanager
+def shown(progress: Progress) -> Iterator[None]:
+    """Show `progress` for the length of a `with` block: plain lines, and in a terminal what runs now below them."""
+    if not sys.stdout.isatty():
+        yield
+        return
+    from rich.live import Live
+
+    # While it is shown, what is printed meanwhile appears above it.
+    with Live(get_renderable=lambda: picture(progress), refresh_per_second=REFRESHES_PER_SECOND, transient=True):
+        yield
+
+
+def picture(progress: Progress) -> RenderableType:
+    """A bar over all stages and a line per running one, for a terminal."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    with progress.turn:
+        done, running = len(progress.results), dict(progress.running)
+        counts = Counter(result.outcome for result in progress.results.values())
+    head = Table.grid(padding=(0, 1))
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+    head.add_row(ProgressBar(progress.total, done, width=30), f"{done}/{progress.total}", outcomes)
+    now = time.monotonic()
+    body = Table.grid(padding=(0, 2))
+    for stage, begin in running.items():
+        body.add_row(f"{now - begin:7.0f} s", stage)
+    return Group(head, body)

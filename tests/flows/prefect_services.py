@@ -1,0 +1,114 @@
+"""A real Prefect server with its services, and real workers, started and ended by a test."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+# Between SIGTERM and SIGKILL: an idle worker was seen to need 15 s.
+GRACE_SECONDS = 30.0
+
+
+@dataclass
+class Services:
+    """A server on loopback with its own home; `environment` points at it."""
+
+    home: Path
+    url: str
+    environment: dict[str, str]
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+        """Start `prefect WORDS...` in a session of its own; what it prints goes to `home/<name>.log`."""
+        with (self.home / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "prefect", *words],
+                cwd=self.home,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.processes.append(process)
+        return process
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        """A worker of the pool `sentfold` that asks for work every second."""
+        return self.start("worker", "worker", "start", "--pool", "sentfold")
+
+    def runs(self, flow: str = "sentfold") -> list[Any]:
+        """Every run of a flow that the server knows, earliest first."""
+        from prefect.client.orchestration import get_client
+        from prefect.client.schemas.filters import FlowFilter, FlowFilterName
+        from prefect.settings import PREFECT_API_URL, temporary_settings
+
+        with temporary_settings({PREFECT_API_URL: self.url}), get_client(sync_client=True) as client:
+            found = client.read_flow_runs(flow_filter=FlowFilter(name=FlowFilterName(any_=[flow])), limit=200)
+        return sorted(found, key=lambda run: run.expected_start_time)
+
+    def log(self, name: str) -> str:
+        """What a started command has printed."""
+        return (self.home / f"{name}.log").read_text(errors="replace")
+
+    def end(self) -> None:
+        """End what was started, the last first, each with all that it started."""
+        for process in reversed(self.processes):
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE_SECONDS)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@contextmanager
+def prefect_services(home: Path, environment: dict[str, str]) -> Iterator[Services]:
+    """A server for the length of a `with` block; it schedules and looks for work every few seconds."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/api"
+    settings = {
+        "PREFECT_HOME": str(home),
+        "PREFECT_API_URL": url,
+        "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home / 'prefect.db'}",
+        "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "5",
+        "PREFECT_WORKER_QUERY_SECONDS": "1",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+    }
+    services = Services(home, url, {**environment, **settings})
+    try:
+        services.start("server", "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui")
+        wait_until(lambda: _healthy(url), "the server", seconds=300)
+        yield services
+    finally:
+        services.end()
+
+
+def wait_until(condition: Callable[[], bool], what: str, *, seconds: float) -> float:
+    """Poll `condition` twice a second; returns after how long it held, or fails the test."""
+    begin = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begin < seconds, f"waited {seconds:.0f} s for {what}"
+        time.sleep(0.5)
+    return time.monotonic() - begin
+
+
+def _healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=2.0) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False

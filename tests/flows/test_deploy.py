@@ -1,0 +1,159 @@
+"""Deployments at a real Prefect server, run by real workers when their schedule says so."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from flows.deploy import AUTOMATION
+from flows.lock import LOCK_FILE
+from pipeline.errors import RunError
+from tests.flows.checkout import SOURCE, Checkout, alive
+from tests.flows.prefect_services import Services, prefect_services, wait_until
+
+# From the death of a flow to the next run's first stage: Prefect's own slots would take five minutes.
+PROMPT_SECONDS = 120
+
+
+@pytest.fixture
+def environment(serverless: dict[str, str]) -> dict[str, str]:
+    """That of `finished`: each test here has a server of its own, or is about having none."""
+    return serverless
+
+
+@pytest.fixture
+def services(tmp_path: Path, serverless: dict[str, str]) -> Iterator[Services]:
+    home = tmp_path / "prefect"
+    home.mkdir()
+    with prefect_services(home, serverless) as running:
+        yield running
+
+
+@pytest.fixture
+def deployable(finished: Checkout, services: Services) -> Checkout:
+    """`finished` with our own prefect.yaml in it; its parameters are not those that `check` knows."""
+    content = yaml.safe_load((SOURCE / "prefect.yaml").read_text())
+    for deployment in content["deployments"]:
+        if deployment["entrypoint"] == "flows.flow.sentfold":
+            deployment["parameters"]["check"] = False
+    (finished.root / "prefect.yaml").write_text(yaml.safe_dump(content))
+    finished.environment = services.environment
+    return finished
+
+
+def deploy(checkout: Checkout, *, cron: str) -> str:
+    """Register the deployments, the nightly one with another schedule."""
+    path = checkout.root / "prefect.yaml"
+    content = yaml.safe_load(path.read_text())
+    nightly = next(deployment for deployment in content["deployments"] if deployment["name"] == "nightly")
+    nightly["schedules"] = [{"cron": cron, "timezone": "UTC"}]
+    path.write_text(yaml.safe_dump(content))
+    return checkout.run("from flows.deploy import deploy, describe\nprint(describe(deploy(root)))")
+
+
+def prefect(services: Services, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "prefect", *words],
+        env={**services.environment, "COLUMNS": "300"},
+        cwd=services.home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def names(services: Services) -> list[str]:
+    return [run.state_name for run in services.runs()]
+
+
+@pytest.mark.slow
+def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Checkout, services: Services) -> None:
+    printed = deploy(deployable, cron="* * * * *")
+    for name in ("sentfold/nightly", "sentfold/on-demand", "sentfold-audit/audit"):
+        assert f"deployed {name}\n" in printed
+    assert "deployed sentfold/nightly" in deploy(deployable, cron="* * * * *"), "it can be done again"
+    assert len(re.findall(re.escape(AUTOMATION[:8]), prefect(services, "automation", "ls"))) == 1
+
+    deployable.change("rounding: 2", "rounding: 3")
+    services.start_worker()
+    wait_until(lambda: "Completed" in names(services), "a scheduled run to complete", seconds=600)
+    assert deployable.ran() == {"evaluate-quick", "report-quick"}
+    run = next(run for run in services.runs() if run.state_name == "Completed")
+    assert run.auto_scheduled, "the schedule, not a user, asked for it"
+    artifacts = prefect(services, "artifact", "ls")
+    assert "sentfold-quick-stages" in artifacts
+
+    deployable.forget()
+    wait_until(lambda: names(services).count("Completed") >= 2, "the next one", seconds=600)
+    assert deployable.ran() == set(), "there was nothing to do"
+
+
+@pytest.mark.slow
+def test_a_killed_flow_and_worker_block_nothing_and_the_run_is_called_crashed(
+    deployable: Checkout, services: Services
+) -> None:
+    deploy(deployable, cron="0 0 1 1 *")
+    deployable.change("rounding: 2", "rounding: 3")
+    deployable.ask("evaluate-quick", "linger", 3600)
+    worker = services.start_worker()
+    prefect(services, "deployment", "run", "sentfold/on-demand")
+    stage = deployable.pid_of("evaluate-quick", seconds=300)
+    flow = json.loads((deployable.root / LOCK_FILE).read_text())["pid"]
+    os.kill(worker.pid, signal.SIGKILL)
+    os.kill(flow, signal.SIGKILL)
+    wait_until(lambda: not alive(stage), "the stage to end with its flow", seconds=60)
+    assert names(services) == ["Running"], "nobody is left to tell the server"
+
+    deployable.mend("evaluate-quick")
+    services.start_worker()
+    prefect(services, "deployment", "run", "sentfold/on-demand")
+    waited = wait_until(lambda: "Completed" in names(services), "the next run", seconds=300)
+    assert waited < PROMPT_SECONDS
+    assert deployable.ran() == {"evaluate-quick", "report-quick"}
+    wait_until(lambda: "Crashed" in names(services), "the dead run to be called so", seconds=400)
+
+
+def test_deploying_without_a_server_says_what_to_start(finished: Checkout, serverless: dict[str, str]) -> None:
+    shutil.copy(SOURCE / "prefect.yaml", finished.root)
+    finished.environment = serverless
+    printed = finished.run("""
+        from flows.deploy import deploy
+        from pipeline.errors import RunError
+        try:
+            deploy(root)
+        except RunError as error:
+            print(error)
+    """)
+    assert "no Prefect server is configured" in printed
+    assert "prefect server start" in printed
+
+
+def test_a_folder_without_deployments_is_refused(tmp_path: Path) -> None:
+    from flows.deploy import deploy as register
+
+    for text in (None, "name: sentfold\n", "deployments: []\n", "deployments: [{name: nightly}]\n"):
+        if text is not None:
+            (tmp_path / "prefect.yaml").write_text(text)
+        with pytest.raises(RunError, match="no file of deployments"):
+            register(tmp_path)
+
+
+def test_every_committed_deployment_names_a_flow_and_parameters_that_it_takes() -> None:
+    from prefect.flows import load_flow_from_entrypoint
+
+    content = yaml.safe_load((SOURCE / "prefect.yaml").read_text())
+    assert [deployment["name"] for deployment in content["deployments"]] == ["nightly", "on-demand", "audit"]
+    for deployment in content["deployments"]:
+        flow = load_flow_from_entrypoint(deployment["entrypoint"])
+        assert set(deployment["parameters"]) <= set(flow.parameters.properties)
+        assert "concurrency_limit" not in deployment, "its slots outlive a killed flow by minutes"
