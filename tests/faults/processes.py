@@ -75,10 +75,10 @@ class Starter:
     """Starts commands in one checkout and remembers them, so that none outlives its test."""
 
     root: Path
-    environment: dict[str, str] = field(default_factory=lambda: environment())
+    environment: dict[str, str] = field(default_factory=environment)
     started: list[Command] = field(default_factory=list)
 
-    def start(self, *words: str, before: tuple[str, ...] = ()) -> Command:
+    def start(self, *words: str, before: tuple[str, ...] = (), stdin: int = subprocess.DEVNULL) -> Command:
         """Start this interpreter with `words`; `before` is a command that runs it, such as nsenter's."""
         mark = uuid.uuid4().hex
         log = self.root.parent / f"{self.root.name}-{len(self.started)}.log"
@@ -87,10 +87,10 @@ class Starter:
                 [*before, sys.executable, *words],
                 cwd=self.root,
                 env={**self.environment, MARK: mark},
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
+                start_new_session=stdin == subprocess.DEVNULL,
             )
         self.started.append(Command(process, mark, log))
         return self.started[-1]
