@@ -60,8 +60,8 @@ class Disturbed:
         rerun: tuple[str, ...] = REPRO,
         grace: float = 15.0,
         edited_lock: bool = False,
-    ) -> None:
-        """Count what the fault left, run again, record the outcome; a harm fails the test.
+    ) -> Command:
+        """Count what the fault left, run again, record the outcome; a harm fails the test. Returns that run.
 
         grace        seconds that processes may outlive the command: more than a guard gives its own, on a busy machine
         edited_lock  dvc.lock is the fault itself: what it records is not held against anybody
@@ -82,6 +82,7 @@ class Disturbed:
         story = f"{outcome}\norphans {orphans}\nwrong {wrong}\ndiffering {differing}"
         first = f"\nthe disturbed run:\n{command.printed}" if command else ""
         assert outcome.sound, f"{story}{first}\nthe next run:\n{again.printed}"
+        return again
 
 
 @pytest.fixture(scope="session")
@@ -118,7 +119,7 @@ def _make_state(folder: Path, name: str, make: Callable[[str], State]) -> None:
     else:
         root = copy_checkout(make("base").root, folder / "checkout")
         apply_change(root, name)
-    starter = Starter(root)
+    starter = Starter(root, folder)
     run = starter.run(*REPRO)
     assert run.wait() == 0, run.printed
     lock = yaml.safe_load((root / "dvc.lock").read_text())
@@ -148,7 +149,7 @@ def disturb(
         root = copy_checkout(before.root, tmp_path / f"checkout-{len(made)}")
         if change != "base":
             apply_change(root, change)
-        made.append(Disturbed(root, Starter(root), before, after, record_property))
+        made.append(Disturbed(root, Starter(root, tmp_path), before, after, record_property))
         return made[-1]
 
     yield copy

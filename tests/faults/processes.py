@@ -72,20 +72,31 @@ class Command:
 
 @dataclass
 class Starter:
-    """Starts commands in one checkout and remembers them, so that none outlives its test."""
+    """Starts commands in one checkout and remembers them, so that none outlives its test.
+
+    root    the checkout, as the commands see it
+    logs    where what they print goes; not inside the checkout, which may be full
+    before  a command that runs each of them, such as nsenter's
+    """
 
     root: Path
+    logs: Path
     environment: dict[str, str] = field(default_factory=environment)
+    before: tuple[str, ...] = ()
     started: list[Command] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        # DVC's notes on file times: on the disk that may be full, and gone with the test.
+        self.environment["DVC_SITE_CACHE_DIR"] = str(self.root / ".dvc/tmp/site")
+
     def start(self, *words: str, before: tuple[str, ...] = (), stdin: int = subprocess.DEVNULL) -> Command:
-        """Start this interpreter with `words`; `before` is a command that runs it, such as nsenter's."""
+        """Start this interpreter with `words`; `before` is a command that runs it, such as prlimit's."""
         mark = uuid.uuid4().hex
-        log = self.root.parent / f"{self.root.name}-{len(self.started)}.log"
+        log = self.logs / f"{self.root.name}-{len(self.started)}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [*before, sys.executable, *words],
-                cwd=self.root,
+                [*self.before, *before, sys.executable, *words],
+                cwd=self.root if self.root.exists() else self.logs,
                 env={**self.environment, MARK: mark},
                 stdin=stdin,
                 stdout=output,
