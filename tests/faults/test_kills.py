@@ -56,7 +56,7 @@ def _await_victim(command: Command, role: str, moments: random.Random) -> int | 
     return victim
 
 
-@pytest.mark.parametrize("number", injections())
+@pytest.mark.parametrize("number", injections(default=1))
 def test_a_kill_while_dvc_writes_its_lock_costs_no_more_than_that_stage(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
@@ -80,7 +80,7 @@ def _await_cut(lock: Path, whole: int, command: Command) -> None:
         assert command.process.poll() is None, f"dvc.lock was never written:\n{command.printed}"
 
 
-@pytest.mark.parametrize("number", injections())
+@pytest.mark.parametrize("number", injections(default=1))
 def test_a_kill_while_a_stage_writes_an_artifact_leaves_no_half_of_it(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:

@@ -64,7 +64,7 @@ def test_two_runs_at_once_end_well_one_after_the_other(
     disturbed.judge("two sentfold repro at once", f"the second {delay:.3f} s later", second)
 
 
-@pytest.mark.parametrize("number", injections(default=1, slow=10))
+@pytest.mark.parametrize("number", injections(default=0, slow=10))
 def test_a_plain_dvc_beside_a_run_may_be_refused_and_spoils_nothing(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
