@@ -85,7 +85,10 @@ def create_checkout(folder: Path) -> Path:
     (folder / ".dvc").mkdir()
     for name in ("config", ".gitignore"):
         shutil.copy(ROOT / ".dvc" / name, folder / ".dvc" / name)
-    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    # Committed, because workers elsewhere are sent what git keeps.
+    writer = ("-c", "user.name=fixture", "-c", "user.email=fixture@localhost")
+    for words in (("init", "-q"), ("add", "-A"), (*writer, "commit", "-q", "-m", "Fixture suite")):
+        subprocess.run(["git", *words], cwd=folder, check=True)
     return folder
 
 

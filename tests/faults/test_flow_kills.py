@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import re
 import signal
@@ -18,8 +19,9 @@ from pathlib import Path
 import pytest
 
 from flows.server import DATABASE
+from pipeline.__main__ import run
 from tests.faults.conftest import Disturbed
-from tests.faults.processes import PATIENCE_SECONDS, RUN, Command, Starter, is_server, is_stage, strike
+from tests.faults.processes import PATIENCE_SECONDS, RUN, Command, Starter, is_dask_worker, is_server, is_stage, strike
 from tests.faults.repetition import injections
 
 
@@ -130,4 +132,21 @@ def test_a_run_whose_prefect_server_is_killed_ends_and_the_next_one_finishes(
     )
 
 
-# kill -9 of a Dask worker belongs here: `run --runner dask`, a worker of its LocalCluster found by its command line.
+@pytest.mark.skipif("runner" not in inspect.signature(run).parameters, reason="`sentfold run` has no --runner")
+@pytest.mark.parametrize("number", injections())
+def test_a_dask_worker_that_is_killed_takes_its_stage_along_and_nothing_else(
+    number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
+) -> None:
+    for _ in range(5):
+        disturbed = disturb("transforms")
+        server.lend(disturbed.starter)
+        command = disturbed.starter.start(*RUN, "--runner", "dask")
+        victim = command.await_role(is_dask_worker)
+        command.await_role(is_stage)
+        delay = moments.uniform(0, 1.0)
+        time.sleep(delay)
+        if victim is not None and strike(victim, signal.SIGKILL):
+            command.wait()
+            disturbed.judge("kill -9 of a Dask worker", f"{delay:.3f} s after the first stage began", command)
+            return
+    pytest.fail("five times the worker ended before it was struck")
