@@ -12,7 +12,6 @@ import typer
 from flows.graph import StageGraph, read_graph, require_dvcfile, stale_stages
 from flows.lock import hold_checkout
 from flows.lockfile import sort_lock
-from flows.recovery import recover
 from flows.run_stage import LOG_FOLDER, StageResult
 from pipeline.errors import RunError
 
@@ -55,7 +54,6 @@ def reproduce(suite: str, jobs: int, root: Path, *, wait: bool = True) -> Summar
         try:
             results, errors = _run_stale(suite, read_graph(dvcfile, root=root), jobs=jobs, root=root)
         finally:
-            recover(root)
             sort_lock(root / dvcfile.with_suffix(".lock"))
     summary = Summary(results, time.monotonic() - start)
     typer.echo(summary)
