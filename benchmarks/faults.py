@@ -1,10 +1,11 @@
 """Inject every fault of tests/faults and count what came of it.
 
-    python -m benchmarks.faults [--slow] [--select EXPRESSION] [--out reports/faults.json]
+    python -m benchmarks.faults [--slow] [--select EXPRESSION] [--records FILE] [--out reports/faults.json]
     python -m benchmarks.faults --print reports/faults.json
 
---slow injects each kill twenty times instead of three, and the dearer faults at all. An outcome is counted
-as it is, whether its test passes or fails. Prints a table in Markdown.
+--slow injects each kill twenty times instead of three, and the dearer faults at all, which takes hours: every
+outcome is appended to --records as it comes, and the table is of all that stand there, from one run or many.
+An outcome is counted as it is, whether its test passes or fails. Prints a table in Markdown.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -59,21 +58,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--slow", action="store_true")
     parser.add_argument("--select", default="", help="an expression of pytest's -k")
+    parser.add_argument("--records", type=Path, default=Path(".dvc/tmp/sentfold-faults.jsonl"))
+    parser.add_argument("--none", action="store_true", help="inject nothing, count what stands in --records")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--print", type=Path, metavar="FILE", help="print the table of an earlier run, inject nothing")
+    parser.add_argument("--print", type=Path, metavar="FILE", help="print the table of an earlier --out")
     arguments = parser.parse_args()
     if arguments.print:
         print(table(json.loads(arguments.print.read_text(encoding="utf-8"))["faults"]))
         return
-    begin = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        records = Path(folder) / "outcomes.jsonl"
-        records.touch()
-        code = inject(records, slow=arguments.slow, select=arguments.select)
-        outcomes = [json.loads(line) for line in records.read_text(encoding="utf-8").splitlines()]
+    arguments.records.parent.mkdir(parents=True, exist_ok=True)
+    arguments.records.touch()
+    code = 0 if arguments.none else inject(arguments.records.absolute(), slow=arguments.slow, select=arguments.select)
+    outcomes = [json.loads(line) for line in arguments.records.read_text(encoding="utf-8").splitlines()]
     rows = count(outcomes)
     if arguments.out:
-        content = {"faults": rows, "minutes": round((time.monotonic() - begin) / 60, 1), "outcomes": outcomes}
+        content = {"faults": rows, "outcomes": outcomes}
         arguments.out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(table(rows))
     sys.exit(code)
