@@ -10,6 +10,7 @@ and leaves something running. Standard library only, so it starts in some 30 ms.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -52,7 +53,9 @@ def guard(parent: int, command: Sequence[str]) -> int:
     told: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda received, _frame: told.append(received))
-    child = subprocess.Popen(command, process_group=0)
+    # If the guard itself is killed, the kernel ends its command, which is dvc; a stage asks for the same.
+    # A guard has but one thread, so nothing is unsafe before exec, and no thread can end first.
+    child = subprocess.Popen(command, process_group=0, preexec_fn=_die_with_guard)  # noqa: PLW1509
     while child.poll() is None:
         if told or os.getppid() != parent:
             _interrupt(child)
@@ -62,6 +65,12 @@ def guard(parent: int, command: Sequence[str]) -> int:
     code = child.wait()
     # A shell's convention: death by signal n is exit code 128 + n.
     return code if code >= 0 else 128 - code
+
+
+def _die_with_guard() -> None:
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def _interrupt(child: subprocess.Popen[bytes]) -> None:

@@ -20,6 +20,7 @@ from typing import IO
 import psutil
 import typer
 
+from flows.recovery import recover
 from pipeline.errors import RunError
 
 LOCK_FILE = Path(".dvc/tmp/sentfold.lock")
@@ -39,7 +40,8 @@ def hold_checkout(root: Path, *, wait: bool, purpose: str, say: Callable[[str], 
     say      is told, in a line, whom we wait for
 
     The lock is flock's, so it is free the moment its holder dies, however it dies; the JSON in the
-    file only says who holds it and counts for nothing by itself. A process that the holder started
+    file only says who holds it and counts for nothing by itself. What a killed run left damaged of
+    DVC's own files is put right before the block begins. A process that the holder started
     (make calling sentfold), or the holder itself, passes through.
 
     Raises RunError if `root` is no DVC checkout, or is held and `wait` is False.
@@ -62,6 +64,7 @@ def hold_checkout(root: Path, *, wait: bool, purpose: str, say: Callable[[str], 
         before = os.environ.get(HELD_BY)
         os.environ[HELD_BY] = str(os.getpid())
         try:
+            recover(root)
             yield
         finally:
             os.environ.pop(HELD_BY)

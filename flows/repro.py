@@ -8,6 +8,7 @@ from flows.graph import require_dvcfile
 from flows.guard import start_guarded
 from flows.lock import hold_checkout
 from flows.lockfile import sort_lock
+from flows.recovery import recover
 from flows.run_stage import dvc_command, stage_environment, wait_for
 from pipeline.errors import RunError
 
@@ -27,6 +28,7 @@ def plain_repro(suite: str, root: Path, *, wait: bool = True) -> None:
             process = start_guarded(dvc_command("repro", str(dvcfile)), cwd=root, env=stage_environment())
             code = wait_for(process)
         finally:
+            recover(root)
             sort_lock(root / dvcfile.with_suffix(".lock"))
     if code != 0:
         raise RunError(

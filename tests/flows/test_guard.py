@@ -60,6 +60,16 @@ def test_everything_below_a_guard_ends_when_its_starter_is_killed(tmp_path: Path
     until(lambda: not alive(innermost), "the innermost process to end", seconds=10)
 
 
+def test_a_command_ends_with_its_guard_when_that_is_killed(tmp_path: Path) -> None:
+    code = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+    note = tmp_path / "pid"
+    process = start_guarded([sys.executable, "-c", code, str(note)], cwd=tmp_path, env=dict(os.environ))
+    command = number_in(note)
+    process.send_signal(signal.SIGKILL)
+    process.wait(30)
+    until(lambda: not alive(command), "the command to end", seconds=10)
+
+
 def test_what_a_command_leaves_running_ends_with_it(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     leave = NESTED.replace("subprocess.run", "subprocess.Popen") + ";import time; time.sleep(1)"

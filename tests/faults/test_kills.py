@@ -1,0 +1,105 @@
+"""kill -9 of a stage, of dvc, of its guard, and of `sentfold repro`, at random and at chosen moments."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.faults.conftest import Disturbed
+from tests.faults.processes import REPRO, Command, is_dvc, is_guard, is_runner, is_stage, strike
+from tests.faults.repetition import injections
+
+# What is stale by turns: two cheap stages side by side, a chain, a longer chain with a branch.
+TURNS = ("transforms", "space", "transforms", "graph")
+
+ROLES = {"stage": is_stage, "dvc": is_dvc, "guard": is_guard, "sentfold repro": is_runner}
+
+# Seconds that each lives on a quiet machine; the moment is drawn from them, after it appeared.
+LIVES = {"stage": 0.8, "dvc": 3.0, "guard": 3.0, "sentfold repro": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("role", "number"),
+    [
+        *injections("stage"),
+        *injections("dvc"),
+        *injections("guard", default=1),
+        *injections("sentfold repro", default=1),
+    ],
+)
+def test_a_kill_at_a_random_moment_does_no_harm(
+    role: str, number: int, disturb: Callable[[str], Disturbed], moments: random.Random
+) -> None:
+    for _ in range(5):
+        disturbed = disturb(TURNS[number % len(TURNS)])
+        command = disturbed.starter.start(*REPRO)
+        victim = _await_victim(command, role, moments)
+        delay = moments.uniform(0, LIVES[role])
+        time.sleep(delay)
+        if victim is not None and strike(victim, signal.SIGKILL):
+            command.wait()
+            disturbed.judge(f"kill -9 of {role}", f"{delay:.3f} s after its start", command)
+            return
+    pytest.fail("five times the process ended before it was struck")
+
+
+def _await_victim(command: Command, role: str, moments: random.Random) -> int | None:
+    victim = command.await_role(ROLES[role])
+    # Of two stages one at random, so that it is not always the first that is hit.
+    if role == "stage" and victim is not None and moments.random() < 0.5:
+        victim = command.await_role(is_stage, passing=frozenset({victim}))
+    return victim
+
+
+@pytest.mark.parametrize("number", injections(default=1))
+def test_a_kill_while_dvc_writes_its_lock_costs_no_more_than_that_stage(
+    number: int, disturb: Callable[[str], Disturbed], moments: random.Random
+) -> None:
+    disturbed = disturb("transforms")
+    lock = disturbed.root / "dvc.lock"
+    whole = lock.stat().st_size
+    command = disturbed.starter.start(*REPRO)
+    dvc = command.await_role(is_dvc)
+    assert dvc is not None
+    _await_cut(lock, whole, command)
+    # DVC empties the file and fills it again, which takes it some tens of milliseconds.
+    delay = moments.uniform(0, 0.03)
+    time.sleep(delay)
+    strike(dvc, signal.SIGKILL)
+    command.wait()
+    disturbed.judge("kill -9 of dvc writing dvc.lock", f"{delay:.3f} s into it", command)
+
+
+def _await_cut(lock: Path, whole: int, command: Command) -> None:
+    while lock.stat().st_size >= whole:
+        assert command.process.poll() is None, f"dvc.lock was never written:\n{command.printed}"
+
+
+@pytest.mark.parametrize("number", injections(default=1))
+def test_a_kill_while_a_stage_writes_an_artifact_leaves_no_half_of_it(
+    number: int, disturb: Callable[[str], Disturbed], moments: random.Random
+) -> None:
+    for _ in range(20):
+        disturbed = disturb("transforms")
+        command = disturbed.starter.start(*REPRO)
+        stage = command.await_role(is_stage)
+        folders = [disturbed.root / f"data/quick/spaces/wl-average-{name}" for name in ("pca", "whitening")]
+        # The temporary name stands for a millisecond or two, while the file is written and synced.
+        while command.process.poll() is None:
+            if any(path.name.endswith(".tmp") for folder in folders if folder.exists() for path in folder.iterdir()):
+                break
+        struck = command.process.poll() is None and stage is not None
+        if struck:
+            for pid, words in command.processes().items():
+                if is_stage(words):
+                    strike(pid, signal.SIGKILL)
+        command.wait()
+        if struck:
+            disturbed.judge("kill -9 of a stage writing an artifact", "at the first temporary file", command)
+            return
+    pytest.fail("no temporary file was ever seen")

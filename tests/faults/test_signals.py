@@ -1,0 +1,79 @@
+"""SIGTERM, Ctrl-C on a terminal, and two runs at once."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.faults.conftest import Disturbed
+from tests.faults.processes import PLAIN_DVC, REPRO, is_dvc, is_stage, strike
+from tests.faults.repetition import injections
+
+
+@pytest.mark.parametrize("number", injections(default=1))
+def test_sigterm_ends_a_run_with_all_that_it_started(
+    number: int, disturb: Callable[[str], Disturbed], moments: random.Random
+) -> None:
+    disturbed = disturb("transforms")
+    command = disturbed.starter.start(*REPRO)
+    command.await_role(is_dvc)
+    delay = moments.uniform(0, 3.0)
+    time.sleep(delay)
+    strike(command.process.pid, signal.SIGTERM)
+    command.wait()
+    disturbed.judge("SIGTERM of sentfold repro", f"{delay:.3f} s after dvc's start", command)
+
+
+@pytest.mark.skipif(shutil.which("setsid") is None, reason="no setsid, which puts a run on a terminal of its own")
+@pytest.mark.parametrize("number", injections(default=1))
+def test_ctrl_c_on_the_terminal_ends_a_run_with_all_that_it_started(
+    number: int, disturb: Callable[[str], Disturbed], moments: random.Random
+) -> None:
+    disturbed = disturb("transforms")
+    keyboard, terminal = os.openpty()
+    command = disturbed.starter.start(*REPRO, before=("setsid", "--ctty", "--wait"), stdin=terminal)
+    os.close(terminal)
+    command.await_role(is_stage if number % 2 else is_dvc)
+    delay = moments.uniform(0, 1.0 if number % 2 else 3.0)
+    time.sleep(delay)
+    os.write(keyboard, b"\x03")
+    code = command.wait()
+    os.close(keyboard)
+    assert "Traceback" not in command.printed or code == 0
+    disturbed.judge("Ctrl-C of sentfold repro", f"{delay:.3f} s after it began", command)
+
+
+@pytest.mark.parametrize("number", injections(default=1, slow=10))
+def test_two_runs_at_once_end_well_one_after_the_other(
+    number: int, disturb: Callable[[str], Disturbed], moments: random.Random
+) -> None:
+    disturbed = disturb("transforms")
+    first = disturbed.starter.start(*REPRO)
+    delay = moments.uniform(0, 3.0)
+    time.sleep(delay)
+    second = disturbed.starter.start(*REPRO)
+    assert (first.wait(), second.wait()) == (0, 0), first.printed + second.printed
+    ran = [command for command in (first, second) if "Running stage" in command.printed]
+    assert len(ran) == 1, "one did it all, the other found it done"
+    disturbed.judge("two sentfold repro at once", f"the second {delay:.3f} s later", second)
+
+
+@pytest.mark.parametrize("number", injections(default=0, slow=10))
+def test_a_plain_dvc_beside_a_run_may_be_refused_and_spoils_nothing(
+    number: int, disturb: Callable[[str], Disturbed], moments: random.Random
+) -> None:
+    # dvc by hand does not know the outer lock; DVC's own make one of the two wait, or give up.
+    disturbed = disturb("space")
+    first = disturbed.starter.start(*REPRO)
+    delay = moments.uniform(0, 3.0)
+    time.sleep(delay)
+    second = disturbed.starter.start(*PLAIN_DVC)
+    codes = first.wait(), second.wait()
+    assert 0 in codes, first.printed + second.printed
+    disturbed.judge("dvc repro beside sentfold repro", f"{delay:.3f} s later", second)

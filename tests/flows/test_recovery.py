@@ -1,0 +1,99 @@
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from flows.lock import hold_checkout
+from flows.recovery import PATHS_IN_USE, recover
+
+# As DVC writes it, with what a cut can fall into: names, values, lists, mappings.
+LOCK = """\
+schema: '2.0'
+stages:
+  download@kitchen:
+    cmd: python -m pipeline download kitchen
+    deps:
+    - path: pipeline/artifacts.py
+      hash: md5
+      md5: 0123456789abcdef0123456789abcdef
+      size: 12
+    params:
+      suite.yaml:
+        source: package
+    outs:
+    - path: data/quick/corpora/kitchen
+      hash: md5
+      md5: 0123456789abcdef0123456789abcdef.dir
+      nfiles: 2
+  vocabulary:
+    cmd: python -m pipeline vocabulary
+    outs:
+    - path: data/quick/words/vocabulary
+      hash: md5
+      md5: fedcba9876543210fedcba9876543210.dir
+      nfiles: 1
+"""
+BESIDE = "suites/other"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A checkout of two suites, as far as this module cares, after a run."""
+    (tmp_path / ".dvc/tmp").mkdir(parents=True)
+    (tmp_path / BESIDE).mkdir(parents=True)
+    for folder in (".", BESIDE):
+        (tmp_path / folder / "dvc.lock").write_text(LOCK)
+    recover(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("folder", [".", BESIDE])
+def test_a_lock_cut_short_at_any_byte_is_put_back_or_holds_whole_stages_alone(root: Path, folder: str) -> None:
+    path = root / folder / "dvc.lock"
+    whole = yaml.safe_load(LOCK)["stages"]
+    put_back = 0
+    for length in range(len(LOCK)):
+        path.write_text(LOCK)
+        recover(root)
+        path.write_text(LOCK[:length])
+        recover(root)
+        stages = yaml.safe_load(path.read_text())["stages"]
+        put_back += path.read_text() == LOCK
+        # DVC takes a stage whose entry lacks a line for one that changed, and runs it.
+        assert all(stage["cmd"] == whole[name]["cmd"] for name, stage in stages.items())
+    assert put_back > len(LOCK) * 0.9
+
+
+def test_a_damaged_lock_without_a_copy_is_left_for_dvc_to_name(tmp_path: Path) -> None:
+    (tmp_path / "dvc.lock").write_text(LOCK[:300])
+    recover(tmp_path)
+    assert (tmp_path / "dvc.lock").read_text() == LOCK[:300]
+
+
+def test_the_copy_follows_every_sound_lock(root: Path) -> None:
+    newer = LOCK.replace("size: 12", "size: 13")
+    (root / "dvc.lock").write_text(newer)
+    recover(root)
+    (root / "dvc.lock").write_text("")
+    recover(root)
+    assert (root / "dvc.lock").read_text() == newer
+    assert (root / BESIDE / "dvc.lock").read_text() == LOCK, "each suite has a copy of its own"
+
+
+def test_the_holder_of_a_checkout_finds_it_mended(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "dvc.lock").write_text(LOCK[:100])
+    with hold_checkout(root, wait=False, purpose="test"):
+        assert (root / "dvc.lock").read_text() == LOCK
+    assert "dvc.lock was damaged by a run that was cut short" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", ["", '{"wri', '{"write": {}, "read": {'])
+def test_a_damaged_table_of_paths_in_use_is_removed_and_a_sound_one_stays(root: Path, content: str) -> None:
+    table = root / PATHS_IN_USE
+    table.write_text(content)
+    recover(root)
+    assert not table.exists()
+    table.write_text(json.dumps({"write": {}, "read": {}}))
+    recover(root)
+    assert table.exists()
