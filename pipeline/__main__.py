@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from pipeline.errors import ParameterError, SentfoldError
+from pipeline.lineage.commands import app as lineage_commands
 
 app = typer.Typer(
     name="sentfold",
@@ -471,6 +472,9 @@ def map_landmarks(
         verbose=sys.stderr.isatty(),
     )
     typer.echo(f"{target}: {record['rows']} rows by {record['notes']['landmarks']} landmarks")
+
+
+app.add_typer(lineage_commands)
 
 
 def main() -> None:
