@@ -8,8 +8,8 @@ from typing import Any
 
 from pipeline.lineage.causes import Cause, Kind
 from pipeline.lineage.digests import Digest
-from pipeline.lineage.scope import Scope, tracked_values
-from pipeline.lineage.stages import Entry, Locked, Stage, related
+from pipeline.lineage.scope import Scope
+from pipeline.lineage.stages import Entry, Locked, Stage, related, tracked_values
 
 MISSING = "nothing"
 

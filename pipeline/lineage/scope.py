@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -136,19 +135,3 @@ class Scope:
         if self.graph.dvcfile == "dvc.yaml":
             return stage
         return f"{self.graph.dvcfile}:{stage}" if stage else self.graph.dvcfile
-
-
-def tracked_values(content: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """The values of dotted keys in a YAML file, of all its keys where none is named; absent keys are left out."""
-    if not keys:
-        return dict(content)
-    found: dict[str, Any] = {}
-    for key in keys:
-        value: Any = content
-        for part in key.split("."):
-            if not isinstance(value, Mapping) or part not in value:
-                break
-            value = value[part]
-        else:
-            found[key] = value
-    return found

@@ -212,8 +212,8 @@ def make_small(root: Path) -> Small:
     (root / "code").mkdir(parents=True)
     files = {
         "dvc.yaml": DVC_YAML, "suite.yaml": SUITE, "params.yaml": PARAMS, "stage.py": STAGE_PY,
-        "code_of.py": CODE_OF, "code/layout.py": LAYOUT_PY, "code/rules.py": "RULE = 1\n", "code/texts.py": "TEXT = 1\n",
-        "code/__init__.py": "", ".gitignore": "/data/\n__pycache__/\n/.sentfold/\n",
+        "code_of.py": CODE_OF, "code/layout.py": LAYOUT_PY, "code/rules.py": "RULE = 1\n",
+        "code/texts.py": "TEXT = 1\n", "code/__init__.py": "", ".gitignore": "/data/\n__pycache__/\n/.sentfold/\n",
     }  # fmt: skip
     for name, content in files.items():
         (root / name).write_text(textwrap.dedent(content).lstrip("\n"))

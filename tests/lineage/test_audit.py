@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from pipeline.lineage.audit import Audit, audit
 from pipeline.lineage.audit_text import audit_content, audit_text
 from pipeline.lineage.errors import LineageError
 from tests.lineage.small import Small
+
+HOLD = "import sys, zc.lockfile; lock = zc.lockfile.LockFile(sys.argv[1]); print(1, flush=True); input()"
 
 
 def faults(found: Audit) -> list[tuple[str, str]]:
@@ -58,7 +61,7 @@ def test_a_tampered_cell_is_named_with_what_it_should_be(small: Small) -> None:
 def test_a_tampered_difference_is_named(small: Small) -> None:
     small.edit("reports/quick/tables/scores.csv", "-0.40,", "+0.40,")
     found = audit(small.root, "quick")
-    assert [cause.kind for cause in found.causes][0] == "cell"
+    assert next(iter(found.causes)).kind == "cell"
     assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "difference") == "wrong"
     assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "value") == "verified"
 
@@ -281,7 +284,7 @@ def test_the_first_cause_is_named_once_however_many_numbers_rest_on_it(small: Sm
 def test_an_audit_writes_nothing_and_takes_no_lock(small: Small, tmp_path: Path) -> None:
     lock = small.root / ".dvc/tmp/lock"
     holder = subprocess.Popen(
-        ["python", "-c", "import sys, zc.lockfile as z; l = z.LockFile(sys.argv[1]); print(1, flush=True); input()", lock],
+        [sys.executable, "-c", HOLD, lock],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     assert holder.stdout is not None and holder.stdout.readline() == b"1\n"

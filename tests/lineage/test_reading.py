@@ -115,7 +115,7 @@ def test_templates_keep_types_where_they_stand_alone() -> None:
 
 
 def test_a_reference_to_nothing_is_an_error_that_names_it() -> None:
-    with pytest.raises(LineageError, match="a.c") as caught:
+    with pytest.raises(LineageError, match=r"a\.c") as caught:
         fill("${a.c}", {"a": {"b": 1}}, where="dvc.yaml")
     assert "dvc.yaml" in str(caught.value)
 
