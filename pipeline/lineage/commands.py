@@ -50,6 +50,31 @@ def audit(
         raise typer.Exit(1)
 
 
+@app.command(rich_help_panel=PANEL)
+def trace(
+    table: Annotated[str, typer.Argument(help="A table of a report, e.g. reports/quick/tables/sts.csv.")],
+    row: Annotated[str, typer.Option("--row", help="The row, e.g. minilm-lp.")],
+    column: Annotated[str, typer.Option("--column", help="The column: a corpus, a protocol, or 'corpus protocol'.")],
+    field: Annotated[
+        str, typer.Option(help="value, low, high, difference, difference_low, difference_high.")
+    ] = "value",
+    line: Annotated[int | None, typer.Option(help="Line of the file, where several cells have one name.")] = None,
+    json_file: JsonOption = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it.")] = None,
+) -> None:
+    """Walk one printed number home: scores, spaces, graph, corpus, model, parameters, code, each with its hash."""
+    from pipeline.lineage.trace import trace as run
+    from pipeline.lineage.trace_svg import trace_svg
+    from pipeline.lineage.trace_text import trace_content, trace_text
+
+    found = run(Path.cwd(), table, row=row, column=column, field=field, line=line)
+    if json_file is not None:
+        write_text(json_file, json.dumps(trace_content(found), indent=1))
+    if svg is not None:
+        write_text(svg, trace_svg(found))
+    typer.echo(trace_text(found))
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file that the user named, or raise ArtifactError."""
     from pipeline.artifacts import write_bytes_atomically
