@@ -67,7 +67,7 @@ def _unknown(what: str, asked: str, known: Iterable[str], path: str) -> LineageE
         f"there is no {what} '{asked}'",
         where=path,
         got=_near(asked, list(dict.fromkeys(known))),
-        remedy="name one of it",
+        remedy="name one that there is",
     )
 
 

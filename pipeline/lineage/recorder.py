@@ -37,10 +37,8 @@ def recorded(arguments: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        code, said = (
-            exit_code(error),
-            "" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}".removesuffix(": "),
-        )
+        code = exit_code(error)
+        said = "" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}".removesuffix(": ")
         raise
     finally:
         _guarded(lambda: end_run(run, code, said))

@@ -20,6 +20,10 @@ Kind = Literal["number", "file", "stage", "code", "model", "source"]
 State = Literal["", "as recorded", "absent here", "not as recorded"]
 
 
+# Facts of a corpus's source that say nothing about where it came from.
+UNTOLD = ("replaced_characters", "splits")
+
+
 @dataclass(frozen=True)
 class Node:
     """A thing that a number rests on. facts: what is known of it, in the order of reading."""
@@ -78,52 +82,8 @@ class Tracer:
     def run(self) -> Trace:
         """Start at the cell."""
         number = self.number
-        facts = {"table": f"{number.table}, line {number.line}", "row": number.row, "column": number.column}
-        about = {"field": number.field, "origin": number.origin, "protocol": number.protocol}
-        self._add(Node("number", "number", number.text, facts | about))
-        for path in self._sources():
-            self._file("number", path)
-        return self.found
-
-    def _sources(self) -> list[str]:
-        """The files that a number was taken from."""
-        number, scores = self.number, f"reports/{self.scope.suite}/scores"
-        spaces = [
-            space
-            for space in (number.space, number.other)
-            if space and f"{scores}/{space}.json" in self.graph.producers
-        ]
-        if number.origin in ("score", "difference") and spaces:
-            return [f"{scores}/{space}.json" for space in spaces]
-        return [number.table]
-
-    def _add(self, node: Node) -> bool:
-        if node.key in self.found.nodes:
-            return False
-        self.found.nodes[node.key] = node
-        return True
-
-    def _join(self, above: str, below: str, hash_: str) -> None:
-        edge = Edge(above, below, hash_)
-        if edge not in self.found.edges:
-            self.found.edges.append(edge)
-
-    # --- files ------------------------------------------------------------------------------------
-
-    def _file(self, above: str, path: str, *, handed: str = "") -> None:
-        """A file or folder below a node, and the stage that wrote it. handed: the hash that the reader recorded."""
-        makers = [name for name in self.graph.makers_of(path) if name in self.graph.locked]
-        entries = {name: self._entry(name, path) for name in makers}
-        recorded = self._recorded(path, entries)
-        here = self.scope.digest(path)
-        state: State = "absent here" if here is None else "as recorded"
-        if here is not None and recorded and here.md5 != recorded:
-            state = "not as recorded"
-        md5 = recorded or ("" if here is None else here.md5)
-        facts = {
-            "md5": md5,
-            **{f"of {entry.path}": entry.md5 for entry in entries.values() if entry and entry.path != path},
-        }
+        folders = {f"of {entry.path}": entry.md5 for entry in entries.values() if entry and entry.path != path}
+        facts = {"md5": md5, **folders}
         new = self._add(Node(path, "file", path, facts, state))
         self._join(above, path, handed or (f"md5 {md5}" if md5 else "md5 unknown: it lies nowhere here"))
         if new:
@@ -173,9 +133,8 @@ class Tracer:
         facts |= {f"{file}: {key}": value for file, keys in locked.params.items() for key, value in keys.items()}
         run = self.manifest.latest().get(locked.name)
         if run is not None:
-            facts["run"] = (
-                f"{run['started']}, {run['seconds']} s, on {run['machine']['host']}, commit {run['code']['commit']}"
-            )
+            where, code = run["machine"]["host"], run["code"]["commit"]
+            facts["run"] = f"{run['started']}, {run['seconds']} s, on {where}, commit {code}"
         return facts
 
     def _code(self, key: str, locked: Locked) -> None:
@@ -188,7 +147,7 @@ class Tracer:
         )
         commit = self.scope.head.commit if self.scope.head is not None and in_git else "not all of it in git's HEAD"
         facts = {"commit": commit, "files": files, **({"not as recorded": altered} if altered else {})}
-        title = f"code of {locked.name}, {len(files)} files"
+        title = f"code of {locked.name.partition('@')[0]}, {len(files)} files"
         self._add(Node(f"code {digest}", "code", title, facts, "not as recorded" if altered else "as recorded"))
         self._join(key, f"code {digest}", f"md5 {digest} over {len(files)} files")
 
@@ -204,15 +163,13 @@ class Tracer:
 
     def _origin(self, key: str, wanted: str) -> None:
         """Where a corpus came from, as its artifact or lineage.json says."""
-        corpus = PurePosixPath(wanted).parts[3:4]
-        notes = self.lineage.get("corpora", {}).get(corpus[0], {}) if corpus else {}
-        own = _record_of(self.scope.root / wanted).get("notes", {})
-        facts = {
-            name: value for name, value in {**notes, **own}.items() if name not in ("replaced_characters", "splits")
-        }
+        corpus = "".join(PurePosixPath(wanted).parts[3:4])
+        notes = self.lineage.get("corpora", {}).get(corpus, {})
+        own = _record_of(self.scope.root / "/".join(wanted.split("/")[:4]) / "sentences.parquet").get("notes", {})
+        facts = {name: value for name, value in {**notes, **own}.items() if name not in UNTOLD}
         if not facts:
             return
-        place = f"source {facts.get('source', '')} {facts.get('dataset', corpus[0] if corpus else '')}".strip()
+        place = f"source {facts.get('source', '')}: {facts.get('dataset', corpus)}"
         self._add(Node(place, "source", place, facts))
         files = facts.get("files")
         listed = json.dumps(files or facts, sort_keys=True)
@@ -236,8 +193,7 @@ class Tracer:
         corpus = self.number.corpus
         for path, entry in locked.deps.items():
             if self.graph.makers_of(path):
-                inside = self._named(path, entry, corpus)
-                yield from ((file, "") for file in inside)
+                yield from self._named(path, entry, corpus)
 
     def _remembered(self, locked: Locked, wanted: str) -> dict[str, str]:
         places = [wanted]
@@ -254,11 +210,14 @@ class Tracer:
                 return dict(inputs)
         return {}
 
-    def _named(self, path: str, entry: Entry, corpus: str) -> list[str]:
+    def _named(self, path: str, entry: Entry, corpus: str) -> list[tuple[str, str]]:
+        """What a recorded folder holds of one corpus; the folder whole where that cannot be told."""
         listing = self._listing(path, entry.md5)
-        files = {} if listing is None else listing.files
-        names = [file for file in files if corpus in {PurePosixPath(part).stem for part in PurePosixPath(file).parts}]
-        return [f"{path}/{file}" for file in sorted(names)] or [path]
+        inside = [] if listing is None else [f"{path}/{file}" for file in listing.files]
+        if listing is None:
+            inside = [out for out in self.graph.producers if out.startswith(f"{path}/")]
+        names = [file for file in inside if corpus in {PurePosixPath(part).stem for part in PurePosixPath(file).parts}]
+        return [(file, "") for file in sorted(names)] or [(path, f"md5 {entry.md5}")]
 
 
 def models_in(params: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:

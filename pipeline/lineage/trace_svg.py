@@ -99,7 +99,8 @@ def _box(box: Box) -> str:
         style = "title" if row == 0 else "small bad" if bad and row == 1 else "small"
         y = box.y + PAD + LINE * (row + 0.8)
         rows.append(f'<text class="{style}" x="{box.x + PAD}" y="{y:.1f}">{escape(text)}</text>')
-    outline = f'<rect class="box {box.node.kind}" x="{box.x}" y="{box.y}" width="{WIDTH}" height="{box.height}" rx="{round_}"/>'
+    place = f'x="{box.x}" y="{box.y}" width="{WIDTH}" height="{box.height}" rx="{round_}"'
+    outline = f'<rect class="box {box.node.kind}" {place}/>'
     return f"<g><title>{escape(box.node.title)}</title>{outline}{''.join(rows)}</g>"
 
 
