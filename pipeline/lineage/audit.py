@@ -149,6 +149,9 @@ class Auditor:
             self.scope.graph.lockfile
         ):
             yield f"{self.scope.graph.lockfile} here is not the committed one"
+        if self.scope.graph.leftovers:
+            stages = ", ".join(self.scope.graph.leftovers)
+            yield f"{self.scope.graph.lockfile} still has stages that {self.scope.graph.dvcfile} has no more: {stages}"
 
     # --- which stages ---------------------------------------------------------------------------
 

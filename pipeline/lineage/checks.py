@@ -33,9 +33,9 @@ class StageChecks:
         return list(dict.fromkeys(cause for name in names for cause in self.of(name)))
 
     def _check(self, name: str) -> Iterator[Cause]:
-        stage, locked = self.graph.stages.get(name), self.graph.locked.get(name)
-        if stage is None or locked is None:
-            yield self._unpaired(name, stage)
+        stage, locked = self.graph.stages[name], self.graph.locked.get(name)
+        if locked is None:
+            yield self._unrecorded(name)
             return
         yield from self._definition(stage, locked)
         yield from self._parameters(stage, locked)
@@ -46,13 +46,11 @@ class StageChecks:
 
     # --- what the two files say of each other ---------------------------------------------------
 
-    def _unpaired(self, name: str, stage: Stage | None) -> Cause:
-        lock, file = self.graph.lockfile, self.graph.dvcfile
-        if stage is None:
-            return Cause("definition", f"stage {name}", f"{lock} has it, {file} does not", self.scope.rerun())
+    def _unrecorded(self, name: str) -> Cause:
         edited = self.scope.committed is not None and name in self.scope.committed.locked
         found = "the committed one has: it was removed" if edited else "nor has the committed one: it has not run"
-        return Cause("lock", f"{lock}, stage {name}", f"it has no entry; {found}", self.scope.rerun(name))
+        place = f"{self.graph.lockfile}, stage {name}"
+        return Cause("lock", place, f"it has no entry; {found}", self.scope.rerun(name))
 
     def _definition(self, stage: Stage, locked: Locked) -> Iterator[Cause]:
         place = f"{self.graph.lockfile}, stage {stage.name}"
@@ -148,7 +146,11 @@ class StageChecks:
         before = self.scope.committed_entry(name, "deps", entry.path)
         if before is not None and before != entry.md5:
             return self._edited_entry(name, entry, before)
-        message = f"it read {entry.path} as md5 {entry.md5}; {other}: it has not run since, or the entry was edited"
+        here = self.scope.digest(entry.path)
+        files = "" if here is None else _listed(self.scope.changed_files(entry, here))
+        message = (
+            f"it read {entry.path} as md5 {entry.md5}; {other}{files}: it has not run since, or the entry was edited"
+        )
         return Cause("lock", f"{self.graph.lockfile}, stage {name}", message, self.scope.rerun(name))
 
     def _edited_entry(self, name: str, entry: Entry, before: str) -> Cause:

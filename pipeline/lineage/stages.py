@@ -75,13 +75,18 @@ class Graph:
 
     @cached_property
     def producers(self) -> Mapping[str, str]:
-        """Output -> the stage that writes it, as wanted and as recorded."""
-        recorded = {out: name for name, locked in self.locked.items() for out in locked.outs}
+        """Output -> the stage that writes it, as wanted and as recorded; not those that dvc.yaml has no more."""
+        recorded = {out: name for name, locked in self.locked.items() if name in self.stages for out in locked.outs}
         return {**recorded, **{out: name for name, stage in self.stages.items() for out in stage.outs}}
 
     def makers_of(self, path: str) -> list[str]:
         """The stages that write `path`, something inside it, or the folder it lies in."""
         return sorted({name for out, name in self.producers.items() if related(out, path)})
+
+    @property
+    def leftovers(self) -> list[str]:
+        """Stages that dvc.lock still has and dvc.yaml has no more."""
+        return sorted(set(self.locked) - set(self.stages))
 
     def inputs_of(self, name: str) -> list[str]:
         """The dependencies of a stage, wanted and recorded."""

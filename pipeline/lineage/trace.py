@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from pipeline.artifacts import sha256_of
 from pipeline.errors import ArtifactError
 from pipeline.lineage.cells import find_number, find_table
 from pipeline.lineage.digests import Digest, folder_digest, md5_of_bytes
@@ -82,6 +83,44 @@ class Tracer:
     def run(self) -> Trace:
         """Start at the cell."""
         number = self.number
+        facts = {"table": f"{number.table}, line {number.line}", "row": number.row, "column": number.column}
+        about = {"field": number.field, "origin": number.origin, "protocol": number.protocol}
+        self._add(Node("number", "number", number.text, facts | about))
+        for path in self._sources():
+            self._file("number", path)
+        return self.found
+
+    def _sources(self) -> list[str]:
+        """The files that a number was taken from."""
+        number, scores = self.number, f"reports/{self.scope.suite}/scores"
+        files = [f"{scores}/{space}.json" for space in (number.space, number.other) if space]
+        if number.origin in ("score", "difference") and all(file in self.graph.producers for file in files):
+            return files
+        return [number.table]
+
+    def _add(self, node: Node) -> bool:
+        if node.key in self.found.nodes:
+            return False
+        self.found.nodes[node.key] = node
+        return True
+
+    def _join(self, above: str, below: str, hash_: str) -> None:
+        edge = Edge(above, below, hash_)
+        if edge not in self.found.edges:
+            self.found.edges.append(edge)
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def _file(self, above: str, path: str, *, handed: str = "") -> None:
+        """A file or folder below a node, and the stage that wrote it. handed: the hash that the reader recorded."""
+        makers = [name for name in self.graph.makers_of(path) if name in self.graph.locked]
+        entries = {name: self._entry(name, path) for name in makers}
+        recorded = self._recorded(path, entries)
+        here = self.scope.digest(path)
+        state: State = "absent here" if here is None else "as recorded"
+        if here is not None and ((recorded and here.md5 != recorded) or self._changed_since(path, handed)):
+            state = "not as recorded"
+        md5 = recorded or ("" if here is None else here.md5)
         folders = {f"of {entry.path}": entry.md5 for entry in entries.values() if entry and entry.path != path}
         facts = {"md5": md5, **folders}
         new = self._add(Node(path, "file", path, facts, state))
@@ -89,6 +128,12 @@ class Tracer:
         if new:
             for name in makers:
                 self._stage(path, name, path)
+
+    def _changed_since(self, path: str, handed: str) -> bool:
+        """Whether a file is no longer what its reader remembers to have read."""
+        kind, _, expected = handed.partition(" ")
+        place = self.scope.root / path
+        return kind == "sha256" and place.is_file() and sha256_of(place) != expected
 
     def _entry(self, name: str, path: str) -> Entry | None:
         return next((entry for out, entry in self.graph.locked[name].outs.items() if related(out, path)), None)

@@ -145,6 +145,10 @@ class Revision:
         inside = (name[len(folder) + 1 :] for name in self._entries if name.startswith(f"{folder}/"))
         return sorted(name for name in inside if "/" not in name)
 
+    def all_files(self) -> list[str]:
+        """Every file of the commit."""
+        return list(self._entries)
+
     @cached_property
     def _entries(self) -> dict[str, tuple[str, str]]:
         # path -> (mode, object)

@@ -117,13 +117,8 @@ with recorded(["download", "wordsim", "--suite", "quick"]):
 def test_however_a_run_ends_its_exit_code_is_recorded_and_its_error_goes_on(
     checkout: Path, action: str, code: int, said: str
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", RAISE.format(action=action)],
-        cwd=checkout,
-        env=environment_of(),
-        stderr=subprocess.PIPE,
-        check=False,
-    )
+    command = [sys.executable, "-c", RAISE.format(action=action)]
+    done = subprocess.run(command, cwd=checkout, env=environment_of(), stderr=subprocess.PIPE, check=False)
     assert (done.returncode == 0) == (code == 0)
     run = read_manifest(checkout, "quick").ended[-1]
     assert (run["stage"], run["exit"], run["error"].splitlines()[:1]) == (
