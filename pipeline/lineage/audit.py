@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Literal
 from pipeline.lineage.causes import Cause
 from pipeline.lineage.checks import StageChecks
 from pipeline.lineage.numbers import Number, read_numbers, tables_folder
+from pipeline.lineage.recompute import Remade, causes_of
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.scores import Scores
 
@@ -36,6 +37,7 @@ class Audit:
 
     apart    faults of reported files that no number rests on: pages, figures, summaries
     remarks  what could not be looked at, or is worth knowing
+    remade   the stages that were run again
     """
 
     suite: str
@@ -44,6 +46,7 @@ class Audit:
     findings: tuple[Finding, ...]
     apart: tuple[Cause, ...]
     remarks: tuple[str, ...]
+    remade: tuple[Remade, ...] = ()
 
     def count(self, verdict: Verdict) -> int:
         """How many numbers got a verdict."""
@@ -63,44 +66,60 @@ class Audit:
         return any(cause.wrong or strict for cause in self.causes)
 
 
-def audit(root: Path, suite: str, *, revision: str | None = None) -> Audit:
+def audit(
+    root: Path, suite: str, *, revision: str | None = None, again: Callable[[Scope], list[Remade]] | None = None
+) -> Audit:
     """Look at every reported number of a suite, in the checkout or, by `revision`, in a commit.
+
+    again  runs stages a second time (see `recompute`); none if None
 
     Reads only. Raises LineageError if there is no such suite, report or commit. Cost: hashing every artifact of
     the suite that lies here, about half a gigabyte per second.
     """
-    return Auditor(Scope(root, suite, revision=revision)).run()
+    scope = Scope(root, suite, revision=revision)
+    numbers = read_numbers(scope.tree, suite)
+    return Auditor(scope, [] if again is None else again(scope)).run(numbers)
 
 
 class Auditor:
     """One audit."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, remade: Sequence[Remade] = ()) -> None:
         self.scope = scope
+        self.remade = tuple(remade)
+        self.faulty = {found.stage: cause for found in remade for cause in causes_of([found])}
+        self.confirmed = {found.stage for found in remade if found.outcome in ("equal", "within bound")}
         self.checks = StageChecks(scope)
         self.scores = Scores(scope.tree, scope.suite)
         self.evaluators = self._evaluators()
 
-    def run(self) -> Audit:
+    def run(self, numbers: Sequence[Number]) -> Audit:
         """Check every number, then the reported files that hold none."""
-        numbers = read_numbers(self.scope.tree, self.scope.suite)
         findings = tuple(Finding(number, tuple(dict.fromkeys(self._causes(number)))) for number in numbers)
         named = {cause for finding in findings for cause in finding.causes}
-        apart = tuple(cause for cause in self.checks.of_all(self._writers()) if cause not in named)
+        apart = tuple(cause for cause in self._faults(self._writers()) if cause not in named)
         head = self.scope.head
         commit = "" if head is None else head.commit
-        return Audit(self.scope.suite, self.scope.tree.name, commit, findings, apart, tuple(self._remarks()))
+        remarks = tuple(self._remarks())
+        return Audit(self.scope.suite, self.scope.tree.name, commit, findings, apart, remarks, self.remade)
 
     def _causes(self, number: Number) -> Iterator[Cause]:
         yield from self._cell(number)
         stages, written = self._stages(number)
-        for cause in self.checks.of_all(stages):
+        for cause in self._faults(stages):
             if cause.kind != "table":
                 yield cause
         if written:
-            for cause in self.checks.of_all(self._writers()):
+            for cause in self._faults(self._writers()):
                 if cause.kind != "table" or self._concerns(cause, number):
                     yield cause
+
+    def _faults(self, stages: tuple[str, ...]) -> Iterator[Cause]:
+        """What speaks against stages. A stage that was run again and wrote the recorded bytes lacks nothing."""
+        for name in stages:
+            if name in self.faulty:
+                yield self.faulty[name]
+            yield from (cause for cause in self.checks.of(name) if cause.wrong or name not in self.confirmed)
 
     def _stages(self, number: Number) -> tuple[tuple[str, ...], bool]:
         """The stages whose records a number rests on, and whether the report itself computed or copied it."""

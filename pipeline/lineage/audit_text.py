@@ -21,12 +21,20 @@ def audit_text(found: Audit) -> str:
     counts = ", ".join(f"{found.count(verdict)} {words}" for verdict, words in WORDS.items())
     lines = [f"suite {found.suite}, {found.tree}{head}: {len(found.findings)} reported numbers", f"  {counts}"]
     lines += [f"  note: {remark}" for remark in found.remarks]
+    lines += [f"  run again: {line}" for line in _remade(found)]
     for title, wrong in (("Wrong", True), ("Absent here", False)):
         causes = {cause: numbers for cause, numbers in found.causes.items() if cause.wrong is wrong}
         if causes:
             lines += ["", f"{title}, by first cause:"]
             lines += [line for kind in dict.fromkeys(c.kind for c in causes) for line in _kind(kind, causes)]
     return "\n".join(lines)
+
+
+def _remade(found: Audit) -> Iterator[str]:
+    for outcome in dict.fromkeys(remade.outcome for remade in found.remade):
+        stages = [remade.stage for remade in found.remade if remade.outcome == outcome]
+        shown = ", ".join(stages[:4]) + (f" and {len(stages) - 4} more" if len(stages) > 4 else "")
+        yield f"{len(stages)} stages, {outcome}: {shown}"
 
 
 def _kind(kind: str, causes: dict[Cause, list[Number]]) -> Iterator[str]:
@@ -58,6 +66,7 @@ def audit_content(found: Audit) -> dict[str, Any]:
         "commit": found.commit,
         "counts": {verdict: found.count(verdict) for verdict in WORDS},
         "remarks": list(found.remarks),
+        "remade": [vars(remade) for remade in found.remade],
         "causes": [{**vars(cause), "numbers": len(numbers)} for cause, numbers in found.causes.items()],
         "numbers": [
             {

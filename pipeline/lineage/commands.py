@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline.errors import ParameterError
+
+if TYPE_CHECKING:
+    from pipeline.lineage.recompute import Remade
+    from pipeline.lineage.scope import Scope
 
 PANEL = "Lineage"
 app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
@@ -35,14 +39,28 @@ JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help=
 def audit(
     suite: SuiteOption = "quick",
     rev: RevisionOption = None,
+    recompute: Annotated[
+        str | None, typer.Option(help="Run stages again in a scratch copy and compare: sample (a few), or all.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Which stages a sample is made of.")] = 0,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 also where something is absent here.")] = False,
     json_file: JsonOption = None,
 ) -> None:
     """Verify every reported number: table, scores, artifacts, parameters, code in git. Exit 1 if one is wrong."""
     from pipeline.lineage.audit import audit as run
     from pipeline.lineage.audit_text import audit_content, audit_text
+    from pipeline.lineage.recompute import recompute as rerun
 
-    found = run(Path.cwd(), suite, revision=rev)
+    if recompute not in (None, "sample", "all"):
+        raise ParameterError("bad value", where="--recompute", expected="sample or all", got=str(recompute))
+
+    def again(scope: Scope) -> list[Remade]:
+        def tell(line: str) -> None:
+            typer.echo(f"run again: {line}", err=True)
+
+        return rerun(scope, everything=recompute == "all", seed=seed, tell=tell)
+
+    found = run(Path.cwd(), suite, revision=rev, again=None if recompute is None else again)
     if json_file is not None:
         write_text(json_file, json.dumps(audit_content(found), indent=1))
     typer.echo(audit_text(found))
@@ -73,6 +91,23 @@ def trace(
     if svg is not None:
         write_text(svg, trace_svg(found))
     typer.echo(trace_text(found))
+
+
+@app.command(rich_help_panel=PANEL)
+def diff(
+    old: Annotated[str, typer.Argument(metavar="REV1", help="A commit, branch or tag.")],
+    new: Annotated[str, typer.Argument(metavar="REV2", help="Another.")] = "HEAD",
+    suite: SuiteOption = "quick",
+    json_file: JsonOption = None,
+) -> None:
+    """Say which reported numbers two commits disagree about, by how much, and what changed above each."""
+    from pipeline.lineage.diff import diff as run
+    from pipeline.lineage.diff_text import diff_content, diff_text
+
+    found = run(Path.cwd(), old, new, suite)
+    if json_file is not None:
+        write_text(json_file, json.dumps(diff_content(found), indent=1))
+    typer.echo(diff_text(found, Path.cwd()))
 
 
 def write_text(path: Path, text: str) -> None:

@@ -11,15 +11,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.lineage.causes import Cause
+from pipeline.lineage.errors import LineageError
+from pipeline.lineage.numbers import read_numbers, tables_folder
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import Entry, Locked, related
-from pipeline.lineage.trees import Revision, WorkingTree, git
+from pipeline.lineage.trees import Revision, Tree, WorkingTree, git
 
 Outcome = Literal["equal", "within bound", "differs", "failed", "skipped"]
 
@@ -80,7 +82,7 @@ class Bench:
     def remake_sample(self, seed: int) -> list[Remade]:
         """A few stages, each on the recorded artifacts; the scores below those whose bytes differ, too."""
         able = [name for name in self.graph.in_order() if name in self.graph.locked and self._inputs_here(name)]
-        drawn = sorted(random.Random(seed).sample(able, min(SAMPLE, len(able))), key=able.index)
+        drawn = draw(able, seed)
         found: list[Remade] = []
         for name in drawn:
             done = {name: self._remake_alone(name)}
@@ -108,7 +110,7 @@ class Bench:
             if any(out.endswith("/tables") for out in self.graph.locked[other].outs):
                 continue
             for path in self.graph.locked[other].deps:
-                if self.graph.makers_of(path) and not (self.root / path).exists():
+                if self.graph.makers_of(path):
                     self._link(path)
             fresh.add(other)
             done[other] = self._remake(other)
@@ -146,10 +148,8 @@ class Bench:
             return f"{entry.path} was not written"
         if made.md5 == entry.md5:
             return ""
-        files = self.scope.changed_files(entry, made)
-        return f"{entry.path}: md5 {entry.md5} recorded, {made.md5} remade" + (
-            f" ({', '.join(files[:3])})" if files else ""
-        )
+        files = ", ".join(self.scope.changed_files(entry, made)[:3])
+        return f"{entry.path}: md5 {entry.md5} recorded, {made.md5} remade" + (f" ({files})" if files else "")
 
     # --- verdicts -----------------------------------------------------------------------------------
 
@@ -160,31 +160,33 @@ class Bench:
     def _settle(self, remade: Remade, done: Mapping[str, Remade]) -> Remade:
         if remade.outcome != "differs":
             return remade
-        judged = [name for name in done if self._scores(name) and remade.stage in self.graph.ancestors(name)]
-        gaps = [gap for name in judged for path in self._scores(name) for gap in self._gaps(path)]
+        judged = [name for name in done if self._judges(name) and remade.stage in self.graph.ancestors(name)]
         if not judged or any(done[name].outcome in ("failed", "skipped") for name in judged):
             return remade
-        worst = max(gaps, default=0.0)
+        worst = max((gap for name in judged for gap in self._gaps(name)), default=0.0)
         if worst > self.bound:
-            return Remade(remade.stage, "differs", f"{remade.about}; scores by up to {worst:.2f}", remade.seconds)
-        return Remade(
-            remade.stage, "within bound", f"{remade.about}; no score by more than {worst:.2f}", remade.seconds
-        )
+            return replace(remade, about=f"{remade.about}; scores differ by up to {worst:.2f}")
+        return replace(remade, outcome="within bound", about=f"{remade.about}; no score by more than {worst:.2f}")
+
+    def _judges(self, name: str) -> bool:
+        """Whether a stage writes scores, or the tables of them."""
+        return bool(self._scores(name)) or name in self.graph.makers_of(tables_folder(self.scope.suite))
 
     def _scores(self, name: str) -> list[str]:
         locked = self.graph.locked.get(name)
         return [] if locked is None else [out for out in locked.outs if "/scores/" in out]
 
-    def _gaps(self, path: str) -> Iterator[float]:
-        """By how much each score of a remade file differs from the reported one."""
-        recorded = dict(score_values(_parse(self.scope.tree.read(path))))
-        try:
-            remade = dict(score_values(_parse((self.root / path).read_bytes())))
-        except OSError:
-            remade = {}
-        if recorded.keys() != remade.keys():
-            yield float("inf")
-        yield from (abs(recorded[key] - remade[key]) for key in recorded.keys() & remade.keys())
+    def _gaps(self, name: str) -> Iterator[float]:
+        """By how much each number that a stage made anew differs from the reported one."""
+        for path in self._scores(name):
+            yield from gaps(dict(score_values(self.scope.tree, path)), dict(score_values(WorkingTree(self.root), path)))
+        if not self._scores(name):
+            try:
+                pair = [table_values(tree, self.scope.suite) for tree in (self.scope.tree, WorkingTree(self.root))]
+            except LineageError:
+                yield float("inf")
+                return
+            yield from gaps(*pair)
 
     # --- the scratch copy -----------------------------------------------------------------------------
 
@@ -207,6 +209,12 @@ class Bench:
         made = {out for locked in self.graph.locked.values() for out in locked.outs}
         for path in made:
             _remove(self.root / path)
+
+
+def draw(names: Sequence[str], seed: int) -> list[str]:
+    """A few of some stages, in their order; the same ones for the same seed."""
+    drawn = set(random.Random(seed).sample(list(names), min(SAMPLE, len(names))))
+    return [name for name in names if name in drawn]
 
 
 def copy_sources(scope: Scope, root: Path) -> None:
@@ -234,37 +242,51 @@ def words_of(command: str) -> list[str]:
 def environment(root: Path) -> dict[str, str]:
     """The environment of a stage in the scratch copy, whose own code comes first."""
     kept = {name: value for name, value in os.environ.items() if name not in ("DVC_ROOT", "DVC_STAGE")}
-    path = os.pathsep.join([str(root), *filter(None, [kept.get("PYTHONPATH", "")])])
-    return {
-        **kept,
-        "PYTHONPATH": path,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")]),
-    }
+    ours = {"PYTHONPATH": [str(root)], "PATH": [str(Path(sys.executable).parent)]}
+    paths = {name: os.pathsep.join([*first, *filter(None, [kept.get(name)])]) for name, first in ours.items()}
+    return {**kept, **paths}
 
 
-def score_values(content: Any, place: str = "") -> Iterator[tuple[str, float]]:
+def score_values(tree: Tree, path: str) -> Iterator[tuple[str, float]]:
     """Every number called `value` in a scores file, by its place."""
+    try:
+        yield from _values(json.loads(tree.read(path) or b"null"), "")
+    except ValueError:
+        return
+
+
+def _values(content: Any, place: str) -> Iterator[tuple[str, float]]:
     if isinstance(content, Mapping):
         for key, inner in content.items():
             if key == "value" and isinstance(inner, int | float):
                 yield place, float(inner)
             else:
-                yield from score_values(inner, f"{place}/{key}")
+                yield from _values(inner, f"{place}/{key}")
+
+
+def table_values(tree: Tree, suite: str) -> dict[str, float]:
+    """Every value and difference in the tables that copy scores, by its place. Counts and times are no scores."""
+    numbers = (number for number in read_numbers(tree, suite) if number.origin in ("score", "difference"))
+    return {f"{number.table}:{number.line}:{number.column}:{number.field}": float(number.text) for number in numbers}
+
+
+def gaps(recorded: Mapping[str, float], remade: Mapping[str, float]) -> Iterator[float]:
+    """The distance of each pair of numbers; infinite where one has no fellow."""
+    if recorded.keys() != remade.keys():
+        yield float("inf")
+    yield from (abs(recorded[key] - remade[key]) for key in recorded.keys() & remade.keys())
 
 
 def causes_of(remade: list[Remade]) -> list[Cause]:
     """What an audit says of stages that did not come out as recorded."""
     return [
-        Cause(
-            "recomputation",
-            f"stage {found.stage}",
-            f"run again, it {WORDS[found.outcome]}: {found.about}",
-            "see its output",
-        )
+        Cause("recomputation", f"stage {found.stage}", f"run again, it {WORDS[found.outcome]}: {found.about}", REMEDY)
         for found in remade
         if found.outcome in ("differs", "failed")
     ]
 
+
+REMEDY = "sentfold repro, and commit what comes out; or find out what the numbers were made with"
 
 WORDS: dict[Outcome, str] = {
     "equal": "wrote the same bytes",
@@ -273,13 +295,6 @@ WORDS: dict[Outcome, str] = {
     "failed": "failed",
     "skipped": "was not run",
 }
-
-
-def _parse(content: bytes | None) -> Any:
-    try:
-        return json.loads(content or b"null")
-    except ValueError:
-        return None
 
 
 def _remove(path: Path) -> None:

@@ -74,7 +74,7 @@ evaluate: {rounding: 2, shift: 0.5}
 
 # Scores are sums, so an answer can be worked out by hand; tables have the layout of the project's own.
 STAGE_PY = """
-    import csv, json, sys
+    import csv, json, os, sys
     from pathlib import Path
     import yaml
     from code_of import load
@@ -97,7 +97,7 @@ STAGE_PY = """
         write(data / "corpora" / names[0] / "items.txt", [row % 2 for row in rows])
     elif verb == "embed":
         corpus, encoder = names
-        scale = params["encoders"][encoder]["scale"]
+        scale = params["encoders"][encoder]["scale"] + float(os.environ.get("DISTURBED", 0))  # another processor
         texts = numbers(data / "corpora" / corpus / "sentences.txt")
         write(data / "spaces" / encoder / f"{corpus}.txt", [scale * text for text in texts])
     elif verb == "fold":
