@@ -110,6 +110,36 @@ def diff(
     typer.echo(diff_text(found, Path.cwd()))
 
 
+@app.command(rich_help_panel=PANEL)
+def export(
+    suite: SuiteOption = "quick",
+    crate: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write a Workflow Run RO-Crate.")] = None,
+    openlineage: Annotated[Path | None, typer.Option(metavar="FILE", help="Write OpenLineage events.")] = None,
+) -> None:
+    """Write the runs behind a report for other tools: an RO-Crate, OpenLineage events, or both."""
+    if crate is None and openlineage is None:
+        raise ParameterError(
+            "nothing to write", where="the command line", expected="--crate FOLDER or --openlineage FILE"
+        )
+    if crate is not None:
+        from pipeline.lineage.crate import export_crate
+
+        typer.echo(f"{crate}: an RO-Crate of {export_crate(Path.cwd(), suite, crate)} runs of stages")
+    if openlineage is not None:
+        from pipeline.lineage.events import export_events
+
+        typer.echo(f"{openlineage}: {export_events(Path.cwd(), suite, openlineage)} events")
+
+
+@app.command(rich_help_panel=PANEL)
+def runs(suite: SuiteOption = "quick") -> None:
+    """List what ran on this machine: when, how long, how much memory, how it ended, on which commit."""
+    from pipeline.lineage.manifest import read_manifest
+    from pipeline.lineage.runs_text import runs_text
+
+    typer.echo(runs_text(read_manifest(Path.cwd(), suite), suite))
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file that the user named, or raise ArtifactError."""
     from pipeline.artifacts import write_bytes_atomically
