@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from openlineage.client.event_v2 import RunEvent
+from openlineage.client.event_v2 import InputDataset, Job, Run, RunEvent, RunState
 from openlineage.client.serde import Serde
 from rocrate.rocrate import ROCrate
 
@@ -45,7 +45,7 @@ def crate(finished: Small, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def record(root: Path, stage: str, **more: Any) -> dict[str, Any]:
-    """A line of the manifest as the recorder writes it, for a stage of the small suite, whose command is no `pipeline`."""
+    """A line of the manifest as the recorder writes it, for a stage of the small suite."""
     lock = yaml.safe_load((root / "dvc.lock").read_text())["stages"][stage]
 
     def hashed(section: str) -> dict[str, Any]:
@@ -60,8 +60,8 @@ def record(root: Path, stage: str, **more: Any) -> dict[str, Any]:
         }
 
     line = {
-        "event": "ended", "run": "0" * 31 + "1", "suite": "quick", "stage": stage, "command": lock["cmd"], "by_dvc": True,
-        "pid": 1, "started": "2026-01-02T03:04:05.000+00:00", "ended": "2026-01-02T03:04:07.500+00:00", "seconds": 2.5,
+        "event": "ended", "run": "0" * 31 + "1", "suite": "quick", "stage": stage, "command": lock["cmd"],
+        "by_dvc": True, "pid": 1, "started": "2026-01-02T03:04:05.000+00:00", "ended": "2026-01-02T03:04:07.500+00:00", "seconds": 2.5,
         "exit": 0, "error": "", "peak_memory_bytes": 123456, "code": {"commit": "c" * 40, "dirty": []},
         "machine": {"host": "h", "cpu": "a processor", "blas": ["openblas"]}, "packages": {"dvc": "3.67.1"},
         "parameters": {"params.yaml": {"fold.step": 0.1}}, "inputs": hashed("deps"), "outputs": hashed("outs"), **more,
@@ -189,7 +189,11 @@ def test_the_library_reads_back_every_event(small: Small, tmp_path: Path) -> Non
     for line in lines:
         content = json.loads(line)
         event = RunEvent(
-            eventTime=content["eventTime"], run=content["run"], job=content["job"], eventType=content["eventType"]
+            eventTime=content["eventTime"],
+            eventType=RunState(content["eventType"]),
+            run=Run(content["run"]["runId"]),
+            job=Job(content["job"]["namespace"], content["job"]["name"]),
+            inputs=[InputDataset(data["namespace"], data["name"]) for data in content["inputs"]],
         )
         assert json.loads(Serde.to_json(event))["eventTime"] == content["eventTime"]
     ends = {e["job"]["name"]: e for e in map(json.loads, lines) if e["eventType"] == "COMPLETE"}
