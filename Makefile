@@ -8,7 +8,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce paper paper-mirror test test-slow lint
+.PHONY: help install crate-venv reproduce paper paper-mirror test test-slow lint
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:[^#]*## /\t/' | expand -t 16
@@ -29,6 +29,13 @@ paper: install ## set up, run the paper suite from the Hugging Face hub and offi
 
 paper-mirror: install ## the same from the folder SENTFOLD_MIRROR
 	@sentfold repro --suite paper-mirror
+
+.venv-crate/.installed: requirements-crate.lock
+	$(PYTHON) -m venv .venv-crate
+	.venv-crate/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-crate.lock
+	@touch $@
+
+crate-venv: .venv-crate/.installed ## make .venv-crate, with the validator of RO-Crates, whose pins do not go with ours
 
 lint: install ## ruff and mypy
 	@ruff check .

@@ -16,6 +16,8 @@ from typing import Annotated
 import typer
 
 from pipeline.errors import ParameterError, SentfoldError
+from pipeline.lineage.commands import app as lineage_commands
+from pipeline.lineage.recorder import recorded
 
 app = typer.Typer(
     name="sentfold",
@@ -523,10 +525,14 @@ def fold_large(
     typer.echo(f"{target / 'folded'}: {summary}")
 
 
+app.add_typer(lineage_commands)
+
+
 def main() -> None:
     """Entry point of the console script: our errors are printed whole, without a traceback, and exit 2."""
     try:
-        app()
+        with recorded(sys.argv[1:]):
+            app()
     except SentfoldError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

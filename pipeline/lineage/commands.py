@@ -1,0 +1,147 @@
+"""The commands that walk numbers home; each imports what it needs when it is called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipeline.errors import ParameterError
+
+if TYPE_CHECKING:
+    from pipeline.lineage.recompute import Remade
+    from pipeline.lineage.scope import Scope
+
+PANEL = "Lineage"
+app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+
+
+def slug(name: str) -> str:
+    """A suite's name, refused unless it is one: names become paths."""
+    from pipeline.params import check_slug
+
+    try:
+        return check_slug(name)
+    except ValueError as error:
+        raise ParameterError("a name cannot be used", where="the command line", got=str(error)) from None
+
+
+SuiteOption = Annotated[str, typer.Option("--suite", "-s", callback=slug, help="Which suite.")]
+RevisionOption = Annotated[
+    str | None, typer.Option("--rev", metavar="COMMIT", help="A commit, branch or tag instead of this checkout.")
+]
+JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything as JSON, too.")]
+
+
+@app.command(rich_help_panel=PANEL)
+def audit(
+    suite: SuiteOption = "quick",
+    rev: RevisionOption = None,
+    recompute: Annotated[
+        str | None, typer.Option(help="Run stages again in a scratch copy and compare: sample (a few), or all.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Which stages a sample is made of.")] = 0,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 also where something is absent here.")] = False,
+    json_file: JsonOption = None,
+) -> None:
+    """Verify every reported number: table, scores, artifacts, parameters, code in git. Exit 1 if one is wrong."""
+    from pipeline.lineage.audit import audit as run
+    from pipeline.lineage.audit_text import audit_content, audit_text
+    from pipeline.lineage.recompute import recompute as rerun
+
+    if recompute not in (None, "sample", "all"):
+        raise ParameterError("bad value", where="--recompute", expected="sample or all", got=str(recompute))
+
+    def again(scope: Scope) -> list[Remade]:
+        def tell(line: str) -> None:
+            typer.echo(f"run again: {line}", err=True)
+
+        return rerun(scope, everything=recompute == "all", seed=seed, tell=tell)
+
+    found = run(Path.cwd(), suite, revision=rev, again=None if recompute is None else again)
+    if json_file is not None:
+        write_text(json_file, json.dumps(audit_content(found), indent=1))
+    typer.echo(audit_text(found))
+    if found.failed(strict=strict):
+        raise typer.Exit(1)
+
+
+@app.command(rich_help_panel=PANEL)
+def trace(
+    table: Annotated[str, typer.Argument(help="A table of a report, e.g. reports/quick/tables/sts.csv.")],
+    row: Annotated[str, typer.Option("--row", help="The row, e.g. minilm-lp.")],
+    column: Annotated[str, typer.Option("--column", help="The column: a corpus, a protocol, or 'corpus protocol'.")],
+    field: Annotated[
+        str, typer.Option(help="value, low, high, difference, difference_low, difference_high.")
+    ] = "value",
+    line: Annotated[int | None, typer.Option(help="Line of the file, where several cells have one name.")] = None,
+    json_file: JsonOption = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it.")] = None,
+) -> None:
+    """Walk one printed number home: scores, spaces, graph, corpus, model, parameters, code, each with its hash."""
+    from pipeline.lineage.trace import trace as run
+    from pipeline.lineage.trace_svg import trace_svg
+    from pipeline.lineage.trace_text import trace_content, trace_text
+
+    found = run(Path.cwd(), table, row=row, column=column, field=field, line=line)
+    if json_file is not None:
+        write_text(json_file, json.dumps(trace_content(found), indent=1))
+    if svg is not None:
+        write_text(svg, trace_svg(found))
+    typer.echo(trace_text(found))
+
+
+@app.command(rich_help_panel=PANEL)
+def diff(
+    old: Annotated[str, typer.Argument(metavar="REV1", help="A commit, branch or tag.")],
+    new: Annotated[str, typer.Argument(metavar="REV2", help="Another.")] = "HEAD",
+    suite: SuiteOption = "quick",
+    json_file: JsonOption = None,
+) -> None:
+    """Say which reported numbers two commits disagree about, by how much, and what changed above each."""
+    from pipeline.lineage.diff import diff as run
+    from pipeline.lineage.diff_text import diff_content, diff_text
+
+    found = run(Path.cwd(), old, new, suite)
+    if json_file is not None:
+        write_text(json_file, json.dumps(diff_content(found), indent=1))
+    typer.echo(diff_text(found, Path.cwd()))
+
+
+@app.command(rich_help_panel=PANEL)
+def export(
+    suite: SuiteOption = "quick",
+    crate: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write a Workflow Run RO-Crate.")] = None,
+    openlineage: Annotated[Path | None, typer.Option(metavar="FILE", help="Write OpenLineage events.")] = None,
+) -> None:
+    """Write the runs behind a report for other tools: an RO-Crate, OpenLineage events, or both."""
+    if crate is None and openlineage is None:
+        raise ParameterError(
+            "nothing to write", where="the command line", expected="--crate FOLDER or --openlineage FILE"
+        )
+    if crate is not None:
+        from pipeline.lineage.crate import export_crate
+
+        typer.echo(f"{crate}: an RO-Crate of {export_crate(Path.cwd(), suite, crate)} runs of stages")
+    if openlineage is not None:
+        from pipeline.lineage.events import export_events
+
+        typer.echo(f"{openlineage}: {export_events(Path.cwd(), suite, openlineage)} events")
+
+
+@app.command(rich_help_panel=PANEL)
+def runs(suite: SuiteOption = "quick") -> None:
+    """List what ran on this machine: when, how long, how much memory, how it ended, on which commit."""
+    from pipeline.lineage.manifest import read_manifest
+    from pipeline.lineage.runs_text import runs_text
+
+    typer.echo(runs_text(read_manifest(Path.cwd(), suite), suite))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that the user named, or raise ArtifactError."""
+    from pipeline.artifacts import write_bytes_atomically
+
+    write_bytes_atomically(path, text.rstrip("\n").encode() + b"\n")

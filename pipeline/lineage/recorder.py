@@ -1,0 +1,175 @@
+"""Write down each run of a stage, without getting in its way.
+
+Imported by every command, so it imports nothing that costs: the rest is loaded when a stage runs.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pipeline.lineage.stages import Stage
+
+
+@contextmanager
+def recorded(arguments: Sequence[str]) -> Iterator[None]:
+    """Record what runs inside, if the command line is a stage's; else do nothing.
+
+    arguments  of the command line, the program's name left out
+
+    Two lines go to .sentfold/runs/<suite>.jsonl: one at the start, which is all that is left of a run that was
+    killed, and one at the end with everything. Whatever fails here is a warning; the stage goes on.
+    """
+    run = _guarded(lambda: start_run(Path.cwd(), arguments))
+    if run is None:
+        yield
+        return
+    code, said = 0, ""
+    try:
+        yield
+    except BaseException as error:
+        code = exit_code(error)
+        said = "" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise
+    finally:
+        _guarded(lambda: end_run(run, code, said))
+
+
+def exit_code(error: BaseException) -> int:
+    """What the process will exit with."""
+    from pipeline.errors import SentfoldError
+
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    if isinstance(error, KeyboardInterrupt):
+        return 130
+    return 2 if isinstance(error, SentfoldError) else 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a stage that has begun. head: what both of its lines say."""
+
+    root: Path
+    head: dict[str, Any]
+    began: datetime
+    stage: Stage | None
+    code: dict[str, Any]
+
+
+def start_run(root: Path, arguments: Sequence[str]) -> Run | None:
+    """Write a run's first line; None if the command is no stage's. Raises OSError, SentfoldError."""
+    if not arguments or not _is_stage(root, arguments[0]):
+        return None
+    from pipeline.lineage.lines import append_line
+    from pipeline.lineage.manifest import manifest_path
+    from pipeline.lineage.stages import load_stages
+    from pipeline.lineage.trees import WorkingTree
+
+    suite = suite_of(arguments)
+    command = shlex.join(["python", "-m", "pipeline", *arguments])
+    stages = load_stages(WorkingTree(root), suite)
+    stage = next((stage for stage in stages.values() if _same(stage.command, arguments)), None)
+    began = datetime.now(UTC)
+    head = {
+        "run": uuid.uuid4().hex,
+        "suite": suite,
+        # None: by hand, with options that no stage of dvc.yaml has.
+        "stage": None if stage is None else stage.name,
+        "command": command,
+        "by_dvc": "DVC_STAGE" in os.environ,
+        "pid": os.getpid(),
+        "started": began.isoformat(timespec="milliseconds"),
+    }
+    append_line(manifest_path(root, suite), {"event": "started", **head})
+    return Run(root, head, began, stage, describe_code(root, stage))
+
+
+def end_run(run: Run, code: int, said: str) -> None:
+    """Write a run's last line. Cost: hashing the files it read and wrote, the big ones once in their lives."""
+    from pipeline.lineage.lines import append_line
+    from pipeline.lineage.machine import describe_machine, describe_packages, peak_memory
+    from pipeline.lineage.manifest import manifest_path
+    from pipeline.lineage.sha256 import Hashes
+
+    ended, peak = datetime.now(UTC), peak_memory()
+    hashes = Hashes(run.root)
+    deps, outs = ((), ()) if run.stage is None else (run.stage.deps, run.stage.outs)
+    record = {
+        "event": "ended",
+        **run.head,
+        "ended": ended.isoformat(timespec="milliseconds"),
+        "seconds": round((ended - run.began).total_seconds(), 3),
+        "exit": code,
+        "error": said,
+        "peak_memory_bytes": peak,
+        "code": run.code,
+        "machine": describe_machine(),
+        "packages": describe_packages(),
+        "parameters": _parameters(run),
+        "inputs": {name: facts for dep in deps for name, facts in hashes.of(dep).items()},
+        "outputs": {name: facts for out in outs for name, facts in hashes.of(out).items()},
+    }
+    append_line(manifest_path(run.root, run.head["suite"]), record)
+
+
+def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
+    """The commit that is checked out, and which files that decide this stage's result differ from it."""
+    from pipeline.lineage.trees import git
+
+    commit = git(root, "rev-parse", "HEAD")
+    if commit is None:
+        return {"commit": None, "dirty": None}
+    deciding = ["dvc.yaml", "pipeline/__main__.py", "params.yaml"]
+    if stage is not None:
+        deciding += [*stage.params, *(dep for dep in stage.deps if not dep.startswith(("data/", "reports/")))]
+    changed = git(root, "status", "--porcelain", "-z", "--untracked-files=all", "--", *sorted(set(deciding)))
+    dirty = sorted(entry[3:] for entry in (changed or b"").decode("utf-8", "replace").split("\0") if entry[3:])
+    return {"commit": commit.decode().strip(), "dirty": dirty}
+
+
+def suite_of(arguments: Sequence[str]) -> str:
+    """The suite that a command line names, quick by default."""
+    for place, word in enumerate(arguments):
+        if word.startswith("--suite="):
+            return word.partition("=")[2]
+        if word in ("--suite", "-s") and place + 1 < len(arguments):
+            return arguments[place + 1]
+    return "quick"
+
+
+def _is_stage(root: Path, command: str) -> bool:
+    try:
+        return f"python -m pipeline {command} " in (root / "dvc.yaml").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _same(command: str, arguments: Sequence[str]) -> bool:
+    return shlex.split(command)[3:] == list(arguments)
+
+
+def _parameters(run: Run) -> dict[str, Any]:
+    from pipeline.lineage.stages import read_yaml, tracked_values
+    from pipeline.lineage.trees import WorkingTree
+
+    tree = WorkingTree(run.root)
+    wanted = {} if run.stage is None else run.stage.params
+    return {file: tracked_values(read_yaml(tree, file) or {}, keys) for file, keys in wanted.items()}
+
+
+def _guarded(action: Any) -> Any:
+    try:
+        return action()
+    except Exception as error:  # noqa: BLE001  (whatever it is, the stage's own work is worth more)
+        print(f"warning: this run is not in the manifest: {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
+        return None

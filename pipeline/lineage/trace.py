@@ -1,0 +1,297 @@
+"""From one printed number to everything that it rests on: a graph whose every edge carries a hash."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from pipeline.artifacts import sha256_of
+from pipeline.errors import ArtifactError
+from pipeline.lineage.cells import find_number, find_table
+from pipeline.lineage.digests import Digest, folder_digest, md5_of_bytes
+from pipeline.lineage.manifest import Manifest, read_manifest
+from pipeline.lineage.numbers import Number
+from pipeline.lineage.scope import Scope
+from pipeline.lineage.stages import Entry, Locked, related
+
+Kind = Literal["number", "file", "stage", "code", "model", "source"]
+State = Literal["", "as recorded", "absent here", "not as recorded"]
+
+
+# Facts of a corpus's source that say nothing about where it came from.
+UNTOLD = ("replaced_characters", "splits")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A thing that a number rests on. facts: what is known of it, in the order of reading."""
+
+    key: str
+    kind: Kind
+    title: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    state: State = ""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """`above` rests on `below`. hash: of what was handed over, with its algorithm, e.g. "md5 0a1b..."."""
+
+    above: str
+    below: str
+    hash: str
+
+
+@dataclass
+class Trace:
+    """The graph below one number, which is the first node."""
+
+    number: Number
+    nodes: dict[str, Node] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+
+    def below(self, key: str) -> list[Edge]:
+        """The edges that go down from a node."""
+        return [edge for edge in self.edges if edge.above == key]
+
+
+def trace(root: Path, table: str, *, row: str, column: str, field: str = "value", line: int | None = None) -> Trace:
+    """Walk one number of a table home. Reads only. Raises LineageError if there is no such number.
+
+    Cost: hashing what it rests on, as far as it lies here.
+    """
+    suite, path = find_table(root, table)
+    scope = Scope(root, suite)
+    number = find_number(scope.tree, suite, path, row=row, column=column, field=field, line=line)
+    return Tracer(scope, number).run()
+
+
+class Tracer:
+    """One walk."""
+
+    def __init__(self, scope: Scope, number: Number) -> None:
+        self.scope = scope
+        self.graph = scope.graph
+        self.number = number
+        self.found = Trace(number)
+        self.manifest: Manifest = read_manifest(scope.root, scope.suite)
+        self.lineage = _json(scope.tree.read(f"reports/{scope.suite}/lineage.json"))
+
+    def run(self) -> Trace:
+        """Start at the cell."""
+        number = self.number
+        facts = {"table": f"{number.table}, line {number.line}", "row": number.row, "column": number.column}
+        about = {"field": number.field, "origin": number.origin, "protocol": number.protocol}
+        self._add(Node("number", "number", number.text, facts | about))
+        for path in self._sources():
+            self._file("number", path)
+        return self.found
+
+    def _sources(self) -> list[str]:
+        """The files that a number was taken from."""
+        number, scores = self.number, f"reports/{self.scope.suite}/scores"
+        files = [f"{scores}/{space}.json" for space in (number.space, number.other) if space]
+        if number.origin in ("score", "difference") and all(file in self.graph.producers for file in files):
+            return files
+        return [number.table]
+
+    def _add(self, node: Node) -> bool:
+        if node.key in self.found.nodes:
+            return False
+        self.found.nodes[node.key] = node
+        return True
+
+    def _join(self, above: str, below: str, hash_: str) -> None:
+        edge = Edge(above, below, hash_)
+        if edge not in self.found.edges:
+            self.found.edges.append(edge)
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def _file(self, above: str, path: str, *, handed: str = "") -> None:
+        """A file or folder below a node, and the stage that wrote it. handed: the hash that the reader recorded."""
+        makers = [name for name in self.graph.makers_of(path) if name in self.graph.locked]
+        entries = {name: self._entry(name, path) for name in makers}
+        recorded = self._recorded(path, entries)
+        here = self.scope.digest(path)
+        state: State = "absent here" if here is None else "as recorded"
+        if here is not None and ((recorded and here.md5 != recorded) or self._changed_since(path, handed)):
+            state = "not as recorded"
+        md5 = recorded or ("" if here is None else here.md5)
+        folders = {f"of {entry.path}": entry.md5 for entry in entries.values() if entry and entry.path != path}
+        facts = {"md5": md5, **folders}
+        new = self._add(Node(path, "file", path, facts, state))
+        self._join(above, path, handed or (f"md5 {md5}" if md5 else "md5 unknown: it lies nowhere here"))
+        if new:
+            for name in makers:
+                self._stage(path, name, path)
+
+    def _changed_since(self, path: str, handed: str) -> bool:
+        """Whether a file is no longer what its reader remembers to have read."""
+        kind, _, expected = handed.partition(" ")
+        place = self.scope.root / path
+        return kind == "sha256" and place.is_file() and sha256_of(place) != expected
+
+    def _entry(self, name: str, path: str) -> Entry | None:
+        return next((entry for out, entry in self.graph.locked[name].outs.items() if related(out, path)), None)
+
+    def _recorded(self, path: str, entries: Mapping[str, Entry | None]) -> str:
+        """The md5 that dvc.lock gives a file: its own, or the one in the listing of the folder it lies in."""
+        for entry in entries.values():
+            if entry is None:
+                continue
+            if entry.path == path:
+                return entry.md5
+            listing = self._listing(entry.path, entry.md5)
+            inside = path.removeprefix(f"{entry.path}/")
+            if listing is not None and inside in listing.files:
+                return listing.files[inside]
+        return ""
+
+    def _listing(self, path: str, md5: str) -> Digest | None:
+        """The files of a recorded folder, if it lies here unaltered or DVC's cache still lists it."""
+        here = self.scope.digest(path)
+        return here if here is not None and here.md5 == md5 else self.scope.storage.listing(md5)
+
+    # --- stages -----------------------------------------------------------------------------------
+
+    def _stage(self, above: str, name: str, wanted: str) -> None:
+        """The stage that wrote a file, its code, its models, and the files that it read for it."""
+        locked, key = self.graph.locked[name], f"stage {name}"
+        entry = self._entry(name, wanted)
+        self._join(above, key, f"md5 {'' if entry is None else entry.md5}")
+        if not self._add(Node(key, "stage", name, self._stage_facts(locked))):
+            return
+        self._code(key, locked)
+        for place, model in models_in(locked.params):
+            self._model(key, place, model)
+        if not any(self.graph.makers_of(dep) for dep in locked.deps):
+            self._origin(key, wanted)
+        for path, handed in self._inputs(locked, wanted):
+            self._file(key, path, handed=handed)
+
+    def _stage_facts(self, locked: Locked) -> dict[str, Any]:
+        facts: dict[str, Any] = {"command": locked.command}
+        facts |= {f"{file}: {key}": value for file, keys in locked.params.items() for key, value in keys.items()}
+        run = self.manifest.latest().get(locked.name)
+        if run is not None:
+            where, code = run["machine"]["host"], run["code"]["commit"]
+            facts["run"] = f"{run['started']}, {run['seconds']} s, on {where}, commit {code}"
+        return facts
+
+    def _code(self, key: str, locked: Locked) -> None:
+        files = {path: entry.md5 for path, entry in locked.deps.items() if not self.graph.makers_of(path)}
+        digest = folder_digest(files).md5.removesuffix(".dir")
+        altered = [path for path, md5 in files.items() if (here := self.scope.digest(path)) is None or here.md5 != md5]
+        head = {path: self.scope.head_digest(path) for path in files}
+        in_git = self.scope.head is not None and all(
+            found is not None and found.md5 == files[path] for path, found in head.items()
+        )
+        commit = self.scope.head.commit if self.scope.head is not None and in_git else "not all of it in git's HEAD"
+        facts = {"commit": commit, "files": files, **({"not as recorded": altered} if altered else {})}
+        title = f"code of {locked.name.partition('@')[0]}, {len(files)} files"
+        self._add(Node(f"code {digest}", "code", title, facts, "not as recorded" if altered else "as recorded"))
+        self._join(key, f"code {digest}", f"md5 {digest} over {len(files)} files")
+
+    def _model(self, key: str, place: str, model: Mapping[str, Any]) -> None:
+        self._add(Node(f"model {place}", "model", place, dict(model)))
+        text = json.dumps(model, sort_keys=True)
+        hashes = model.get("sha256")
+        weights = (
+            next((hashes[name] for name in hashes if "safetensors" in name), "") if isinstance(hashes, Mapping) else ""
+        )
+        said = f"sha256 {weights}" if weights else f"revision {model['revision']}" if model.get("revision") else ""
+        self._join(key, f"model {place}", said or f"md5 {md5_of_bytes(text.encode())}")
+
+    def _origin(self, key: str, wanted: str) -> None:
+        """Where a corpus came from, as its artifact or lineage.json says."""
+        corpus = "".join(PurePosixPath(wanted).parts[3:4])
+        notes = self.lineage.get("corpora", {}).get(corpus, {})
+        own = _record_of(self.scope.root / "/".join(wanted.split("/")[:4]) / "sentences.parquet").get("notes", {})
+        facts = {name: value for name, value in {**notes, **own}.items() if name not in UNTOLD}
+        if not facts:
+            return
+        place = f"source {facts.get('source', '')}: {facts.get('dataset', corpus)}"
+        self._add(Node(place, "source", place, facts))
+        files = facts.get("files")
+        listed = json.dumps(files or facts, sort_keys=True)
+        one = next(iter(files.values())) if isinstance(files, Mapping) and len(files) == 1 else ""
+        self._join(
+            key, place, f"sha256 {one}" if one else f"md5 {md5_of_bytes(listed.encode())} over the list of files"
+        )
+
+    # --- inputs -----------------------------------------------------------------------------------
+
+    def _inputs(self, locked: Locked, wanted: str) -> Iterator[tuple[str, str]]:
+        """The files that a stage read for one of its outputs, each with the hash that the output remembers of it.
+
+        An artifact names its inputs itself, and lineage.json repeats it for the spaces. Where neither is here, the
+        stage's recorded inputs are taken, of a folder the files that carry the corpus's name.
+        """
+        known = self._remembered(locked, wanted)
+        if known:
+            yield from ((path, f"sha256 {sha256}") for path, sha256 in sorted(known.items()))
+            return
+        corpus = self.number.corpus
+        for path, entry in locked.deps.items():
+            if self.graph.makers_of(path):
+                yield from self._named(path, entry, corpus)
+
+    def _remembered(self, locked: Locked, wanted: str) -> dict[str, str]:
+        places = [wanted]
+        if wanted.startswith("reports/"):
+            # Scores remember nothing; the replicates of the same run do.
+            folders = [out for out in locked.outs if out.startswith("data/")]
+            places = [f"{folder}/{self.number.corpus}.parquet" for folder in folders]
+        for place in places:
+            inputs = _record_of(self.scope.root / place).get("inputs")
+            parts = PurePosixPath(place).parts
+            if not inputs and len(parts) == 5 and parts[2] == "spaces":
+                inputs = self.lineage.get("spaces", {}).get(f"{parts[3]}/{Path(parts[4]).stem}", {}).get("inputs")
+            if inputs:
+                return dict(inputs)
+        return {}
+
+    def _named(self, path: str, entry: Entry, corpus: str) -> list[tuple[str, str]]:
+        """What a recorded folder holds of one corpus; the folder whole where that cannot be told."""
+        listing = self._listing(path, entry.md5)
+        inside = [] if listing is None else [f"{path}/{file}" for file in listing.files]
+        if listing is None:
+            inside = [out for out in self.graph.producers if out.startswith(f"{path}/")]
+        names = [file for file in inside if corpus in {PurePosixPath(part).stem for part in PurePosixPath(file).parts}]
+        return [(file, "") for file in sorted(names)] or [(path, f"md5 {entry.md5}")]
+
+
+def models_in(params: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every block of parameters that pins files by sha256 or a repository by revision."""
+    for key, value in params.items():
+        if isinstance(value, Mapping):
+            inner = f"{place}.{key}" if place and not place.endswith(".yaml") else str(key)
+            if {"sha256", "revision"} & set(value):
+                yield inner, value
+            else:
+                yield from models_in(value, inner)
+
+
+def _record_of(path: Path) -> dict[str, Any]:
+    """What a Parquet artifact says of itself; {} if it is none, or is not here."""
+    if path.suffix != ".parquet" or not path.is_file():
+        return {}
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return _json((pq.read_metadata(path).metadata or {}).get(b"sentfold"))
+    except (pa.ArrowException, OSError, ArtifactError):
+        return {}
+
+
+def _json(content: bytes | None) -> dict[str, Any]:
+    try:
+        parsed = json.loads(content or b"{}")
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}

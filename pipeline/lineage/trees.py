@@ -1,0 +1,206 @@
+"""The files of a checkout as they lie here, or as a commit holds them: read and hashed, never written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from pathspec import GitIgnoreSpec
+
+from pipeline.lineage.digests import Digest, folder_digest, ignore_rules, md5_of, md5_of_bytes
+from pipeline.lineage.errors import LineageError
+
+SYMLINK = "120000"
+
+
+class Tree(Protocol):
+    """Files by POSIX path relative to the root of the checkout."""
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a file, or None if there is none."""
+
+    def digest(self, path: str) -> Digest | None:
+        """The digest of a file or folder as DVC computes it, or None if it is not there."""
+
+    def list_files(self, folder: str) -> list[str]:
+        """Names of the files that lie directly in a folder, sorted; [] if there is no folder."""
+
+
+class WorkingTree:
+    """The files as they lie on disk. Each is hashed once per object."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._known: dict[str, Digest | None] = {}
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return "this checkout"
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a file, or None if there is none."""
+        try:
+            return (self.root / path).read_bytes()
+        except OSError:
+            return None
+
+    def digest(self, path: str) -> Digest | None:
+        """The digest of a file or folder; None if it is not there or cannot be read. Cost: O(bytes), once."""
+        if path not in self._known:
+            try:
+                self._known[path] = self._hash(path)
+            except OSError:
+                self._known[path] = None
+        return self._known[path]
+
+    def list_files(self, folder: str) -> list[str]:
+        """Names of the files that lie directly in a folder, sorted."""
+        place = self.root / folder
+        return sorted(entry.name for entry in place.iterdir() if entry.is_file()) if place.is_dir() else []
+
+    @cached_property
+    def _ignored(self) -> GitIgnoreSpec:
+        return ignore_rules(self.read(".dvcignore"))
+
+    def _hash(self, path: str) -> Digest | None:
+        place = self.root / path
+        if place.is_file():
+            return Digest(md5_of(place))
+        if not place.is_dir():
+            return None
+        files = {}
+        for folder, _, names in os.walk(place, followlinks=True):
+            for name in names:
+                file = Path(folder) / name
+                relative = file.relative_to(place).as_posix()
+                if not self._ignored.match_file(f"{path}/{relative}"):
+                    files[relative] = self._file_md5(f"{path}/{relative}")
+        return folder_digest(files)
+
+    def _file_md5(self, path: str) -> str:
+        # A folder and a file in it are both asked for: the file's bytes are hashed for the first alone.
+        if path not in self._known:
+            self._known[path] = Digest(md5_of(self.root / path))
+        known = self._known[path]
+        if known is None:
+            raise FileNotFoundError(path)
+        return known.md5
+
+
+class Revision:
+    """The files that a commit holds. Raises LineageError if there is no such commit."""
+
+    def __init__(self, root: Path, revision: str) -> None:
+        self.root = root
+        commit = git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        if not commit:
+            raise LineageError(
+                f"there is no commit '{revision}'",
+                where=str(root),
+                expected="a commit, branch or tag of this repository",
+                got=revision,
+                remedy="`git log --oneline` lists commits; a shallow clone gets the others by `git fetch --unshallow`",
+            )
+        self.revision = revision
+        self.commit = commit.decode().strip()
+        self._contents: dict[str, bytes] = {}
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        short = self.commit[:10]
+        return f"git's {self.revision}" if self.revision.startswith(short) else f"git's {self.revision} ({short})"
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a file, symlinks followed; None if the commit has none."""
+        place = self._resolve(path)
+        if place is None:
+            return None
+        self._load([place])
+        return self._contents[place]
+
+    def digest(self, path: str) -> Digest | None:
+        """The digest of a file or folder; None if the commit has none."""
+        content = self.read(path)
+        if content is not None:
+            return Digest(md5_of_bytes(content))
+        rules = ignore_rules(self.read(".dvcignore"))
+        inside = [name for name in self._entries if name.startswith(f"{path}/") and not rules.match_file(name)]
+        if not inside:
+            return None
+        self._load(inside)
+        return folder_digest({name[len(path) + 1 :]: md5_of_bytes(self._contents[name]) for name in inside})
+
+    def list_files(self, folder: str) -> list[str]:
+        """Names of the files that lie directly in a folder, sorted."""
+        inside = (name[len(folder) + 1 :] for name in self._entries if name.startswith(f"{folder}/"))
+        return sorted(name for name in inside if "/" not in name)
+
+    def all_files(self) -> list[str]:
+        """Every file of the commit."""
+        return list(self._entries)
+
+    @cached_property
+    def _entries(self) -> dict[str, tuple[str, str]]:
+        # path -> (mode, object)
+        listing = git(self.root, "ls-tree", "-r", "-z", "--full-tree", self.commit) or b""
+        entries = {}
+        for line in listing.decode("utf-8", "surrogateescape").split("\0"):
+            facts, _, path = line.partition("\t")
+            if path:
+                mode, kind, name = facts.split()
+                if kind == "blob":
+                    entries[path] = (mode, name)
+        return entries
+
+    def _resolve(self, path: str) -> str | None:
+        for _ in range(8):
+            if path not in self._entries:
+                return None
+            if self._entries[path][0] != SYMLINK:
+                return path
+            self._load([path])
+            target = PurePosixPath(path).parent / self._contents[path].decode("utf-8", "surrogateescape")
+            path = os.path.normpath(target)
+        return None
+
+    def _load(self, paths: Iterable[str]) -> None:
+        wanted = [path for path in paths if path not in self._contents]
+        if not wanted:
+            return
+        names = "".join(f"{self._entries[path][1]}\n" for path in wanted)
+        stream = git(self.root, "cat-file", "--batch", stdin=names.encode()) or b""
+        for path in wanted:
+            header, _, stream = stream.partition(b"\n")
+            size = int(header.split()[2])
+            self._contents[path] = stream[:size]
+            stream = stream[size + 1 :]
+
+
+def git(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None:
+    """What git prints, or None where it fails or is not there. Takes no lock, so a read-only checkout will do."""
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=root, input=stdin, env=environment, capture_output=True, check=False
+        )
+    except OSError:
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def head_of(root: Path) -> Revision | None:
+    """The commit that is checked out, or None where there is no git."""
+    try:
+        return Revision(root, "HEAD")
+    except LineageError:
+        return None

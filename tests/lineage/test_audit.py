@@ -1,0 +1,323 @@
+"""Every way in which a reported number can be tampered with is found and named."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.lineage.audit import Audit, audit
+from pipeline.lineage.audit_text import audit_content, audit_text
+from pipeline.lineage.errors import LineageError
+from tests.lineage.small import Small
+
+HOLD = "import sys, zc.lockfile; lock = zc.lockfile.LockFile(sys.argv[1]); print(1, flush=True); input()"
+
+
+def faults(found: Audit) -> list[tuple[str, str]]:
+    """Kind and subject of everything wrong."""
+    return [(cause.kind, cause.subject) for cause in found.causes if cause.wrong]
+
+
+def verdict_of(found: Audit, table: str, row: str, column: str, field: str = "value") -> str:
+    (finding,) = (
+        finding
+        for finding in found.findings
+        if finding.number.table.endswith(f"/{table}")
+        and (finding.number.row, finding.number.column, finding.number.field) == (row, column, field)
+    )
+    return finding.verdict
+
+
+def test_a_suite_as_it_was_run_and_committed_is_verified_whole(finished: Small) -> None:
+    found = audit(finished.root, "quick")
+    # 4 in sts.csv; 4 x 3 and 2 x 3 in scores.csv; 4 x 3, 2 and 1 in small.csv.
+    assert found.count("verified") == len(found.findings) == 4 + 12 + 6 + 12 + 2 + 1
+    assert found.causes == {}
+    assert not found.failed(strict=True)
+
+
+# --- the six tamperings, each alone ----------------------------------------------------------------
+
+
+def test_a_tampered_cell_is_named_with_what_it_should_be(small: Small) -> None:
+    small.edit("reports/quick/tables/sts.csv", "mini,20.50", "mini,21.50")
+    found = audit(small.root, "quick")
+    cell, table = found.causes
+    assert (cell.kind, table.kind) == ("cell", "table")
+    assert cell.subject == "reports/quick/tables/sts.csv, line 2, mini × first, value"
+    assert cell.message == "the table says 21.50, reports/quick/scores/mini.json gives 20.50"
+    assert "sts.csv" in table.message
+    assert found.count("wrong") == 1
+    assert verdict_of(found, "sts.csv", "mini", "first") == "wrong"
+
+
+def test_a_tampered_difference_is_named(small: Small) -> None:
+    small.edit("reports/quick/tables/scores.csv", "-0.40,", "+0.40,")
+    found = audit(small.root, "quick")
+    assert next(iter(found.causes)).kind == "cell"
+    assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "difference") == "wrong"
+    assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "value") == "verified"
+
+
+def test_a_tampered_number_that_only_the_report_computed_makes_its_table_wrong(small: Small) -> None:
+    small.edit("reports/quick/tables/small.csv", "31.50", "32.50")
+    found = audit(small.root, "quick")
+    ((kind, subject),) = faults(found)
+    assert (kind, subject) == ("table", "reports/quick/tables")
+    assert verdict_of(found, "small.csv", "mini", "average spearman.all.cosine") == "wrong"
+    assert verdict_of(found, "small.csv", "mini", "first spearman.all.cosine") == "verified"
+    assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "difference_low") == "verified"
+
+
+def test_a_tampered_score_is_named(small: Small) -> None:
+    small.edit("reports/quick/scores/mini.json", "20.5", "20.6")
+    found = audit(small.root, "quick")
+    named = faults(found)
+    assert ("score", "reports/quick/scores/mini.json") in named
+    assert ("cell", "reports/quick/tables/sts.csv, line 2, mini × first, value") in named
+    assert verdict_of(found, "sts.csv", "mini-lp", "first") == "verified"
+    assert verdict_of(found, "sts.csv", "mini", "second") == "wrong", "its scores file is not to be believed"
+
+
+def test_a_score_and_its_cells_tampered_together_are_found_by_the_hash(small: Small) -> None:
+    small.edit("reports/quick/scores/mini.json", '"value": 20.5', '"value": 20.6')
+    for table in ("sts.csv", "scores.csv", "small.csv"):
+        small.edit(f"reports/quick/tables/{table}", "20.50", "20.60")
+    found = audit(small.root, "quick")
+    assert ("score", "reports/quick/scores/mini.json") in faults(found)
+    assert verdict_of(found, "sts.csv", "mini", "first") == "wrong"
+
+
+def test_a_tampered_artifact_is_named_and_not_what_was_made_of_it(small: Small) -> None:
+    path = "data/quick/spaces/mini-lp/first.txt"
+    (small.root / path).chmod(0o644)
+    small.edit(path, "1.9", "1.8")
+    found = audit(small.root, "quick")
+    ((kind, subject),) = faults(found)
+    assert (kind, subject) == ("artifact", "data/quick/spaces/mini-lp")
+    (cause,) = found.causes
+    assert "first.txt" in cause.message
+    assert verdict_of(found, "sts.csv", "mini-lp", "first") == "wrong"
+    assert verdict_of(found, "sts.csv", "mini", "first") == "verified"
+
+
+def test_a_tampered_parameter_is_named_with_both_values(small: Small) -> None:
+    small.edit("params.yaml", "step: 1.0e-1", "step: 0.2")
+    found = audit(small.root, "quick")
+    ((kind, subject),) = faults(found)
+    assert (kind, subject) == ("parameter", "params.yaml: fold.step")
+    (cause,) = found.causes
+    assert "it is 0.2 here" in cause.message
+    assert "made with 0.1" in cause.message
+    assert verdict_of(found, "sts.csv", "mini-lp", "first") == "wrong"
+    assert verdict_of(found, "sts.csv", "mini", "first") == "verified"
+
+
+LOCK_EDITS = {
+    "an output": (r"(outs:\n    - path: data/quick/spaces/mini-lp\n      hash: md5\n      md5: )(.)", "fold@mini"),
+    "an input of data": (
+        r"(deps:\n    - path: code/rules.py(?:.|\n)*?spaces/mini\n      hash: md5\n      md5: )(.)",
+        "fold@mini",
+    ),
+    "an input of code": (r"(  fold@mini:(?:.|\n)*?- path: stage.py\n      hash: md5\n      md5: )(.)", "fold@mini"),
+    "a parameter": (r"(fold.step: )(0)", "fold@mini"),
+    "a command": (r"(python stage.py fold mini )(q)", "fold@mini"),
+    "a whole stage": (r"()(  fold@mini:\n(?:    .*\n)+)", "fold@mini"),
+}
+
+
+@pytest.mark.parametrize("what", LOCK_EDITS)
+def test_a_tampered_lock_entry_is_named_and_not_the_artifact(small: Small, what: str) -> None:
+    pattern, stage = LOCK_EDITS[what]
+    lock = small.root / "dvc.lock"
+    swapped = {"0": "1"}
+    text, number = re.subn(
+        pattern, lambda m: m[1] + ("" if len(m[2]) > 1 else swapped.get(m[2], "0")), lock.read_text(), count=1
+    )
+    assert number == 1
+    lock.write_text(text)
+    found = audit(small.root, "quick")
+    assert faults(found), what
+    assert {kind for kind, _ in faults(found)} == {"lock"}
+    assert any(f"stage {stage}" in subject for _, subject in faults(found))
+    assert verdict_of(found, "sts.csv", "mini-lp", "first") == "wrong"
+    assert verdict_of(found, "sts.csv", "mini", "first") == "verified"
+    assert found.remarks == ("dvc.lock here is not the committed one",)
+
+
+def test_a_tampered_lock_entry_is_named_without_git_too(small: Small) -> None:
+    shutil.rmtree(small.root / ".git")
+    pattern, stage = LOCK_EDITS["an output"]
+    lock = small.root / "dvc.lock"
+    lock.write_text(re.sub(pattern, r"\g<1>0", lock.read_text(), count=1))
+    found = audit(small.root, "quick")
+    assert ("lock", f"dvc.lock, stage {stage}") in faults(found)
+    assert "no git" in found.remarks[0]
+
+
+def test_tampered_code_is_named_and_said_to_be_an_edit(small: Small) -> None:
+    small.edit("code/rules.py", "RULE = 1", "RULE = 2")
+    found = audit(small.root, "quick")
+    assert set(faults(found)) == {("code", "code/rules.py"), ("code", "code")}
+    assert all("it was edited here" in cause.message for cause in found.causes)
+    assert any("rules.py" in cause.message for cause in found.causes if cause.subject == "code")
+
+
+# --- code and parameters that git does not vouch for -------------------------------------------------
+
+
+def test_numbers_made_by_code_that_was_never_committed_are_wrong(small: Small) -> None:
+    small.edit("code/layout.py", "import csv", "import csv, os")
+    small.run("dvc", "repro", "-q", "report")
+    found = audit(small.root, "quick")
+    assert ("code", "code/layout.py") in faults(found)
+    small.commit("Layout")
+    assert not audit(small.root, "quick").failed(strict=True)
+
+
+def test_code_that_was_committed_but_never_run_is_said_to_be_stale_with_the_commit_that_made_the_numbers(
+    small: Small,
+) -> None:
+    made_them = small.run("git", "rev-parse", "HEAD").stdout[:10]
+    small.edit("code/texts.py", "1", "2")
+    small.commit("Texts")
+    found = audit(small.root, "quick")
+    cause = next(cause for cause in found.causes if cause.subject == "code/texts.py")
+    assert f"commit {made_them} has it" in cause.message
+    assert cause.remedy == "sentfold repro --suite quick"
+
+
+def test_a_file_that_holds_no_number_is_held_against_the_lock_too(small: Small) -> None:
+    small.edit("reports/quick/summary.txt", "20.50", "99.99")
+    found = audit(small.root, "quick")
+    assert faults(found) == [("table", "reports/quick/summary.txt")]
+    assert found.count("wrong") == 0
+    assert found.failed(strict=False)
+
+
+# --- absence ------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_here_is_absent_with_the_command_that_brings_it(small: Small, tmp_path: Path) -> None:
+    shutil.rmtree(small.root / "data/quick/spaces/mini-lp")
+    found = audit(small.root, "quick")
+    assert not found.failed(strict=False)
+    assert found.failed(strict=True)
+    assert verdict_of(found, "sts.csv", "mini-lp", "first") == "absent"
+    assert verdict_of(found, "sts.csv", "mini", "first") == "verified"
+    (cause,) = found.causes
+    assert cause.remedy == "dvc checkout"
+    small.run(*cause.remedy.split())
+    assert not audit(small.root, "quick").failed(strict=True)
+    shutil.rmtree(small.root / "data/quick/spaces/mini-lp")
+    shutil.rmtree(small.root / ".dvc/cache")
+    (cause,) = audit(small.root, "quick").causes
+    assert cause.remedy == "sentfold repro --suite quick"
+
+
+def test_a_clone_is_absent_until_it_pulls_and_then_verified(small: Small, tmp_path: Path) -> None:
+    small.run("dvc", "remote", "add", "-d", "store", str(tmp_path / "store"))
+    small.commit("A remote")
+    small.run("dvc", "push", "-q")
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", str(small.root), str(clone)], check=True)
+    here = Small(clone)
+    found = audit(clone, "quick")
+    assert found.count("wrong") == 0
+    # What the report alone copied out of a paper rests on git.
+    assert found.count("absent") == len(found.findings) - 1
+    assert {cause.remedy for cause in found.causes} == {"dvc pull"}
+    here.run("dvc", "pull", "-q")
+    again = audit(clone, "quick")
+    assert again.count("verified") == len(again.findings)
+
+
+# --- commits ------------------------------------------------------------------------------------------
+
+
+def test_a_commit_is_audited_whatever_lies_in_the_checkout(small: Small) -> None:
+    good = small.run("git", "rev-parse", "HEAD").stdout.strip()
+    small.edit("reports/quick/tables/sts.csv", "mini,20.50", "mini,21.50")
+    bad = small.commit("A better result")
+    small.edit("reports/quick/tables/sts.csv", "mini,21.50", "mini,22.50")
+    assert not audit(small.root, "quick", revision=good).failed(strict=True)
+    found = audit(small.root, "quick", revision=bad)
+    assert faults(found)[0] == ("cell", "reports/quick/tables/sts.csv, line 2, mini × first, value")
+    assert found.commit == bad
+
+
+def test_a_commit_whose_artifacts_are_not_here_is_absent_with_the_way_to_them(small: Small) -> None:
+    old = small.run("git", "rev-parse", "HEAD").stdout.strip()
+    small.edit("params.yaml", "step: 1.0e-1", "step: 0.2")
+    small.run("dvc", "repro", "-q")
+    small.commit("Step 0.2")
+    assert not audit(small.root, "quick").failed(strict=True)
+    found = audit(small.root, "quick", revision=old)
+    assert found.count("wrong") == 0
+    assert verdict_of(found, "sts.csv", "mini-lp", "first") == "absent"
+    assert all(old in cause.remedy for cause in found.causes)
+
+
+# --- how it looks, and what it leaves alone ---------------------------------------------------------------
+
+
+def test_the_first_cause_is_named_once_however_many_numbers_rest_on_it(small: Small) -> None:
+    path = small.root / "data/quick/corpora/first/sentences.txt"
+    path.chmod(0o644)
+    path.write_text("5.0\n")
+    found = audit(small.root, "quick")
+    text = audit_text(found)
+    assert text.count("data/quick/corpora/first") == text.count("data/quick/corpora/first\n") == 1
+    assert re.search(r"\d+ verified, 0 absent here, \d+ wrong", text)
+    content: dict[str, Any] = json.loads(json.dumps(audit_content(found)))
+    (cause,) = content["causes"]
+    assert cause["numbers"] == content["counts"]["wrong"] == len(content["numbers"]) - 1
+
+
+def test_an_audit_writes_nothing_and_takes_no_lock(small: Small, tmp_path: Path) -> None:
+    lock = small.root / ".dvc/tmp/lock"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, lock],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert holder.stdout is not None and holder.stdout.readline() == b"1\n"
+    before = {path: path.stat().st_mtime_ns for path in small.root.rglob("*") if ".git/" not in str(path)}
+    try:
+        done = small.run("pipeline", "audit", "--json", str(tmp_path / "audit.json"))
+    finally:
+        holder.communicate(b"\n")
+    assert "37 verified" in done.stdout
+    assert {path: path.stat().st_mtime_ns for path in small.root.rglob("*") if ".git/" not in str(path)} == before
+    assert json.loads((tmp_path / "audit.json").read_text())["counts"] == {"verified": 37, "absent": 0, "wrong": 0}
+
+
+def test_the_command_exits_1_only_when_something_is_wrong_or_strictly_absent(small: Small) -> None:
+    assert small.run("pipeline", "audit", "--strict").returncode == 0
+    shutil.rmtree(small.root / "data/quick/spaces")
+    assert small.run("pipeline", "audit").returncode == 0
+    assert small.run("pipeline", "audit", "--strict", check=False).returncode == 1
+    small.edit("reports/quick/tables/sts.csv", "mini,20.50", "mini,21.50")
+    assert small.run("pipeline", "audit", check=False).returncode == 1
+    assert small.run("pipeline", "audit", "--rev", "HEAD").returncode == 0
+    assert small.run("pipeline", "audit", "--rev", "no-such", check=False).returncode == 2
+
+
+def test_a_suite_without_tables_is_an_error_that_says_what_to_do(small: Small) -> None:
+    shutil.rmtree(small.root / "reports")
+    with pytest.raises(LineageError, match="no tables") as caught:
+        audit(small.root, "quick")
+    assert "sentfold repro" in caught.value.remedy
+
+
+def test_a_table_that_is_no_table_is_an_error_that_names_it(small: Small) -> None:
+    (small.root / "reports/quick/tables/small.csv").write_bytes(b"table,origin\n\xff\xfe,measured\n")
+    with pytest.raises(LineageError, match="cannot be read") as caught:
+        audit(small.root, "quick")
+    assert "small.csv" in caught.value.where

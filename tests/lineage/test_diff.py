@@ -1,0 +1,143 @@
+"""What two commits disagree about, over commits whose changes are known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline.lineage.changes import flatten
+from pipeline.lineage.diff import Difference, Moved, diff
+from pipeline.lineage.diff_text import diff_content, diff_text
+from pipeline.lineage.errors import LineageError
+from tests.lineage.small import Small
+
+
+def score(found: Difference, space: str, corpus: str) -> Moved:
+    (moved,) = (
+        moved
+        for moved in found.moved
+        if (moved.number.space, moved.number.corpus, moved.number.field, moved.number.origin)
+        == (space, corpus, "value", "score")
+    )
+    return moved
+
+
+def told(moved: Moved) -> list[tuple[str, str]]:
+    return [(change.kind, change.subject) for change in moved.why]
+
+
+def changed(small: Small, path: str, old: str, new: str) -> Difference:
+    """Edit, run, commit, and compare with the commit before."""
+    small.edit(path, old, new)
+    small.run("dvc", "repro", "-q")
+    small.commit(f"Change {path}")
+    return diff(small.root, "HEAD~1", "HEAD", "quick")
+
+
+def test_a_parameter_moves_exactly_the_scores_below_it(small: Small) -> None:
+    found = changed(small, "params.yaml", "step: 1.0e-1", "step: 0.6")
+    moved = score(found, "mini-lp", "first")
+    # Four sentences, each half a step lower.
+    assert (moved.before, moved.after, moved.delta) == ("20.10", "18.10", -2.0)
+    assert (moved.low, moved.high, moved.outside) == (19.1, 21.1, True)
+    assert told(moved) == [("parameter", "params.yaml: fold.step")]
+    (change,) = moved.why
+    assert (change.before, change.after) == ("0.1", "0.6")
+    assert {m.number.space for m in found.moved if m.number.origin == "score"} == {"mini-lp"}
+    assert "small.csv" in {m.number.table.rpartition("/")[2] for m in found.moved if m.number.origin == "derived"}
+
+
+def test_a_move_is_held_against_the_interval_that_the_score_had(small: Small) -> None:
+    found = changed(small, "params.yaml", "step: 1.0e-1", "step: 0.2")
+    assert score(found, "mini-lp", "first").delta == -0.4
+    assert score(found, "mini-lp", "first").outside is False
+    assert "inside its interval [19.10, 21.10]" in diff_text(found, small.root)
+
+
+def test_code_is_named_with_the_commit_that_changed_it(small: Small) -> None:
+    found = changed(small, "stage.py", 'params["evaluate"]["shift"]', '2 * params["evaluate"]["shift"]')
+    moved = score(found, "mini", "first")
+    assert told(moved) == [("code", "stage.py")]
+    assert moved.delta == 0.5
+    assert "Change stage.py" in diff_text(found, small.root)
+
+
+def test_several_changes_above_a_number_are_all_named_and_those_beside_it_are_not(small: Small) -> None:
+    small.edit("params.yaml", "second: 6", "second: 7")
+    small.edit("code/texts.py", "TEXT = 1", "TEXT = 2")
+    found = changed(small, "params.yaml", "scale: 2.0", "scale: 3.0")
+    moved = score(found, "mini", "second")
+    assert set(told(moved)) == {
+        ("parameter", "params.yaml: sizes.second"), ("parameter", "params.yaml: encoders.mini.scale"),
+        ("code", "code/texts.py"), ("code", "code"),
+    }  # fmt: skip
+    assert ("parameter", "params.yaml: fold.step") not in told(moved)
+
+
+def test_data_that_changed_though_nothing_above_it_did_is_told_so(small: Small) -> None:
+    # Another machine: the same stages write other bytes.
+    for path in ("stage.py",):
+        small.edit(path, 'os.environ.get("DISTURBED", 0)', 'os.environ.get("DISTURBED", "0")')
+    small.run("dvc", "repro", "-q")
+    small.commit("Same results")
+    small.run("dvc", "repro", "-q", "--force", "embed@first-mini", DISTURBED="0.5")
+    small.run("dvc", "repro", "-q")
+    small.commit("On another machine")
+    found = diff(small.root, "HEAD~1", "HEAD", "quick")
+    moved = score(found, "mini", "first")
+    # 0.5 x (1 + 2 + 3 + 4).
+    assert moved.delta == 5.0
+    assert told(moved) == [("data", "data/quick/spaces/mini/first.txt")]
+    assert "nothing that makes it changed" in diff_text(found, small.root)
+
+
+def test_a_forged_number_is_said_to_have_no_cause(small: Small) -> None:
+    small.edit("reports/quick/tables/small.csv", "31.50", "39.50")
+    small.commit("A better mean")
+    found = diff(small.root, "HEAD~1", "HEAD", "quick")
+    (moved,) = found.moved
+    assert (moved.before, moved.after, moved.why) == ("31.50", "39.50", ())
+    assert "nothing above changed" in diff_text(found, small.root)
+
+
+def test_new_rows_are_told_apart_from_moved_ones(small: Small) -> None:
+    found = changed(small, "suite.yaml", "corpora: [first, second]", "corpora: [first]")
+    gone = score(found, "mini", "second")
+    assert (gone.before, gone.after, gone.delta, gone.outside) == ("42.50", "", None, None)
+    assert "42.50 -> none" in diff_text(found, small.root)
+
+
+def test_two_equal_commits_differ_in_nothing(finished: Small) -> None:
+    found = diff(finished.root, "HEAD", "HEAD", "quick")
+    # 12 scores with their bounds, 2 differences, 4 bounds of them, 2 means, 1 printed figure.
+    assert (found.moved, found.unmoved) == ((), 12 + 2 + 4 + 2 + 1)
+
+
+def test_the_command_writes_everything_as_json(small: Small, tmp_path: Path) -> None:
+    found = changed(small, "params.yaml", "step: 1.0e-1", "step: 0.6")
+    done = small.run("pipeline", "diff", "HEAD~1", "--json", str(tmp_path / "d.json"))
+    assert "parameter params.yaml: fold.step: 0.1 -> 0.6" in done.stdout
+    content = json.loads((tmp_path / "d.json").read_text())
+    assert content == json.loads(json.dumps(diff_content(found)))
+    assert all(content["changes"][place]["subject"] for number in content["numbers"] for place in number["changes"])
+    assert small.run("pipeline", "diff", "HEAD~1", "no-such", check=False).returncode == 2
+
+
+def test_a_commit_without_the_suite_is_an_error_that_names_it(small: Small) -> None:
+    with pytest.raises(LineageError, match="no suite 'paper'"):
+        diff(small.root, "HEAD", "HEAD", "paper")
+
+
+def test_dvc_itself_shows_what_moved(small: Small) -> None:
+    changed(small, "params.yaml", "step: 1.0e-1", "step: 0.6")
+    metrics = json.loads(small.run("dvc", "metrics", "diff", "HEAD~1", "HEAD", "--json").stdout)
+    moved = metrics["reports/quick/scores/mini-lp.json"]["corpora.first.scores.spearman.all.cosine.value"]
+    assert (moved["old"], moved["new"]) == (20.1, 18.1)
+    params = json.loads(small.run("dvc", "params", "diff", "HEAD~1", "HEAD", "--json").stdout)
+    assert params["params.yaml"]["fold.step"] == {"old": 0.1, "new": 0.6}
+
+
+def test_nested_values_are_told_by_dotted_keys() -> None:
+    assert flatten({"a": {"b": 1, "c": {"d": [1]}}, "e": {}}) == {"a.b": 1, "a.c.d": [1], "e": {}}

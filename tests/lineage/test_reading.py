@@ -1,0 +1,146 @@
+"""dvc.yaml, dvc.lock and hashes, held against DVC itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dvc.repo import Repo
+from dvc.repo.index import Index
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.lineage.digests import Digest, folder_digest, md5_of_bytes, parse_listing
+from pipeline.lineage.errors import LineageError
+from pipeline.lineage.stages import load_graph, read_yaml
+from pipeline.lineage.storage import Storage
+from pipeline.lineage.templates import expand, fill
+from pipeline.lineage.trees import Revision, WorkingTree
+from tests.lineage.small import Small
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("suite", ["quick", "paper-mirror"])
+def test_the_stages_are_those_that_dvc_makes_of_dvc_yaml(suite: str) -> None:
+    graph = load_graph(WorkingTree(ROOT), suite)
+    with Repo(str(ROOT)) as repo:
+        theirs = {stage.name: stage for stage in Index.from_file(repo, str(ROOT / graph.dvcfile)).stages}
+    assert set(graph.stages) == set(theirs)
+    for name, stage in graph.stages.items():
+        other = theirs[name]
+        assert stage.command == " ".join(other.cmd.split())
+        tracked = {dep.def_path for dep in other.deps} - set(stage.params) - {"params.yaml"}
+        assert set(stage.deps) == tracked
+        assert set(stage.outs) == {out.def_path for out in other.outs}
+        params = {dep.def_path: tuple(dep.params or ()) for dep in other.deps if hasattr(dep, "params")}
+        assert {file: sorted(keys) for file, keys in stage.params.items()} == {
+            file: sorted(keys) for file, keys in params.items()
+        }
+
+
+def test_hashes_of_files_and_folders_are_those_in_dvc_lock(finished: Small) -> None:
+    graph, tree = load_graph(WorkingTree(finished.root), "quick"), WorkingTree(finished.root)
+    entries = [entry for locked in graph.locked.values() for entry in (*locked.deps.values(), *locked.outs.values())]
+    assert len({entry.path for entry in entries}) > 15
+    assert {entry.md5.endswith(".dir") for entry in entries} == {True, False}
+    for entry in entries:
+        found = tree.digest(entry.path)
+        assert found is not None
+        assert found.md5 == entry.md5, entry.path
+
+
+def test_a_commit_gives_the_hashes_of_the_checkout_it_was_made_from(finished: Small) -> None:
+    here, there = WorkingTree(finished.root), Revision(finished.root, "HEAD")
+    for path in ("stage.py", "code", "reports/quick/tables", "reports/quick/scores", "dvc.lock"):
+        assert here.digest(path) == there.digest(path) is not None
+    assert there.digest("data/quick/spaces") is None
+    assert here.list_files("reports/quick/tables") == there.list_files("reports/quick/tables") != []
+
+
+def test_a_linked_dvc_yaml_is_read_through_its_link_in_a_commit_too() -> None:
+    wanted = load_graph(WorkingTree(ROOT), "paper-mirror").stages
+    assert set(load_graph(Revision(ROOT, "HEAD"), "paper-mirror").stages) == set(wanted)
+
+
+def test_the_cache_is_read_without_dvc(finished: Small) -> None:
+    graph, storage = load_graph(WorkingTree(finished.root), "quick"), Storage(finished.root)
+    entry = graph.locked["fold@mini"].outs["data/quick/spaces/mini-lp"]
+    listing = storage.listing(entry.md5)
+    assert listing == WorkingTree(finished.root).digest(entry.path)
+    assert storage.holds(entry.md5)
+    assert not storage.holds("0" * 32)
+
+
+@given(st.dictionaries(st.text("ab/-. ", min_size=1, max_size=6), st.text("0123456789abcdef", min_size=4, max_size=4)))
+def test_a_folder_listing_survives_being_written_and_read(files: dict[str, str]) -> None:
+    import json
+
+    listing = [{"md5": md5, "relpath": name} for name, md5 in files.items()]
+    assert parse_listing(json.dumps(listing).encode()) == folder_digest(files)
+
+
+def test_what_differs_between_two_folders_is_named() -> None:
+    one, other = Digest("x", {"a": "1", "b": "2", "c": "3"}), Digest("y", {"b": "2", "c": "4", "d": "5"})
+    assert one.differing(other) == other.differing(one) == ["a", "c", "d"]
+
+
+def test_the_inputs_of_a_stage_lead_to_all_that_it_rests_on(finished: Small) -> None:
+    graph = load_graph(WorkingTree(finished.root), "quick")
+    assert set(graph.ancestors("fold@mini")) == {
+        "fold@mini", "embed@first-mini", "embed@second-mini", "download@first", "download@second",
+    }  # fmt: skip
+    assert graph.parents("evaluate@mini") == [
+        "download@first",
+        "download@second",
+        "embed@first-mini",
+        "embed@second-mini",
+    ]
+    order = graph.in_order()
+    assert all(order.index(parent) < order.index(name) for name in order for parent in graph.parents(name))
+
+
+def test_a_float_that_dvc_writes_is_read_as_one(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("a: 1e-10\nb: 4e1a859364d9114b36d4fae5c895bce3\nc: 1.5E+3\nd: '1e5'\n")
+    assert read_yaml(WorkingTree(tmp_path), "lock") == {
+        "a": 1e-10, "b": "4e1a859364d9114b36d4fae5c895bce3", "c": 1500.0, "d": "1e5",
+    }  # fmt: skip
+
+
+def test_templates_keep_types_where_they_stand_alone() -> None:
+    context = {"a": {"b": [1, 2]}, "n": 3}
+    assert fill({"x${n}": "${a.b}", "y": ["${n}", "k${n}"]}, context, where="here") == {"x3": [1, 2], "y": [3, "k3"]}
+    stages = dict(expand("s", {"matrix": {"i": "${a.b}", "j": ["u"]}, "cmd": "${item.i}${item.j}"}, context, where="h"))
+    assert stages == {"s@1-u": {"cmd": "1u"}, "s@2-u": {"cmd": "2u"}}
+
+
+def test_a_reference_to_nothing_is_an_error_that_names_it() -> None:
+    with pytest.raises(LineageError, match=r"a\.c") as caught:
+        fill("${a.c}", {"a": {"b": 1}}, where="dvc.yaml")
+    assert "dvc.yaml" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [("a: [", "not valid YAML"), ("- a\n", "no mapping"), ("stages: {x: {deps: 3}}\n", "malformed")],
+)
+def test_a_broken_lock_is_an_error_that_names_it(small: Small, content: str, what: str) -> None:
+    (small.root / "dvc.lock").write_text(content)
+    with pytest.raises(LineageError, match=r"dvc\.lock") as caught:
+        load_graph(WorkingTree(small.root), "quick")
+    assert what in str(caught.value)
+
+
+def test_an_unknown_suite_or_commit_is_an_error_that_names_it(finished: Small) -> None:
+    with pytest.raises(LineageError, match="no suite 'nowhere'"):
+        load_graph(WorkingTree(finished.root), "nowhere")
+    with pytest.raises(LineageError, match="no commit 'no-such'"):
+        Revision(finished.root, "no-such")
+
+
+def test_bytes_and_files_have_one_md5(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"abc")
+    digest = WorkingTree(tmp_path).digest("f")
+    # The md5 of "abc" in RFC 1321.
+    assert digest is not None
+    assert digest.md5 == md5_of_bytes(b"abc") == "900150983cd24fb0d6963f7d28e17f72"

@@ -1,0 +1,154 @@
+"""From a printed cell down to the code, every step with a hash that can be checked by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from pipeline.lineage.errors import LineageError
+from pipeline.lineage.trace import Trace, models_in, trace
+from pipeline.lineage.trace_svg import depths, place_boxes, trace_svg
+from pipeline.lineage.trace_text import trace_content, trace_text
+from tests.lineage.small import Small
+
+STS = "reports/quick/tables/sts.csv"
+
+
+@pytest.fixture(scope="module")
+def found(finished: Small) -> Trace:
+    return trace(finished.root, STS, row="mini-lp", column="second")
+
+
+def test_a_cell_leads_to_everything_it_rests_on_and_to_nothing_else(found: Trace) -> None:
+    stages = {node.title for node in found.nodes.values() if node.kind == "stage"}
+    assert stages == {"evaluate@mini-lp", "fold@mini", "embed@second-mini", "download@second"}
+    files = {node.title for node in found.nodes.values() if node.kind == "file"}
+    assert files == {
+        "reports/quick/scores/mini-lp.json", "data/quick/spaces/mini-lp/second.txt",
+        "data/quick/spaces/mini/second.txt", "data/quick/corpora/second/sentences.txt",
+        "data/quick/corpora/second/items.txt",
+    }  # fmt: skip
+    assert [node.title for node in found.nodes.values() if node.kind == "model"] == ["encoders.mini"]
+
+
+def test_every_edge_to_a_file_carries_its_md5_and_every_one_to_a_stage_what_dvc_recorded(
+    finished: Small, found: Trace
+) -> None:
+    lock = yaml.safe_load((finished.root / "dvc.lock").read_text())["stages"]
+    assert all(edge.hash for edge in found.edges)
+    for edge in found.edges:
+        node = found.nodes[edge.below]
+        if node.kind == "stage":
+            assert edge.hash.removeprefix("md5 ") in {out["md5"] for out in lock[node.title]["outs"]}
+        elif node.kind == "file" and (finished.root / node.title).is_file():
+            content = (finished.root / node.title).read_bytes()
+            assert edge.hash == f"md5 {hashlib.md5(content).hexdigest()}"
+
+
+def test_a_stage_tells_its_parameters_its_command_and_the_commit_of_its_code(finished: Small, found: Trace) -> None:
+    fold = found.nodes["stage fold@mini"]
+    assert fold.facts["params.yaml: fold.step"] == 0.1
+    assert fold.facts["command"] == "python stage.py fold mini quick"
+    (code,) = (found.nodes[edge.below] for edge in found.below("stage fold@mini") if edge.below.startswith("code "))
+    assert set(code.facts["files"]) == {"stage.py", "code/rules.py"}
+    assert code.facts["commit"] == finished.run("git", "rev-parse", "HEAD").stdout.strip()
+
+
+def test_the_tree_tells_each_thing_once(found: Trace) -> None:
+    text = trace_text(found)
+    assert text.startswith("41.90   mini-lp × second")
+    assert text.count("command: python stage.py download second quick") == 1
+    for edge in found.edges:
+        assert edge.hash in text
+
+
+def test_the_json_holds_the_whole_graph(found: Trace) -> None:
+    content = json.loads(json.dumps(trace_content(found)))
+    keys = {node["key"] for node in content["nodes"]}
+    assert {edge["above"] for edge in content["edges"]} | {edge["below"] for edge in content["edges"]} <= keys
+    assert len(content["edges"]) == len(found.edges)
+    assert content["number"]["text"] == "41.90"
+
+
+def test_what_is_altered_or_absent_is_said_where_it_stands(small: Small) -> None:
+    path = small.root / "data/quick/spaces/mini/second.txt"
+    path.chmod(0o644)
+    path.write_text("1.0\n")
+    (small.root / "data/quick/corpora/second/sentences.txt").unlink()
+    again = trace(small.root, STS, row="mini-lp", column="second")
+    assert again.nodes["data/quick/spaces/mini/second.txt"].state == "not as recorded"
+    assert again.nodes["data/quick/corpora/second/sentences.txt"].state == "absent here"
+    assert "data/quick/spaces/mini/second.txt: not as recorded" in trace_text(again)
+
+
+def test_a_difference_leads_to_both_scores_and_a_mean_to_the_report(finished: Small) -> None:
+    table = "reports/quick/tables/scores.csv"
+    both = trace(finished.root, table, row="mini-lp", column="first", field="difference")
+    assert [edge.below for edge in both.below("number")] == [
+        "reports/quick/scores/mini-lp.json", "reports/quick/scores/mini.json",
+    ]  # fmt: skip
+    mean = trace(finished.root, "reports/quick/tables/small.csv", row="mini", column="average")
+    assert "stage report" in mean.nodes
+    assert {"stage evaluate@mini", "stage evaluate@mini-lp"} <= set(mean.nodes)
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "column", "what", "near"),
+    [
+        ("reports/quick/tables/stss.csv", "mini", "first", "no table", "tables/sts.csv"),
+        (STS, "mini-lq", "first", "no row 'mini-lq'", "mini-lp"),
+        (STS, "mini", "secnd", "no column 'secnd'", "second"),
+        ("/etc/passwd", "mini", "first", "no table", "there are"),
+        ("reports/quick/tables/scores.csv", "mini", "spearman.all.cosine", "2 cells", "second spearman.all.cosine"),
+    ],
+)
+def test_an_unknown_table_row_or_column_is_an_error_that_names_the_nearest(
+    finished: Small, table: str, row: str, column: str, what: str, near: str
+) -> None:
+    with pytest.raises(LineageError, match=what) as caught:
+        trace(finished.root, table, row=row, column=column)
+    assert near in caught.value.got
+
+
+def test_the_picture_is_sound_xml_without_overlaps_and_without_colour(found: Trace) -> None:
+    svg = trace_svg(found)
+    root = ElementTree.fromstring(svg)
+    assert root.tag.endswith("svg")
+    texts = "".join(root.itertext())
+    assert all(node.title[-12:] in texts for node in found.nodes.values())
+    assert {"http://www.w3.org/2000/svg"} == {part.split("}")[0][1:] for part in (node.tag for node in root.iter())}
+    colours = {word for word in svg.replace(";", " ").split() if word.startswith("#")}
+    assert colours <= {"#fff", "#111", "#eee"}
+    boxes = list(place_boxes(found).values())
+    for one in boxes:
+        for other in boxes:
+            if one is not other and one.x == other.x:
+                assert one.y + one.height <= other.y or other.y + other.height <= one.y
+
+
+def test_what_is_below_lies_to_the_right(found: Trace) -> None:
+    depth = depths(found)
+    assert all(depth[edge.above] < depth[edge.below] for edge in found.edges)
+
+
+def test_models_are_the_blocks_that_pin_bytes() -> None:
+    params = {"params.yaml": {"encoders.m": {"sha256": {"a": "b"}}, "knn": {"k": 3}, "v": {"w": {"revision": "c0"}}}}
+    assert dict(models_in(params)) == {"encoders.m": {"sha256": {"a": "b"}}, "v.w": {"revision": "c0"}}
+
+
+def test_the_command_prints_the_tree_and_writes_what_it_was_asked_for(finished: Small, tmp_path: Path) -> None:
+    done = finished.run(
+        "pipeline", "trace", STS, "--row", "mini", "--column", "first",
+        "--json", str(tmp_path / "t.json"), "--svg", str(tmp_path / "t.svg"),
+    )  # fmt: skip
+    assert done.stdout.startswith("20.50   mini × first")
+    assert json.loads((tmp_path / "t.json").read_text())["number"]["space"] == "mini"
+    assert ElementTree.parse(tmp_path / "t.svg").getroot().get("role") == "img"
+    wrong = finished.run("pipeline", "trace", STS, "--row", "nobody", "--column", "first", check=False)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "error: there is no row 'nobody'" in wrong.stderr
