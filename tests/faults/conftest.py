@@ -90,8 +90,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """A folder that all workers of this test run see."""
     base = tmp_path_factory.getbasetemp()
     folder = (base if worker_id == "master" else base.parent) / "faults"
-    if "FAULT_STATES_DEV" in os.environ:
-        folder = Path(os.environ["FAULT_STATES_DEV"])
     folder.mkdir(exist_ok=True)
     return folder
 

@@ -114,22 +114,21 @@ def test_a_flow_that_is_ended_leaves_no_process_and_no_half_artifact(
 def test_a_run_whose_prefect_server_is_killed_ends_and_the_next_one_finishes(
     number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
-    disturbed = disturb("transforms" if number % 2 == 0 else "space")
-    server.isolate(disturbed.starter)
-    command = disturbed.starter.start(*RUN)
-    victim = command.await_role(is_server)
-    assert victim is not None
-    if number % 2 == 0:
-        command.await_role(is_stage)
-    delay = moments.uniform(0, 2.0)
-    time.sleep(delay)
-    strike(victim, signal.SIGKILL)
-    begin = time.monotonic()
-    command.wait()
-    print(f"it ended {time.monotonic() - begin:.1f} s later")  # noqa: T201
-    disturbed.judge(
-        "kill -9 of the Prefect server", f"{delay:.3f} s after {'a stage' if number % 2 == 0 else 'it'} began", command
-    )
+    for _ in range(5):
+        disturbed = disturb("transforms" if number % 2 == 0 else "space")
+        server.isolate(disturbed.starter)
+        command = disturbed.starter.start(*RUN)
+        victim, since = command.await_role(is_server), "it began"
+        if number % 2 == 0:
+            command.await_role(is_stage)
+            since = "a stage began"
+        delay = moments.uniform(0, 2.0)
+        time.sleep(delay)
+        if victim is not None and strike(victim, signal.SIGKILL):
+            command.wait()
+            disturbed.judge("kill -9 of the Prefect server", f"{delay:.3f} s after {since}", command)
+            return
+    pytest.fail("five times the server ended before it was struck")
 
 
 @pytest.mark.skipif("runner" not in inspect.signature(run).parameters, reason="`sentfold run` has no --runner")

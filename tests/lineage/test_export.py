@@ -61,7 +61,8 @@ def record(root: Path, stage: str, **more: Any) -> dict[str, Any]:
 
     line = {
         "event": "ended", "run": "0" * 31 + "1", "suite": "quick", "stage": stage, "command": lock["cmd"],
-        "by_dvc": True, "pid": 1, "started": "2026-01-02T03:04:05.000+00:00", "ended": "2026-01-02T03:04:07.500+00:00", "seconds": 2.5,
+        "by_dvc": True, "pid": 1, "seconds": 2.5,
+        "started": "2026-01-02T03:04:05.000+00:00", "ended": "2026-01-02T03:04:07.500+00:00",
         "exit": 0, "error": "", "peak_memory_bytes": 123456, "code": {"commit": "c" * 40, "dirty": []},
         "machine": {"host": "h", "cpu": "a processor", "blas": ["openblas"]}, "packages": {"dvc": "3.67.1"},
         "parameters": {"params.yaml": {"fold.step": 0.1}}, "inputs": hashed("deps"), "outputs": hashed("outs"), **more,
