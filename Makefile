@@ -8,7 +8,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
 .DEFAULT_GOAL := help
-.PHONY: help install crate-venv reproduce paper paper-mirror test test-slow lint
+.PHONY: help install crate-venv reproduce paper paper-mirror test test-slow test-faults lint
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:[^#]*## /\t/' | expand -t 16
@@ -45,5 +45,8 @@ lint: install ## ruff and mypy
 test: lint ## set up, lint, type-check, run the default tests
 	@python -m pytest -q -n 2 --dist loadfile
 
-test-slow: install ## the tests marked slow
-	@python -m pytest -q -m slow
+test-slow: install crate-venv ## the tests marked slow, but for the repeated faults
+	@python -m pytest -q -n 2 --dist loadfile -m 'slow and not hours'
+
+test-faults: install ## every fault, twenty kills of each kind: hours
+	@python -m pytest -q -m 'slow or not slow' tests/faults

@@ -1,4 +1,4 @@
-"""How often a fault is injected: a few times by default, twenty times in the slow set."""
+"""How often a fault is injected: a few times by default, twenty times in the set that takes hours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ SLOW = 20
 
 
 def injections(*case: object, default: int = DEFAULT, slow: int = SLOW) -> list[Any]:
-    """Parameters of the injections of one case, `(*case, number)` each; those from `default` on are marked slow."""
-    return [
-        pytest.param(*case, number, marks=[pytest.mark.slow] if number >= default else []) for number in range(slow)
-    ]
+    """Parameters of the injections of one case, `(*case, number)` each; those from `default` on are marked slow.
+
+    All of them together take longer than continuous integration may, so those beyond one more are marked
+    `hours` too.
+    """
+    return [pytest.param(*case, number, marks=_marks(number, default)) for number in range(slow)]
+
+
+def _marks(number: int, default: int) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow] * (number >= default) + [pytest.mark.hours] * (number > default)
