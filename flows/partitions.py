@@ -9,7 +9,6 @@ scheduler sees to itself. Stages go to clusters by Prefect, rows by this.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
@@ -32,7 +31,7 @@ from pipeline.partitions.request import Request
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-PATIENCE_SECONDS = 120.0  # without any worker, before a run gives up
+PATIENCE_SECONDS = 300.0  # without any worker, before a run gives up
 POLL_SECONDS = 2.0
 
 
@@ -99,14 +98,14 @@ class DaskMapper:
 
     def _next(self, done: SimpleQueue[Future[Any]]) -> Future[Any]:
         """The next future that is done; LostClusterError if there is nobody left to do one."""
-        last = time.monotonic()
+        waited = 0.0  # counted and not read from a clock: a machine that slept has not waited
         while True:
             try:
                 return done.get(timeout=POLL_SECONDS)
             except Empty:
-                if self.client.status == "running" and self.client.scheduler_info()["workers"]:
-                    last = time.monotonic()
-                elif time.monotonic() - last > PATIENCE_SECONDS or self.client.status == "closed":
+                alive = self.client.status == "running" and self.client.scheduler_info()["workers"]
+                waited = 0.0 if alive else waited + POLL_SECONDS
+                if waited > PATIENCE_SECONDS or self.client.status == "closed":
                     raise _lost(f"no worker for {PATIENCE_SECONDS:.0f} s") from None
 
     def _settle(self, future: Future[Any], label: str) -> None:
