@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -29,18 +30,35 @@ AUTOMATION = "sentfold: a run whose process is gone is crashed"
 SILENCE = timedelta(seconds=90)
 
 
-def deploy(root: Path, prefect_file: Path = PREFECT_FILE) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Deployed:
+    """What was registered: deployments as `prefect deployment run` takes them, and the pools of their workers."""
+
+    names: tuple[str, ...]
+    pools: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                *(f"deployed {name}" for name in self.names),
+                *(f"next: prefect worker start --pool {pool}" for pool in self.pools),
+                f"now:  prefect deployment run {self.names[0]}",
+            ]
+        )
+
+
+def deploy(root: Path, prefect_file: Path = PREFECT_FILE) -> Deployed:
     """Register every deployment of `root / prefect_file`, its work pools, and the automation for dead runs.
 
-    Done again, it brings all of them to what the file says now. Returns the deployments' names, as
-    `prefect deployment run` takes them. Raises RunError if no server is configured, it does not
-    answer, or it refuses the file.
+    Done again, it brings all of them to what the file says now. Raises RunError if no server is
+    configured, it does not answer, or it refuses the file.
     """
     root = root.absolute()
     deployments = _read_deployments(root / prefect_file)
     quieten_prefect()
     require_configured()
-    for pool in sorted({deployment["work_pool"]["name"] for deployment in deployments}):
+    pools = tuple(sorted({deployment["work_pool"]["name"] for deployment in deployments}))
+    for pool in pools:
         _ensure_pool(pool)
     command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", str(prefect_file)]
     done = subprocess.run(
@@ -61,13 +79,7 @@ def deploy(root: Path, prefect_file: Path = PREFECT_FILE) -> tuple[str, ...]:
             remedy="correct the file and deploy again",
         )
     _ensure_automation()
-    return tuple(f"{_flow_name(deployment)}/{deployment['name']}" for deployment in deployments)
-
-
-def describe(names: tuple[str, ...]) -> str:
-    """What was registered, and what to do next."""
-    lines = [f"deployed {name}" for name in names]
-    return "\n".join([*lines, "next: prefect worker start --pool sentfold", f"now:  prefect deployment run {names[0]}"])
+    return Deployed(tuple(f"{_flow_name(deployment)}/{deployment['name']}" for deployment in deployments), pools)
 
 
 def _read_deployments(path: Path) -> list[dict[str, Any]]:

@@ -150,7 +150,7 @@ def _require_answer(url: str) -> None:
 
 def _healthy(url: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{url}/health", timeout=1.0) as answer:
+        with urllib.request.urlopen(f"{url}/health", timeout=10.0) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False

@@ -332,9 +332,8 @@ def deploy(
 ) -> None:
     """Register the deployments of prefect.yaml, with pool and automation, at the configured Prefect server."""
     from flows.deploy import deploy as register
-    from flows.deploy import describe
 
-    typer.echo(describe(register(Path.cwd(), prefect_file)))
+    typer.echo(register(Path.cwd(), prefect_file))
 
 
 @app.command(rich_help_panel=RUNS)

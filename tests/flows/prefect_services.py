@@ -91,7 +91,7 @@ def prefect_services(home: Path, environment: dict[str, str]) -> Iterator[Servic
     services = Services(home, url, {**environment, **settings})
     try:
         services.start("server", "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui")
-        wait_until(lambda: _healthy(url), "the server", seconds=300)
+        wait_until(lambda: _healthy(url), "the server", seconds=900)
         yield services
     finally:
         services.end()
@@ -108,7 +108,7 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float) -> f
 
 def _healthy(url: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{url}/health", timeout=2.0) as answer:
+        with urllib.request.urlopen(f"{url}/health", timeout=10.0) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False

@@ -56,7 +56,7 @@ def deploy(checkout: Checkout, *, cron: str) -> str:
     nightly = next(deployment for deployment in content["deployments"] if deployment["name"] == "nightly")
     nightly["schedules"] = [{"cron": cron, "timezone": "UTC"}]
     path.write_text(yaml.safe_dump(content))
-    return checkout.run("from flows.deploy import deploy, describe\nprint(describe(deploy(root)))")
+    return checkout.run("from flows.deploy import deploy\nprint(deploy(root))")
 
 
 def prefect(services: Services, *words: str) -> str:

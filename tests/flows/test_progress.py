@@ -1,0 +1,106 @@
+import io
+import os
+import pty
+import subprocess
+import sys
+import time
+
+from rich.console import Console
+
+from flows.progress import Progress, picture
+from flows.run_stage import StageResult
+from flows.summary import Summary, unfinished
+from pipeline.errors import RunError
+from tests.flows.checkout import SOURCE
+
+PROGRAM = """
+import time
+from flows.progress import Progress, shown
+from flows.run_stage import StageResult
+progress = Progress(total=2)
+with shown(progress):
+    progress.started("embed@a")
+    time.sleep(1.5)
+    progress.ended(StageResult("embed@a", "ran", 1.5, True))
+print("after")
+"""
+
+
+def draw(progress: Progress) -> str:
+    console = Console(file=io.StringIO(), width=100)
+    console.print(picture(progress))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_every_event_is_one_line_that_counts_the_stages_that_are_done() -> None:
+    lines: list[str] = []
+    progress = Progress(total=12, say=lines.append)
+    progress.started("embed@a")
+    progress.note("embed@a", "its server does not answer; attempt 2 of 3 in 20 s")
+    progress.ended(StageResult("embed@a", "ran", 2.04, outputs_changed=True))
+    progress.ended(StageResult("report", "skipped", 0.0, outputs_changed=True))
+    assert lines == [
+        "[ 0/12] embed@a: started",
+        "[ 0/12] embed@a: its server does not answer; attempt 2 of 3 in 20 s",
+        "[ 1/12] embed@a: ran after 2.0 s",
+        "[ 2/12] report: skipped",
+    ]
+
+
+def test_the_picture_shows_what_is_done_and_how_long_each_stage_has_been_running() -> None:
+    progress = Progress(total=4, say=lambda _: None)
+    progress.started("embed@a")
+    progress.started("embed@b")
+    progress.running["embed@b"] = time.monotonic() - 75
+    progress.ended(StageResult("embed@a", "restored", 1.0, outputs_changed=True))
+    drawn = draw(progress)
+    assert "1/4" in drawn and "1 restored" in drawn
+    assert "75 s" in drawn and "embed@b" in drawn
+    assert "embed@a" not in drawn
+
+
+def test_in_a_terminal_the_picture_moves_below_the_lines_and_is_gone_afterwards() -> None:
+    master, slave = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdin=slave, stdout=slave, stderr=slave, env=environment, close_fds=True
+    )
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            part = os.read(master, 4096)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not part:
+            break
+        seen += part
+    os.close(master)
+    text = seen.decode()
+    assert process.wait(60) == 0, text
+    assert "[0/2] embed@a: started" in text and "[1/2] embed@a: ran after 1.5 s" in text
+    assert "0/2" in text.replace("[0/2]", "") and "0 s" in text, "the picture itself"
+    assert "\x1b[2K" in text, "its lines were erased again"
+    assert text.rstrip().endswith("after")
+
+
+def test_what_failed_is_told_with_cause_log_and_the_command_that_resumes() -> None:
+    errors = {
+        name: RunError(f"the stage '{name}' failed with exit code 2", where=f"logs/{name}.log", got=f"{name} is broken")
+        for name in ("embed@a", "embed@b")
+    }
+    results = (
+        StageResult("embed@a", "failed", 1.0, outputs_changed=True),
+        StageResult("embed@b", "failed", 1.0, outputs_changed=True),
+        StageResult("evaluate", "skipped", 0.0, outputs_changed=True),
+    )
+    one = unfinished({"embed@a": errors["embed@a"]}, Summary(results[:1], 1.0), resume="sentfold run")
+    assert one.what == "the stage 'embed@a' failed with exit code 2"
+    assert one.where == "logs/embed@a.log"
+    both = unfinished(errors, Summary(results, 2.0), resume="sentfold run --suite quick")
+    message = str(both)
+    for part in ("2 stages failed: embed@a, embed@b", "logs/embed@b.log", "embed@a is broken", "embed@b is broken"):
+        assert part in message
+    assert both.state.startswith("skipped, because they need it: evaluate;")
+    assert both.remedy == "mend the cause, then: sentfold run --suite quick"
