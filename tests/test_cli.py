@@ -53,10 +53,9 @@ class Checkout:
         )
 
     def files(self) -> dict[str, bytes]:
-        """Every file by its path, with its content."""
-        return {
-            str(path.relative_to(self.folder)): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()
-        }
+        """Every file by its path, with its content; not the manifest, to which every stage adds a line."""
+        found = {str(path.relative_to(self.folder)): path for path in self.folder.rglob("*") if path.is_file()}
+        return {name: path.read_bytes() for name, path in found.items() if not name.startswith(".sentfold/")}
 
     def change(self, name: str, old: str, new: str) -> None:
         path = self.folder / name
@@ -363,6 +362,11 @@ PURPOSES = {
     "fetch-vectors": "word vectors",
     "map-landmarks": "landmarks",
     "encode-with": "one method",
+    "audit": "Exit 1",
+    "trace": "one printed number",
+    "diff": "two commits",
+    "export": "RO-Crate",
+    "runs": "how it ended",
 }
 
 
