@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import ArtifactError
+from pipeline.errors import ArtifactError, SolverError
 from pipeline.evaluate.bootstrap import (
     item_design,
     make_design,
@@ -18,7 +18,7 @@ from pipeline.evaluate.case import Case
 from pipeline.evaluate.classification import pair_features
 from pipeline.evaluate.clustering import agreement, cluster, contingency
 from pipeline.evaluate.inference import best_f1, mean_f1
-from pipeline.evaluate.judge_classes import UNFITTED, judge_classification, judge_pairs
+from pipeline.evaluate.judge_classes import UNCONVERGED, UNFITTED, judge_classification, judge_pairs
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.evaluate.ranking import average_precisions
 from pipeline.evaluate.resample import Judged, describe_design, resample, resampling
@@ -96,7 +96,10 @@ def judge_head(case: Case, pool: Case | str | None, parameters: EvaluateParamete
             got=f"{len(tested)} others",
             remedy="let both come from one source: correct pipeline/corpora/catalogue.yaml",
         )
-    head = train_head(pair_features(pool.vectors, pool.pairs), human, splits, strengths=parameters.strengths)
+    try:
+        head = train_head(pair_features(pool.vectors, pool.pairs), human, splits, strengths=parameters.strengths)
+    except SolverError:
+        return Judged(dict.fromkeys(HEAD_PROTOCOLS), reasons=dict.fromkeys(HEAD_PROTOCOLS, UNCONVERGED))
     facts = {
         "trained_head": {
             "corpus": pool.corpus,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.errors import SolverError
 from pipeline.evaluate.bootstrap import item_design, make_design
 from pipeline.evaluate.case import Case
 from pipeline.evaluate.classification import pair_features, predict_by_logistic
 from pipeline.evaluate.folds import scheme_of
+from pipeline.evaluate.logistic import ITERATIONS
 from pipeline.evaluate.nearest import Predictions, predict_by_neighbors, predict_training_set
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.evaluate.rates import accuracies, f1_scores
@@ -17,6 +21,7 @@ from pipeline.evaluate.resample import Judged, describe_design, resample, resamp
 Float64 = npt.NDArray[np.float64]
 
 UNFITTED = "no regression is fitted on this space: params.yaml, evaluate.unfitted"
+UNCONVERGED = f"the regression did not converge in {ITERATIONS:,} iterations"
 
 
 def judge_classification(case: Case, parameters: EvaluateParameters, *, fitted: bool = True) -> Judged:
@@ -25,14 +30,14 @@ def judge_classification(case: Case, parameters: EvaluateParameters, *, fitted: 
     predictions = _predict(case.vectors[texts], case, parameters, fitted=fitted)
     scored = predictions["3nn"].items
     repeated = int(np.isin(texts[scored], np.delete(texts, scored)).sum())
-    judged = _rate(case, predictions, parameters, with_f1=False)
+    judged = _rate(case, predictions, parameters, with_f1=False, missing=UNCONVERGED if fitted else UNFITTED)
     return judged.joined(Judged(facts={"scored_texts_also_fitted": repeated}))
 
 
 def judge_pairs(case: Case, parameters: EvaluateParameters, *, fitted: bool = True) -> Judged:
     """Accuracy and F1 of the same classifiers on the features |u - v|, u * v of pairs of texts."""
     predictions = _predict(pair_features(case.vectors, case.pairs), case, parameters, fitted=fitted)
-    judged = _rate(case, predictions, parameters, with_f1=True)
+    judged = _rate(case, predictions, parameters, with_f1=True, missing=UNCONVERGED if fitted else UNFITTED)
     kind = "of class 1" if len(set(case.items["label"])) == 2 else "plain mean over the classes"
     return judged.joined(Judged(facts={"f1": kind, "features": "|u - v|, u * v"}))
 
@@ -47,21 +52,27 @@ def _predict(
         "3nn-training-set": predict_training_set(x, labels, splits, k=k),
     }
     if fitted:
-        found["logistic"] = predict_by_logistic(
-            x, labels, splits, inner_folds=parameters.inner_folds, strengths=parameters.strengths, **folds
-        )
+        with suppress(SolverError):
+            found["logistic"] = predict_by_logistic(
+                x, labels, splits, inner_folds=parameters.inner_folds, strengths=parameters.strengths, **folds
+            )
     return found
 
 
-def _rate(case: Case, predictions: dict[str, Predictions], parameters: EvaluateParameters, *, with_f1: bool) -> Judged:
-    """Accuracy, and F1 if asked for, of every classifier, each on the items that it predicted."""
+def _rate(
+    case: Case, predictions: dict[str, Predictions], parameters: EvaluateParameters, *, with_f1: bool, missing: str
+) -> Judged:
+    """Accuracy, and F1 if asked for, of every classifier, each on the items that it predicted.
+
+    missing  why there is no logistic regression, where there is none
+    """
     k, labels = parameters.knn_neighbors, case.labels
     names = {"3nn": f"{k}nn-euclidean", "3nn-training-set": f"{k}nn-training-set", "logistic": "logistic"}
     judged = Judged()
     for name, said in reversed(predictions.items()):
         judged = judged.joined(_rate_one(case, said, names[name], parameters, with_f1=with_f1))
     blank = [] if "logistic" in predictions else ["accuracy.logistic", *(["f1.logistic"] if with_f1 else [])]
-    judged = judged.joined(Judged(dict.fromkeys(blank), reasons=dict.fromkeys(blank, UNFITTED)))
+    judged = judged.joined(Judged(dict.fromkeys(blank), reasons=dict.fromkeys(blank, missing)))
     scored = predictions["3nn"].items
     chosen = predictions["logistic"].strengths if "logistic" in predictions else ()
     facts = {
