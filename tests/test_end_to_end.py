@@ -17,6 +17,8 @@ from pipeline.artifacts import absence, read_lists, read_record, read_table, rea
 from pipeline.manifold.eigensolver import canonical_signs, weight_matrix
 from tests.checkout import ROOT, environment, make_checkout, repro
 
+pytestmark = pytest.mark.slow  # a dozen runs of all stages
+
 DATA = Path("data/quick")
 TRANSFORMS = ("pca", "whitening", "lp-landmark")
 GRAPH_TRANSFORMS = ("npe",)
