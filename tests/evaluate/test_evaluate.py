@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from pipeline.artifacts import (
     write_table,
     write_vectors,
 )
+from pipeline.evaluate import logistic
 from pipeline.evaluate.evaluate import evaluate
-from pipeline.evaluate.judge_classes import UNFITTED
+from pipeline.evaluate.judge_classes import UNCONVERGED, UNFITTED
 from pipeline.suite import Suite
 from tests.checkout import MAKERS, ROOT
 
@@ -145,3 +147,19 @@ def test_a_space_without_regressions_has_their_places_blank_with_the_reason_and_
             blank = protocol in FITTED
             assert (score["value"] is None) == blank
             assert score.get("reason") == (UNFITTED if blank else None)
+
+
+def test_a_regression_that_does_not_converge_leaves_blank_cells_that_say_so(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(folder, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    scored = scores_of("minilm")
+    monkeypatch.setattr(logistic, "ITERATIONS", 1)
+    evaluate(SUITE, "minilm")
+    for corpus, scores in scores_of("minilm").items():
+        for protocol, score in scores.items():
+            if protocol in FITTED:
+                assert (score["value"], score["reason"]) == (None, UNCONVERGED)
+            else:
+                assert score == scored[corpus][protocol]
