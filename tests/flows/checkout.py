@@ -121,7 +121,7 @@ class Checkout:
         """Take back what was asked."""
         (self.root / "asked" / label).unlink()
 
-    def pid_of(self, label: str, *, seconds: float = 60.0) -> int:
+    def pid_of(self, label: str, *, seconds: float = 300.0) -> int:
         """The process of a stage that was asked something, as soon as it runs."""
         path = self.root / "pids" / label
         until(lambda: path.exists() and path.read_text() != "", f"{label} to start", seconds=seconds)
@@ -163,12 +163,12 @@ class Checkout:
     def run(self, code: str) -> str:
         """Run Python code to its end and return what it printed; it must succeed."""
         process = self.start(code)
-        printed, _ = process.communicate(timeout=120)
+        printed, _ = process.communicate(timeout=900)
         assert process.returncode == 0, printed
         return printed
 
 
-def until(condition: Callable[[], bool], what: str, *, seconds: float = 60.0) -> None:
+def until(condition: Callable[[], bool], what: str, *, seconds: float = 300.0) -> None:
     """Poll `condition`; fail the test if it does not hold in time."""
     end = time.monotonic() + seconds
     while not condition():

@@ -33,7 +33,7 @@ def run_on_dask(checkout: Checkout, address: str | None = None) -> tuple[int, st
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        timeout=1800,
         check=False,
     )
     return done.returncode, done.stdout
