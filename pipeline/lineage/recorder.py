@@ -201,4 +201,5 @@ def _guarded(action: Any) -> Any:
 
 
 def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+    said = error.strerror if isinstance(error, OSError) else str(error)
+    return f"{type(error).__name__}: {said}".splitlines()[0]
