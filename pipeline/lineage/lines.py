@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ def append_line(path: Path, record: Mapping[str, Any]) -> None:
     finally:
         os.close(handle)
     if written != len(line):
-        raise OSError(f"{written} of {len(line)} bytes were written to {path}")
+        raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes could be written")
 
 
 def read_lines(path: Path) -> tuple[list[dict[str, Any]], list[int]]:

@@ -5,6 +5,7 @@ Imported by every command, so it imports nothing that costs: the rest is loaded 
 
 from __future__ import annotations
 
+import atexit
 import os
 import shlex
 import sys
@@ -72,15 +73,14 @@ def start_run(root: Path, arguments: Sequence[str]) -> Run | None:
         return None
     from pipeline.lineage.lines import append_line
     from pipeline.lineage.manifest import manifest_path
-    from pipeline.lineage.stages import load_stages
-    from pipeline.lineage.trees import WorkingTree
 
     suite = suite_of(arguments)
+    if not _is_suite(root, suite):
+        return None
     command = shlex.join(["python", "-m", "pipeline", *arguments])
-    stages = load_stages(WorkingTree(root), suite)
-    stage = next((stage for stage in stages.values() if _same(stage.command, arguments)), None)
+    stage = find_stage(root, suite, arguments)
     began = datetime.now(UTC)
-    head = {
+    head: dict[str, Any] = {
         "run": uuid.uuid4().hex,
         "suite": suite,
         # None: by hand, with options that no stage of dvc.yaml has.
@@ -154,22 +154,52 @@ def _is_stage(root: Path, command: str) -> bool:
         return False
 
 
-def _same(command: str, arguments: Sequence[str]) -> bool:
-    return shlex.split(command)[3:] == list(arguments)
+def _is_suite(root: Path, suite: str) -> bool:
+    """Whether there is such a suite; the stage itself refuses a name that is none, and names become paths."""
+    from pipeline.params import SLUG
+    from pipeline.suite import suite_file
+
+    return SLUG.fullmatch(suite) is not None and (root / suite_file(suite)).is_file()
+
+
+def find_stage(root: Path, suite: str, arguments: Sequence[str]) -> Stage | None:
+    """The stage of dvc.yaml with this command line. None where there is none, or where a file cannot be read.
+
+    What cannot be read here the stage will complain of, in better words.
+    """
+    from pipeline.errors import SentfoldError
+    from pipeline.lineage.stages import load_stages
+    from pipeline.lineage.trees import WorkingTree
+
+    try:
+        stages = load_stages(WorkingTree(root), suite).values()
+    except SentfoldError:
+        return None
+    return next((stage for stage in stages if shlex.split(stage.command)[3:] == list(arguments)), None)
 
 
 def _parameters(run: Run) -> dict[str, Any]:
+    from pipeline.errors import SentfoldError
     from pipeline.lineage.stages import read_yaml, tracked_values
     from pipeline.lineage.trees import WorkingTree
 
     tree = WorkingTree(run.root)
     wanted = {} if run.stage is None else run.stage.params
-    return {file: tracked_values(read_yaml(tree, file) or {}, keys) for file, keys in wanted.items()}
+    try:
+        return {file: tracked_values(read_yaml(tree, file) or {}, keys) for file, keys in wanted.items()}
+    except SentfoldError:
+        return {}
 
 
 def _guarded(action: Any) -> Any:
     try:
         return action()
     except Exception as error:  # noqa: BLE001  (whatever it is, the stage's own work is worth more)
-        print(f"warning: this run is not in the manifest: {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
+        # After whatever the stage itself has to say.
+        atexit.register(print, f"warning: this run is not in the manifest: {_words(error)}", file=sys.stderr)
         return None
+
+
+def _words(error: Exception) -> str:
+    said = error.strerror if isinstance(error, OSError) else str(error)
+    return f"{type(error).__name__}: {said}".splitlines()[0]

@@ -170,6 +170,8 @@ def test_commands_that_are_no_stages_are_not_recorded(checkout: Path) -> None:
     assert manifest_path(checkout, "quick").read_bytes() == before
     assert start_run(checkout, ["trace", "x"]) is None
     assert start_run(checkout, []) is None
+    for suite in ("no-such", "../../elsewhere", "/tmp/elsewhere"):
+        assert start_run(checkout, ["evaluate", "minilm", "--suite", suite]) is None
 
 
 @pytest.mark.parametrize(
