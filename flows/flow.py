@@ -21,6 +21,7 @@ from flows.lockfile import sort_lock
 from flows.plan import Plan, Runner, RunRequest, handed_plan, make_plan, prepare
 from flows.prefect_artifacts import publish
 from flows.progress import Progress, shown
+from flows.recovery import recover
 from flows.summary import Summary, unfinished
 from flows.thread_route import ThreadRoute
 
@@ -72,6 +73,7 @@ def _carry_out(plan: Plan, progress: Progress) -> None:
         with shown(progress):
             execute(plan, progress, _route(plan, progress))
     finally:
+        recover(plan.root)
         sort_lock(plan.root / plan.dvcfile.with_suffix(".lock"))
     if progress.errors:
         return
