@@ -68,7 +68,7 @@ class Checkout:
         content = yaml.safe_load((self.folder / "suite.yaml").read_text(encoding="utf-8"))
         file = f"suites/{name}/suite.yaml"
         (self.folder / file).parent.mkdir()
-        content |= {"suite": name, "root": "../..", "file": file, "corpora": [corpus]}
+        content |= {"suite": name, "root": "../..", "file": file, "corpora": [corpus], "development": corpus}
         (self.folder / file).write_text(yaml.safe_dump(content), encoding="utf-8")
 
 
@@ -349,10 +349,13 @@ PURPOSES = {
     "eigensolve": "eigenvectors",
     "transform": "control",
     "graph_transform": "neighbour graph",
+    "sweep": "development corpus",
+    "selected": "parameters",
     "evaluate": "Score",
     "report": "tables",
     "repro": "dvc repro",
     "run": "Prefect",
+    "deploy": "deployments",
     "show": "table",
     "claims": "verdict",
     "page": "hashes",
@@ -361,6 +364,7 @@ PURPOSES = {
     "pin-encoder": "commit",
     "fetch-vectors": "word vectors",
     "map-landmarks": "landmarks",
+    "fold-large": "row partitions",
     "encode-with": "one method",
     "audit": "Exit 1",
     "trace": "one printed number",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 from base64 import b64encode
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -314,6 +315,9 @@ def test_a_number_leads_to_its_lineage_and_back(page: Page) -> None:
     assert not page.evaluate("document.getElementById('lineage').open")
 
 
+LINEAGE_SOON = "new Promise((done) => setTimeout(() => done(document.getElementById('lineage').innerText), 100))"
+
+
 @needs_chromium
 def test_a_printed_figure_and_a_blank_say_where_they_come_from(page: Page, page_file: Path) -> None:
     for selector, parts in (
@@ -321,10 +325,9 @@ def test_a_printed_figure_and_a_blank_say_where_they_come_from(page: Page, page_
         ("#sbert-lp-1 tbody.measured a.blank", ("Why this is blank", "Reason", "To fill it")),
     ):
         page.evaluate(f"document.querySelector('{selector}').click()")
-        text = page.evaluate(
-            "new Promise((done) => setTimeout(() => done(document.getElementById('lineage').innerText), 100))"
-        )
-        assert all(part in text for part in parts), text
+        deadline = time.monotonic() + 20  # a busy machine shows it later
+        while not all(part in (text := page.evaluate(LINEAGE_SOON)) for part in parts):
+            assert time.monotonic() < deadline, text
         page.evaluate("document.getElementById('lineage').close()")
 
 
