@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import dask
 from dask.utils import parse_bytes
 from distributed import Client, LocalCluster
+from distributed.utils import silence_logging_cmgr
 
 from pipeline.errors import ParameterError, RunError, first_line
 
@@ -77,7 +78,8 @@ def existing_cluster(address: str) -> Iterator[Client]:
             got=first_line(error),
             remedy="check the address (e.g. tcp://host:8786) and that the scheduler runs",
         ) from None
-    with client:
+    # Of a scheduler that is gone, Dask's client tells by tracebacks; we tell it by an error of our own.
+    with silence_logging_cmgr(logging.CRITICAL), client:
         try:
             client.wait_for_workers(1, timeout=WORKERS_SECONDS)
         except TimeoutError:
