@@ -122,6 +122,7 @@ class DaskRoute:
             parents,
             self._lock,
             {name: content for out in loose for name, content in _files(plan.root, out)},
+            not plan.graph.in_git.isdisjoint(plan.graph.outs[stage]),
             plan.request.command,
             plan.profile.retries,
             self._stop,

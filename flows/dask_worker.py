@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -79,9 +80,7 @@ class CheckoutPlugin(distributed.WorkerPlugin):
         self.root = Path(worker.local_directory).absolute() / "checkout"
         shutil.rmtree(self.root, ignore_errors=True)
         unpack_sources(self.sources, self.root)
-        (self.root / ".dvc/config.local").write_text(
-            f'[core]\n    no_scm = true\n[cache]\n    dir = {self.cache}\n    type = "reflink,hardlink,symlink,copy"\n'
-        )
+        (self.root / ".dvc/config.local").write_text(CONFIG.format(cache=self.cache.folder))
         for name in THREADS:
             os.environ.pop(name, None)
         os.environ.update(self.environment)
@@ -99,6 +98,7 @@ class WorkerOrder:
     parents  the stages whose outputs it reads
     lock     dvc.lock as it is now that they are made
     files    what they wrote that DVC does not cache, by path from the root
+    in_git   whether the stage itself writes something that DVC does not cache
     stop     name of the Dask event that ends the stage
     """
 
@@ -107,6 +107,7 @@ class WorkerOrder:
     parents: tuple[str, ...]
     lock: bytes
     files: Mapping[str, bytes]
+    in_git: bool
     resume: str
     retries: Retries
     stop: str
@@ -138,6 +139,8 @@ def make_on_worker(order: WorkerOrder) -> Made:
                 stop=ClusterStop(order.stop),
                 retries=order.retries,
             )
+            if order.in_git:
+                _run_program(order, root, [sys.executable, "-m", "flows.note_run", order.stage])
         except RunError as error:
             raise _on_worker(error, worker.address, log) from None
         return Made(result, log.read_bytes(), worker.address)
@@ -174,18 +177,23 @@ def _receive_inputs(order: WorkerOrder, root: Path) -> None:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    if not order.parents:
-        return
-    output = log_file(order.stage, root=root)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with output.open("wb") as log:
-        command = dvc_command("checkout", "--force", *order.parents)
-        code = wait_for(start_guarded(command, cwd=root, env=stage_environment(), output=log))
+    if order.parents:
+        _run_program(order, root, dvc_command("checkout", "--force", *order.parents))
+
+
+def _run_program(order: WorkerOrder, root: Path, command: Sequence[str]) -> None:
+    """Run one of DVC's or our own programs in the checkout, its output behind what the log holds."""
+    log = log_file(order.stage, root=root)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        begin = output.tell()
+        code = wait_for(start_guarded(command, cwd=root, env=stage_environment(), output=output))
     if code:
         raise RunError(
-            f"the inputs of '{order.stage}' could not be taken from the cache",
-            got=output.read_text(encoding="utf-8", errors="replace").strip(),
-            state="the stage was not started",
+            f"a worker could not exchange data of '{order.stage}' with the cache",
+            where=" ".join(command[1:]),
+            got=log.read_bytes()[begin:].decode("utf-8", "replace").strip(),
+            state="the stage is not made",
             remedy="the worker and this machine have to see the same DVC cache",
         )
 
