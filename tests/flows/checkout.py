@@ -137,6 +137,9 @@ class Checkout:
     def start(self, code: str) -> subprocess.Popen[str]:
         """Start Python code in this checkout; `root` is its path, `reproduce` and the others are imported."""
         prelude = (
+            "import signal\n"
+            # A shell that runs the tests in the background makes all of them deaf to Ctrl-C.
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "from pathlib import Path\n"
             "from flows.lock import hold_checkout\n"
             "from flows.repro import plain_repro\n"
