@@ -40,7 +40,6 @@ PARSERS = {
 }
 
 _RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
-_DELETE_AND_RETRY = "try again; if it stays so, delete the dataset's folder in the Hugging Face cache first"
 
 Result = TypeVar("Result")
 
@@ -177,7 +176,10 @@ def _list_files(api: HfApi, place: HubSplit) -> list[RepoFile]:
 
 
 def _download(api: HfApi, place: HubSplit, file: RepoFile, patience: Patience) -> Path:
-    """The file in the local cache, checked against the listing. Raises SourceError."""
+    """The file in the local cache, checked against the listing. Raises SourceError.
+
+    What fails the check is deleted from the cache, which would serve it for ever, and fetched once more.
+    """
 
     def fetch() -> Path:
         path = api.hf_hub_download(
@@ -190,18 +192,29 @@ def _download(api: HfApi, place: HubSplit, file: RepoFile, patience: Patience) -
         )
         return Path(path)
 
-    path = _persist(fetch, place, file.path, patience)
     expected = file.lfs.sha256 if file.lfs else file.blob_id
-    got = sha256_of(path) if file.lfs else _git_hash(path)
-    if expected != got:
-        raise SourceError(
-            "a file from the hub is not the one at the pinned revision",
-            where=_name(place, file.path),
-            expected=f"{file.size} bytes, hash {expected}",
-            got=f"{path.stat().st_size} bytes, hash {got}",
-            remedy=_DELETE_AND_RETRY,
-        )
-    return path
+    wrong = []
+    for _ in range(2):
+        path = _persist(fetch, place, file.path, patience)
+        got = sha256_of(path) if file.lfs else _git_hash(path)
+        if expected == got:
+            return path
+        wrong.append(f"{path.stat().st_size} bytes, hash {got}")
+        _discard(path)
+    raise SourceError(
+        "a file from the hub is not the one at the pinned revision",
+        where=_name(place, file.path),
+        expected=f"{file.size} bytes, hash {expected}",
+        got=", then ".join(dict.fromkeys(wrong)),
+        remedy="try again later: nothing of it was kept in the Hugging Face cache",
+    )
+
+
+def _discard(path: Path) -> None:
+    """Delete a file of the hub's cache, and the bytes under their hash that it is a link to."""
+    content = path.resolve()
+    path.unlink(missing_ok=True)
+    content.unlink(missing_ok=True)
 
 
 def _git_hash(path: Path) -> str:

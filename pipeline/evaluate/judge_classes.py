@@ -12,8 +12,8 @@ from pipeline.evaluate.bootstrap import item_design, make_design
 from pipeline.evaluate.case import Case
 from pipeline.evaluate.classification import pair_features, predict_by_logistic
 from pipeline.evaluate.folds import scheme_of
-from pipeline.evaluate.logistic import ITERATIONS
 from pipeline.evaluate.nearest import Predictions, predict_by_neighbors, predict_training_set
+from pipeline.evaluate.newton import STEPS
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.evaluate.rates import accuracies, f1_scores
 from pipeline.evaluate.resample import Judged, describe_design, resample, resampling
@@ -21,7 +21,7 @@ from pipeline.evaluate.resample import Judged, describe_design, resample, resamp
 Float64 = npt.NDArray[np.float64]
 
 UNFITTED = "no regression is fitted on this space: params.yaml, evaluate.unfitted"
-UNCONVERGED = f"the regression did not converge in {ITERATIONS:,} iterations"
+UNCONVERGED = f"the regression did not converge in {STEPS} Newton steps"
 
 
 def judge_classification(case: Case, parameters: EvaluateParameters, *, fitted: bool = True) -> Judged:

@@ -98,30 +98,58 @@ def linear_correlations(x: Any, y: Any, items: Any, weights: Any, floor: Any, ou
 
 
 @compiled
-def softmax_losses(logits: Any, targets: Any, shares: Any) -> float:
-    """Sum of the weighted cross-entropies of (n, q, c) logits; the logits become its slopes.
+def cross_entropies(logits: Any, targets: Any, shares: Any, chances: Any, losses: Any) -> None:
+    """Add to `losses`, (q,), the weighted cross-entropies of (n, q, c) logits, which become their slopes.
 
-    targets  (n, c) rows summing to 1; shares: (n, q) weights. A pair of weight 0 is not looked at.
+    targets  (n, c) rows summing to 1, or for one logit (n, 1) chances of class 1
+    shares   (n, q) weights. A pair of weight 0 is not looked at
+    chances  (n, q, c) filled with the probabilities
     """
     rows, problems, classes = logits.shape
-    total = 0.0
     for row in range(rows):
         for problem in range(problems):
             share = shares[row, problem]
-            here = logits[row, problem]
+            here, chance = logits[row, problem], chances[row, problem]
             if share == 0.0:
                 for label in range(classes):
                     here[label] = 0.0
-                continue
-            top = here[0]
-            for label in range(1, classes):
-                top = max(top, here[label])
-            whole, wanted = 0.0, 0.0
-            for label in range(classes):
-                wanted += (here[label] - top) * targets[row, label]
-                here[label] = np.exp(here[label] - top)
-                whole += here[label]
-            total += share * (np.log(whole) - wanted)
-            for label in range(classes):
-                here[label] = (here[label] / whole - targets[row, label]) * share
-    return total
+                    chance[label] = 0.0
+            elif classes == 1:
+                logit = here[0]
+                small = np.exp(-abs(logit))
+                up = 1.0 / (1.0 + small) if logit > 0.0 else small / (1.0 + small)
+                losses[problem] += share * (max(logit, 0.0) - logit * targets[row, 0] + np.log1p(small))
+                chance[0] = up
+                here[0] = (up - targets[row, 0]) * share
+            else:
+                top = here[0]
+                for label in range(1, classes):
+                    top = max(top, here[label])
+                whole, wanted = 0.0, 0.0
+                for label in range(classes):
+                    wanted += (here[label] - top) * targets[row, label]
+                    here[label] = np.exp(here[label] - top)
+                    whole += here[label]
+                losses[problem] += share * (np.log(whole) - wanted)
+                for label in range(classes):
+                    up = here[label] / whole
+                    chance[label] = up
+                    here[label] = (up - targets[row, label]) * share
+
+
+@compiled
+def curve_products(products: Any, chances: Any, shares: Any) -> None:
+    """Turn (n, q, c) changes of logits into those of the slopes that `cross_entropies` gives, in place."""
+    rows, problems, classes = products.shape
+    for row in range(rows):
+        for problem in range(problems):
+            share = shares[row, problem]
+            here, chance = products[row, problem], chances[row, problem]
+            if classes == 1:
+                here[0] *= share * chance[0] * (1.0 - chance[0])
+            else:
+                mean = 0.0
+                for label in range(classes):
+                    mean += chance[label] * here[label]
+                for label in range(classes):
+                    here[label] = share * chance[label] * (here[label] - mean)

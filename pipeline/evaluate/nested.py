@@ -25,15 +25,13 @@ def predict_nested(
     """
     numbers = np.full(len(labels), -1)
     numbers[train] = stratified_folds(labels[train], folds=folds, seed=seed)
-    pairs = [(strength, fold) for strength in strengths for fold in range(folds)]
-    included = np.array([(numbers >= 0) & (numbers != fold) for _, fold in pairs], dtype=np.float64).T
+    included = np.array([(numbers >= 0) & (numbers != fold) for fold in range(folds)], dtype=np.float64).T
     wanted = _targets(labels)
-    coefficients = fit_logistic(features, wanted, included, np.array([strength for strength, _ in pairs]))
+    coefficients = fit_logistic(features, wanted, included, strengths)
     right = np.empty((len(strengths), folds))
-    for place, (_, fold) in enumerate(pairs):
+    for fold in range(folds):
         held = np.flatnonzero(numbers == fold)
-        predicted = decide(features, held, coefficients[place : place + 1])[:, 0]
-        right.ravel()[place] = (predicted == labels[held]).mean()
+        right[:, fold] = (decide(features, held, coefficients[:, fold]) == labels[held, None]).mean(axis=0)
     # Rounded as SentEval does, so that a last digit does not decide between equals.
     chosen = float(strengths[int(np.round(100 * right.mean(axis=1), 2).argmax())])
     return _fit_and_predict(features, wanted, train, test, chosen), chosen
@@ -44,8 +42,8 @@ def predict_with_dev(
 ) -> tuple[Ints, float]:
     """Predictions for `test` of the fit on `train` whose strength does best on `dev`; as predict_nested else."""
     fitted = Features(features.z[train], features.scale)
-    everyone = np.ones((len(train), len(strengths)))
-    coefficients = fit_logistic(fitted, _targets(labels)[train], everyone, np.array(strengths))
+    everyone = np.ones((len(train), 1))
+    coefficients = fit_logistic(fitted, _targets(labels)[train], everyone, strengths)[:, 0]
     right = (decide(features, dev, coefficients) == labels[dev, None]).mean(axis=0)
     best = int(np.round(100 * right, 2).argmax())
     return decide(features, test, coefficients[best : best + 1])[:, 0], float(strengths[best])
@@ -54,7 +52,7 @@ def predict_with_dev(
 def _fit_and_predict(features: Features, wanted: Float64, train: Ints, test: Ints, strength: float) -> Ints:
     included = np.zeros((len(wanted), 1))
     included[train] = 1.0
-    return decide(features, test, fit_logistic(features, wanted, included, np.array([strength])))[:, 0]
+    return decide(features, test, fit_logistic(features, wanted, included, [strength])[0])[:, 0]
 
 
 def _targets(labels: Ints) -> Float64:

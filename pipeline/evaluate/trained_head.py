@@ -40,8 +40,8 @@ def train_head(x: npt.NDArray[np.float32], human: Float64, splits: list[str], *,
     bins = np.arange(np.floor(human[train].min()), np.ceil(human[train].max()) + 1)
     features = prepare_features(x)
     fitted = Features(features.z[train], features.scale)
-    everyone = np.ones((len(train), len(strengths)))
-    coefficients = fit_logistic(fitted, spread_over_bins(human[train], bins), everyone, np.array(strengths))
+    everyone = np.ones((len(train), 1))
+    coefficients = fit_logistic(fitted, spread_over_bins(human[train], bins), everyone, strengths)[:, 0]
     tried = expected_values(logits_of(features.z[dev], coefficients), bins)
     pearson = [float(pearsonr(values, human[dev]).statistic) if np.ptp(values) > 0 else -1.0 for values in tried.T]
     best = int(np.round(pearson, 6).argmax())

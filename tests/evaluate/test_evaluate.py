@@ -23,7 +23,7 @@ from pipeline.artifacts import (
     write_table,
     write_vectors,
 )
-from pipeline.evaluate import logistic
+from pipeline.evaluate import newton
 from pipeline.evaluate.evaluate import evaluate
 from pipeline.evaluate.judge_classes import UNCONVERGED, UNFITTED
 from pipeline.suite import Suite
@@ -155,7 +155,7 @@ def test_a_regression_that_does_not_converge_leaves_blank_cells_that_say_so(
     shutil.copytree(folder, tmp_path / "copy")
     monkeypatch.chdir(tmp_path / "copy")
     scored = scores_of("minilm")
-    monkeypatch.setattr(logistic, "ITERATIONS", 1)
+    monkeypatch.setattr(newton, "STEPS", 1)
     evaluate(SUITE, "minilm")
     for corpus, scores in scores_of("minilm").items():
         for protocol, score in scores.items():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
 from pipeline.errors import ParameterError
-from pipeline.evaluate import logistic
+from pipeline.evaluate import logistic, newton
 from pipeline.evaluate.folds import stratified_folds
 from pipeline.evaluate.logistic import decide, fit_logistic, logits_of, prepare_features
 from pipeline.evaluate.nested import predict_nested
@@ -21,36 +24,78 @@ def problem(classes: int, n: int = 240, d: int = 12, seed: int = 0) -> tuple[np.
     return x, y
 
 
+def log_loss(y: np.ndarray, logits: np.ndarray) -> float:
+    both = np.hstack([np.zeros_like(logits), logits]) if logits.shape[1] == 1 else logits
+    return float((logsumexp(both, axis=1) - both[np.arange(len(y)), y]).mean())
+
+
+def stretched(classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """A few rows a thousand times longer than the others, as eigenvectors that live on few sentences make them."""
+    x, y = problem(classes, n=400, d=40)
+    x[:12] *= np.geomspace(20, 2000, 12)[:, None]
+    return x, y
+
+
+@pytest.mark.parametrize("posed", [problem, stretched])
 @pytest.mark.parametrize("classes", [2, 4])
-def test_every_fit_is_scikit_learns_on_its_own_rows_and_strength(classes: int) -> None:
-    x, y = problem(classes)
+def test_every_fit_is_scikit_learns_on_its_own_rows_and_strength(
+    classes: int, posed: Callable[[int], tuple[np.ndarray, np.ndarray]]
+) -> None:
+    x, y = posed(classes)
     rng = np.random.default_rng(1)
-    included = (rng.random((len(y), 6)) < 0.7).astype(float)
-    strengths = np.array([0.05, 0.25, 1.0, 2.0, 8.0, 30.0])
+    included = (rng.random((len(y), 3)) < 0.7).astype(float)
+    strengths = [30.0, 0.05, 1.0]
     targets = y[:, None].astype(float) if classes == 2 else np.eye(classes)[y]
     features = prepare_features(x)
     fits = fit_logistic(features, targets, included, strengths)
+    assert fits.shape == (3, 3, x.shape[1] + 1, targets.shape[1])
     for place, strength in enumerate(strengths):
-        kept = included[:, place] > 0
-        theirs = LogisticRegression(C=strength, tol=1e-10, max_iter=10_000).fit(x[kept], y[kept])
-        ours = logits_of(features.z, fits[place : place + 1])[:, 0]
-        wanted = theirs.decision_function(x)
-        if classes > 2:
-            # A softmax knows its intercepts up to one constant.
-            ours, wanted = ours - ours.mean(axis=1, keepdims=True), wanted - wanted.mean(axis=1, keepdims=True)
-        # A gradient of 1e-6 leaves about 1e-3 of a logit, and of strong fits, whose logits are large, as a share.
-        np.testing.assert_allclose(ours, wanted.reshape(ours.shape), rtol=1e-3, atol=2e-3)
-        assert (decide(features, np.arange(len(y)), fits[place : place + 1])[:, 0] == theirs.predict(x)).mean() > 0.995
+        for choice in range(3):
+            kept = included[:, choice] > 0
+            theirs = LogisticRegression(C=strength, tol=1e-10, max_iter=10_000, solver="newton-cholesky")
+            theirs.fit(x[kept], y[kept])
+            fit = fits[place, choice : choice + 1]
+            ours = logits_of(features.z, fit)[:, 0]
+            wanted = theirs.decision_function(x)
+            if classes > 2:
+                # A softmax knows its intercepts up to one constant.
+                ours, wanted = ours - ours.mean(axis=1, keepdims=True), wanted - wanted.mean(axis=1, keepdims=True)
+            # A small gradient leaves something of a logit, and of strong fits, whose logits are large, as a share.
+            # Where a row is so long that its loss is 0 whatever its logit, nothing but the penalty knows that logit.
+            short = np.linalg.norm(x, axis=1) < 100
+            wanted = wanted.reshape(ours.shape)
+            np.testing.assert_allclose(ours[short], wanted[short], rtol=2e-3, atol=1e-2)
+            lengths = np.square(fit[0, :-1]).sum(), np.square(theirs.coef_).sum()
+            losses = [
+                0.5 * length + strength * kept.sum() * log_loss(y[kept], logits[kept])
+                for length, logits in zip(lengths, (ours, wanted), strict=True)
+            ]
+            assert losses[0] <= losses[1] * (1 + 5e-5), "the minimum is one"
+            assert (decide(features, np.arange(len(y)), fit)[:, 0] == theirs.predict(x)).mean() > 0.995
+
+
+def test_rows_far_longer_than_others_are_solved_with_whole_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = stretched(3)
+    features, targets, everyone = prepare_features(x), np.eye(3)[y], np.ones((len(y), 2))
+    asked = []
+    inverses = newton._inverses
+    monkeypatch.setattr(newton, "_inverses", lambda *given: asked.append(1) or inverses(*given))
+    usual = logits_of(features.z, fit_logistic(features, targets, everyone, [1.0])[0])
+    assert asked, "the test's rows are not unlike enough"
+    monkeypatch.setattr(newton, "BLOCKS", 1)  # one problem at a time
+    np.testing.assert_allclose(
+        logits_of(features.z, fit_logistic(features, targets, everyone, [1.0])[0]), usual, atol=1e-2
+    )
 
 
 def test_groups_of_fits_and_wide_features_give_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = problem(3)
-    arguments = np.eye(3)[y], np.ones((len(y), 4)), np.array([0.25, 1.0, 4.0, 8.0])
-    together = logits_of(prepare_features(x).z, fit_logistic(prepare_features(x), *arguments))
+    arguments = np.eye(3)[y], np.random.default_rng(2).integers(0, 3, (len(y), 4)).astype(float), [0.25, 8.0]
+    together = logits_of(prepare_features(x).z, fit_logistic(prepare_features(x), *arguments)[1])
     monkeypatch.setattr(logistic, "SHARED", len(y) * 3 * 2)
     monkeypatch.setattr(logistic, "ROTATED", 4)  # these 12 features are then too many to turn
     features = prepare_features(x)
-    apart = logits_of(features.z, fit_logistic(features, *arguments))
+    apart = logits_of(features.z, fit_logistic(features, *arguments)[1])
     shifted = [values - values.mean(axis=2, keepdims=True) for values in (together, apart)]
     np.testing.assert_allclose(*shifted, rtol=1e-3, atol=5e-3)
 
