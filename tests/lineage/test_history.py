@@ -1,0 +1,51 @@
+"""DVC's own history works on our layout: experiments, and differences of metrics."""
+
+from __future__ import annotations
+
+import json
+
+from tests.lineage.small import Small
+
+SCORES = "reports/quick/scores/mini-lp.json"
+
+
+def value_of(metrics: dict[str, object], corpus: str = "first") -> dict[str, float]:
+    score = metrics["corpora"]  # type: ignore[index]
+    for key in (corpus, "scores", "spearman.all.cosine", "value"):
+        score = score[key]  # type: ignore[index]
+    return score  # type: ignore[return-value]
+
+
+def test_metrics_diff_names_each_score_that_two_commits_disagree_about(small: Small) -> None:
+    small.edit("params.yaml", "step: 1.0e-1", "step: 0.6")
+    small.run("dvc", "repro", "-q")
+    small.commit("Another step")
+    told = json.loads(small.run("dvc", "metrics", "diff", "--json", "HEAD~1", "HEAD").stdout)
+    paths = told.get("diff", told)
+    (changes,) = (value for name, value in paths.items() if name.endswith(SCORES))
+    moved = {key: change for key, change in changes.items() if key.startswith("corpora.first.") and "value" in key}
+    # Four sentences, each half a step lower.
+    assert [(change["old"], change["new"], change["diff"]) for change in moved.values()] == [(20.1, 18.1, -2.0)]
+    assert not any(name.endswith("scores/mini.json") for name in paths), "the encoder's own scores did not move"
+
+
+def test_an_experiment_changes_a_parameter_and_can_be_shown_and_applied(small: Small) -> None:
+    before = (small.root / SCORES).read_text()
+    small.run("dvc", "exp", "run", "-q", "--name", "steps", "--temp", "-S", "fold.step=0.6")
+    assert (small.root / SCORES).read_text() == before, "the checkout is as it was"
+    assert small.run("git", "status", "--porcelain").stdout == ""
+    branches = json.loads(small.run("dvc", "exp", "show", "--json").stdout)
+    (named,) = (
+        revision["data"]
+        for branch in branches
+        for experiment in branch["experiments"] or ()
+        for revision in experiment["revs"]
+        if revision["name"] == "steps"
+    )
+    (metrics,) = (file["data"] for name, file in named["metrics"].items() if name.endswith(SCORES))
+    assert value_of(metrics) == 18.1
+    small.run("dvc", "exp", "apply", "-q", "steps")
+    applied = json.loads((small.root / SCORES).read_text())
+    assert value_of(applied) == 18.1
+    done = small.run("dvc", "repro")
+    assert "Running stage" not in done.stdout + done.stderr, "what was applied is fresh"
