@@ -49,7 +49,7 @@ function show(title, pairs, artifact) {
     if (value === undefined || value === null || value === "") continue;
     list.append(text("dt", name));
     const answer = document.createElement("dd");
-    answer.append(name === "Command" || name === "Artifact" ? text("code", value) : value);
+    answer.append(["Artifact", "Command", "Trace"].includes(name) ? text("code", value) : value);
     list.append(answer);
   }
   document.getElementById("lineage-hashes").hidden = !artifact;
@@ -89,6 +89,7 @@ function score(space, corpus, protocol) {
     ["Corpus", [about.source, about.text].filter(Boolean).join("; ")],
     ["Artifact", `data/${facts.suite}/spaces/${space}/${corpus}.parquet`],
     ["Command", `sentfold repro --suite ${facts.suite}`],
+    ["Trace", `sentfold trace reports/${facts.suite}/tables/scores.csv --row ${space} --column "${corpus} ${protocol}"`],
   ], `${space}/${corpus}`);
   return true;
 }

@@ -307,6 +307,8 @@ def test_a_number_leads_to_its_lineage_and_back(page: Page) -> None:
     ):
         assert part in text, part
     assert "data/made-up/spaces/minilm-lp/stsb.parquet" in text
+    table, column = "reports/made-up/tables/scores.csv", '"stsb spearman.all.cosine"'
+    assert f"sentfold trace {table} --row minilm-lp --column {column}" in " ".join(text.split())
     page.press("Escape", 27)
     after = page.evaluate(
         "new Promise((done) => setTimeout(() => done(document.activeElement.getAttribute('href')), 100))"
