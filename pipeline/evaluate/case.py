@@ -39,6 +39,19 @@ class Case:
         return np.column_stack([self.items["row1"], self.items["row2"]]).astype(np.int64)
 
     @property
+    def scaled(self) -> Vectors:
+        """(n, d) the vectors, all times one number, so that their median length is 1.
+
+        A penalty on coefficients is felt the more the shorter vectors are, and u * v beside |u - v| grows with
+        their length. Spaces differ in it by a factor of a thousand, which says nothing about what they hold.
+        Unit vectors stay as they are, so that they are judged as SentEval judges them. No label has a part in it.
+        """
+        lengths = np.linalg.norm(self.vectors, axis=1)
+        median = float(np.median(lengths[lengths > 0])) if lengths.any() else 1.0
+        scaled: Vectors = self.vectors / np.float32(median)
+        return scaled
+
+    @property
     def labels(self) -> Ints:
         """(m,) the class of each item, numbered from 0 in the order of the labels."""
         return np.unique(self.items["label"], return_inverse=True)[1].astype(np.int64)

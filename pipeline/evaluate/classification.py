@@ -27,7 +27,7 @@ def predict_by_logistic(
     strengths: Sequence[float],
     seed: int,
 ) -> Predictions:
-    """Logistic regression on raw vectors, its strength chosen apart from what is scored, as SentEval does.
+    """Logistic regression on vectors as given, its strength chosen apart from what is scored, as SentEval does.
 
     Given splits with dev: chosen on dev, fitted on train. Given splits without: chosen by `inner_folds`-fold
     cross-validation inside train. No splits: `folds` outer folds, in each the same inside the others.

@@ -97,7 +97,7 @@ def judge_head(case: Case, pool: Case | str | None, parameters: EvaluateParamete
             remedy="let both come from one source: correct pipeline/corpora/catalogue.yaml",
         )
     try:
-        head = train_head(pair_features(pool.vectors, pool.pairs), human, splits, strengths=parameters.strengths)
+        head = train_head(pair_features(pool.scaled, pool.pairs), human, splits, strengths=parameters.strengths)
     except SolverError:
         return Judged(dict.fromkeys(HEAD_PROTOCOLS), reasons=dict.fromkeys(HEAD_PROTOCOLS, UNCONVERGED))
     facts = {

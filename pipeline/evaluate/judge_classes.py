@@ -1,4 +1,4 @@
-"""Classification protocols, applied to one corpus in one space."""
+"""Classification protocols, applied to one corpus in one space, whose vectors are of length 1 by their median."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNCONVERGED = f"the regression did not converge in {STEPS} Newton steps"
 def judge_classification(case: Case, parameters: EvaluateParameters, *, fitted: bool = True) -> Judged:
     """Accuracy of nearest neighbours and, if `fitted`, of logistic regression on the vectors of single texts."""
     texts = np.array(case.items["row"])
-    predictions = _predict(case.vectors[texts], case, parameters, fitted=fitted)
+    predictions = _predict(case.scaled[texts], case, parameters, fitted=fitted)
     scored = predictions["3nn"].items
     repeated = int(np.isin(texts[scored], np.delete(texts, scored)).sum())
     judged = _rate(case, predictions, parameters, with_f1=False, missing=UNCONVERGED if fitted else UNFITTED)
@@ -36,7 +36,7 @@ def judge_classification(case: Case, parameters: EvaluateParameters, *, fitted: 
 
 def judge_pairs(case: Case, parameters: EvaluateParameters, *, fitted: bool = True) -> Judged:
     """Accuracy and F1 of the same classifiers on the features |u - v|, u * v of pairs of texts."""
-    predictions = _predict(pair_features(case.vectors, case.pairs), case, parameters, fitted=fitted)
+    predictions = _predict(pair_features(case.scaled, case.pairs), case, parameters, fitted=fitted)
     judged = _rate(case, predictions, parameters, with_f1=True, missing=UNCONVERGED if fitted else UNFITTED)
     kind = "of class 1" if len(set(case.items["label"])) == 2 else "plain mean over the classes"
     return judged.joined(Judged(facts={"f1": kind, "features": "|u - v|, u * v"}))

@@ -19,7 +19,8 @@ KINDS: dict[str, Kind] = {
         "classification",
         "Classification in every space of the suite",
         "No item is scored by a classifier that was fitted on it, but in the last panel, which is there to be "
-        "compared with printed figures that look as if they had been made so.",
+        "compared with printed figures that look as if they had been made so. A space is scaled as a whole, so that "
+        "the median length of its vectors is 1: a penalty would otherwise judge lengths.",
         (
             ("Accuracy of the three nearest neighbours", ("accuracy.3nn-euclidean",)),
             ("Accuracy of logistic regression", ("accuracy.logistic",)),
@@ -29,8 +30,8 @@ KINDS: dict[str, Kind] = {
     "paraphrase": (
         "paraphrase",
         "Classification of pairs in every space of the suite",
-        "Features of a pair are |u − v| and u ∗ v, as SentEval has them. F1 is that of class 1, or of three classes "
-        "the plain mean.",
+        "Features of a pair are |u − v| and u ∗ v, as SentEval has them, u and v from the space scaled "
+        "as a whole so that their median length is 1. F1 is that of class 1, or of three classes the plain mean.",
         (
             ("Accuracy and F1 of logistic regression", ("accuracy.logistic", "f1.logistic")),
             ("Accuracy and F1 of the three nearest neighbours", ("accuracy.3nn-euclidean", "f1.3nn-euclidean")),
@@ -41,7 +42,7 @@ KINDS: dict[str, Kind] = {
         "similarity",
         "Similarity by a trained head in every space of the suite",
         "SentEval's regression on |u − v| and u ∗ v, fitted on training pairs, its strength chosen on development "
-        "pairs.",
+        "pairs; the space scaled as a whole so that the median length of its vectors is 1.",
         (("Correlation of the head's scores", ("pearson.trained-head", "spearman.trained-head")),),
     ),
     "clustering": (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,12 @@ from pipeline.artifacts import (
     write_vectors,
 )
 from pipeline.evaluate import newton
+from pipeline.evaluate.case import Case, load_case
 from pipeline.evaluate.evaluate import evaluate
-from pipeline.evaluate.judge_classes import UNCONVERGED, UNFITTED
+from pipeline.evaluate.judge_classes import UNCONVERGED, UNFITTED, judge_classification, judge_pairs
+from pipeline.evaluate.parameters import EvaluateParameters
+from pipeline.evaluate.resample import Judged
+from pipeline.params import load_parameters
 from pipeline.suite import Suite
 from tests.checkout import MAKERS, ROOT
 
@@ -134,6 +140,19 @@ def test_every_task_is_scored_in_its_protocols_each_with_an_interval_around_it(
     cosine = (left * right).sum(axis=1) / np.linalg.norm(left, axis=1) / np.linalg.norm(right, axis=1)
     theirs = 100 * spearmanr(cosine, items["score"]).statistic
     assert scores["pairs"]["spearman.all.cosine"]["value"] == pytest.approx(theirs, abs=0.005)  # two digits are stored
+
+
+@pytest.mark.parametrize(("corpus", "judge"), [("texts", judge_classification), ("twins", judge_pairs)])
+def test_no_classifier_judges_how_long_the_vectors_of_a_space_are(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, corpus: str, judge: Callable[..., Judged]
+) -> None:
+    monkeypatch.chdir(folder)
+    case = load_case("made", "minilm", corpus)
+    assert isinstance(case, Case)
+    parameters = load_parameters(EvaluateParameters, "evaluate")
+    # A power of two, so that not even rounding differs.
+    short = judge(replace(case, vectors=case.vectors / np.float32(1024)), parameters)
+    assert short.scores == judge(case, parameters).scores
 
 
 def test_a_space_without_regressions_has_their_places_blank_with_the_reason_and_all_else_scored(
