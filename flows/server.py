@@ -24,6 +24,11 @@ STARTUP_SECONDS = 600.0
 
 DRAIN_SECONDS = 10.0
 
+# Of a request to the temporary server. Prefect's five take a minute each time, and a run whose server was killed
+# would hang for several; on the loopback, what two do not mend is gone.
+CLIENT_RETRIES = "2"
+RETRIES_VARIABLE = "PREFECT_CLIENT_MAX_RETRIES"
+
 
 def quieten_prefect() -> None:
     """Set what Prefect reads when it is imported; the user's own settings win."""
@@ -57,11 +62,15 @@ def prefect_api(root: Path) -> Iterator[None]:
         _wait_healthy(url, process, root)
         # The environment, not a context variable: Prefect's own threads must see it too.
         os.environ["PREFECT_API_URL"] = url
+        own = RETRIES_VARIABLE not in os.environ
+        os.environ.setdefault(RETRIES_VARIABLE, CLIENT_RETRIES)
         refresh_global_settings_context()
         try:
             yield
         finally:
             _drain()
+            if own:
+                del os.environ[RETRIES_VARIABLE]
     finally:
         process.terminate()
         process.wait()

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.faults.fixture_suite import change_parameter, create_checkout
+from tests.faults.prefect_server import Server, running_server
 from tests.faults.processes import REPRO, Command, Starter
 from tests.faults.verdict import Outcome, Snapshot, take_snapshot, wrong_reads, wrong_records
 
@@ -177,3 +178,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         for name, value in report.user_properties:
             if name == "fault":
                 stream.write(f"{value}\n")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A Prefect server that every run of a module may use."""
+    with running_server(tmp_path_factory.mktemp("prefect")) as running:
+        yield running

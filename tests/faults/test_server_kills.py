@@ -1,0 +1,36 @@
+"""kill -9 of the Prefect server under a run."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.faults.conftest import Disturbed
+from tests.faults.prefect_server import Server
+from tests.faults.processes import RUN, is_server, is_stage, strike
+from tests.faults.repetition import injections
+
+
+@pytest.mark.parametrize("number", injections())
+def test_a_run_whose_prefect_server_is_killed_ends_and_the_next_one_finishes(
+    number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
+) -> None:
+    for _ in range(5):
+        disturbed = disturb("transforms" if number % 2 == 0 else "space")
+        server.isolate(disturbed.starter)
+        command = disturbed.starter.start(*RUN)
+        victim, since = command.await_role(is_server), "it began"
+        if number % 2 == 0:
+            command.await_role(is_stage)
+            since = "a stage began"
+        delay = moments.uniform(0, 2.0)
+        time.sleep(delay)
+        if victim is not None and strike(victim, signal.SIGKILL):
+            command.wait()
+            disturbed.judge("kill -9 of the Prefect server", f"{delay:.3f} s after {since}", command)
+            return
+    pytest.fail("five times the server ended before it was struck")
