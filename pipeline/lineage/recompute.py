@@ -21,7 +21,8 @@ from pipeline.lineage.errors import LineageError
 from pipeline.lineage.numbers import read_numbers, tables_folder
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import Entry, Locked, related
-from pipeline.lineage.trees import Revision, Tree, WorkingTree, git
+from pipeline.lineage.trees import Revision, Tree, git
+from pipeline.lineage.working_tree import WorkingTree
 
 Outcome = Literal["equal", "within bound", "differs", "failed", "skipped"]
 

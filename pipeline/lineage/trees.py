@@ -9,9 +9,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from pathspec import GitIgnoreSpec
-
-from pipeline.lineage.digests import Digest, folder_digest, ignore_rules, md5_of, md5_of_bytes
+from pipeline.lineage.digests import Digest, folder_digest, ignore_rules, md5_of_bytes
 from pipeline.lineage.errors import LineageError
 
 SYMLINK = "120000"
@@ -32,68 +30,6 @@ class Tree(Protocol):
 
     def list_files(self, folder: str) -> list[str]:
         """Names of the files that lie directly in a folder, sorted; [] if there is no folder."""
-
-
-class WorkingTree:
-    """The files as they lie on disk. Each is hashed once per object."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self._known: dict[str, Digest | None] = {}
-
-    @property
-    def name(self) -> str:
-        """How messages call it."""
-        return "this checkout"
-
-    def read(self, path: str) -> bytes | None:
-        """The bytes of a file, or None if there is none."""
-        try:
-            return (self.root / path).read_bytes()
-        except OSError:
-            return None
-
-    def digest(self, path: str) -> Digest | None:
-        """The digest of a file or folder; None if it is not there or cannot be read. Cost: O(bytes), once."""
-        if path not in self._known:
-            try:
-                self._known[path] = self._hash(path)
-            except OSError:
-                self._known[path] = None
-        return self._known[path]
-
-    def list_files(self, folder: str) -> list[str]:
-        """Names of the files that lie directly in a folder, sorted."""
-        place = self.root / folder
-        return sorted(entry.name for entry in place.iterdir() if entry.is_file()) if place.is_dir() else []
-
-    @cached_property
-    def _ignored(self) -> GitIgnoreSpec:
-        return ignore_rules(self.read(".dvcignore"))
-
-    def _hash(self, path: str) -> Digest | None:
-        place = self.root / path
-        if place.is_file():
-            return Digest(md5_of(place))
-        if not place.is_dir():
-            return None
-        files = {}
-        for folder, _, names in os.walk(place, followlinks=True):
-            for name in names:
-                file = Path(folder) / name
-                relative = file.relative_to(place).as_posix()
-                if not self._ignored.match_file(f"{path}/{relative}"):
-                    files[relative] = self._file_md5(f"{path}/{relative}")
-        return folder_digest(files)
-
-    def _file_md5(self, path: str) -> str:
-        # A folder and a file in it are both asked for: the file's bytes are hashed for the first alone.
-        if path not in self._known:
-            self._known[path] = Digest(md5_of(self.root / path))
-        known = self._known[path]
-        if known is None:
-            raise FileNotFoundError(path)
-        return known.md5
 
 
 class Revision:
@@ -181,9 +117,22 @@ class Revision:
         stream = git(self.root, "cat-file", "--batch", stdin=names.encode()) or b""
         for path in wanted:
             header, _, stream = stream.partition(b"\n")
-            size = int(header.split()[2])
+            facts = header.split()
+            # "<object> missing", or nothing at all where git itself fails.
+            if len(facts) != 3 or facts[1] != b"blob":
+                raise self._lacking(path)
+            size = int(facts[2])
             self._contents[path] = stream[:size]
             stream = stream[size + 1 :]
+
+    def _lacking(self, path: str) -> LineageError:
+        return LineageError(
+            "git lacks a file of a commit",
+            where=f"{path} of {self.name}",
+            expected=f"the object {self._entries[path][1]}",
+            got="`git cat-file` does not find it",
+            remedy="`git fsck` names what is lost; `git fetch --refetch` gets it again from a remote",
+        )
 
 
 def git(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None:

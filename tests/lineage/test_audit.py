@@ -12,27 +12,13 @@ from typing import Any
 
 import pytest
 
-from pipeline.lineage.audit import Audit, audit
+from pipeline.lineage.audit import audit
 from pipeline.lineage.audit_text import audit_content, audit_text
 from pipeline.lineage.errors import LineageError
 from tests.lineage.small import Small
+from tests.lineage.tamper import faults, verdict_of
 
 HOLD = "import sys, zc.lockfile; lock = zc.lockfile.LockFile(sys.argv[1]); print(1, flush=True); input()"
-
-
-def faults(found: Audit) -> list[tuple[str, str]]:
-    """Kind and subject of everything wrong."""
-    return [(cause.kind, cause.subject) for cause in found.causes if cause.wrong]
-
-
-def verdict_of(found: Audit, table: str, row: str, column: str, field: str = "value") -> str:
-    (finding,) = (
-        finding
-        for finding in found.findings
-        if finding.number.table.endswith(f"/{table}")
-        and (finding.number.row, finding.number.column, finding.number.field) == (row, column, field)
-    )
-    return finding.verdict
 
 
 def test_a_suite_as_it_was_run_and_committed_is_verified_whole(finished: Small) -> None:
