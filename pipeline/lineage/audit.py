@@ -102,7 +102,7 @@ class Auditor:
         apart = tuple(cause for cause in every if cause not in named)
         head = self.scope.head
         commit = "" if head is None else head.commit
-        remarks = tuple(remarks_on(self.scope, self.checks.run_again))
+        remarks = tuple(remarks_on(self.scope, self.checks.run_again, self.checks.definitions.edited_beside()))
         return Audit(self.scope.suite, self.scope.tree.name, commit, findings, apart, remarks, self.remade)
 
     def _causes(self, number: Number) -> Iterator[Cause]:

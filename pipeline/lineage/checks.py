@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline.lineage.causes import Cause
+from pipeline.lineage.definitions import DefinitionChecks
 from pipeline.lineage.inputs import InputChecks
 from pipeline.lineage.outputs import OutputChecks
 from pipeline.lineage.phrases import MISSING, brief, differing
@@ -22,6 +23,7 @@ class StageChecks:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.graph = scope.graph
+        self.definitions = DefinitionChecks(scope)
         self.inputs = InputChecks(scope)
         self.outputs = OutputChecks(scope)
         self._known: dict[str, tuple[Cause, ...]] = {}
@@ -52,6 +54,8 @@ class StageChecks:
 
     def _check(self, name: str) -> Iterator[Cause]:
         stage, locked = self.graph.stages[name], self.graph.locked.get(name)
+        yield from self.definitions.definition(stage)
+        yield from self.definitions.unlisted_code(stage)
         if locked is None:
             yield self._unrecorded(name)
             return

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from pipeline.lineage.phrases import listed
 from pipeline.lineage.scope import Scope
+from pipeline.suite import suite_file
 
 
-def remarks_on(scope: Scope, run_again: Collection[str]) -> Iterator[str]:
-    """The remarks on one suite. run_again: stages that wrote other bytes here than the committed ones."""
+def remarks_on(scope: Scope, run_again: Collection[str], edited: Sequence[str]) -> Iterator[str]:
+    """The remarks on one suite.
+
+    run_again  stages that wrote other bytes here than the committed ones
+    edited     files of code that no stage lists and that differ from git's HEAD
+    """
     graph = scope.graph
     if scope.head is None:
         yield "there is no git here: code was compared with this checkout alone"
-    elif scope.revision is None and scope.head.digest(graph.lockfile) != scope.digest(graph.lockfile):
-        yield f"{graph.lockfile} here is not the committed one"
+    elif scope.revision is None:
+        files = (graph.lockfile, graph.dvcfile, suite_file(scope.suite).as_posix())
+        yield from (f"{path} here is not the committed one" for path in files if scope.differs_from_head(path))
+        if scope.committed is None:
+            yield f"git's HEAD has no {graph.dvcfile} and dvc.lock that can be read: no record was held against them"
     if graph.leftovers:
         yield f"{graph.lockfile} still has stages that {graph.dvcfile} has no more: {', '.join(graph.leftovers)}"
+    if edited:
+        yield f"files of code that no stage lists are not those of git's HEAD{listed(edited)}"
     if run_again:
         yield (
             f"stages that ran here wrote other bytes than the committed ones from the same inputs, as another "

@@ -71,6 +71,10 @@ class Scope:
     def _heads(self) -> dict[str, Digest | None]:
         return {}
 
+    def differs_from_head(self, path: str) -> bool:
+        """Whether a file of the checkout is not the one of git's HEAD, a linked one read through its link."""
+        return self.head is not None and self.tree.digest(path) != self.head_digest(path)
+
     def yaml(self, path: str) -> dict[str, Any]:
         """A YAML file of the tree; {} if there is none."""
         return self._read(self.tree, path)
