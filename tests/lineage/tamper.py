@@ -7,6 +7,15 @@ from pipeline.lineage.digests import Digest
 from pipeline.lineage.working_tree import WorkingTree
 from tests.lineage.small import Small
 
+# A stage that writes under reports/, and is not the report.
+CHOOSE = """\
+  choose:
+    wdir: ${root}
+    cmd: mkdir -p reports/${suite}/sweeps && cp suite.yaml reports/${suite}/sweeps/chosen.txt
+    deps: [suite.yaml]
+    outs: [{"reports/${suite}/sweeps": {cache: false}}]
+"""
+
 
 def faults(found: Audit) -> list[tuple[str, str]]:
     """Kind and subject of everything wrong."""

@@ -16,28 +16,7 @@ from pipeline.lineage.recorder import Run, end_run
 from pipeline.lineage.stages import load_graph, load_stages
 from pipeline.lineage.working_tree import WorkingTree
 from tests.lineage.small import Small
-from tests.lineage.tamper import faults, forge, verdict_of
-
-CHOOSE = """\
-  choose:
-    wdir: ${root}
-    cmd: mkdir -p reports/${suite}/sweeps && cp suite.yaml reports/${suite}/sweeps/chosen.txt
-    deps: [suite.yaml]
-    outs: [{"reports/${suite}/sweeps": {cache: false}}]
-"""
-
-
-@pytest.fixture
-def choosing(small: Small) -> Small:
-    """The small suite with a stage that writes under reports/, and whose output decides a space."""
-    small.edit("dvc.yaml", "  fold:\n", CHOOSE + "  fold:\n")
-    small.edit("dvc.yaml", "deps: [stage.py, code/rules.py, \"data/${suite}/spaces/${item.encoder}\"]",
-               "deps: [stage.py, code/rules.py, \"reports/${suite}/sweeps/chosen.txt\", "
-               "\"data/${suite}/spaces/${item.encoder}\"]")  # fmt: skip
-    small.run("dvc", "repro", "-q")
-    small.commit("A choice")
-    assert not audit(small.root, "quick").failed(strict=True)
-    return small
+from tests.lineage.tamper import CHOOSE, faults, forge, verdict_of
 
 
 @pytest.mark.parametrize("committed", [False, True])
