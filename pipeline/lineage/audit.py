@@ -53,6 +53,11 @@ class Audit:
         """How many numbers got a verdict."""
         return sum(finding.verdict == verdict for finding in self.findings)
 
+    @property
+    def faults_apart(self) -> int:
+        """How many files and records are wrong though no number that is here rests on them."""
+        return sum(cause.wrong for cause in self.apart)
+
     @cached_property
     def causes(self) -> dict[Cause, list[Number]]:
         """Every cause with the numbers that rest on it, wrong ones first, then by how many."""
@@ -102,7 +107,9 @@ class Auditor:
         apart = tuple(cause for cause in every if cause not in named)
         head = self.scope.head
         commit = "" if head is None else head.commit
-        remarks = tuple(remarks_on(self.scope, self.checks.run_again, self.checks.definitions.edited_beside()))
+        remarks = tuple(
+            remarks_on(self.scope, len(numbers), self.checks.run_again, self.checks.definitions.edited_beside())
+        )
         return Audit(self.scope.suite, self.scope.tree.name, commit, findings, apart, remarks, self.remade)
 
     def _causes(self, number: Number) -> Iterator[Cause]:

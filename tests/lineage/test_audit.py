@@ -186,6 +186,17 @@ def test_a_file_that_holds_no_number_is_held_against_the_lock_too(small: Small) 
     assert faults(found) == [("table", "reports/quick/summary.txt")]
     assert found.count("wrong") == 0
     assert found.failed(strict=False)
+    assert "37 verified, 0 absent here, 0 wrong; 1 wrong beside them" in audit_text(found).splitlines()[1]
+    assert audit_content(found)["counts"]["faults_apart"] == 1
+
+
+def test_a_table_that_was_taken_out_of_the_report_is_counted(small: Small) -> None:
+    (small.root / "reports/quick/tables/sts.csv").unlink()
+    found = audit(small.root, "quick")
+    assert faults(found) == [("table", "reports/quick/tables")]
+    assert "the committed report has 37 numbers, 4 more than the one here" in found.remarks
+    assert "33 verified" in audit_text(found)
+    assert found.failed(strict=False)
 
 
 # --- absence ------------------------------------------------------------------------------------------
@@ -281,7 +292,9 @@ def test_an_audit_writes_nothing_and_takes_no_lock(small: Small, tmp_path: Path)
         holder.communicate(b"\n")
     assert "37 verified" in done.stdout
     assert {path: path.stat().st_mtime_ns for path in small.root.rglob("*") if ".git/" not in str(path)} == before
-    assert json.loads((tmp_path / "audit.json").read_text())["counts"] == {"verified": 37, "absent": 0, "wrong": 0}
+    assert json.loads((tmp_path / "audit.json").read_text())["counts"] == {
+        "verified": 37, "absent": 0, "wrong": 0, "faults_apart": 0,
+    }  # fmt: skip
 
 
 def test_the_command_exits_1_only_when_something_is_wrong_or_strictly_absent(small: Small) -> None:
