@@ -96,7 +96,7 @@ class InputChecks:
         made = self._as_recorded(entry, [out for _, out in outs.values()])
         if made is not None:
             if made.md5 != entry.md5:
-                yield self._disagreement(locked.name, entry, self._other(entry, made))
+                yield self._disagreement(locked.name, entry, *self._other(entry, made, locked.name))
             return
         before = self.scope.committed_entry(locked.name, "deps", entry.path)
         if before == entry.md5:
@@ -131,26 +131,36 @@ class InputChecks:
         found = here if here is not None and here.md5 == out.md5 else self.scope.storage.listing(out.md5)
         return None if found is None else dict(found.files)
 
-    def _other(self, entry: Entry, made: Digest) -> str:
-        """How a dependency should have been read, and which files make the difference, where that can be known."""
+    def _other(self, entry: Entry, made: Digest, name: str) -> tuple[str, str]:
+        """How a dependency should have been read, which files make the difference, where known, and what to do."""
         text = f"by the records of what lies in it, it is md5 {made.md5}"
         here = self.scope.digest(entry.path)
         read = here if here is not None and here.md5 == entry.md5 else self.scope.storage.listing(entry.md5)
         if read is not None and read.files:
-            differing = {name: f"{entry.path}/{name}" for name in read.differing(made)}
-            strange = [path for name, path in differing.items() if name not in made.files]
-            other = [path for name, path in differing.items() if name in made.files]
+            differing = {inner: f"{entry.path}/{inner}" for inner in read.differing(made)}
+            strange = [path for inner, path in differing.items() if inner not in made.files]
+            other = [path for inner, path in differing.items() if inner in made.files]
             text += f"; no stage writes{listed(strange)}" if strange else ""
-            return text + (f"; others are{listed(other)}" if other else "")
-        gone = {name: self.graph.locked[name].outs for name in self.graph.leftovers}
-        inside = [name for name, outs in gone.items() if any(related(out, entry.path) for out in outs)]
-        if not inside:
-            return text
-        return f"{text}; stages that {self.graph.dvcfile} has no more may have left files in it{listed(inside)}"
+            text += f"; others are{listed(other)}" if other else ""
+            # A run clears away what a stage that is gone wrote; what nobody recorded only its owner may remove.
+            unknown = [path for path in strange if not any(related(out, path) for out in self._gone())]
+            return text, self._rid_of(unknown) + self.scope.rerun("" if strange else name)
+        inside = [out for out in self._gone() if related(out, entry.path)]
+        if inside:
+            text += f"; what stages that {self.graph.dvcfile} has no more wrote may have lain in it{listed(inside)}"
+        return text, self.scope.rerun(name)
 
-    def _disagreement(self, name: str, entry: Entry, other: str) -> Cause:
+    def _rid_of(self, files: list[str]) -> str:
+        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        return f"remove {files[0]}{more}, then " if files else ""
+
+    def _gone(self) -> list[str]:
+        """Outputs of stages that dvc.lock still has and dvc.yaml has no more."""
+        return [out for name in self.graph.leftovers for out in self.graph.locked[name].outs]
+
+    def _disagreement(self, name: str, entry: Entry, other: str, remedy: str = "") -> Cause:
         before = self.scope.committed_entry(name, "deps", entry.path)
         if before is not None and before != entry.md5:
             return edited_entry(self.graph.lockfile, name, entry, before)
         message = f"it read {entry.path} as md5 {entry.md5}; {other}: it has not run since, or the entry was edited"
-        return Cause("lock", f"{self.graph.lockfile}, stage {name}", message, self.scope.rerun(name))
+        return Cause("lock", f"{self.graph.lockfile}, stage {name}", message, remedy or self.scope.rerun(name))

@@ -126,9 +126,26 @@ def test_a_file_that_no_stage_wrote_is_named_where_a_stage_has_read_it(small: Sm
     (cause,) = audit(small.root, "quick").causes
     assert (cause.kind, cause.subject) == ("lock", "dvc.lock, stage report")
     assert "no stage writes (data/quick/spaces/zz/a)" in cause.message
+    assert cause.remedy == "remove data/quick/spaces/zz/a, then sentfold repro --suite quick"
     shutil.rmtree(stray.parent)
     (cause,) = audit(small.root, "quick").causes
     assert "embed@" not in cause.message, "those who wrote what lies there are innocent"
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_what_a_stage_that_is_gone_left_in_a_folder_is_named(small: Small, here: bool) -> None:
+    old = "{deps: [suite.yaml], outs: [data/quick/spaces/old], cmd: cp suite.yaml data/quick/spaces/old}"
+    small.edit("dvc.yaml", "  report:\n", f"  old: {old}\n  report:\n")
+    small.run("dvc", "repro", "-q")
+    definition = (small.root / "dvc.yaml").read_text().splitlines(keepends=True)
+    (small.root / "dvc.yaml").write_text("".join(line for line in definition if not line.startswith("  old:")))
+    small.commit("A stage is gone")
+    if not here:
+        (small.root / "data/quick/spaces/old").unlink()
+    (cause,) = audit(small.root, "quick").causes
+    assert cause.subject == "dvc.lock, stage report"
+    assert "data/quick/spaces/old" in cause.message
+    assert cause.remedy == ("sentfold repro --suite quick" if here else "dvc repro report")
 
 
 # --- things that are no files ---------------------------------------------------------------------------------
