@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from pipeline.lineage.causes import Cause
 from pipeline.lineage.definitions import DefinitionChecks
 from pipeline.lineage.inputs import InputChecks
 from pipeline.lineage.outputs import OutputChecks
-from pipeline.lineage.phrases import MISSING, brief, differing
+from pipeline.lineage.phrases import MISSING, brief, leaves, value_in
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import Locked, Stage, tracked_values
 
@@ -96,22 +96,29 @@ class StageChecks:
             for key in dict.fromkeys([*here, *recorded]):
                 ours, theirs = here.get(key, MISSING), recorded.get(key, MISSING)
                 if ours != theirs:
-                    yield self._altered_parameter(stage.name, file, key, ours, theirs, committed)
+                    yield from self._altered_block(stage.name, file, key, ours, theirs, committed.get(key, MISSING))
                 elif self.scope.has_git and committed.get(key, MISSING) != ours:
-                    message = f"{brief(ours)} made these numbers; git's HEAD has {brief(committed.get(key, MISSING))}"
-                    yield Cause("parameter", f"{file}: {key}", message, f"commit {file}, or restore it and rerun")
+                    for place, used, theirs in leaves(key, ours, committed.get(key, MISSING)):
+                        message = f"{brief(used)} made these numbers; git's HEAD has {brief(theirs)}"
+                        yield Cause("parameter", f"{file}: {place}", message, f"commit {file}, or restore it and rerun")
 
-    def _altered_parameter(
-        self, name: str, file: str, key: str, here: Any, recorded: Any, committed: Mapping[str, Any]
-    ) -> Cause:
+    def _altered_block(
+        self, name: str, file: str, key: str, here: Any, recorded: Any, committed: Any
+    ) -> Iterator[Cause]:
+        """Each value of a block that differs by itself: stages track blocks, or parts of them, and it is one edit."""
+        for place, ours, theirs in leaves(key, here, recorded):
+            inner = place.removeprefix(key).removeprefix(".")
+            yield self._altered_parameter(name, file, place, ours, theirs, value_in(committed, inner))
+
+    def _altered_parameter(self, name: str, file: str, key: str, here: Any, recorded: Any, committed: Any) -> Cause:
         lock = self.graph.lockfile
         before = self.scope.committed_lock(name)
-        then = None if before is None else before.params.get(file, {}).get(key, MISSING)
-        here_, recorded_ = differing(here, recorded)
+        then = None if before is None else value_in(before.params.get(file, {}), key)
+        here_, recorded_ = brief(here), brief(recorded)
         if then is not None and then == here and then != recorded:
             message = f"it says {recorded_} for {key}, {file} and the committed entry {here_}: the entry was edited"
             return Cause("lock", f"{lock}, stage {name}", message, f"git checkout -- {lock}")
-        edited = self.scope.has_git and committed.get(key, MISSING) == recorded
+        edited = self.scope.has_git and committed == recorded
         by = "; git's HEAD has the recorded value: the file was edited" if edited else ""
         message = f"it is {here_} here; the numbers were made with {recorded_} ({lock}){by}"
         return Cause("parameter", f"{file}: {key}", message, f"restore {file}, or {self.scope.rerun()}")

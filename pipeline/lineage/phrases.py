@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pipeline.lineage.causes import Cause
@@ -33,13 +33,27 @@ def brief(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def differing(one: Any, other: Any) -> tuple[str, str]:
-    """Two values in words; of two mappings, what differs alone."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        keys = [key for key in dict.fromkeys([*one, *other]) if one.get(key, MISSING) != other.get(key, MISSING)]
-        pairs = [({key: side.get(key, MISSING) for key in keys}) for side in (one, other)]
-        return brief(pairs[0]), brief(pairs[1])
-    return brief(one), brief(other)
+def leaves(key: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
+    """What differs between two values: they themselves, or of two mappings each part that differs, by dotted key."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        yield key, one, other
+        return
+    for part in dict.fromkeys([*one, *other]):
+        ours, theirs = one.get(part, MISSING), other.get(part, MISSING)
+        if ours != theirs:
+            yield from leaves(f"{key}.{part}", ours, theirs)
+
+
+def value_in(content: Any, key: str) -> Any:
+    """The value of a dotted key; keys of dvc.lock are dotted themselves, up to the block that a stage tracks."""
+    if not key:
+        return content
+    if not isinstance(content, dict):
+        return MISSING
+    for name, value in content.items():
+        if key == name or key.startswith(f"{name}."):
+            return value_in(value, key.removeprefix(str(name)).removeprefix("."))
+    return MISSING
 
 
 def edited_entry(lockfile: str, name: str, entry: Entry, before: str) -> Cause:

@@ -144,13 +144,7 @@ def load_stages(tree: Tree, suite: str) -> dict[str, Stage]:
     """The stages that a suite's dvc.yaml defines, by name. Raises LineageError. Cost: some 20 ms for 150 of them."""
     folder = PurePosixPath(suite_file(suite)).parent
     dvcfile = str(folder / "dvc.yaml")
-    content = read_yaml(tree, dvcfile)
-    if content is None:
-        raise LineageError(
-            f"there is no suite '{suite}' in {tree.name}",
-            where=dvcfile,
-            remedy="run from the root of the checkout, with --suite and the name of a folder of suites/, or quick",
-        )
+    content = require_suite(tree, suite)
     context: dict[str, Any] = {}
     for entry in content.get("vars") or []:
         context |= entry if isinstance(entry, dict) else read_yaml(tree, str(folder / str(entry))) or {}
@@ -164,6 +158,19 @@ def load_stages(tree: Tree, suite: str) -> dict[str, Stage]:
         for address, filled in expand(name, definition, context, where=dvcfile):
             stages[address] = _stage(dvcfile, address, filled)
     return stages
+
+
+def require_suite(tree: Tree, suite: str) -> dict[str, Any]:
+    """The content of a suite's dvc.yaml. Raises LineageError if there is none."""
+    dvcfile = str(PurePosixPath(suite_file(suite)).with_name("dvc.yaml"))
+    content = read_yaml(tree, dvcfile)
+    if content is None:
+        raise LineageError(
+            f"there is no suite '{suite}' in {tree.name}",
+            where=dvcfile,
+            remedy="run from the root of the checkout, with --suite and the name of a folder of suites/, or quick",
+        )
+    return content
 
 
 def read_yaml(tree: Tree, path: str) -> dict[str, Any] | None:

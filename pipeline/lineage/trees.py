@@ -14,6 +14,9 @@ from pipeline.lineage.errors import LineageError
 
 SYMLINK = "120000"
 
+# Of git's own variables, those that say which settings a machine has are not about one repository.
+CONFIG = "GIT_CONFIG"
+
 
 class Tree(Protocol):
     """Files by POSIX path relative to the root of the checkout."""
@@ -137,7 +140,9 @@ class Revision:
 
 def git(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None:
     """What git prints, or None where it fails or is not there. Takes no lock, so a read-only checkout will do."""
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    # A hook's GIT_DIR would point at another repository, and a replacement shows other bytes under an object's name.
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key.startswith(CONFIG)}
+    environment = {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
     try:
         done = subprocess.run(
             ["git", *arguments], cwd=root, input=stdin, env=environment, capture_output=True, check=False
