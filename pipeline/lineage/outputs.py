@@ -64,9 +64,9 @@ class OutputChecks:
         return wrote(self.scope.root, self.scope.suite, locked, entry.path)
 
     def forged(self, locked: Locked, entry: Entry) -> Cause | None:
-        """What to say of an output that contradicts the committed one, where nothing known speaks for it."""
+        """What to say of an output that contradicts the committed one, and that was not `made_here`."""
         before, here = self.contradiction(locked, entry), self.scope.digest(entry.path)
-        if before is None or (here is not None and here.md5 != entry.md5) or self.made_here(locked, entry):
+        if before is None or (here is not None and here.md5 != entry.md5):
             return None
         message = (
             f"its entry of {entry.path} says md5 {entry.md5}; the committed one, of the same command, parameters and "

@@ -22,7 +22,7 @@ def remarks_on(scope: Scope, numbers: int, run_again: Collection[str], edited: S
     if scope.head is None:
         yield "there is no git here: code was compared with this checkout alone"
     elif scope.revision is None:
-        files = (graph.lockfile, graph.dvcfile, suite_file(scope.suite).as_posix())
+        files = (graph.lockfile, graph.dvcfile, suite_file(scope.suite).as_posix(), ".dvcignore")
         yield from (f"{path} here is not the committed one" for path in files if scope.differs_from_head(path))
         if scope.committed is None:
             yield f"git's HEAD has no {graph.dvcfile} and dvc.lock that can be read: no record was held against them"

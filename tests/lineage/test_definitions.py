@@ -59,7 +59,11 @@ def test_a_definition_that_differs_is_one_cause_for_all_its_stages_until_it_is_c
 def test_a_suite_file_that_differs_from_the_committed_one_is_remarked(small: Small) -> None:
     with (small.root / "suite.yaml").open("a") as stream:
         stream.write("# a comment\n")
-    assert audit(small.root, "quick").remarks == ("suite.yaml here is not the committed one",)
+    with (small.root / ".dvcignore").open("a") as stream:
+        stream.write("# another\n")
+    assert audit(small.root, "quick").remarks == (
+        "suite.yaml here is not the committed one", ".dvcignore here is not the committed one",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("path", ["tool/__main__.py", "tool/__init__.py", "tool/part/__init__.py"])

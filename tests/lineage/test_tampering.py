@@ -13,6 +13,7 @@ import pytest
 from pipeline.lineage.audit import audit
 from pipeline.lineage.recompute import recompute
 from pipeline.lineage.recorder import Run, end_run
+from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import load_graph, load_stages
 from pipeline.lineage.working_tree import WorkingTree
 from tests.lineage.small import Small
@@ -199,6 +200,8 @@ def test_an_editors_lock_among_the_code_is_named_with_the_remedy(small: Small) -
         "cannot be read: code/.#rules.py (a link to someone@host.1234:1700000000, which is not there)" in cause.message
     )
     assert cause.remedy == "remove code/.#rules.py"
+    (remade, *_) = recompute(Scope(small.root, "quick"), everything=False)
+    assert remade.outcome == "equal", "a second run goes on without it"
 
 
 def test_code_that_git_does_not_know_is_to_be_removed_and_not_checked_out(small: Small) -> None:
