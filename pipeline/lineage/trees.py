@@ -1,4 +1,4 @@
-"""The files of a checkout as they lie here, or as a commit holds them: read and hashed, never written."""
+"""Trees of files: what they are asked, and the one that a commit holds; read and hashed, never written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a checkout as they lie on disk: read and hashed, never written."""
+"""The tree of files as they lie on disk: read and hashed, never written."""
 
 from __future__ import annotations
 
