@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -37,11 +38,23 @@ def sort_lock(path: Path) -> bool:
 
     Raises RunError if the file is no dvc.lock.
     """
+    return _rewrite(path, ())
+
+
+def drop_stages(path: Path, names: Collection[str]) -> bool:
+    """Take stages out of a dvc.lock, and put the others in their order; True if that changed the file.
+
+    Otherwise as `sort_lock`.
+    """
+    return _rewrite(path, names)
+
+
+def _rewrite(path: Path, dropped: Collection[str]) -> bool:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return False
-    ordered = _ordered(text, path)
+    ordered = _ordered(text, path, dropped)
     if ordered == text:
         return False
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -53,7 +66,7 @@ def sort_lock(path: Path) -> bool:
     return True
 
 
-def _ordered(text: str, path: Path) -> str:
+def _ordered(text: str, path: Path, dropped: Collection[str]) -> str:
     try:
         root = yaml.compose(text, Loader=YAML_LOADER)
     except yaml.YAMLError as error:
@@ -71,9 +84,14 @@ def _ordered(text: str, path: Path) -> str:
     after = [key.start_mark.line for key, _ in sections if key.start_mark.line > starts[-1]]
     starts.append(after[0] if after else len(lines))
     blocks = {name: "".join(lines[start:end]) for name, (start, end) in zip(names, pairwise(starts), strict=True)}
-    body = "".join(blocks[name] for name in sorted(names))
+    kept = [name for name in sorted(names) if name not in dropped]
+    if not kept:
+        return yaml.safe_dump({**yaml.load(text, Loader=YAML_LOADER), "stages": {}}, sort_keys=False)
+    body = "".join(blocks[name] for name in kept)
     ordered = "".join(lines[: starts[0]]) + body + "".join(lines[starts[-1] :])
-    if yaml.load(ordered, Loader=YAML_LOADER) != yaml.load(text, Loader=YAML_LOADER):
+    wanted = yaml.load(text, Loader=YAML_LOADER)
+    wanted["stages"] = {name: stage for name, stage in wanted["stages"].items() if name not in dropped}
+    if yaml.load(ordered, Loader=YAML_LOADER) != wanted:
         raise _no_lock(path, "stages that share lines, so they cannot be put in order")
     return ordered
 

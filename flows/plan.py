@@ -15,6 +15,7 @@ import typer
 from flows.check import check_suite
 from flows.contention import BusyError
 from flows.graph import StageGraph, read_graph, require_dvcfile, stage_groups, stale_stages
+from flows.leftovers import clear_leftovers
 from flows.profile import PROFILE_FILE, Retry, RunProfile, check_profile, read_profile
 from flows.run_stage import pause
 from flows.targets import select_stages
@@ -114,6 +115,9 @@ def prepare(request: RunRequest, root: Path, *, check: bool) -> Plan | None:
     touched = bool(request.targets) or not surely_up_to_date(request.suite, root)
     if check:
         check_suite(request.suite, touched=touched)
+    if touched:
+        # Before DVC is asked: a leftover in a folder that a stage reads makes that stage stale.
+        clear_leftovers(request.suite, root)
     return make_plan(request, root) if touched else None
 
 

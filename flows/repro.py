@@ -6,6 +6,7 @@ from pathlib import Path
 
 from flows.graph import require_dvcfile
 from flows.guard import start_guarded
+from flows.leftovers import clear_leftovers
 from flows.lock import hold_checkout
 from flows.lockfile import sort_lock
 from flows.recovery import recover
@@ -24,6 +25,7 @@ def plain_repro(suite: str, root: Path, *, wait: bool = True) -> None:
     root = root.absolute()
     dvcfile = require_dvcfile(suite, root)
     with hold_checkout(root, wait=wait, purpose=f"sentfold repro --suite {suite}"):
+        clear_leftovers(suite, root)
         try:
             process = start_guarded(dvc_command("repro", str(dvcfile)), cwd=root, env=stage_environment())
             code = wait_for(process)

@@ -12,6 +12,7 @@ from pipeline.lineage.causes import Cause
 from pipeline.lineage.checks import StageChecks
 from pipeline.lineage.numbers import Number, read_numbers, tables_folder
 from pipeline.lineage.recompute import Remade, causes_of
+from pipeline.lineage.remarks import remarks_on
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.scores import Scores
 
@@ -51,6 +52,11 @@ class Audit:
     def count(self, verdict: Verdict) -> int:
         """How many numbers got a verdict."""
         return sum(finding.verdict == verdict for finding in self.findings)
+
+    @property
+    def faults_apart(self) -> int:
+        """How many files and records are wrong though no number that is here rests on them."""
+        return sum(cause.wrong for cause in self.apart)
 
     @cached_property
     def causes(self) -> dict[Cause, list[Number]]:
@@ -97,10 +103,13 @@ class Auditor:
         """Check every number, then the reported files that hold none."""
         findings = tuple(Finding(number, tuple(dict.fromkeys(self._causes(number)))) for number in numbers)
         named = {cause for finding in findings for cause in finding.causes}
-        apart = tuple(cause for cause in self._faults(self._writers()) if cause not in named)
+        every = dict.fromkeys(self._faults(tuple(self.scope.graph.stages)))
+        apart = tuple(cause for cause in every if cause not in named)
         head = self.scope.head
         commit = "" if head is None else head.commit
-        remarks = tuple(self._remarks())
+        remarks = tuple(
+            remarks_on(self.scope, len(numbers), self.checks.run_again, self.checks.definitions.edited_beside())
+        )
         return Audit(self.scope.suite, self.scope.tree.name, commit, findings, apart, remarks, self.remade)
 
     def _causes(self, number: Number) -> Iterator[Cause]:
@@ -120,6 +129,8 @@ class Auditor:
             if name in self.faulty:
                 yield self.faulty[name]
             yield from (cause for cause in self.checks.of(name) if cause.wrong or name not in self.confirmed)
+            if name not in self.confirmed:
+                yield from self.checks.forged(name)
 
     def _stages(self, number: Number) -> tuple[tuple[str, ...], bool]:
         """The stages whose records a number rests on, and whether the report itself computed or copied it."""
@@ -135,18 +146,20 @@ class Auditor:
 
     def _cell(self, number: Number) -> Iterator[Cause]:
         """The printed text against the scores file."""
-        if number.origin == "score":
-            expected = self.scores.printed(number.space, number.corpus, number.protocol, number.field, unit=number.unit)
-        elif number.origin == "difference":
-            expected = self.scores.printed_difference(number.space, number.other, number.corpus, number.protocol)
-        else:
+        if number.origin not in ("score", "difference"):
             return
-        if expected == number.text:
+        expected = self.scores.text_of(number)
+        if expected == number.text or (expected is None and self._scores_absent(number)):
             return
         source = self.scores.path(number.space)
         place = f"{number.table}, line {number.line}, {number.row} × {number.column}, {number.field}"
         says = f"{source} has no such score" if expected is None else f"{source} gives {expected}"
         yield Cause("cell", place, f"the table says {number.text}, {says}", self.scope.rerun("report"))
+
+    def _scores_absent(self, number: Number) -> bool:
+        """Whether a scores file that a stage writes is not here; its stage's checks say so."""
+        spaces = [space for space in (number.space, number.other) if space in self.evaluators]
+        return any(self.scope.digest(self.scores.path(space)) is None for space in spaces)
 
     def _concerns(self, cause: Cause, number: Number) -> bool:
         """Whether an altered output of the report is, or may be, the table of a number."""
@@ -160,17 +173,6 @@ class Auditor:
             return True
         changed = self.scope.changed_files(entry, here)
         return not changed or number.table.removeprefix(f"{cause.subject}/") in changed
-
-    def _remarks(self) -> Iterator[str]:
-        if self.scope.head is None:
-            yield "there is no git here: code was compared with this checkout alone"
-        elif self.scope.revision is None and self.scope.head.digest(self.scope.graph.lockfile) != self.scope.digest(
-            self.scope.graph.lockfile
-        ):
-            yield f"{self.scope.graph.lockfile} here is not the committed one"
-        if self.scope.graph.leftovers:
-            stages = ", ".join(self.scope.graph.leftovers)
-            yield f"{self.scope.graph.lockfile} still has stages that {self.scope.graph.dvcfile} has no more: {stages}"
 
     # --- which stages ---------------------------------------------------------------------------
 

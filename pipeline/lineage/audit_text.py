@@ -19,6 +19,8 @@ def audit_text(found: Audit) -> str:
     """Counts, then what is wrong, then what is absent: each cause once, with the numbers that rest on it."""
     head = f" (commit {found.commit[:10]})" if found.commit else ""
     counts = ", ".join(f"{found.count(verdict)} {words}" for verdict, words in WORDS.items())
+    if found.faults_apart:
+        counts += f"; {found.faults_apart} wrong beside them, on which no number rests"
     lines = [f"suite {found.suite}, {found.tree}{head}: {len(found.findings)} reported numbers", f"  {counts}"]
     lines += [f"  note: {remark}" for remark in found.remarks]
     lines += [f"  run again: {line}" for line in _remade(found)]
@@ -64,7 +66,7 @@ def audit_content(found: Audit) -> dict[str, Any]:
         "suite": found.suite,
         "tree": found.tree,
         "commit": found.commit,
-        "counts": {verdict: found.count(verdict) for verdict in WORDS},
+        "counts": {**{verdict: found.count(verdict) for verdict in WORDS}, "faults_apart": found.faults_apart},
         "remarks": list(found.remarks),
         "remade": [vars(remade) for remade in found.remade],
         "causes": [{**vars(cause), "numbers": len(numbers)} for cause, numbers in found.causes.items()],

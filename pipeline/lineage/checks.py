@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
+from collections.abc import Iterator
 from typing import Any
 
-from pipeline.lineage.causes import Cause, Kind
-from pipeline.lineage.digests import Digest
+from pipeline.lineage.causes import Cause
+from pipeline.lineage.definitions import DefinitionChecks
+from pipeline.lineage.inputs import InputChecks
+from pipeline.lineage.outputs import OutputChecks
+from pipeline.lineage.phrases import MISSING, brief, leaves, value_in
 from pipeline.lineage.scope import Scope
-from pipeline.lineage.stages import Entry, Locked, Stage, related, tracked_values
-
-MISSING = "nothing"
+from pipeline.lineage.stages import Locked, Stage, tracked_values
 
 
 class StageChecks:
-    """The faults of stages, each stage looked at once."""
+    """The faults of stages, each stage looked at once.
+
+    run_again  stages that a recorded run on this machine made other bytes in than the committed ones
+    """
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.graph = scope.graph
+        self.definitions = DefinitionChecks(scope)
+        self.inputs = InputChecks(scope)
+        self.outputs = OutputChecks(scope)
         self._known: dict[str, tuple[Cause, ...]] = {}
+        self._forged: dict[str, tuple[Cause, ...]] = {}
+        self.run_again: set[str] = set()
 
     def of(self, name: str) -> tuple[Cause, ...]:
         """The faults of one stage. Cost: hashing its inputs and outputs, each file once for all stages."""
@@ -28,21 +36,35 @@ class StageChecks:
             self._known[name] = tuple(self._check(name))
         return self._known[name]
 
-    def of_all(self, names: tuple[str, ...]) -> list[Cause]:
-        """The faults of several stages, each once."""
-        return list(dict.fromkeys(cause for name in names for cause in self.of(name)))
+    def forged(self, name: str) -> tuple[Cause, ...]:
+        """Outputs that contradict the committed dvc.lock, which only a recorded run, or a new one, can vouch for."""
+        if name not in self._forged:
+            self._forged[name] = tuple(self._contradictions(name))
+        return self._forged[name]
+
+    def _contradictions(self, name: str) -> Iterator[Cause]:
+        locked = self.graph.locked.get(name)
+        if locked is None:
+            return
+        for entry in locked.outs.values():
+            if self.outputs.made_here(locked, entry):
+                self.run_again.add(name)
+            elif (cause := self.outputs.forged(locked, entry)) is not None:
+                yield cause
 
     def _check(self, name: str) -> Iterator[Cause]:
         stage, locked = self.graph.stages[name], self.graph.locked.get(name)
+        yield from self.definitions.definition(stage)
+        yield from self.definitions.unlisted_code(stage)
         if locked is None:
             yield self._unrecorded(name)
             return
         yield from self._definition(stage, locked)
         yield from self._parameters(stage, locked)
         for entry in locked.deps.values():
-            yield from self._dependency(locked, entry)
+            yield from self.inputs.dependency(locked, entry)
         for entry in locked.outs.values():
-            yield from self._output(locked, entry)
+            yield from self.outputs.output(locked, entry)
 
     # --- what the two files say of each other ---------------------------------------------------
 
@@ -74,141 +96,29 @@ class StageChecks:
             for key in dict.fromkeys([*here, *recorded]):
                 ours, theirs = here.get(key, MISSING), recorded.get(key, MISSING)
                 if ours != theirs:
-                    yield self._altered_parameter(stage.name, file, key, ours, theirs, committed)
+                    yield from self._altered_block(stage.name, file, key, ours, theirs, committed.get(key, MISSING))
                 elif self.scope.has_git and committed.get(key, MISSING) != ours:
-                    message = f"{_brief(ours)} made these numbers; git's HEAD has {_brief(committed.get(key, MISSING))}"
-                    yield Cause("parameter", f"{file}: {key}", message, f"commit {file}, or restore it and rerun")
+                    for place, used, theirs in leaves(key, ours, committed.get(key, MISSING)):
+                        message = f"{brief(used)} made these numbers; git's HEAD has {brief(theirs)}"
+                        yield Cause("parameter", f"{file}: {place}", message, f"commit {file}, or restore it and rerun")
 
-    def _altered_parameter(
-        self, name: str, file: str, key: str, here: Any, recorded: Any, committed: Mapping[str, Any]
-    ) -> Cause:
+    def _altered_block(
+        self, name: str, file: str, key: str, here: Any, recorded: Any, committed: Any
+    ) -> Iterator[Cause]:
+        """Each value of a block that differs by itself: stages track blocks, or parts of them, and it is one edit."""
+        for place, ours, theirs in leaves(key, here, recorded):
+            inner = place.removeprefix(key).removeprefix(".")
+            yield self._altered_parameter(name, file, place, ours, theirs, value_in(committed, inner))
+
+    def _altered_parameter(self, name: str, file: str, key: str, here: Any, recorded: Any, committed: Any) -> Cause:
         lock = self.graph.lockfile
         before = self.scope.committed_lock(name)
-        then = None if before is None else before.params.get(file, {}).get(key, MISSING)
-        here_, recorded_ = _differing(here, recorded)
+        then = None if before is None else value_in(before.params.get(file, {}), key)
+        here_, recorded_ = brief(here), brief(recorded)
         if then is not None and then == here and then != recorded:
             message = f"it says {recorded_} for {key}, {file} and the committed entry {here_}: the entry was edited"
             return Cause("lock", f"{lock}, stage {name}", message, f"git checkout -- {lock}")
-        edited = self.scope.has_git and committed.get(key, MISSING) == recorded
+        edited = self.scope.has_git and committed == recorded
         by = "; git's HEAD has the recorded value: the file was edited" if edited else ""
         message = f"it is {here_} here; the numbers were made with {recorded_} ({lock}){by}"
         return Cause("parameter", f"{file}: {key}", message, f"restore {file}, or {self.scope.rerun()}")
-
-    # --- inputs ---------------------------------------------------------------------------------
-
-    def _dependency(self, locked: Locked, entry: Entry) -> Iterator[Cause]:
-        makers = [name for name in self.graph.makers_of(entry.path) if name != locked.name]
-        yield from self._made(locked, entry, makers) if makers else self._source(locked, entry)
-
-    def _source(self, locked: Locked, entry: Entry) -> Iterator[Cause]:
-        """A file that no stage writes: code, or data kept in git."""
-        here, head = self.scope.digest(entry.path), self.scope.head_digest(entry.path)
-        before = self.scope.committed_entry(locked.name, "deps", entry.path)
-        if here is not None and here.md5 == entry.md5:
-            if self.scope.has_git and (head is None or head.md5 != entry.md5):
-                found = "has it not" if head is None else f"has other bytes{_listed(here.differing(head))}"
-                message = f"what made these numbers lies here, but git's HEAD {found}"
-                yield Cause("code", entry.path, message, f"commit {entry.path}")
-            return
-        if here is not None and before == here.md5:
-            yield self._edited_entry(locked.name, entry, before)
-            return
-        found = "it is not here" if here is None else f"the one here is another (md5 {here.md5})"
-        message = f"these numbers were made with md5 {entry.md5}; {found}"
-        if head is not None and head.md5 == entry.md5:
-            files = [] if here is None else here.differing(head)
-            message += f"; git's HEAD has the one that made them: it was edited here{_listed(files)}"
-            yield Cause("code", entry.path, message, f"git checkout -- {entry.path}")
-            return
-        if head is not None:
-            message += f", and so is git's HEAD's{self.scope.history(entry)}"
-        yield Cause("code", entry.path, message, self.scope.rerun())
-
-    def _made(self, locked: Locked, entry: Entry, makers: list[str]) -> Iterator[Cause]:
-        """A file or folder that other stages write: the two records of it must agree."""
-        outs = {out: found for name in makers for out, found in self._outs(name) if related(out, entry.path)}
-        exact = outs.get(entry.path)
-        here = self.scope.digest(entry.path)
-        if exact is not None:
-            # Where the file itself sides with the reader, it is the writer's entry that was edited.
-            if exact.md5 != entry.md5 and (self.scope.foreign(entry.path) or here is None or here.md5 != entry.md5):
-                yield self._disagreement(locked.name, entry, f"{makers[0]} recorded md5 {exact.md5}")
-            return
-        # A folder over several outputs, or a file inside one: what lies here decides, where the outputs are sound.
-        sound = all((found := self.scope.digest(out)) is not None and found.md5 == outs[out].md5 for out in outs)
-        if here is not None and sound and len(outs) and here.md5 != entry.md5:
-            yield self._disagreement(locked.name, entry, f"as {', '.join(makers[:3])} wrote it, it is {here.md5}")
-
-    def _outs(self, name: str) -> list[tuple[str, Entry]]:
-        return list(self.graph.locked[name].outs.items()) if name in self.graph.locked else []
-
-    def _disagreement(self, name: str, entry: Entry, other: str) -> Cause:
-        before = self.scope.committed_entry(name, "deps", entry.path)
-        if before is not None and before != entry.md5:
-            return self._edited_entry(name, entry, before)
-        here = self.scope.digest(entry.path)
-        files = "" if here is None else _listed(self.scope.changed_files(entry, here))
-        message = (
-            f"it read {entry.path} as md5 {entry.md5}; {other}{files}: it has not run since, or the entry was edited"
-        )
-        return Cause("lock", f"{self.graph.lockfile}, stage {name}", message, self.scope.rerun(name))
-
-    def _edited_entry(self, name: str, entry: Entry, before: str) -> Cause:
-        lock = self.graph.lockfile
-        message = f"its entry of {entry.path} says md5 {entry.md5}, the committed one {before}: the entry was edited"
-        return Cause("lock", f"{lock}, stage {name}", message, f"git checkout -- {lock}")
-
-    # --- outputs --------------------------------------------------------------------------------
-
-    def _output(self, locked: Locked, entry: Entry) -> Iterator[Cause]:
-        here = self.scope.digest(entry.path)
-        if here is None or (here.md5 != entry.md5 and self.scope.foreign(entry.path)):
-            message = f"it is not here; {locked.name} wrote it with md5 {entry.md5}"
-            yield Cause("artifact", entry.path, message, self.scope.fetch(locked.name, entry), wrong=False)
-            return
-        if here.md5 == entry.md5:
-            return
-        readers = {self._read_as(name, entry.path) for name in self.graph.locked} - {None}
-        before = self.scope.committed_entry(locked.name, "outs", entry.path)
-        if before == here.md5:
-            yield self._edited_entry(locked.name, entry, before)
-        elif before is None and readers == {here.md5}:
-            message = (
-                f"its entry of {entry.path} says md5 {entry.md5}; what lies here, and what every stage that reads it "
-                f"recorded, is {here.md5}: the entry was edited"
-            )
-            yield Cause("lock", f"{self.graph.lockfile}, stage {locked.name}", message, self.scope.rerun(locked.name))
-        else:
-            yield self._altered_output(locked, entry, here)
-
-    def _read_as(self, name: str, path: str) -> str | None:
-        entry = self.graph.locked[name].deps.get(path)
-        return None if entry is None else entry.md5
-
-    def _altered_output(self, locked: Locked, entry: Entry, here: Digest) -> Cause:
-        files = self.scope.changed_files(entry, here)
-        message = f"it is not what {locked.name} wrote: md5 {entry.md5} then, {here.md5} now{_listed(files)}"
-        tracked = self.scope.head_digest(entry.path)
-        remedy = f"git checkout -- {entry.path}" if tracked is not None and tracked.md5 == entry.md5 else ""
-        path = PurePosixPath(entry.path)
-        kind: Kind = "score" if path.parent.name == "scores" else "table" if path.parts[0] == "reports" else "artifact"
-        return Cause(kind, entry.path, message, remedy or self.scope.fetch(locked.name, entry, altered=True))
-
-
-def _listed(files: list[str]) -> str:
-    shown = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
-    return f" ({shown})" if files else ""
-
-
-def _brief(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _differing(one: Any, other: Any) -> tuple[str, str]:
-    """Two values in words; of two mappings, what differs alone."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        keys = [key for key in dict.fromkeys([*one, *other]) if one.get(key, MISSING) != other.get(key, MISSING)]
-        pairs = [({key: side.get(key, MISSING) for key in keys}) for side in (one, other)]
-        return _brief(pairs[0]), _brief(pairs[1])
-    return _brief(one), _brief(other)

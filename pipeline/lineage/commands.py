@@ -136,12 +136,27 @@ def runs(suite: SuiteOption = "quick") -> None:
     """List what ran on this machine: when, how long, how much memory, how it ended, on which commit."""
     from pipeline.lineage.manifest import read_manifest
     from pipeline.lineage.runs_text import runs_text
+    from pipeline.lineage.stages import require_suite
+    from pipeline.lineage.working_tree import WorkingTree
 
+    require_suite(WorkingTree(Path.cwd()), suite)
     typer.echo(runs_text(read_manifest(Path.cwd(), suite), suite))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file that the user named, or raise ArtifactError."""
-    from pipeline.artifacts import write_bytes_atomically
+    """Write a file that the user named. Raises ArtifactError, or ParameterError for one that git tracks.
 
+    What says whether a checkout is as it was recorded must not alter it.
+    """
+    from pipeline.artifacts import write_bytes_atomically
+    from pipeline.lineage.trees import git
+
+    if git(Path.cwd(), "ls-files", "--error-unmatch", "--", str(path)) is not None:
+        raise ParameterError(
+            "a file that git tracks would be overwritten",
+            where=str(path),
+            expected="a new file, or one that git does not track",
+            got="a file of this checkout",
+            remedy="name another file",
+        )
     write_bytes_atomically(path, text.rstrip("\n").encode() + b"\n")

@@ -16,7 +16,8 @@ from rocrate.rocrate import ROCrate
 from pipeline.lineage.errors import LineageError
 from pipeline.lineage.runs import StageRun, stage_runs
 from pipeline.lineage.stages import Graph, load_graph
-from pipeline.lineage.trees import WorkingTree, git
+from pipeline.lineage.trees import git
+from pipeline.lineage.working_tree import WorkingTree
 from pipeline.suite import suite_file
 
 PROFILES = {

@@ -16,14 +16,19 @@ ALWAYS_IGNORED = (".hg/", ".git/", ".git", ".dvc/")
 
 @dataclass(frozen=True)
 class Digest:
-    """A file's md5, or a folder's "<md5>.dir" with the md5 of each file in it by relative path."""
+    """A file's md5, or a folder's "<md5>.dir" with the md5 of each file in it by relative path.
+
+    unreadable  what cannot be read of it, by relative path ("" is itself), and why; then md5 is "", as no record's is
+    """
 
     md5: str
     files: Mapping[str, str] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
 
     def differing(self, other: Digest) -> list[str]:
         """Files of two folders that are not in both with the same bytes."""
-        return sorted(name for name in {*self.files, *other.files} if self.files.get(name) != other.files.get(name))
+        ours, theirs = {**self.files, **self.unreadable}, {**other.files, **other.unreadable}
+        return sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
 
 
 def md5_of(path: Path) -> str:

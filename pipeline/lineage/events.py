@@ -19,7 +19,8 @@ from openlineage.client.serde import Serde
 from pipeline.artifacts import write_bytes_atomically
 from pipeline.lineage.runs import StageRun, stage_runs
 from pipeline.lineage.stages import load_graph
-from pipeline.lineage.trees import WorkingTree, git
+from pipeline.lineage.trees import git
+from pipeline.lineage.working_tree import WorkingTree
 
 PRODUCER = "https://pypi.org/project/sentfold"
 

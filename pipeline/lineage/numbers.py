@@ -73,18 +73,35 @@ def read_numbers(tree: Tree, suite: str) -> list[Number]:
 
 
 def known_spaces(tree: Tree, suite: str) -> frozenset[str]:
-    """The spaces that the suite file lists."""
-    return frozenset((read_yaml(tree, suite_file(suite).as_posix()) or {}).get("spaces", []))
+    """The spaces that the suite file lists. Raises LineageError if they are no list."""
+    path = suite_file(suite).as_posix()
+    spaces = (read_yaml(tree, path) or {}).get("spaces", [])
+    if not isinstance(spaces, list):
+        raise LineageError(
+            "a suite lists no spaces",
+            where=f"{path} of {tree.name}: spaces",
+            expected="a list of names",
+            got=str(spaces),
+            remedy=f"correct {path}, or take it from git again",
+        )
+    return frozenset(map(str, spaces))
 
 
 def read_table(tree: Tree, path: str, spaces: frozenset[str]) -> list[Number]:
     """The numbers of one CSV file. spaces: the suite's, which tell a score's row from any other."""
     content = tree.read(path)
     try:
-        rows = list(csv.DictReader(io.StringIO((content or b"").decode("utf-8"), newline="")))
-        read = _reader_of(path.rpartition("/")[2], list(rows[0]) if rows else [])
-        return [number for line, row in enumerate(rows, 2) for number in read(path, line, row, spaces)]
-    except (csv.Error, UnicodeDecodeError, KeyError, AttributeError, TypeError) as error:
+        header, *rows = list(csv.reader(io.StringIO((content or b"").decode("utf-8"), newline=""))) or [[]]
+        if len(set(header)) < len(header):
+            raise csv.Error("two columns have one name")
+        for line, row in enumerate(rows, 2):
+            # A cell too many shifts no column, so nothing else would notice it.
+            if len(row) != len(header):
+                raise csv.Error(f"row {line} has {len(row)} cells, the header {len(header)}")
+        read = _reader_of(path.rpartition("/")[2], header)
+        named = [dict(zip(header, row, strict=True)) for row in rows]
+        return [number for line, row in enumerate(named, 2) for number in read(path, line, row, spaces)]
+    except (csv.Error, ValueError, KeyError, AttributeError, TypeError) as error:
         raise LineageError(
             "a table cannot be read",
             where=f"{path} of {tree.name}",

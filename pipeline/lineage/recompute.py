@@ -21,7 +21,8 @@ from pipeline.lineage.errors import LineageError
 from pipeline.lineage.numbers import read_numbers, tables_folder
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import Entry, Locked, related
-from pipeline.lineage.trees import Revision, Tree, WorkingTree, git
+from pipeline.lineage.trees import Revision, Tree, git
+from pipeline.lineage.working_tree import WorkingTree
 
 Outcome = Literal["equal", "within bound", "differs", "failed", "skipped"]
 
@@ -226,11 +227,19 @@ def copy_sources(scope: Scope, root: Path) -> None:
         listing = git(scope.root, "ls-files", "-z", "--cached", "--others", "--exclude-standard") or b""
         names = listing.decode("utf-8", "surrogateescape").split("\0")
     for name in filter(None, names):
-        content = None if any(related(name, out) for out in made) else scope.tree.read(name)
+        content = None if any(related(name, out) for out in made) else _readable(scope.tree, name)
         if content is not None:
             target = root / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
+
+
+def _readable(tree: Tree, name: str) -> bytes | None:
+    # An editor's lock is a link to nothing; the audit names it where it matters.
+    try:
+        return tree.read(name)
+    except LineageError:
+        return None
 
 
 def words_of(command: str) -> list[str]:

@@ -169,7 +169,7 @@ def find_stage(root: Path, suite: str, arguments: Sequence[str]) -> Stage | None
     """
     from pipeline.errors import SentfoldError
     from pipeline.lineage.stages import load_stages
-    from pipeline.lineage.trees import WorkingTree
+    from pipeline.lineage.working_tree import WorkingTree
 
     try:
         stages = load_stages(WorkingTree(root), suite).values()
@@ -181,7 +181,7 @@ def find_stage(root: Path, suite: str, arguments: Sequence[str]) -> Stage | None
 def _parameters(run: Run) -> dict[str, Any]:
     from pipeline.errors import SentfoldError
     from pipeline.lineage.stages import read_yaml, tracked_values
-    from pipeline.lineage.trees import WorkingTree
+    from pipeline.lineage.working_tree import WorkingTree
 
     tree = WorkingTree(run.root)
     wanted = {} if run.stage is None else run.stage.params

@@ -65,6 +65,33 @@ def matching_run(root: Path, manifest: Manifest, name: str) -> Mapping[str, Any]
     return run if same else None
 
 
+def wrote(root: Path, suite: str, locked: Locked, path: str) -> bool:
+    """Whether a recorded run of a stage wrote what lies under one of its outputs now, from the inputs that lie here.
+
+    Cost: hashing the output and the inputs, once per recorded run that could be the one.
+    """
+    known: dict[str, str] = {}
+
+    def sha256(file: str) -> str:
+        if file not in known:
+            known[file] = sha256_of(root / file) if (root / file).is_file() else ""
+        return known[file]
+
+    place = root / path
+    files = [path] if place.is_file() else [file.relative_to(root).as_posix() for file in place.rglob("*")]
+    here = {file for file in files if (root / file).is_file() and not file.endswith(".tmp")}
+    for run in read_manifest(root, suite).ended:
+        if run.get("stage") != locked.name or run.get("exit") != 0:
+            continue
+        outputs = {file: facts for file, facts in run["outputs"].items() if file == path or file.startswith(f"{path}/")}
+        # An input that is not here any more says nothing; the records of it agree, or another check speaks.
+        inputs = {file: facts for file, facts in run["inputs"].items() if (root / file).is_file()}
+        same = all(sha256(file) == facts["sha256"] for file, facts in {**outputs, **inputs}.items())
+        if outputs and outputs.keys() == here and same:
+            return True
+    return False
+
+
 def from_manifest(locked: Locked, run: Mapping[str, Any]) -> StageRun:
     """The record of a run that the manifest has."""
     inputs, outputs = (

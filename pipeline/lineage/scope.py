@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from pipeline.errors import SentfoldError
 from pipeline.lineage.digests import Digest, md5_of_bytes
 from pipeline.lineage.stages import Entry, Graph, Locked, load_graph, read_yaml
 from pipeline.lineage.storage import Storage
-from pipeline.lineage.trees import Revision, Tree, WorkingTree, git, head_of
+from pipeline.lineage.trees import Revision, Tree, git, head_of
+from pipeline.lineage.working_tree import WorkingTree
 
 
 class Scope:
@@ -69,6 +71,10 @@ class Scope:
     def _heads(self) -> dict[str, Digest | None]:
         return {}
 
+    def differs_from_head(self, path: str) -> bool:
+        """Whether a file of the checkout is not the one of git's HEAD, a linked one read through its link."""
+        return self.head is not None and self.tree.digest(path) != self.head_digest(path)
+
     def yaml(self, path: str) -> dict[str, Any]:
         """A YAML file of the tree; {} if there is none."""
         return self._read(self.tree, path)
@@ -94,7 +100,7 @@ class Scope:
 
     def changed_files(self, entry: Entry, here: Digest) -> list[str]:
         """Which files of a folder are not as recorded, where git's HEAD or DVC's cache still knows its files."""
-        if not here.files:
+        if not here.files and not here.unreadable:
             return []
         witness = self.head_digest(entry.path)
         if witness is None or witness.md5 != entry.md5:
@@ -121,9 +127,13 @@ class Scope:
             return f"git switch --detach {self.revision}, then sentfold repro --suite {self.suite}"
         return f"dvc repro {self._target(stage)}" if stage else f"sentfold repro --suite {self.suite}"
 
-    def fetch(self, stage: str, entry: Entry, *, altered: bool = False) -> str:
-        """The command that fetches an artifact, or else makes it."""
+    def fetch(self, entry: Entry, *, altered: bool = False, strange: Sequence[str] = ()) -> str:
+        """The command that fetches an artifact, or else makes it. strange: files in it that have to go."""
         first = "" if self.revision is None else f"git switch --detach {self.revision}, then "
+        tracked = self.head_digest(entry.path)
+        if tracked is not None and tracked.md5 == entry.md5:
+            remove = f"remove {', '.join(strange)}, then " if strange else ""
+            return f"{remove}{first}git checkout -- {entry.path}"
         force = "--force " if altered else ""
         if self.storage.holds(entry.md5):
             return f"{first}dvc checkout {force}{self._target()}".rstrip()

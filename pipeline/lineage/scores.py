@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 from pipeline.artifacts import scores_path
+from pipeline.lineage.errors import LineageError
+from pipeline.lineage.numbers import Number
 from pipeline.lineage.trees import Tree
 
 
@@ -53,9 +55,15 @@ class Scores:
         ours, theirs = (float(value) for value in values if value is not None)
         return f"{round(ours - theirs, 2):.2f}"
 
+    def text_of(self, number: Number) -> str | None:
+        """What a table must print for a score, or for a difference of two; None if there is no such score."""
+        if number.origin == "difference":
+            return self.printed_difference(number.space, number.other, number.corpus, number.protocol)
+        return self.printed(number.space, number.corpus, number.protocol, number.field, unit=number.unit)
+
     def _read(self, space: str) -> dict[str, Any] | None:
         try:
             content = json.loads(self.tree.read(self.path(space)) or b"null")
-        except ValueError:
+        except (ValueError, LineageError):
             return None
         return content if isinstance(content, dict) else None

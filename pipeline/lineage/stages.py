@@ -133,7 +133,10 @@ def load_graph(tree: Tree, suite: str) -> Graph:
     dvcfile, lockfile = str(folder / "dvc.yaml"), str(folder / "dvc.lock")
     stages = load_stages(tree, suite)
     lock = read_yaml(tree, lockfile) or {}
-    locked = {name: _locked(name, entry) for name, entry in (lock.get("stages") or {}).items()}
+    entries = lock.get("stages") or {}
+    if not isinstance(entries, dict):
+        raise _malformed(lockfile, "stages", f"a {type(entries).__name__}", "a mapping of stages")
+    locked = {str(name): _locked(lockfile, str(name), entry) for name, entry in entries.items()}
     return Graph(suite, dvcfile, lockfile, stages, locked)
 
 
@@ -141,6 +144,25 @@ def load_stages(tree: Tree, suite: str) -> dict[str, Stage]:
     """The stages that a suite's dvc.yaml defines, by name. Raises LineageError. Cost: some 20 ms for 150 of them."""
     folder = PurePosixPath(suite_file(suite)).parent
     dvcfile = str(folder / "dvc.yaml")
+    content = require_suite(tree, suite)
+    context: dict[str, Any] = {}
+    for entry in content.get("vars") or []:
+        context |= entry if isinstance(entry, dict) else read_yaml(tree, str(folder / str(entry))) or {}
+    definitions = content.get("stages") or {}
+    if not isinstance(definitions, dict):
+        raise _malformed(dvcfile, "stages", f"a {type(definitions).__name__}", "a mapping of stages")
+    stages = {}
+    for name, definition in definitions.items():
+        if not isinstance(definition, dict):
+            raise _malformed(dvcfile, f"stage {name}", f"a {type(definition).__name__}", "a mapping with cmd")
+        for address, filled in expand(name, definition, context, where=dvcfile):
+            stages[address] = _stage(dvcfile, address, filled)
+    return stages
+
+
+def require_suite(tree: Tree, suite: str) -> dict[str, Any]:
+    """The content of a suite's dvc.yaml. Raises LineageError if there is none."""
+    dvcfile = str(PurePosixPath(suite_file(suite)).with_name("dvc.yaml"))
     content = read_yaml(tree, dvcfile)
     if content is None:
         raise LineageError(
@@ -148,14 +170,7 @@ def load_stages(tree: Tree, suite: str) -> dict[str, Stage]:
             where=dvcfile,
             remedy="run from the root of the checkout, with --suite and the name of a folder of suites/, or quick",
         )
-    context: dict[str, Any] = {}
-    for entry in content.get("vars", []):
-        context |= entry if isinstance(entry, dict) else read_yaml(tree, str(folder / entry)) or {}
-    stages = {}
-    for name, definition in content.get("stages", {}).items():
-        for address, filled in expand(name, definition, context, where=dvcfile):
-            stages[address] = _stage(address, filled)
-    return stages
+    return content
 
 
 def read_yaml(tree: Tree, path: str) -> dict[str, Any] | None:
@@ -190,7 +205,15 @@ def tracked_values(content: Mapping[str, Any], keys: tuple[str, ...]) -> dict[st
     return found
 
 
-def _stage(name: str, filled: Mapping[str, Any]) -> Stage:
+def _stage(dvcfile: str, name: str, filled: Mapping[str, Any]) -> Stage:
+    try:
+        return _defined(name, filled)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        got = f"no {error}" if isinstance(error, KeyError) else first_line(error)
+        raise _malformed(dvcfile, f"stage {name}", got, "cmd, a command; deps, params and outs, lists") from None
+
+
+def _defined(name: str, filled: Mapping[str, Any]) -> Stage:
     params: dict[str, tuple[str, ...]] = {}
     for entry in filled.get("params", []):
         if isinstance(entry, str):
@@ -207,16 +230,26 @@ def _paths(entries: list[Any]) -> Iterator[str]:
         yield from [entry] if isinstance(entry, str) else entry
 
 
-def _locked(name: str, entry: Mapping[str, Any]) -> Locked:
+def _locked(lockfile: str, name: str, entry: Mapping[str, Any]) -> Locked:
     try:
         deps, outs = (
             {item["path"]: Entry(item["path"], str(item.get("md5"))) for item in entry.get(section, [])}
             for section in ("deps", "outs")
         )
-        return Locked(name, " ".join(str(entry["cmd"]).split()), deps, entry.get("params", {}), outs)
+        params = entry.get("params", {})
+        if not all(isinstance(values, dict) for values in (params, *params.values())):
+            raise TypeError(f"params: {params}")
+        return Locked(name, " ".join(str(entry["cmd"]).split()), deps, params, outs)
     except (KeyError, TypeError, AttributeError) as error:
-        raise LineageError(
-            f"dvc.lock's entry of stage '{name}' is malformed",
-            got=first_line(error),
-            remedy="take dvc.lock from git again, or run `dvc repro`",
-        ) from None
+        got = f"no {error}" if isinstance(error, KeyError) else first_line(error)
+        raise _malformed(lockfile, f"stage {name}", got, "an entry as DVC writes it") from None
+
+
+def _malformed(file: str, place: str, got: str, expected: str) -> LineageError:
+    return LineageError(
+        f"{file} is malformed",
+        where=f"{file}: {place}",
+        expected=expected,
+        got=got,
+        remedy=f"take it from git again: git checkout -- {file}",
+    )

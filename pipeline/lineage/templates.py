@@ -59,6 +59,14 @@ def expand(
     if matrix is None:
         yield name, fill(rest, context, where=where)
         return
+    if not isinstance(matrix, dict) or not all(isinstance(values, list) for values in matrix.values()):
+        raise LineageError(
+            f"the matrix of stage '{name}' runs over no lists",
+            where=where,
+            expected="a list of the suite file under each name",
+            got=str(matrix),
+            remedy="correct the suite file, or take it from git again",
+        )
     for values in product(*matrix.values()):
         item = dict(zip(matrix, values, strict=True))
         address = f"{name}@{'-'.join(str(value) for value in values)}"

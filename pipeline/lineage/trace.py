@@ -9,12 +9,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from pipeline.artifacts import sha256_of
-from pipeline.errors import ArtifactError
 from pipeline.lineage.cells import find_number, find_table
-from pipeline.lineage.digests import Digest, folder_digest, md5_of_bytes
+from pipeline.lineage.digests import folder_digest, md5_of_bytes
+from pipeline.lineage.inputs_read import Inputs, record_of
 from pipeline.lineage.manifest import Manifest, read_manifest
 from pipeline.lineage.numbers import Number
 from pipeline.lineage.scope import Scope
+from pipeline.lineage.scores import Scores
 from pipeline.lineage.stages import Entry, Locked, related
 
 Kind = Literal["number", "file", "stage", "code", "model", "source"]
@@ -78,17 +79,30 @@ class Tracer:
         self.number = number
         self.found = Trace(number)
         self.manifest: Manifest = read_manifest(scope.root, scope.suite)
-        self.lineage = _json(scope.tree.read(f"reports/{scope.suite}/lineage.json"))
+        self.inputs = Inputs(scope, number.corpus)
 
     def run(self) -> Trace:
         """Start at the cell."""
         number = self.number
         facts = {"table": f"{number.table}, line {number.line}", "row": number.row, "column": number.column}
         about = {"field": number.field, "origin": number.origin, "protocol": number.protocol}
-        self._add(Node("number", "number", number.text, facts | about))
+        state, found = self._compared()
+        self._add(Node("number", "number", number.text, facts | about | found, state))
         for path in self._sources():
             self._file("number", path)
         return self.found
+
+    def _compared(self) -> tuple[State, dict[str, str]]:
+        """The cell against the scores that it was copied from; nothing to compare where the report computed it."""
+        scores = Scores(self.scope.tree, self.scope.suite)
+        if self.number.origin not in ("score", "difference"):
+            return "", {}
+        text = scores.text_of(self.number)
+        if text == self.number.text:
+            return "as recorded", {}
+        said = f"{scores.path(self.number.space)} {'has no such score' if text is None else f'gives {text}'}"
+        absent = any(self.scope.digest(file) is None for file in self._sources())
+        return ("absent here" if absent else "not as recorded"), {"score": said}
 
     def _sources(self) -> list[str]:
         """The files that a number was taken from."""
@@ -145,16 +159,11 @@ class Tracer:
                 continue
             if entry.path == path:
                 return entry.md5
-            listing = self._listing(entry.path, entry.md5)
+            listing = self.inputs.listing(entry.path, entry.md5)
             inside = path.removeprefix(f"{entry.path}/")
             if listing is not None and inside in listing.files:
                 return listing.files[inside]
         return ""
-
-    def _listing(self, path: str, md5: str) -> Digest | None:
-        """The files of a recorded folder, if it lies here unaltered or DVC's cache still lists it."""
-        here = self.scope.digest(path)
-        return here if here is not None and here.md5 == md5 else self.scope.storage.listing(md5)
 
     # --- stages -----------------------------------------------------------------------------------
 
@@ -170,7 +179,7 @@ class Tracer:
             self._model(key, place, model)
         if not any(self.graph.makers_of(dep) for dep in locked.deps):
             self._origin(key, wanted)
-        for path, handed in self._inputs(locked, wanted):
+        for path, handed in self.inputs.of(locked, wanted):
             self._file(key, path, handed=handed)
 
     def _stage_facts(self, locked: Locked) -> dict[str, Any]:
@@ -209,8 +218,8 @@ class Tracer:
     def _origin(self, key: str, wanted: str) -> None:
         """Where a corpus came from, as its artifact or lineage.json says."""
         corpus = "".join(PurePosixPath(wanted).parts[3:4])
-        notes = self.lineage.get("corpora", {}).get(corpus, {})
-        own = _record_of(self.scope.root / "/".join(wanted.split("/")[:4]) / "sentences.parquet").get("notes", {})
+        notes = self.inputs.lineage.get("corpora", {}).get(corpus, {})
+        own = record_of(self.scope.root / "/".join(wanted.split("/")[:4]) / "sentences.parquet").get("notes", {})
         facts = {name: value for name, value in {**notes, **own}.items() if name not in UNTOLD}
         if not facts:
             return
@@ -223,47 +232,6 @@ class Tracer:
             key, place, f"sha256 {one}" if one else f"md5 {md5_of_bytes(listed.encode())} over the list of files"
         )
 
-    # --- inputs -----------------------------------------------------------------------------------
-
-    def _inputs(self, locked: Locked, wanted: str) -> Iterator[tuple[str, str]]:
-        """The files that a stage read for one of its outputs, each with the hash that the output remembers of it.
-
-        An artifact names its inputs itself, and lineage.json repeats it for the spaces. Where neither is here, the
-        stage's recorded inputs are taken, of a folder the files that carry the corpus's name.
-        """
-        known = self._remembered(locked, wanted)
-        if known:
-            yield from ((path, f"sha256 {sha256}") for path, sha256 in sorted(known.items()))
-            return
-        corpus = self.number.corpus
-        for path, entry in locked.deps.items():
-            if self.graph.makers_of(path):
-                yield from self._named(path, entry, corpus)
-
-    def _remembered(self, locked: Locked, wanted: str) -> dict[str, str]:
-        places = [wanted]
-        if wanted.startswith("reports/"):
-            # Scores remember nothing; the replicates of the same run do.
-            folders = [out for out in locked.outs if out.startswith("data/")]
-            places = [f"{folder}/{self.number.corpus}.parquet" for folder in folders]
-        for place in places:
-            inputs = _record_of(self.scope.root / place).get("inputs")
-            parts = PurePosixPath(place).parts
-            if not inputs and len(parts) == 5 and parts[2] == "spaces":
-                inputs = self.lineage.get("spaces", {}).get(f"{parts[3]}/{Path(parts[4]).stem}", {}).get("inputs")
-            if inputs:
-                return dict(inputs)
-        return {}
-
-    def _named(self, path: str, entry: Entry, corpus: str) -> list[tuple[str, str]]:
-        """What a recorded folder holds of one corpus; the folder whole where that cannot be told."""
-        listing = self._listing(path, entry.md5)
-        inside = [] if listing is None else [f"{path}/{file}" for file in listing.files]
-        if listing is None:
-            inside = [out for out in self.graph.producers if out.startswith(f"{path}/")]
-        names = [file for file in inside if corpus in {PurePosixPath(part).stem for part in PurePosixPath(file).parts}]
-        return [(file, "") for file in sorted(names)] or [(path, f"md5 {entry.md5}")]
-
 
 def models_in(params: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every block of parameters that pins files by sha256 or a repository by revision."""
@@ -274,24 +242,3 @@ def models_in(params: Mapping[str, Any], place: str = "") -> Iterator[tuple[str,
                 yield inner, value
             else:
                 yield from models_in(value, inner)
-
-
-def _record_of(path: Path) -> dict[str, Any]:
-    """What a Parquet artifact says of itself; {} if it is none, or is not here."""
-    if path.suffix != ".parquet" or not path.is_file():
-        return {}
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return _json((pq.read_metadata(path).metadata or {}).get(b"sentfold"))
-    except (pa.ArrowException, OSError, ArtifactError):
-        return {}
-
-
-def _json(content: bytes | None) -> dict[str, Any]:
-    try:
-        parsed = json.loads(content or b"{}")
-    except ValueError:
-        return {}
-    return parsed if isinstance(parsed, dict) else {}

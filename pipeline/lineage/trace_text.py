@@ -17,6 +17,8 @@ def trace_text(found: Trace) -> str:
     facts = found.nodes["number"].facts
     place = f"{number.row} × {number.column}" + ("" if number.field == "value" else f", {number.field}")
     lines = [f"{number.text}   {place}   ({facts['table']})"]
+    node = found.nodes["number"]
+    lines += [f"   {node.state}: {node.facts['score']}"] if "score" in node.facts else []
     told: set[str] = set()
     lines += _branches(found, "number", "", told)
     states = [node for node in found.nodes.values() if node.state not in ("", "as recorded")]

@@ -1,4 +1,4 @@
-"""The files of a checkout as they lie here, or as a commit holds them: read and hashed, never written."""
+"""Trees of files: what they are asked, and the one that a commit holds; read and hashed, never written."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from pathspec import GitIgnoreSpec
-
-from pipeline.lineage.digests import Digest, folder_digest, ignore_rules, md5_of, md5_of_bytes
+from pipeline.lineage.digests import Digest, folder_digest, ignore_rules, md5_of_bytes
 from pipeline.lineage.errors import LineageError
 
 SYMLINK = "120000"
+
+# Of git's own variables, those that say which settings a machine has are not about one repository.
+CONFIG = "GIT_CONFIG"
 
 
 class Tree(Protocol):
@@ -32,68 +33,6 @@ class Tree(Protocol):
 
     def list_files(self, folder: str) -> list[str]:
         """Names of the files that lie directly in a folder, sorted; [] if there is no folder."""
-
-
-class WorkingTree:
-    """The files as they lie on disk. Each is hashed once per object."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self._known: dict[str, Digest | None] = {}
-
-    @property
-    def name(self) -> str:
-        """How messages call it."""
-        return "this checkout"
-
-    def read(self, path: str) -> bytes | None:
-        """The bytes of a file, or None if there is none."""
-        try:
-            return (self.root / path).read_bytes()
-        except OSError:
-            return None
-
-    def digest(self, path: str) -> Digest | None:
-        """The digest of a file or folder; None if it is not there or cannot be read. Cost: O(bytes), once."""
-        if path not in self._known:
-            try:
-                self._known[path] = self._hash(path)
-            except OSError:
-                self._known[path] = None
-        return self._known[path]
-
-    def list_files(self, folder: str) -> list[str]:
-        """Names of the files that lie directly in a folder, sorted."""
-        place = self.root / folder
-        return sorted(entry.name for entry in place.iterdir() if entry.is_file()) if place.is_dir() else []
-
-    @cached_property
-    def _ignored(self) -> GitIgnoreSpec:
-        return ignore_rules(self.read(".dvcignore"))
-
-    def _hash(self, path: str) -> Digest | None:
-        place = self.root / path
-        if place.is_file():
-            return Digest(md5_of(place))
-        if not place.is_dir():
-            return None
-        files = {}
-        for folder, _, names in os.walk(place, followlinks=True):
-            for name in names:
-                file = Path(folder) / name
-                relative = file.relative_to(place).as_posix()
-                if not self._ignored.match_file(f"{path}/{relative}"):
-                    files[relative] = self._file_md5(f"{path}/{relative}")
-        return folder_digest(files)
-
-    def _file_md5(self, path: str) -> str:
-        # A folder and a file in it are both asked for: the file's bytes are hashed for the first alone.
-        if path not in self._known:
-            self._known[path] = Digest(md5_of(self.root / path))
-        known = self._known[path]
-        if known is None:
-            raise FileNotFoundError(path)
-        return known.md5
 
 
 class Revision:
@@ -181,14 +120,29 @@ class Revision:
         stream = git(self.root, "cat-file", "--batch", stdin=names.encode()) or b""
         for path in wanted:
             header, _, stream = stream.partition(b"\n")
-            size = int(header.split()[2])
+            facts = header.split()
+            # "<object> missing", or nothing at all where git itself fails.
+            if len(facts) != 3 or facts[1] != b"blob":
+                raise self._lacking(path)
+            size = int(facts[2])
             self._contents[path] = stream[:size]
             stream = stream[size + 1 :]
+
+    def _lacking(self, path: str) -> LineageError:
+        return LineageError(
+            "git lacks a file of a commit",
+            where=f"{path} of {self.name}",
+            expected=f"the object {self._entries[path][1]}",
+            got="`git cat-file` does not find it",
+            remedy="`git fsck` names what is lost; `git fetch --refetch` gets it again from a remote",
+        )
 
 
 def git(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None:
     """What git prints, or None where it fails or is not there. Takes no lock, so a read-only checkout will do."""
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    # A hook's GIT_DIR would point at another repository, and a replacement shows other bytes under an object's name.
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key.startswith(CONFIG)}
+    environment = {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
     try:
         done = subprocess.run(
             ["git", *arguments], cwd=root, input=stdin, env=environment, capture_output=True, check=False

@@ -12,27 +12,13 @@ from typing import Any
 
 import pytest
 
-from pipeline.lineage.audit import Audit, audit
+from pipeline.lineage.audit import audit
 from pipeline.lineage.audit_text import audit_content, audit_text
 from pipeline.lineage.errors import LineageError
 from tests.lineage.small import Small
+from tests.lineage.tamper import faults, verdict_of
 
 HOLD = "import sys, zc.lockfile; lock = zc.lockfile.LockFile(sys.argv[1]); print(1, flush=True); input()"
-
-
-def faults(found: Audit) -> list[tuple[str, str]]:
-    """Kind and subject of everything wrong."""
-    return [(cause.kind, cause.subject) for cause in found.causes if cause.wrong]
-
-
-def verdict_of(found: Audit, table: str, row: str, column: str, field: str = "value") -> str:
-    (finding,) = (
-        finding
-        for finding in found.findings
-        if finding.number.table.endswith(f"/{table}")
-        and (finding.number.row, finding.number.column, finding.number.field) == (row, column, field)
-    )
-    return finding.verdict
 
 
 def test_a_suite_as_it_was_run_and_committed_is_verified_whole(finished: Small) -> None:
@@ -200,6 +186,17 @@ def test_a_file_that_holds_no_number_is_held_against_the_lock_too(small: Small) 
     assert faults(found) == [("table", "reports/quick/summary.txt")]
     assert found.count("wrong") == 0
     assert found.failed(strict=False)
+    assert "37 verified, 0 absent here, 0 wrong; 1 wrong beside them" in audit_text(found).splitlines()[1]
+    assert audit_content(found)["counts"]["faults_apart"] == 1
+
+
+def test_a_table_that_was_taken_out_of_the_report_is_counted(small: Small) -> None:
+    (small.root / "reports/quick/tables/sts.csv").unlink()
+    found = audit(small.root, "quick")
+    assert faults(found) == [("table", "reports/quick/tables")]
+    assert "the committed report has 37 numbers, 4 more than the one here" in found.remarks
+    assert "33 verified" in audit_text(found)
+    assert found.failed(strict=False)
 
 
 # --- absence ------------------------------------------------------------------------------------------
@@ -295,7 +292,9 @@ def test_an_audit_writes_nothing_and_takes_no_lock(small: Small, tmp_path: Path)
         holder.communicate(b"\n")
     assert "37 verified" in done.stdout
     assert {path: path.stat().st_mtime_ns for path in small.root.rglob("*") if ".git/" not in str(path)} == before
-    assert json.loads((tmp_path / "audit.json").read_text())["counts"] == {"verified": 37, "absent": 0, "wrong": 0}
+    assert json.loads((tmp_path / "audit.json").read_text())["counts"] == {
+        "verified": 37, "absent": 0, "wrong": 0, "faults_apart": 0,
+    }  # fmt: skip
 
 
 def test_the_command_exits_1_only_when_something_is_wrong_or_strictly_absent(small: Small) -> None:

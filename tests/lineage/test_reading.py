@@ -15,7 +15,8 @@ from pipeline.lineage.errors import LineageError
 from pipeline.lineage.stages import load_graph, read_yaml
 from pipeline.lineage.storage import Storage
 from pipeline.lineage.templates import expand, fill
-from pipeline.lineage.trees import Revision, WorkingTree
+from pipeline.lineage.trees import Revision
+from pipeline.lineage.working_tree import WorkingTree
 from tests.lineage.small import Small
 
 ROOT = Path(__file__).parents[2]

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.lineage.audit import Audit, audit
-from pipeline.lineage.digests import Digest
 from pipeline.lineage.recompute import Remade, gaps, recompute
 from pipeline.lineage.scope import Scope
-from pipeline.lineage.trees import WorkingTree
 from tests.lineage.small import Small
+from tests.lineage.tamper import forge
 
 
 def audited(small: Small, *, everything: bool, seed: int = 0, revision: str | None = None) -> Audit:
@@ -28,30 +27,9 @@ def outcomes(found: Audit) -> dict[str, str]:
     return {remade.stage: remade.outcome for remade in found.remade}
 
 
-def forge(small: Small) -> None:
-    """Raise a score, and change every record of it so that all agree."""
-    scores = "reports/quick/scores/mini.json"
-    old = digests(small, scores)
-    small.edit(scores, '"value": 20.5', '"value": 20.9')
-    for table in ("sts.csv", "scores.csv", "small.csv"):
-        small.edit(f"reports/quick/tables/{table}", "20.50", "20.90")
-    small.edit("reports/quick/tables/scores.csv", "-0.40", "-0.80")
-    lock = small.root / "dvc.lock"
-    text = lock.read_text()
-    for path, digest in digests(small, scores).items():
-        text = text.replace(old[path].md5, digest.md5)
-    lock.write_text(text)
-    small.commit("A better result")
-
-
-def digests(small: Small, scores: str) -> dict[str, Digest]:
-    tree = WorkingTree(small.root)
-    found = {path: tree.digest(path) for path in (scores, "reports/quick/scores", "reports/quick/tables")}
-    return {path: digest for path, digest in found.items() if digest is not None}
-
-
 def test_a_forgery_that_agrees_with_itself_passes_a_look_and_fails_a_second_run(small: Small) -> None:
     forge(small)
+    small.commit("A better result")
     assert not audit(small.root, "quick").failed(strict=True), "a look alone cannot know"
     found = audited(small, everything=True)
     assert outcomes(found)["evaluate@mini"] == "differs"
@@ -149,6 +127,7 @@ def test_numbers_without_a_fellow_are_infinitely_far(tmp_path: Path) -> None:
 
 def test_the_command_tells_what_it_runs_and_exits_1_on_a_forgery(small: Small, tmp_path: Path) -> None:
     forge(small)
+    small.commit("A better result")
     done = small.run("pipeline", "audit", "--recompute", "all", "--json", str(tmp_path / "a.json"), check=False)
     assert done.returncode == 1
     assert "run again: evaluate@mini: differs" in done.stderr

@@ -86,6 +86,32 @@ def test_what_is_altered_or_absent_is_said_where_it_stands(small: Small) -> None
     assert "data/quick/spaces/mini/second.txt: not as recorded" in trace_text(again)
 
 
+def test_a_tampered_cell_is_told_beside_what_its_score_file_has(small: Small) -> None:
+    small.edit(STS, "mini,20.50", "mini,99.16")
+    again = trace(small.root, STS, row="mini", column="first")
+    assert again.nodes["number"].state == "not as recorded"
+    assert trace_text(again).splitlines()[1].strip() == ("not as recorded: reports/quick/scores/mini.json gives 20.50")
+    table = "reports/quick/tables/scores.csv"
+    small.edit(table, "-0.40,", "+0.40,")
+    gap = trace(small.root, table, row="mini-lp", column="first", field="difference")
+    assert gap.nodes["number"].state == "not as recorded"
+    (small.root / "reports/quick/scores/mini.json").unlink()
+    assert trace(small.root, STS, row="mini", column="first").nodes["number"].state == "absent here"
+
+
+def test_what_an_output_remembers_of_its_inputs_takes_none_of_the_recorded_ones_away(choosing: Small) -> None:
+    path = "data/quick/spaces/mini/second.txt"
+    sha256 = hashlib.sha256((choosing.root / path).read_bytes()).hexdigest()
+    lineage = {"spaces": {"mini-lp/second": {"inputs": {path: sha256}}}}
+    (choosing.root / "reports/quick/lineage.json").write_text(json.dumps(lineage))
+    again = trace(choosing.root, STS, row="mini-lp", column="second")
+    below = {edge.below: edge.hash for edge in again.below("stage fold@mini")}
+    assert below[path] == f"sha256 {sha256}"
+    assert "reports/quick/sweeps/chosen.txt" in below
+    assert "stage choose" in again.nodes
+    assert "data/quick/spaces/mini/first.txt" not in again.nodes
+
+
 def test_a_difference_leads_to_both_scores_and_a_mean_to_the_report(finished: Small) -> None:
     table = "reports/quick/tables/scores.csv"
     both = trace(finished.root, table, row="mini-lp", column="first", field="difference")

@@ -1,0 +1,94 @@
+"""Code and stages are held against git even where dvc.yaml and dvc.lock agree that they do not matter."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pipeline.lineage.audit import audit
+from tests.lineage.small import Small
+from tests.lineage.tamper import faults, verdict_of
+
+MAIN = 'import runpy\n\nrunpy.run_path("stage.py", run_name="__main__")\n'
+
+
+@pytest.fixture
+def packaged(small: Small) -> Small:
+    """The small suite whose report is run as a package, as all of the project's stages are."""
+    files = {
+        "tool/__init__.py": "", "tool/__main__.py": MAIN, "tool/part/__init__.py": "", "tool/part/words.py": "A = 1\n",
+        "tool/other/__init__.py": "", "tool/other/aside.py": "B = 1\n", "tool/lineage/__init__.py": "",
+    }  # fmt: skip
+    for name, content in files.items():
+        (small.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (small.root / name).write_text(content)
+    small.edit("dvc.yaml", "python stage.py report", "python -m tool report")
+    small.edit("dvc.yaml", "deps: [stage.py, code/layout.py", "deps: [stage.py, tool/part/words.py, code/layout.py")
+    small.run("dvc", "repro", "-q")
+    small.commit("A package")
+    assert not audit(small.root, "quick").failed(strict=True)
+    return small
+
+
+def test_code_that_was_taken_out_of_a_stages_inputs_and_edited_is_missed(small: Small) -> None:
+    small.edit("dvc.yaml", "deps: [stage.py, code/layout.py, ", "deps: [stage.py, ")
+    lock = small.root / "dvc.lock"
+    text, number = re.subn(
+        r"(  report:\n(?:.|\n)*?)    - path: code/layout.py\n(?:      .*\n)+", r"\1", lock.read_text(), count=1
+    )
+    assert number == 1
+    lock.write_text(text)
+    small.edit("code/layout.py", "import csv", "import os, csv")
+    found = audit(small.root, "quick")
+    assert ("definition", "dvc.yaml, stage report") in faults(found)
+    cause = next(cause for cause in found.causes if cause.kind == "definition")
+    assert "deps lack code/layout.py" in cause.message
+    assert "dvc.yaml here is not the committed one" in found.remarks
+    assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "difference_low") == "wrong"
+
+
+def test_a_definition_that_differs_is_one_cause_for_all_its_stages_until_it_is_committed(small: Small) -> None:
+    small.edit("dvc.yaml", "deps: [stage.py, code, ", "deps: [stage.py, code_of.py, code, ")
+    small.run("dvc", "repro", "-q")
+    assert faults(audit(small.root, "quick")) == [("definition", "dvc.yaml, stage embed")]
+    small.commit("One more input")
+    assert not audit(small.root, "quick").failed(strict=True)
+
+
+def test_a_suite_file_that_differs_from_the_committed_one_is_remarked(small: Small) -> None:
+    with (small.root / "suite.yaml").open("a") as stream:
+        stream.write("# a comment\n")
+    with (small.root / ".dvcignore").open("a") as stream:
+        stream.write("# another\n")
+    assert audit(small.root, "quick").remarks == (
+        "suite.yaml here is not the committed one", ".dvcignore here is not the committed one",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["tool/__main__.py", "tool/__init__.py", "tool/part/__init__.py"])
+def test_edited_code_that_every_stage_runs_unlisted_is_wrong(packaged: Small, path: str) -> None:
+    with (packaged.root / path).open("a") as stream:
+        stream.write("X = 1\n")
+    found = audit(packaged.root, "quick")
+    assert faults(found) == [("code", path)]
+    assert verdict_of(found, "small.csv", "mini", "average spearman.all.cosine") == "wrong"
+    assert verdict_of(found, "sts.csv", "mini", "first") == "verified", "only the report runs as a package"
+    packaged.run("git", "checkout", "--", path)
+    (packaged.root / path).unlink()
+    assert faults(audit(packaged.root, "quick")) == [("code", path)]
+
+
+def test_edited_code_that_no_stage_lists_is_remarked_but_not_what_observes(packaged: Small) -> None:
+    for path in ("tool/other/aside.py", "tool/lineage/__init__.py"):
+        (packaged.root / path).write_text("C = 1\n")
+    found = audit(packaged.root, "quick")
+    assert not found.failed(strict=True)
+    assert found.remarks == ("files of code that no stage lists are not those of git's HEAD (tool/other/aside.py)",)
+
+
+def test_a_commit_is_its_own_witness_of_code_and_stages(packaged: Small) -> None:
+    packaged.edit("dvc.yaml", "python -m tool report", "python stage.py report")
+    (packaged.root / "tool/__main__.py").unlink()
+    assert audit(packaged.root, "quick").failed(strict=False)
+    assert not audit(packaged.root, "quick", revision="HEAD").failed(strict=True)

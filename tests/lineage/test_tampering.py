@@ -1,0 +1,259 @@
+"""Ways around an audit that compares single records: each is closed, and each absence stays one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pipeline.lineage.audit import audit
+from pipeline.lineage.recompute import recompute
+from pipeline.lineage.recorder import Run, end_run
+from pipeline.lineage.scope import Scope
+from pipeline.lineage.stages import load_graph, load_stages
+from pipeline.lineage.working_tree import WorkingTree
+from tests.lineage.small import Small
+from tests.lineage.tamper import CHOOSE, faults, forge, verdict_of
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_what_a_stage_before_the_report_wrote_into_the_reports_is_looked_at(choosing: Small, committed: bool) -> None:
+    choosing.edit("reports/quick/sweeps/chosen.txt", "second", "third")
+    if committed:
+        choosing.commit("Another choice")
+    found = audit(choosing.root, "quick")
+    assert faults(found) == [("artifact", "reports/quick/sweeps")]
+    assert verdict_of(found, "sts.csv", "mini-lp", "first") == "wrong"
+    assert verdict_of(found, "sts.csv", "mini", "first") == "verified"
+
+
+def test_an_output_that_no_number_rests_on_is_looked_at_too(small: Small) -> None:
+    small.edit("dvc.yaml", "  report:\n", CHOOSE + "  report:\n")
+    small.run("dvc", "repro", "-q")
+    small.commit("A choice that nobody reads")
+    small.edit("reports/quick/sweeps/chosen.txt", "second", "third")
+    found = audit(small.root, "quick")
+    assert faults(found) == [("artifact", "reports/quick/sweeps")]
+    assert found.count("wrong") == 0
+    assert found.failed(strict=False)
+
+
+# --- a file and its record, changed together ----------------------------------------------------------
+
+
+def test_a_file_and_its_entry_forged_together_are_held_against_the_committed_entry(small: Small) -> None:
+    forge(small)
+    found = audit(small.root, "quick")
+    assert ("lock", "dvc.lock, stage evaluate@mini") in faults(found)
+    assert {kind for kind, _ in faults(found)} == {"lock"}
+    assert verdict_of(found, "sts.csv", "mini", "first") == "wrong"
+    assert verdict_of(found, "sts.csv", "mini-lp", "first") == "verified"
+
+
+def test_a_forged_entry_of_an_artifact_that_is_not_here_is_not_repeated_as_a_fact(small: Small) -> None:
+    lock, path = small.root / "dvc.lock", "data/quick/spaces/mini-lp"
+    before = load_graph(WorkingTree(small.root), "quick").locked["fold@mini"].outs[path].md5
+    lock.write_text(lock.read_text().replace(before, f"{'0' * 32}.dir"))
+    shutil.rmtree(small.root / path)
+    found = audit(small.root, "quick")
+    assert ("lock", "dvc.lock, stage fold@mini") in faults(found)
+    assert verdict_of(found, "sts.csv", "mini-lp", "first") == "wrong"
+    (absent,) = (cause for cause in found.causes if cause.subject == path)
+    assert not absent.wrong
+    assert f"dvc.lock says md5 {'0' * 32}.dir of it, the committed one {before}" in absent.message
+
+
+def run_elsewhere(small: Small) -> None:
+    """Run a stage again as on a processor that computes other bytes, and what reads it."""
+    name = "embed@second-mini"
+    small.run("dvc", "repro", "-q", "--force", "--no-run-cache", "--single-item", name, DISTURBED="1e-3")
+    small.run("dvc", "repro", "-q")
+
+
+def record_run(small: Small, name: str) -> None:
+    """Write down a run of a stage that read and wrote what lies here."""
+    stage = load_stages(WorkingTree(small.root), "quick")[name]
+    head = {"run": "0" * 32, "suite": "quick", "stage": name, "command": stage.command, "started": ""}
+    end_run(Run(small.root, head, datetime.now(UTC), stage, {}), 0, "")
+
+
+def test_other_bytes_of_the_same_inputs_are_believed_where_the_run_that_wrote_them_is_recorded(small: Small) -> None:
+    name, wrong = "embed@second-mini", [("lock", "dvc.lock, stage embed@second-mini")]
+    record_run(small, name)
+    run_elsewhere(small)
+    assert faults(audit(small.root, "quick")) == wrong, "the recorded run wrote other bytes"
+    small.edit("code/texts.py", "1", "2")
+    record_run(small, name)
+    small.run("git", "checkout", "-q", "--", "code")
+    found = audit(small.root, "quick")
+    assert faults(found) == wrong, "the recorded run read other code"
+    assert verdict_of(found, "sts.csv", "mini", "second") == "wrong"
+    record_run(small, name)
+    found = audit(small.root, "quick")
+    assert not found.failed(strict=True)
+    assert any(name in remark and "--recompute" in remark for remark in found.remarks)
+
+
+def test_other_bytes_of_the_same_inputs_are_believed_where_a_second_run_writes_them(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_elsewhere(small)
+    monkeypatch.setenv("DISTURBED", "1e-3")
+    # The other corpus is made as the committed record has it, so it differs, within the bound.
+    found = audit(small.root, "quick", again=lambda scope: recompute(scope, everything=True))
+    assert not found.failed(strict=True)
+
+
+# --- folders over several outputs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_the_record_of_a_whole_folder_is_checked_though_part_of_it_is_absent(small: Small, cached: bool) -> None:
+    lock = small.root / "dvc.lock"
+    entry = load_graph(WorkingTree(small.root), "quick").locked["report"].deps["data/quick/spaces"]
+    lock.write_text(lock.read_text().replace(entry.md5, f"{'0' * 32}.dir"))
+    shutil.rmtree(small.root / "data/quick/spaces/mini-lp")
+    if not cached:
+        shutil.rmtree(small.root / ".dvc/cache")
+    assert faults(audit(small.root, "quick")) == [("lock", "dvc.lock, stage report")]
+    shutil.rmtree(small.root / ".git")
+    found = audit(small.root, "quick")
+    subjects = {cause.subject: cause.wrong for cause in found.causes}
+    assert subjects.get("dvc.lock, stage report", subjects.get("data/quick/spaces")) is cached
+
+
+def test_a_file_that_no_stage_wrote_is_named_where_a_stage_has_read_it(small: Small) -> None:
+    stray = small.root / "data/quick/spaces/zz/a"
+    stray.parent.mkdir()
+    stray.write_text("1.0\n")
+    small.run("dvc", "repro", "-q")
+    small.commit("Run with a stray file")
+    (cause,) = audit(small.root, "quick").causes
+    assert (cause.kind, cause.subject) == ("lock", "dvc.lock, stage report")
+    assert "no stage writes (data/quick/spaces/zz/a)" in cause.message
+    assert cause.remedy == "remove data/quick/spaces/zz/a, then sentfold repro --suite quick"
+    shutil.rmtree(stray.parent)
+    (cause,) = audit(small.root, "quick").causes
+    assert "embed@" not in cause.message, "those who wrote what lies there are innocent"
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_what_a_stage_that_is_gone_left_in_a_folder_is_named(small: Small, here: bool) -> None:
+    old = "{deps: [suite.yaml], outs: [data/quick/spaces/old], cmd: cp suite.yaml data/quick/spaces/old}"
+    small.edit("dvc.yaml", "  report:\n", f"  old: {old}\n  report:\n")
+    small.run("dvc", "repro", "-q")
+    definition = (small.root / "dvc.yaml").read_text().splitlines(keepends=True)
+    (small.root / "dvc.yaml").write_text("".join(line for line in definition if not line.startswith("  old:")))
+    small.commit("A stage is gone")
+    if not here:
+        (small.root / "data/quick/spaces/old").unlink()
+    (cause,) = audit(small.root, "quick").causes
+    assert cause.subject == "dvc.lock, stage report"
+    assert "data/quick/spaces/old" in cause.message
+    assert cause.remedy == ("sentfold repro --suite quick" if here else "dvc repro report")
+
+
+# --- things that are no files ---------------------------------------------------------------------------------
+
+
+def dangle(place: Path) -> None:
+    place.symlink_to("nowhere")
+
+
+def loop(place: Path) -> None:
+    place.symlink_to(place.parent)
+
+
+def chase(place: Path) -> None:
+    place.symlink_to(place)
+
+
+ODDITIES = {
+    "a link to nowhere": dangle,
+    "a link to a folder that it lies in": loop,
+    "too many levels of symbolic links": chase,
+    "no regular file": os.mkfifo,
+}
+
+
+@pytest.mark.parametrize("why", ODDITIES)
+def test_what_cannot_be_read_is_wrong_and_not_absent(small: Small, why: str) -> None:
+    make: Callable[[Path], None] = ODDITIES[why]
+    make(small.root / "data/quick/spaces/mini-lp/odd")
+    found = audit(small.root, "quick")
+    assert faults(found) == [("artifact", "data/quick/spaces/mini-lp")]
+    (cause,) = found.causes
+    assert f"cannot be read: data/quick/spaces/mini-lp/odd ({why}" in cause.message
+
+
+def test_a_pipe_in_place_of_a_score_file_is_wrong(small: Small) -> None:
+    path = small.root / "reports/quick/scores/mini.json"
+    path.unlink()
+    os.mkfifo(path)
+    found = audit(small.root, "quick")
+    assert ("score", "reports/quick/scores/mini.json") in faults(found)
+    assert "cannot be read" in next(cause.message for cause in found.causes if cause.kind == "score")
+
+
+def test_an_editors_lock_among_the_code_is_named_with_the_remedy(small: Small) -> None:
+    (small.root / "code/.#rules.py").symlink_to("someone@host.1234:1700000000")
+    found = audit(small.root, "quick")
+    assert faults(found) == [("code", "code")]
+    (cause,) = found.causes
+    assert (
+        "cannot be read: code/.#rules.py (a link to someone@host.1234:1700000000, which is not there)" in cause.message
+    )
+    assert cause.remedy == "remove code/.#rules.py"
+    (remade, *_) = recompute(Scope(small.root, "quick"), everything=False)
+    assert remade.outcome == "equal", "a second run goes on without it"
+
+
+def test_code_that_git_does_not_know_is_to_be_removed_and_not_checked_out(small: Small) -> None:
+    (small.root / "code/more.py").write_text("MORE = 1\n")
+    (cause,) = audit(small.root, "quick").causes
+    assert cause.remedy == "remove code/more.py"
+    small.edit("code/texts.py", "1", "2")
+    remedies = {cause.subject: cause.remedy for cause in audit(small.root, "quick").causes}
+    assert remedies == {
+        "code": "remove code/more.py, then git checkout -- code", "code/texts.py": "git checkout -- code/texts.py",
+    }  # fmt: skip
+
+
+# --- absence stays absence ------------------------------------------------------------------------------------
+
+
+def test_without_git_no_number_is_verified(small: Small) -> None:
+    shutil.rmtree(small.root / ".git")
+    found = audit(small.root, "quick")
+    assert found.count("absent") == len(found.findings)
+    (cause,) = found.causes
+    assert (cause.subject, cause.wrong) == ("git history", False)
+    assert found.failed(strict=True)
+
+
+def test_a_score_file_that_is_not_here_is_one_absence(small: Small) -> None:
+    path = "reports/quick/scores/mini.json"
+    (small.root / path).unlink()
+    found = audit(small.root, "quick")
+    (cause,) = found.causes
+    assert (cause.subject, cause.wrong) == (path, False)
+    assert cause.remedy == f"git checkout -- {path}"
+    assert verdict_of(found, "sts.csv", "mini", "first") == "absent"
+    assert verdict_of(found, "sts.csv", "mini-lp", "first") == "verified"
+    assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "difference") == "absent"
+    small.run(*cause.remedy.split())
+    assert not audit(small.root, "quick").failed(strict=True)
+
+
+def test_an_absent_page_of_the_report_takes_no_table_with_it(small: Small) -> None:
+    (small.root / "reports/quick/summary.txt").unlink()
+    found = audit(small.root, "quick")
+    assert found.count("verified") == len(found.findings)
+    (cause,) = found.causes
+    assert (cause.subject, cause.wrong) == ("reports/quick/summary.txt", False)
+    assert found.failed(strict=True)
+    assert not found.failed(strict=False)
