@@ -64,7 +64,7 @@ def test_a_parallel_run_overlaps_independent_stages_and_leaves_the_lock_of_a_pla
     fresh: Checkout, finished: Checkout
 ) -> None:
     # The later names end first, so DVC appends them to dvc.lock first.
-    fresh.ask("download-quick-a", "linger", 3)
+    fresh.ask("download-quick-a", "linger", 8)  # long enough for a busy machine to start a process
     fresh.ask("download-quick-b", "linger", 1)
     reproduce("quick", 2, fresh.root)
     times = fresh.times()
