@@ -38,12 +38,12 @@ class Scores:
         return score if isinstance(score, dict) else None
 
     def printed(self, space: str, corpus: str, protocol: str, field: str, *, unit: str = "x100") -> str | None:
-        """A score as tables print it: two digits; nats are stored times 100 and printed with four."""
+        """A score as tables print it: two digits; nats, stored times 100, with four and bounds with three."""
         number = (self.score(space, corpus, protocol) or {}).get(field)
         if not isinstance(number, int | float):
             return None
         if unit == "nats":
-            return f"{number / 100:.4f}" if field == "value" else f"{number / 100:.2f}"
+            return f"{number / 100:.4f}" if field == "value" else f"{number / 100:.3f}"
         return f"{number:.2f}"
 
     def printed_difference(self, space: str, other: str, corpus: str, protocol: str) -> str | None:
