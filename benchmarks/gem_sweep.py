@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits
 from pipeline.artifacts import absence, corpus_path, read_table
 from pipeline.encoders.encode import WordEncoderParameters, load_lexicon
 from pipeline.encoders.protocol import find_method
+from pipeline.evaluate.case import Case, task_of
 from pipeline.evaluate.classification import predict_by_logistic
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.evaluate.similarities import cosines
@@ -34,7 +35,11 @@ from pipeline.evaluate.similarity import score_similarity
 from pipeline.params import load_parameters
 from pipeline.report.figures import GRID, MUTED, STYLE, figure_bytes
 
-BLOCKS = {"wl-gem": "words as they are", "wl-gem-unit": "words of length 1"}
+# Block of word_encoders -> its name in the figure, its look. Classification, which is slow, takes the last alone.
+BLOCKS = {
+    "wl-gem": ("words as they are", "s--", "#0e9f8f"),
+    "wl-gem-unit": ("words of length 1", "o-", "#7c2d12"),
+}
 CORPORA = {"stsb-dev": "Pearson, STSb dev, ×100", "subj": "accuracy, SUBJ, ×100", "mpqa": "accuracy, MPQA, ×100"}
 SWEEPS = {
     "window": [1, 3, 5, 7, 9, 13],
@@ -42,40 +47,42 @@ SWEEPS = {
     "removed": [0, 5, 10, 17, 25, 35, 45],
     "power": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
 }
+PUBLISHED = {"window": 7, "candidates": 45, "removed": 17, "power": 3}
 HEADLINE = "pearson.all.cosine"
 
 
 def score(suite: str, corpus: str, block: str, changed: dict[str, Any]) -> float:
-    """×100, of the encoder of a block with some settings changed."""
+    """Of the encoder of a block with some settings changed, ×100: Pearson of cosines, or accuracy.
+
+    Classification sees the vectors as `evaluate` does, scaled to a median length of 1.
+    """
     parameters = load_parameters(WordEncoderParameters, f"word_encoders.{block}")
     settings = parameters.method_settings(block).model_copy(update=changed)
     texts: list[str] = read_table(corpus_path(suite, corpus, "sentences"), kind="sentences")["text"].to_pylist()
     encoder = find_method("gem").build(load_lexicon(suite, parameters), settings)
     vectors = encoder.fit(texts).encode(texts).vectors
-    if corpus == "stsb-dev":
-        items = read_table(corpus_path(suite, corpus, "items"), kind="items.similarity").to_pydict()
-        cosine, _ = cosines(vectors, np.column_stack([items["row1"], items["row2"]]))
+    task = task_of(corpus_path(suite, corpus, "items"))
+    items = read_table(corpus_path(suite, corpus, "items"), kind=f"items.{task}").to_pydict()
+    case = Case(corpus, task, items, {}, vectors)
+    if task == "similarity":
+        cosine, _ = cosines(vectors, case.pairs)
         human = np.asarray(items["score"], dtype=np.float64)
         return 100 * float(score_similarity({"cosine": cosine}, human, [""] * len(human))[HEADLINE] or 0)
-    items = read_table(corpus_path(suite, corpus, "items"), kind="items.classification").to_pydict()
-    labels = np.unique(items["label"], return_inverse=True)[1].astype(np.int64)
-    x = vectors[np.asarray(items["row"])]
-    x = x / np.float32(np.median(np.linalg.norm(x, axis=1)))
     rules = load_parameters(EvaluateParameters, "evaluate")
     said = predict_by_logistic(
-        x, labels, items["split"], folds=rules.folds, inner_folds=rules.inner_folds, strengths=rules.strengths,
-        seed=rules.seed,
+        case.scaled[np.asarray(items["row"])], case.labels, items["split"], folds=rules.folds,
+        inner_folds=rules.inner_folds, strengths=rules.strengths, seed=rules.seed,
     )  # fmt: skip
-    return 100 * float((said.predicted == labels[said.items]).mean())
+    return 100 * float((said.predicted == case.labels[said.items]).mean())
 
 
 def sweep(suite: str) -> Iterator[dict[str, Any]]:
     """One row per corpus, block, hyper-parameter and value."""
     for corpus in CORPORA:
-        task = "similarity" if corpus == "stsb-dev" else "classification"
-        if absence(corpus_path(suite, corpus, "items"), kind=f"items.{task}") is not None:
+        items = corpus_path(suite, corpus, "items")
+        if not items.exists() or absence(items, kind=f"items.{task_of(items)}") is not None:
             continue
-        for block in BLOCKS if corpus == "stsb-dev" else ["wl-gem-unit"]:
+        for block in BLOCKS if task_of(items) == "similarity" else list(BLOCKS)[-1:]:
             for name, values in SWEEPS.items():
                 for value in values:
                     found = round(score(suite, corpus, block, {name: value}), 2)
@@ -85,22 +92,19 @@ def sweep(suite: str) -> Iterator[dict[str, Any]]:
 def draw(rows: list[dict[str, Any]]) -> Figure:
     """A row of panels per corpus, a panel per hyper-parameter; the published default is a dotted line."""
     corpora = [corpus for corpus in CORPORA if any(row["corpus"] == corpus for row in rows)]
-    defaults = {"window": 7, "candidates": 45, "removed": 17, "power": 3}
     with style.context(["default", STYLE]):
         figure = Figure(figsize=(9.6, 0.6 + 2.5 * len(corpora)), layout="constrained")
         panels: Any = figure.subplots(len(corpora), len(SWEEPS), sharey="row", squeeze=False)
         for line, corpus in zip(panels, corpora, strict=True):
             for axes, name in zip(line, SWEEPS, strict=True):
-                for (block, label), look, colour in zip(
-                    BLOCKS.items(), ("s--", "o-"), ("#0e9f8f", "#7c2d12"), strict=True
-                ):
+                for block, (label, look, colour) in BLOCKS.items():
                     own = [
                         row for row in rows if (row["block"], row["corpus"], row["parameter"]) == (block, corpus, name)
                     ]
                     if own:
                         places, scores = [row["value"] for row in own], [row["score"] for row in own]
                         axes.plot(places, scores, look, color=colour, markersize=4, linewidth=1.4, label=label)
-                axes.axvline(defaults[name], color=MUTED, linestyle=":", linewidth=1)
+                axes.axvline(PUBLISHED[name], color=MUTED, linestyle=":", linewidth=1)
                 axes.set_xlabel(name)
                 axes.grid(color=GRID, linewidth=0.8)
                 for side in ("top", "right"):

@@ -21,7 +21,7 @@ from pipeline.suite import suite_file
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(_Base):  # type: ignore[misc]
+class _Loader(_Base):  # type: ignore[misc]  # a base that depends on how PyYAML was built
     """YAML 1.2's floats beside 1.1's: DVC writes 1e-10, which 1.1 takes for text."""
 
 

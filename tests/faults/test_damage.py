@@ -110,7 +110,8 @@ def edit_input_hash(lock: dict[str, dict[str, dict[str, list[dict[str, str]]]]],
 def edit_parameter(lock: dict[str, dict[str, dict[str, dict[str, object]]]], moments: random.Random) -> str:
     stage = moments.choice(sorted(name for name, content in lock["stages"].items() if "params" in content))
     (file, values), *_ = lock["stages"][stage]["params"].items()
-    values[moments.choice(sorted(values))] = "edited"  # type: ignore[index]
+    assert isinstance(values, dict), "parameters of one file, by name"
+    values[moments.choice(sorted(values))] = "edited"
     return f"a parameter of {stage} in {file}"
 
 

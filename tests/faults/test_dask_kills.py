@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import random
 import signal
 import time
@@ -10,14 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline.__main__ import run
 from tests.faults.conftest import Disturbed
 from tests.faults.prefect_server import Server
 from tests.faults.processes import RUN, is_dask_worker, is_stage, strike
 from tests.faults.repetition import injections
 
 
-@pytest.mark.skipif("runner" not in inspect.signature(run).parameters, reason="`sentfold run` has no --runner")
 @pytest.mark.parametrize("number", injections())
 def test_a_dask_worker_that_is_killed_takes_its_stage_along_and_nothing_else(
     number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
