@@ -28,11 +28,12 @@ GRACE_SECONDS = 3.0
 
 
 def start_guarded(
-    command: Sequence[str], *, cwd: Path, env: dict[str, str], output: IO[bytes] | None = None
+    command: Sequence[str], *, cwd: Path, env: dict[str, str], output: IO[bytes] | None = None, session: bool = False
 ) -> subprocess.Popen[bytes]:
     """Start `command` under a guard; the process returned is the guard's, with the command's exit code.
 
     output  a file for what the command prints, on both channels; None leaves it to ours
+    session  out of reach of the terminal's Ctrl-C, which then ends us alone, and it in our good time
     `terminate()` on the result ends the command and everything below it.
     """
     # -I and -S: nothing of this folder or of the environment can shadow the standard library.
@@ -45,6 +46,7 @@ def start_guarded(
         stdin=subprocess.DEVNULL,
         stdout=streams,
         stderr=None if output is None else subprocess.STDOUT,
+        start_new_session=session,
     )
 
 

@@ -52,7 +52,7 @@ def _run_flow(plan: Plan) -> Summary:
     from flows.server import prefect_api
 
     request = plan.request
-    with prefect_api(plan.root):
+    with prefect_api(plan.root, resume=request.command):
         from flows.flow import sentfold
 
         with handed_on(plan):

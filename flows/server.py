@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -24,10 +26,11 @@ STARTUP_SECONDS = 600.0
 
 DRAIN_SECONDS = 10.0
 
-# Of a request to the temporary server. Prefect's five take a minute each time, and a run whose server was killed
-# would hang for several; on the loopback, what two do not mend is gone.
-CLIENT_RETRIES = "2"
-RETRIES_VARIABLE = "PREFECT_CLIENT_MAX_RETRIES"
+WATCH_SECONDS = 0.2
+
+# What an interrupted run may take to end its stages, and Prefect to find that nobody answers any more.
+LEAVE_SECONDS = 5.0
+EXIT_CODE = 2  # of the command line after one of our errors
 
 
 def quieten_prefect() -> None:
@@ -39,14 +42,17 @@ def quieten_prefect() -> None:
 
 
 @contextmanager
-def prefect_api(root: Path) -> Iterator[None]:
+def prefect_api(root: Path, *, resume: str = "run it again") -> Iterator[None]:
     """Make Prefect's API answer for the length of a `with` block.
 
     A configured server (PREFECT_API_URL or a profile) is used as it is. Otherwise one is started
     for this run. Prefect would start one too, but would leave it behind if we are killed, and gives
     up after 20 s, which a cold start exceeds.
 
-    Raises RunError if the server does not answer.
+    resume  the command that takes the run up again, for the error
+
+    Raises RunError if the server does not answer, or if the temporary one ends before the block does. What
+    then has not come to its end after LEAVE_SECONDS is ended with the whole process.
     """
     quieten_prefect()
     from prefect.context import refresh_global_settings_context
@@ -62,15 +68,10 @@ def prefect_api(root: Path) -> Iterator[None]:
         _wait_healthy(url, process, root)
         # The environment, not a context variable: Prefect's own threads must see it too.
         os.environ["PREFECT_API_URL"] = url
-        own = RETRIES_VARIABLE not in os.environ
-        os.environ.setdefault(RETRIES_VARIABLE, CLIENT_RETRIES)
         refresh_global_settings_context()
-        try:
+        with _watched(process, resume):
             yield
-        finally:
             _drain()
-            if own:
-                del os.environ[RETRIES_VARIABLE]
     finally:
         process.terminate()
         process.wait()
@@ -111,8 +112,49 @@ def _start_server(root: Path) -> tuple[str, subprocess.Popen[bytes]]:
             # Its own database: one shared by the runs of several checkouts would be locked at times.
             env={**os.environ, "PREFECT_API_DATABASE_CONNECTION_URL": database},
             output=output,
+            session=True,
         )
     return f"http://127.0.0.1:{port}/api", process
+
+
+@contextmanager
+def _watched(process: subprocess.Popen[bytes], resume: str) -> Iterator[None]:
+    """Interrupt the block if the server ends first, and raise RunError for whatever that makes of it.
+
+    Prefect's clients try a server that is gone for minutes, each of them, and while the process ends too.
+    """
+    over = threading.Event()
+
+    def error() -> RunError:
+        return RunError(
+            "Prefect's temporary server ended before the run did",
+            where=str(SERVER_LOG),
+            got=f"exit code {process.returncode}",
+            state="stages that finished are kept; those that ran were stopped",
+            remedy=f"read its log, then: {resume}; 'sentfold repro' runs the same stages without Prefect",
+        )
+
+    def watch() -> None:
+        while process.poll() is None:
+            if over.wait(WATCH_SECONDS):
+                return
+        # To the main thread by name: a signal that another thread gets does not wake it.
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        if not over.wait(LEAVE_SECONDS):
+            sys.stderr.write(f"error: {error()}\n")
+        time.sleep(1.0)  # in which the command line prints its error
+        # As if it were killed: the guards of its stages notice, and the next run mends what is left.
+        os._exit(EXIT_CODE)
+
+    threading.Thread(target=watch, name="watch of Prefect's server", daemon=True).start()
+    try:
+        yield
+    except BaseException:
+        if process.poll() is None:
+            raise
+        raise error() from None
+    finally:
+        over.set()
 
 
 def _drain() -> None:

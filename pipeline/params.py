@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -55,7 +57,11 @@ class Parameters(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
+# libyaml's parser, where PyYAML was built with it, takes a tenth of the time.
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _UniqueKeyLoader(_SafeLoader):  # type: ignore[misc]  # its base is known at run time only
     """YAML keeps the last of two equal keys in silence; here the second is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -67,13 +73,14 @@ class _UniqueKeyLoader(yaml.SafeLoader):
                     None, None, f"the key {key!r} stands twice", key_node.start_mark
                 )
             seen.add(key)
-        return super().construct_mapping(node, deep)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; ParameterError if it is missing, malformed or no mapping."""
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
+        content = pickle.loads(_parsed(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise ParameterError(
             f"{path.name} is missing", where=str(path), remedy="run from the root of a sentfold checkout"
@@ -82,7 +89,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise ParameterError(
             f"{path.name} is not valid YAML",
             where=str(path),
-            got=" ".join(str(error).split()),
+            got=" ".join(str(error).split()).replace(' in "<unicode string>",', " at"),
             remedy="correct the line that is named",
         ) from None
     if not isinstance(content, dict):
@@ -90,6 +97,12 @@ def read_yaml(path: Path) -> dict[str, Any]:
             f"{path.name} holds no mapping", where=str(path), expected="key: value lines", got=type(content).__name__
         )
     return content
+
+
+@lru_cache(maxsize=32)
+def _parsed(text: str) -> bytes:
+    """What a YAML text holds, pickled: a check of all parameters reads the same few files a hundred times."""
+    return pickle.dumps(yaml.load(text, Loader=_UniqueKeyLoader))
 
 
 def load_parameters(model: type[Model], key: str, *, path: Path = PARAMS_FILE) -> Model:

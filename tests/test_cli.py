@@ -168,7 +168,7 @@ def a_damaged_artifact(checkout: Checkout) -> tuple[list[str], list[str]]:
 def more_neighbours_than_sentences(checkout: Checkout) -> tuple[list[str], list[str]]:
     checkout.add_suite("mine", "lee")
     write_space("mine", "lee", 60)
-    return ["knn_graph", "minilm", "--suite", "mine"], ["neighbors", "k < n = 60", "k = 60"]
+    return ["knn_graph", "minilm", "--suite", "mine"], ["neighbors", "k < n = 60", "k = 100"]
 
 
 @case

@@ -128,7 +128,7 @@ def test_a_bad_value_is_refused_with_its_key_its_value_and_what_is_allowed(
 
 
 def test_a_missing_value_is_refused_by_its_name(params: Path) -> None:
-    change(params, "  neighbors: 60", "  # neighbors: 60")
+    change(params, "  neighbors: 100", "  # neighbors: 100")
     with pytest.raises(ParameterError) as caught:
         load_parameters(GraphParameters, "knn_graph", path=params)
     said(caught.value, "knn_graph.neighbors", "required")
@@ -368,13 +368,13 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("suite.yaml", "development: wordsim", "development: polarity", ["development", "lee, simlex, wordsim"]),
         (
             "params.yaml",
-            "neighbors: [10, 20, 30, 60]",
-            "neighbors: [10, 61]",
-            ["manifolds.lp-selected.neighbors", "61"],
+            "neighbors: [10, 20, 30, 60, 100]",
+            "neighbors: [10, 101]",
+            ["manifolds.lp-selected.neighbors", "101"],
         ),
         ("params.yaml", "  lp: #", "  l_p: #", ["l_p", "single hyphens"]),
         ("params.yaml", "  minilm: # all", "  mini: # all", ["minilm", "sbert-base-nli", "suite.yaml"]),
-        ("params.yaml", "    neighbors: 30", "    neighbors: 61", ["manifolds.lp.neighbors", "60", "61"]),
+        ("params.yaml", "    neighbors: 30", "    neighbors: 101", ["manifolds.lp.neighbors", "100", "101"]),
         ("params.yaml", "\nreport:", "\nrun: {jobs: 4}\nreport:", ["run"]),
     ],
 )

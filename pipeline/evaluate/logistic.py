@@ -68,14 +68,9 @@ def fit_logistic(features: Features, targets: Float64, included: Float64, streng
 
 def decide(features: Features, rows: Ints, coefficients: Float64) -> Ints:
     """(m, q) the class that each of (q, d + 1, c) coefficients gives to rows; ties to the lower class."""
-    logits = logits_of(features.z[rows], coefficients)
+    logits = forward(features.z[rows], coefficients)
     chosen: Ints = (logits[:, :, 0] > 0).astype(np.int64) if logits.shape[2] == 1 else logits.argmax(axis=2)
     return chosen
-
-
-def logits_of(z: Float64, coefficients: Float64) -> Float64:
-    """(m, q, c) logits of rows z, (m, d), under (q, d + 1, c) coefficients."""
-    return forward(z, coefficients)
 
 
 def _fit_group(features: Features, targets: Float64, included: Float64, strengths: Sequence[float]) -> Float64:

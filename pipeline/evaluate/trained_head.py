@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import pearsonr
 
-from pipeline.evaluate.logistic import Features, fit_logistic, logits_of, prepare_features
+from pipeline.evaluate.logistic import Features, fit_logistic, prepare_features
+from pipeline.evaluate.newton import forward
 
 Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -42,10 +43,10 @@ def train_head(x: npt.NDArray[np.float32], human: Float64, splits: list[str], *,
     fitted = Features(features.z[train], features.scale)
     everyone = np.ones((len(train), 1))
     coefficients = fit_logistic(fitted, spread_over_bins(human[train], bins), everyone, strengths)[:, 0]
-    tried = expected_values(logits_of(features.z[dev], coefficients), bins)
+    tried = expected_values(forward(features.z[dev], coefficients), bins)
     pearson = [float(pearsonr(values, human[dev]).statistic) if np.ptp(values) > 0 else -1.0 for values in tried.T]
     best = int(np.round(pearson, 6).argmax())
-    logits = logits_of(features.z[test], coefficients[best : best + 1])
+    logits = forward(features.z[test], coefficients[best : best + 1])
     return Head(expected_values(logits, bins)[:, 0], float(strengths[best]), pearson[best])
 
 

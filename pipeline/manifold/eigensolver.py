@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
-from pipeline.errors import ParameterError
+from pipeline.errors import ParameterError, SolverError
 from pipeline.manifold.product import Operator
 from pipeline.manifold.ritz import Candidates, Demands
 from pipeline.manifold.search import SPARE, Found, Progress, Search
@@ -20,6 +20,8 @@ from pipeline.manifold.spectrum import closed_classes, estimate_spectrum
 Float64 = npt.NDArray[np.float64]
 
 DENSE = 1200  # up to here LAPACK is about as fast, and needs no estimates
+ROOM = 6  # rows per vector looked for, below which a Krylov space of half the rows would be too tight
+DENSE_AT_LAST = 6000  # up to here LAPACK, in about 1.5 GB and 2 minutes, solves what a Krylov space could not
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,8 @@ def bottom_eigenvectors(
                     fraction of the p-th eigenvalue
     Raises ParameterError if p or a tolerance does not fit, SolverError if no try passes every gate:
     residuals, number of vectors wanted, what is null, no eigenvalue left out.
-    Cost: products x O(nnz(W)) time, about 8 n p numbers; M is never formed. Up to n = 1200, and where
-    p > n / 6, LAPACK solves with O(n^2) memory.
+    Cost: products x O(nnz(W)) time, about 8 n p numbers; M is never formed. Up to n = 1200, where
+    p > n / 6 - 33, and up to n = 6000 if no try passes the gates, LAPACK solves with O(n^2) memory.
     Source: SBERT-LP eq. 16-17; Roweis & Saul 2000, doi:10.1126/science.290.5500.2323; filtered Krylov
     spaces: Fang & Saad 2012, doi:10.1137/110836535
     """
@@ -92,12 +94,17 @@ def bottom_eigenvectors(
     _check_arguments(n, demands)
     wanted = p + max(1, closed_classes(weights))
     with threadpool_limits(1):
-        if n <= DENSE or 6 * (wanted + SPARE) > n:
+        if n <= DENSE or ROOM * (wanted + SPARE) > n:
             return _certified(_solve_dense(weights, demands), demands)
-        with Operator.from_weights(weights, workers=workers) as operator:
-            rng = np.random.default_rng(seed)
-            spectrum = estimate_spectrum(operator, 3 * (wanted + SPARE), rng)
-            return _certified(Search(operator, demands, spectrum, rng, progress).run(wanted), demands)
+        try:
+            with Operator.from_weights(weights, workers=workers) as operator:
+                rng = np.random.default_rng(seed)
+                spectrum = estimate_spectrum(operator, 3 * (wanted + SPARE), rng)
+                return _certified(Search(operator, demands, spectrum, rng, progress).run(wanted), demands)
+        except SolverError:
+            if n > DENSE_AT_LAST:
+                raise
+        return _certified(_solve_dense(weights, demands), demands)
 
 
 def canonical_signs(vectors: Float64) -> Float64:

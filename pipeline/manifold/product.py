@@ -145,6 +145,7 @@ class _Kernels(NamedTuple):
     remove_hubs: Any
 
 
+# The compiler itself passes an intrinsic its typing context, the argument that mypy misses in the calls below.
 @cache
 def _kernels(width: int) -> _Kernels:
     @numba.njit(nogil=True, cache=True)

@@ -127,7 +127,8 @@ class Search:
     def _grow(self) -> Ritz | None:
         """Extend the space until it promises the target residual; None if it is full before."""
         space, count, looked = self.space, self.wanted + TAKEN - 1, list[tuple[int, float]]()
-        look_at = max(int(3.9 * self.wanted), count)
+        # At the last in time for two looks: a space of few rows may have no room for as many vectors.
+        look_at = max(min(int(3.9 * self.wanted), space.capacity - 2 * space.width), count)
         while not space.is_full:
             space.extend()
             if space.applied < max(look_at, count):

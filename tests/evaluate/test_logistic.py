@@ -12,8 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from pipeline.errors import ParameterError
 from pipeline.evaluate import logistic, newton
 from pipeline.evaluate.folds import stratified_folds
-from pipeline.evaluate.logistic import decide, fit_logistic, logits_of, prepare_features
+from pipeline.evaluate.logistic import decide, fit_logistic, prepare_features
 from pipeline.evaluate.nested import predict_nested
+from pipeline.evaluate.newton import forward
 
 
 def problem(classes: int, n: int = 240, d: int = 12, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -55,7 +56,7 @@ def test_every_fit_is_scikit_learns_on_its_own_rows_and_strength(
             theirs = LogisticRegression(C=strength, tol=1e-10, max_iter=10_000, solver="newton-cholesky")
             theirs.fit(x[kept], y[kept])
             fit = fits[place, choice : choice + 1]
-            ours = logits_of(features.z, fit)[:, 0]
+            ours = forward(features.z, fit)[:, 0]
             wanted = theirs.decision_function(x)
             if classes > 2:
                 # A softmax knows its intercepts up to one constant.
@@ -80,22 +81,22 @@ def test_rows_far_longer_than_others_are_solved_with_whole_matrices(monkeypatch:
     asked = []
     inverses = newton._inverses
     monkeypatch.setattr(newton, "_inverses", lambda *given: asked.append(1) or inverses(*given))
-    usual = logits_of(features.z, fit_logistic(features, targets, everyone, [1.0])[0])
+    usual = forward(features.z, fit_logistic(features, targets, everyone, [1.0])[0])
     assert asked, "the test's rows are not unlike enough"
     monkeypatch.setattr(newton, "BLOCKS", 1)  # one problem at a time
     np.testing.assert_allclose(
-        logits_of(features.z, fit_logistic(features, targets, everyone, [1.0])[0]), usual, atol=1e-2
+        forward(features.z, fit_logistic(features, targets, everyone, [1.0])[0]), usual, atol=1e-2
     )
 
 
 def test_groups_of_fits_and_wide_features_give_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = problem(3)
     arguments = np.eye(3)[y], np.random.default_rng(2).integers(0, 3, (len(y), 4)).astype(float), [0.25, 8.0]
-    together = logits_of(prepare_features(x).z, fit_logistic(prepare_features(x), *arguments)[1])
+    together = forward(prepare_features(x).z, fit_logistic(prepare_features(x), *arguments)[1])
     monkeypatch.setattr(logistic, "SHARED", len(y) * 3 * 2)
     monkeypatch.setattr(logistic, "ROTATED", 4)  # these 12 features are then too many to turn
     features = prepare_features(x)
-    apart = logits_of(features.z, fit_logistic(features, *arguments)[1])
+    apart = forward(features.z, fit_logistic(features, *arguments)[1])
     shifted = [values - values.mean(axis=2, keepdims=True) for values in (together, apart)]
     np.testing.assert_allclose(*shifted, rtol=1e-3, atol=5e-3)
 

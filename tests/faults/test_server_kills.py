@@ -16,7 +16,7 @@ from tests.faults.repetition import injections
 
 
 @pytest.mark.parametrize("number", injections())
-def test_a_run_whose_prefect_server_is_killed_ends_and_the_next_one_finishes(
+def test_a_run_whose_prefect_server_is_killed_says_so_and_the_next_one_finishes(
     number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
     for _ in range(5):
@@ -30,7 +30,9 @@ def test_a_run_whose_prefect_server_is_killed_ends_and_the_next_one_finishes(
         delay = moments.uniform(0, 2.0)
         time.sleep(delay)
         if victim is not None and strike(victim, signal.SIGKILL):
-            command.wait()
+            code = command.wait()
+            assert "Traceback" not in command.printed, command.printed
+            assert code == 0 or "error: Prefect's temporary server" in command.printed, command.printed
             disturbed.judge("kill -9 of the Prefect server", f"{delay:.3f} s after {since}", command)
             return
     pytest.fail("five times the server ended before it was struck")

@@ -60,6 +60,12 @@ def in_groups(n: int) -> np.ndarray:
     return (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
 
 
+@pytest.fixture(autouse=True)
+def no_rescue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the Krylov space cannot do is an error, as it is for many rows."""
+    monkeypatch.setattr(eigensolver, "DENSE_AT_LAST", 0)
+
+
 @pytest.fixture
 def no_lapack(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small problems go to the Krylov space too, as far as they fit in."""
@@ -88,7 +94,8 @@ def test_eigenvalues_and_subspace_equal_dense_eigh(clustered: np.ndarray, k: int
     assert pairs.orthogonality < 1e-12
 
 
-@pytest.mark.parametrize("p", [60, 128, 200])
+# 233 is the largest p of 1,600 rows that is not LAPACK's: the space has no room for as many vectors as usual.
+@pytest.mark.parametrize("p", [60, 128, 200, 233])
 @pytest.mark.parametrize(("tolerance", "precision"), [(1e-3, "float32"), (1e-8, "float64")])
 @pytest.mark.usefixtures("blocks")
 def test_both_precisions_meet_their_tolerance_against_dense_eigh(
@@ -246,6 +253,18 @@ def test_a_gate_that_is_never_passed_is_an_error(
     monkeypatch.setattr(search, "smallest_outside", lambda *_, **__: (1e-9, vectors[:, :16]))
     with pytest.raises(SolverError, match="left out"):
         bottom_eigenvectors(weights, 10, seed=0)
+
+
+def test_of_few_rows_lapack_solves_what_passes_no_gate(
+    large: tuple[sp.csr_array, np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights, values, vectors = large
+    monkeypatch.setattr(search, "smallest_outside", lambda *_, **__: (1e-9, vectors[:, :16]))
+    monkeypatch.setattr(eigensolver, "DENSE_AT_LAST", len(vectors))
+    pairs = bottom_eigenvectors(weights, 10, seed=0)
+    assert pairs.precision == "dense"
+    np.testing.assert_allclose(pairs.values, values[1:11], atol=1e-12)
+    assert largest_sine(pairs.vectors, vectors[:, 1:11]) < 1e-9
 
 
 def test_the_largest_residual_is_gated_not_the_median(
