@@ -70,8 +70,11 @@ def prefect_api(root: Path, *, resume: str = "run it again") -> Iterator[None]:
         os.environ["PREFECT_API_URL"] = url
         refresh_global_settings_context()
         with _watched(process, resume):
-            yield
-            _drain()
+            try:
+                yield
+            finally:
+                if process.poll() is None:
+                    _drain()
     finally:
         process.terminate()
         process.wait()

@@ -112,6 +112,13 @@ class Starter:
         command.wait()
         return command
 
+    def start_on_terminal(self, *words: str) -> tuple[Command, int]:
+        """The same in the foreground of a terminal of its own, and the end of it that a keyboard would write to."""
+        keyboard, terminal = os.openpty()
+        command = self.start(*words, before=("setsid", "--ctty", "--wait"), stdin=terminal)
+        os.close(terminal)
+        return command, keyboard
+
     def end(self) -> None:
         """Kill whatever is left."""
         for command in self.started:
@@ -140,6 +147,11 @@ def strike(pid: int, number: signal.Signals) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def press_ctrl_c(keyboard: int) -> None:
+    """Interrupt what runs in the foreground of a terminal."""
+    os.write(keyboard, b"\x03")
 
 
 def is_stage(words: list[str]) -> bool:

@@ -1,8 +1,10 @@
-"""kill -9, SIGTERM and SIGINT of `sentfold run`, the flow."""
+"""kill -9, SIGTERM, SIGINT and Ctrl-C of `sentfold run`, the flow."""
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -11,7 +13,7 @@ import pytest
 
 from tests.faults.conftest import Disturbed
 from tests.faults.prefect_server import Server
-from tests.faults.processes import RUN, is_stage, strike
+from tests.faults.processes import RUN, is_server, is_stage, press_ctrl_c, strike
 from tests.faults.repetition import injections
 
 SIGNALS = {"kill -9": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT}
@@ -40,3 +42,22 @@ def test_a_flow_that_is_ended_leaves_no_process_and_no_half_artifact(
             disturbed.judge(f"{name} of sentfold run", f"{delay:.3f} s after {since}", command)
             return
     pytest.fail("five times the run ended before it was struck")
+
+
+@pytest.mark.skipif(shutil.which("setsid") is None, reason="no setsid, which puts a run on a terminal of its own")
+@pytest.mark.parametrize("number", injections(default=1))
+def test_ctrl_c_on_the_terminal_ends_a_flow_and_its_server(
+    number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
+) -> None:
+    disturbed = disturb("transforms")
+    server.isolate(disturbed.starter)
+    command, keyboard = disturbed.starter.start_on_terminal(*RUN)
+    command.await_role(is_stage if number % 2 == 0 else is_server)
+    delay = moments.uniform(0, 2.0)
+    time.sleep(delay)
+    press_ctrl_c(keyboard)
+    command.wait()
+    os.close(keyboard)
+    # The server was not interrupted along with the flow, which needs it to the end.
+    assert "temporary server" not in command.printed, command.printed
+    disturbed.judge("Ctrl-C of sentfold run", f"{delay:.3f} s after it began", command)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.faults.conftest import Disturbed
-from tests.faults.processes import PLAIN_DVC, REPRO, is_dvc, is_stage, strike
+from tests.faults.processes import PLAIN_DVC, REPRO, is_dvc, is_stage, press_ctrl_c, strike
 from tests.faults.repetition import injections
 
 
@@ -36,13 +36,11 @@ def test_ctrl_c_on_the_terminal_ends_a_run_with_all_that_it_started(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
     disturbed = disturb("transforms")
-    keyboard, terminal = os.openpty()
-    command = disturbed.starter.start(*REPRO, before=("setsid", "--ctty", "--wait"), stdin=terminal)
-    os.close(terminal)
+    command, keyboard = disturbed.starter.start_on_terminal(*REPRO)
     command.await_role(is_stage if number % 2 else is_dvc)
     delay = moments.uniform(0, 1.0 if number % 2 else 3.0)
     time.sleep(delay)
-    os.write(keyboard, b"\x03")
+    press_ctrl_c(keyboard)
     command.wait()
     os.close(keyboard)
     disturbed.judge("Ctrl-C of sentfold repro", f"{delay:.3f} s after it began", command)
