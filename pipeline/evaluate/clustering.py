@@ -40,6 +40,21 @@ def contingency(labels: Ints, found: Ints, weights: Float64) -> Float64:
     return counts.reshape(len(weights), classes, clusters)
 
 
+def mean_over_starts(scores: Float64, replicates: Float64, *, seed: int) -> Float64:
+    """(r,) replicates of a mean over starts, in each of which the starts are drawn with replacement too.
+
+    scores      (s,) of each start on the items themselves; replicates: (s, r), of each on every resample of them
+    seed        of the draws; one for all spaces, so that the s-th starts of two spaces are a pair
+    Items drawn twice look like agreement, which lifts these measures (Miller 1955: by about (a - 1)(b - 1) / 2n
+    nats for a x b cells): each start's replicates are moved so that their mean is its score.
+    """
+    starts, resamples = replicates.shape
+    rng = np.random.default_rng(seed)
+    drawn = rng.multinomial(starts, np.full(starts, 1 / starts), size=resamples).T / starts
+    centred = replicates - replicates.mean(axis=1, keepdims=True) + scores[:, None]
+    return np.asarray((drawn * centred).sum(axis=0))
+
+
 def agreement(counts: Float64) -> dict[str, Float64]:
     """Every measure of agreement of (b, classes, clusters) contingency tables, each (b,).
 

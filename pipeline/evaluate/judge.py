@@ -16,7 +16,7 @@ from pipeline.evaluate.bootstrap import (
 )
 from pipeline.evaluate.case import Case
 from pipeline.evaluate.classification import pair_features
-from pipeline.evaluate.clustering import agreement, cluster, contingency
+from pipeline.evaluate.clustering import MEASURES, agreement, cluster, contingency, mean_over_starts
 from pipeline.evaluate.inference import best_f1, mean_f1
 from pipeline.evaluate.judge_classes import UNCONVERGED, UNFITTED, judge_classification, judge_pairs
 from pipeline.evaluate.parameters import EvaluateParameters
@@ -124,26 +124,29 @@ def judge_head(case: Case, pool: Case | str | None, parameters: EvaluateParamete
 
 
 def judge_clustering(case: Case, parameters: EvaluateParameters) -> Judged:
-    """Agreement of k-means with the classes: the mean over starts, and their spread."""
+    """Agreement of k-means with the classes: the mean over starts, and their spread. Items and starts are drawn."""
     labels, rows = case.labels, np.array(case.items["row"])
-    seed = parameters.seed
-    found = cluster(case.vectors, clusters=len(set(labels)), seeds=parameters.kmeans_seeds, first_seed=seed)[:, rows]
+    seed, starts = parameters.seed, parameters.kmeans_seeds
+    found = cluster(case.vectors, clusters=len(set(labels)), seeds=starts, first_seed=seed)[:, rows]
 
     def measures(weights: Float64) -> dict[str, Float64]:
         each = [agreement(contingency(labels, clusters, weights)) for clusters in found]
-        return {f"{name}.kmeans": np.mean([values[name] for values in each], axis=0) for name in each[0]}
+        return {f"{name} {start}": values[name] for start, values in enumerate(each) for name in values}
 
-    once = [agreement(contingency(labels, clusters, np.ones((1, len(labels))))) for clusters in found]
-    spread = {
-        f"{name}.kmeans": round(100 * float(np.std([each[name] for each in once], ddof=1)), 2) for name in once[0]
-    }
-    design = item_design([""] * len(labels))
-    judged = resample(design, measures, items=len(labels), **resampling(case, parameters))
+    design, drawing = item_design([""] * len(labels)), resampling(case, parameters)
+    each = resample(design, measures, items=len(labels), **drawing)
+    judged, spread = Judged(), {}
+    for name in MEASURES:
+        scores = np.array([each.scores[f"{name} {start}"] for start in range(starts)], dtype=np.float64)
+        replicates = np.array([each.replicates[f"{name} {start}"] for start in range(starts)])
+        judged.scores[f"{name}.kmeans"] = float(scores.mean())
+        judged.replicates[f"{name}.kmeans"] = mean_over_starts(scores, replicates, seed=drawing["seed"])
+        spread[f"{name}.kmeans"] = round(100 * float(np.std(scores, ddof=1)), 2)
     facts = {
         "clusters": len(set(labels)),
-        "drawn": describe_design(design),
+        "drawn": describe_design(design) | {"unit": "items and starts"},
         "n": len(labels),
-        "seeds": parameters.kmeans_seeds,
+        "seeds": starts,
         "spread_over_seeds": spread,
         "text": case.notes["text"],
         "units": {"mi.kmeans": "nats x 100"},

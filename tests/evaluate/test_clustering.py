@@ -12,7 +12,7 @@ from sklearn.metrics import (
     v_measure_score,
 )
 
-from pipeline.evaluate.clustering import MEASURES, agreement, cluster, contingency
+from pipeline.evaluate.clustering import MEASURES, agreement, cluster, contingency, mean_over_starts
 
 
 @given(seed=st.integers(0, 2**32 - 1), classes=st.integers(1, 5), clusters=st.integers(1, 5))
@@ -62,3 +62,29 @@ def test_separated_groups_are_found_from_every_start_and_again_bit_for_bit() -> 
     best = max(agreement(contingency(labels, row, np.ones((1, 400))))["ari"][0] for row in found)
     assert best == 1.0
     np.testing.assert_array_equal(found, cluster(x, clusters=4, seeds=10, first_seed=0))
+
+
+def test_an_interval_over_starts_and_items_covers_the_mean_of_all_starts() -> None:
+    # A start's score is the truth, what the start adds and what the sample of items adds to all of them alike.
+    rng, hits, times = np.random.default_rng(2), 0, 600
+    for trial in range(times):
+        of_items, of_starts = 0.3 * rng.standard_normal(), rng.standard_normal(10)
+        scores = 50 + of_starts + of_items
+        # Resampled items add their noise once more, and a bias that all replicates share.
+        replicates = scores[:, None] + 0.3 * rng.standard_normal(400) + 0.8
+        low, high = np.quantile(mean_over_starts(scores, replicates, seed=trial), [0.025, 0.975])
+        hits += low <= 50 <= high
+    # Percentiles of ten draws are somewhat narrow; over items alone it would be about half.
+    assert 0.87 <= hits / times <= 0.97
+
+
+def test_starts_that_agree_add_nothing_and_the_mean_stays_the_score() -> None:
+    noise = np.random.default_rng(3).standard_normal(1000)
+    ours = mean_over_starts(np.full(4, 0.6), np.tile(0.7 + noise, (4, 1)), seed=0)
+    np.testing.assert_allclose(ours, 0.6 + noise - noise.mean(), atol=1e-12)
+
+
+def test_the_starts_of_two_spaces_are_drawn_alike() -> None:
+    scores = np.arange(5.0)
+    one, other = (mean_over_starts(scores + shift, np.tile(scores + shift, (200, 1)).T, seed=9) for shift in (0.0, 2.0))
+    np.testing.assert_allclose(other - one, 2.0)
