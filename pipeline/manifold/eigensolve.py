@@ -20,6 +20,7 @@ from pipeline.manifold.eigensolver import bottom_eigenvectors, weight_matrix
 from pipeline.manifold.manifolds import LleParameters, load_manifold
 from pipeline.manifold.pool import DISCARDED
 from pipeline.manifold.scaling import scale_eigenvectors
+from pipeline.manifold.solver_bar import solver_bar
 from pipeline.manifold.solver_parameters import SolverParameters
 from pipeline.params import load_parameters
 
@@ -37,8 +38,12 @@ def eigensolve(suite: str, encoder: str, manifold: str, corpora: tuple[str, ...]
             continue
         table = read_table(source, kind="weights")
         w = weight_matrix(read_lists(table, "neighbor", path=source), read_lists(table, "weight", path=source))
-        with threadpool_limits(1), located(f"corpus {corpus}, params.yaml: manifolds.{manifold}", state=DISCARDED):
-            pairs = bottom_eigenvectors(w, parameters.components, **solver.model_dump())
+        with (
+            threadpool_limits(1),
+            located(f"corpus {corpus}, params.yaml: manifolds.{manifold}", state=DISCARDED),
+            solver_bar(of=corpus) as progress,
+        ):
+            pairs = bottom_eigenvectors(w, parameters.components, **solver.model_dump(), progress=progress)
         y = scale_eigenvectors(pairs.vectors, pairs.values, parameters.scaling).astype(np.float32)
         write_vectors(
             target,

@@ -22,6 +22,7 @@ Float64 = npt.NDArray[np.float64]
 DENSE = 1200  # up to here LAPACK is about as fast, and needs no estimates
 ROOM = 6  # rows per vector looked for, below which a Krylov space of half the rows would be too tight
 DENSE_AT_LAST = 6000  # up to here LAPACK, in about 1.5 GB and 2 minutes, solves what a Krylov space could not
+DENSE_AT_MOST = 20_000  # up to here, in about 13 GB, what has no room in one
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,12 @@ def bottom_eigenvectors(
     workers         threads; they do not change the result
     progress        called with the size of the Krylov space and the residual it promises, as a
                     fraction of the p-th eigenvalue
-    Raises ParameterError if p or a tolerance does not fit, SolverError if no try passes every gate:
-    residuals, number of vectors wanted, what is null, no eigenvalue left out.
+    Raises ParameterError if p or a tolerance does not fit, or p and the null vectors together are too many for
+    n > 20,000 rows; SolverError if no try passes every gate: residuals, number of vectors wanted, what is null,
+    no eigenvalue left out.
     Cost: products x O(nnz(W)) time, about 8 n p numbers; M is never formed. Up to n = 1200, where
-    p > n / 6 - 33, and up to n = 6000 if no try passes the gates, LAPACK solves with O(n^2) memory.
+    p > n / 6 - 33, and up to n = 6000 if no try passes the gates, LAPACK solves with O(n^2) memory. It leaves
+    residuals of about n times the rounding of float64 and no less, which is too much for a tiny p-th eigenvalue.
     Source: SBERT-LP eq. 16-17; Roweis & Saul 2000, doi:10.1126/science.290.5500.2323; filtered Krylov
     spaces: Fang & Saad 2012, doi:10.1137/110836535
     """
@@ -95,7 +98,7 @@ def bottom_eigenvectors(
     wanted = p + max(1, closed_classes(weights))
     with threadpool_limits(1):
         if n <= DENSE or ROOM * (wanted + SPARE) > n:
-            return _certified(_solve_dense(weights, demands), demands)
+            return _certified(_solve_dense(weights, demands, wanted), demands)
         try:
             with Operator.from_weights(weights, workers=workers) as operator:
                 rng = np.random.default_rng(seed)
@@ -104,7 +107,7 @@ def bottom_eigenvectors(
         except SolverError:
             if n > DENSE_AT_LAST:
                 raise
-        return _certified(_solve_dense(weights, demands), demands)
+        return _certified(_solve_dense(weights, demands, wanted), demands)
 
 
 def canonical_signs(vectors: Float64) -> Float64:
@@ -132,9 +135,18 @@ def _check_arguments(n: int, demands: Demands) -> None:
         )
 
 
-def _solve_dense(weights: sp.csr_array, demands: Demands) -> Found:
-    """The same from LAPACK, which omits nothing."""
+def _solve_dense(weights: sp.csr_array, demands: Demands, wanted: int) -> Found:
+    """The same from LAPACK, which omits nothing; its residuals have to pass the gate too."""
     n = weights.shape[0]
+    if n > DENSE_AT_MOST:
+        raise ParameterError(
+            "too many eigenvectors are wanted of too many sentences",
+            where="components",
+            expected=f"components and null vectors together <= n / {ROOM} - {SPARE} = {n // ROOM - SPARE}, "
+            f"or n <= {DENSE_AT_MOST}",
+            got=f"{wanted} of n = {n}: {demands.p} components, and a null vector for each closed part of the graph",
+            remedy="lower `components`, or raise `neighbors` so that the graph falls apart less",
+        )
     difference = np.eye(n) - weights.toarray()
     m = difference.T @ difference
     values, vectors = eigh(m)
@@ -149,6 +161,15 @@ def _solve_dense(weights: sp.csr_array, demands: Demands) -> Found:
             remedy="lower `components`, or raise `neighbors` so that the graph falls apart less",
         )
     residuals = np.linalg.norm(m @ vectors[:, :keep] - vectors[:, :keep] * values[:keep], axis=0)
+    worst, last = float(residuals.max()), float(values[keep - 1])
+    if not worst <= demands.tolerance * last:
+        raise SolverError(
+            f"the {demands.p} bottom eigenvectors could not be certified",
+            where=f"n = {n}, solved by LAPACK",
+            expected=f"residuals <= {demands.tolerance:g} of the last eigenvalue, {last:.2g}",
+            got=f"{worst:.1e}, {worst / last:.1e} of it: what rounding leaves",
+            remedy="raise the tolerance, or `components` so that the last eigenvalue is larger",
+        )
     return Found(
         candidates=Candidates(values[:keep], vectors[:, :keep], residuals),
         outside=float(values[keep]) if keep < n else float("inf"),

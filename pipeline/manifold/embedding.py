@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +21,7 @@ from pipeline.manifold.neighbors import Neighbors, Searched, nearest_neighbors
 from pipeline.manifold.out_of_sample import map_out_of_sample
 from pipeline.manifold.points import Metric
 from pipeline.manifold.scaling import Float64
-from pipeline.manifold.search import Progress
+from pipeline.manifold.solver_bar import solver_bar
 
 Floating = npt.NDArray[np.floating[Any]]
 
@@ -54,8 +52,8 @@ class LocalityPreservingEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMi
     fitted_rows_     (n, d), which new rows are mapped by; n_features_in_: d
 
     Equal rows should be made one before: each is kept near its copies and so told less of the rest.
-    Cost: O(n^2 d) time for exact neighbours, then about O(n k p) per product; never O(n^2) memory above
-    1,200 rows, unless p > n / 6. Source: Roweis & Saul 2000, doi:10.1126/science.290.5500.2323
+    Cost: O(n^2 d) time for exact neighbours, then about O(n k p) per product; O(n^2) memory only where
+    bottom_eigenvectors says so: few rows, or p > n / 6. Source: Roweis & Saul 2000, doi:10.1126/science.290.5500.2323
     """
 
     def __init__(
@@ -94,7 +92,7 @@ class LocalityPreservingEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMi
         x: Floating = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         self._check_parameters(len(x))
         graph, self.graph_recall_ = self._neighbors(x)
-        with _solver_bar(self.verbose) as progress:
+        with solver_bar(disable=not self.verbose) as progress:
             embedded = embed_locally(
                 x,
                 graph.indices,
@@ -166,18 +164,3 @@ class LocalityPreservingEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMi
         if self.neighbors == "approximate" or (self.neighbors == "auto" and len(x) > EXACT_UP_TO):
             return approximate_neighbors(x, self.n_neighbors, metric=self.metric, seed=self.seed)
         return nearest_neighbors(x, self.n_neighbors, metric=self.metric, workers=self._threads()), 1.0
-
-
-@contextmanager
-def _solver_bar(shown: bool) -> Iterator[Progress | None]:
-    """What tells how far the solver is, or None."""
-    if not shown:
-        yield None
-        return
-    with tqdm(desc="eigenvectors", unit=" dimensions") as bar:
-
-        def show(size: int, promise: float) -> None:
-            bar.n = size
-            bar.set_postfix_str(f"residual {promise:.1e} of the last eigenvalue")
-
-        yield show

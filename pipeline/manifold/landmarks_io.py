@@ -21,6 +21,7 @@ from pipeline.errors import ArtifactError, ParameterError, first_line
 from pipeline.manifold.landmarks import Landmarks, Rows, draw_rows, fit_landmarks
 from pipeline.manifold.manifolds import LandmarkParameters
 from pipeline.manifold.out_of_sample import BLOCK
+from pipeline.manifold.solver_bar import solver_bar
 from pipeline.manifold.solver_parameters import SolverParameters
 from pipeline.params import validate
 
@@ -59,7 +60,8 @@ def map_parquet(
         drawn = draw_rows(files.rows, parameters)
         with tqdm(total=files.rows, desc="reading landmarks", unit="row", disable=not verbose) as bar:
             vectors = files.take(drawn, bar)
-        landmarks = fit_landmarks(vectors, drawn, parameters, solver, workers=workers)
+        with solver_bar(disable=not verbose) as progress:
+            landmarks = fit_landmarks(vectors, drawn, parameters, solver, workers=workers, progress=progress)
         del vectors
         schema = pa.schema([(COLUMN, pa.list_(pa.float32(), landmarks.coordinates.shape[1]))])
         record = _record(landmarks, solver, files)

@@ -61,7 +61,8 @@ def map_out_of_sample(
     refuse_regularization(regularization)
     if queries.dtype != searched.rows.dtype:  # once, and not for every block
         queries = queries.astype(np.float64, copy=False)
-        searched = Searched.prepare(searched.rows.astype(np.float64, copy=False), metric=searched.frame.metric)
+        if searched.rows.dtype != np.float64:
+            searched = Searched.prepare(searched.rows.astype(np.float64), metric=searched.frame.metric)
     images = np.empty((len(queries), embedding.shape[1]))
     for start in range(0, len(queries), block):
         part = np.ascontiguousarray(queries[start : start + block])

@@ -22,6 +22,8 @@ from pipeline.manifold.manifolds import LleParameters, load_manifold, nearest_of
 from pipeline.manifold.pool import DISCARDED
 from pipeline.manifold.weights import solve_weights
 
+NAMED = 20  # degenerate rows that a record names
+
 
 def reconstruction_weights(suite: str, encoder: str, manifold: str, corpora: tuple[str, ...]) -> None:
     """Write the reconstruction weights of every corpus for one manifold over one encoder."""
@@ -45,7 +47,9 @@ def reconstruction_weights(suite: str, encoder: str, manifold: str, corpora: tup
             inputs=[graph, space],
             notes={
                 "degenerate_rows": len(weights.degenerate),
+                "first_degenerate_rows": weights.degenerate[:NAMED].tolist(),
                 "negative_share": round(float((weights.values < 0).mean()), 4),
+                "repaired_rows": weights.repaired,
                 "sentences": len(neighbors),
             },
         )
