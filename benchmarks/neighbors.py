@@ -26,14 +26,13 @@ import numpy.typing as npt
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from benchmarks.inputs import Encoder, vectors
-from pipeline.manifold.neighbors import nearest_neighbors
+from pipeline.manifold.neighbors import LARGE, nearest_neighbors
 
-BLOCK = 1024
 Search = Callable[[npt.NDArray[np.float32], int], Any]
 
 
 def ours(x: npt.NDArray[np.float32], k: int) -> Any:
-    return nearest_neighbors(x, k, block=BLOCK, workers=1)
+    return nearest_neighbors(x, k, block=block_of(len(x)), workers=1)
 
 
 def scikit_learn(x: npt.NDArray[np.float32], k: int) -> Any:
@@ -65,9 +64,14 @@ def peak_rate() -> float:
     return float(2 * out.size * 256 / np.median([cpu_seconds(lambda: np.dot(a, b.T, out=out)) for _ in range(9)]))
 
 
+def block_of(n: int) -> int:
+    """The default of nearest_neighbors."""
+    return 1024 if n < LARGE else 1536
+
+
 def flops_computed(n: int, d: int) -> float:
     """Of the products of all pairs of blocks, a block with itself included."""
-    parts = -(-n // BLOCK)
+    parts = -(-n // block_of(n))
     return 2 * d * (n / parts) ** 2 * parts * (parts + 1) / 2
 
 
