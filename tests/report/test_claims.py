@@ -126,6 +126,31 @@ def test_a_similarity_that_changes_no_ranking_contradicts_that_it_is_better() ->
 
 
 @pytest.mark.parametrize(
+    ("a", "b", "noise", "expected"),
+    [
+        (0.0, 0.01, 0.005, "contradicted"),  # as narrow as rounding: no gain that matters
+        (0.05, 0.05, 0.005, "contradicted"),  # beyond chance, and still none that matters
+        (-0.05, 0.0, 0.005, "contradicted"),
+        (0.0, 0.12, 0.005, "not testable here"),  # one of them may be a gain
+        (0.0, 0.08, 0.02, "not testable here"),  # its interval reaches beyond the margin
+        (0.12, 0.12, 0.002, "reproduced"),
+        (0.0, 0.0, 0.3, "not testable here"),  # wide around 0: nothing is known
+    ],
+)
+def test_differences_that_lie_within_the_margin_with_their_intervals_are_no_gain(
+    a: float, b: float, noise: float, expected: str
+) -> None:
+    decided = verdict(gains(a, b, noise=noise), make_claim())
+    assert decided.verdict == expected
+    assert ("No difference of 0.1 points or more: a " in decided.outcome.because) == (expected == "contradicted")
+
+
+def test_a_null_on_too_few_texts_is_none() -> None:
+    decided = verdict(gains(0.0, 0.0, noise=0.005, effective={"a": 12.0}), make_claim())
+    assert decided.verdict == "not testable here"
+
+
+@pytest.mark.parametrize(
     ("old", "new", "expected"), [(0.3, 3.0, "contradicted"), (3.0, 0.3, "reproduced"), (1.0, 1.0, "not testable here")]
 )
 def test_repairs_follows_the_net_count_of_orders(old: float, new: float, expected: str) -> None:
