@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pipeline.report.case_table import Cases
 from pipeline.report.claims import Claim
 from pipeline.report.entries import measured_entry
-from pipeline.report.families import Judged, judge_across
+from pipeline.report.families import Judged, judge_across, name_control
 from pipeline.report.grid import Entry, Table
 from pipeline.report.orders import about_many
 from pipeline.report.printed_verdicts import Outcome, judge_printed, judge_whole
@@ -157,7 +157,9 @@ def _control(claim: Claim, evidence: Evidence) -> str:
     if claim.control == claim.ours:
         return ""
     family = judge_across(results, (claim.ours, claim.protocol), [(claim.control, claim.protocol)], claim.corpora)
-    return f"Against the control {claim.control}: {_numbers(family)}." if family else ""
+    made_of = evidence.made_of.get(claim.control, "")
+    name = name_control(results, claim.ours, claim.control, [judged.corpus for judged in family], made_of)
+    return f"Against {name}: {_numbers(family)}." if family else ""
 
 
 # --- single numbers -----------------------------------------------------------------------------

@@ -9,9 +9,19 @@ import pytest
 
 from pipeline.report.figures import draw_differences, figure_bytes
 from pipeline.report.results import Results
-from pipeline.report.tables import HEADLINE, Blanks, control_rows, difference_rows, long_csv, published_rows, score_rows
+from pipeline.report.tables import (
+    HEADLINE,
+    Blanks,
+    control_rows,
+    difference_rows,
+    long_csv,
+    published_rows,
+    score_rows,
+    tuned_control_rows,
+)
 from pipeline.suite import Suite
 from tests.checkout import MAKERS
+from tests.report import made_up
 
 SUITE = Suite(
     suite="made-up",
@@ -92,6 +102,30 @@ def test_a_control_of_another_dimension_is_no_control() -> None:
     assert rows[0][1] == "– [1]"
     assert "dimensions 4 and 8 differ" in blanks.reasons[0]
     assert control_rows(make_results(75.0), ["stsb"], HEADLINE, Blanks(), METHODS)[0][1].startswith("-4.90 [")
+
+
+def tuned_results(ours: int, theirs: int) -> Results:
+    """LP and PCA tuned on one corpus, LP 4 points below, with these numbers of coordinates; and LP fixed beforehand."""
+    values = {"minilm": 80.0, "minilm-lp": 70.0, "minilm-lp-selected": 74.0, "minilm-pca-selected": 78.0}
+    results = made_up.make_results({(space, "stsb", HEADLINE): value for space, value in values.items()})
+    for space, size in (("minilm-lp", ours), ("minilm-lp-selected", ours), ("minilm-pca-selected", theirs)):
+        results.scores[space]["stsb"]["dimension"] = size
+    return results
+
+
+def test_a_tuned_control_is_one_of_its_own_dimension_and_of_the_same_where_both_are_alike() -> None:
+    methods = {"minilm-lp": "lle", "minilm-lp-selected": "lle", "minilm-pca-selected": "pca"}
+    unlike, alike = tuned_results(256, 384), tuned_results(256, 256)
+    for results in (unlike, alike):
+        rows = tuned_control_rows(results, ["stsb"], HEADLINE, Blanks(), methods)
+        assert [row[0] for row in rows] == ["minilm-lp-selected − minilm-pca-selected"]
+        assert rows[0][1].startswith("-4.00 [")
+    blanks = Blanks()
+    fixed, tuned = control_rows(unlike, ["stsb"], HEADLINE, blanks, methods)
+    assert (fixed[1], tuned[1]) == ("– [1]", "– [2]")
+    assert "tuned" not in blanks.reasons[0] and "its tuned control" in blanks.reasons[1]
+    fixed, tuned = control_rows(alike, ["stsb"], HEADLINE, Blanks(), methods)
+    assert fixed[1].startswith("-8.00 [") and tuned[1].startswith("-4.00 [")
 
 
 def test_only_what_reduces_dimension_by_neighbourhoods_has_a_control_of_its_dimension() -> None:
