@@ -117,6 +117,22 @@ def control_pairs(suite: Suite, methods: Mapping[str, str]) -> Iterator[tuple[st
                 yield ours, theirs
 
 
+def find_controls(
+    results: Results, methods: Mapping[str, str], partitions: Sequence[tuple[str, str]] = ()
+) -> dict[tuple[str, str], str]:
+    """(space, corpus) -> its control there: the first PCA of the same dimension, or the first partition by chance.
+
+    partitions  (word encoder, the same over clusters that know no meaning), from `word_controls.control_pairs`
+    """
+    found: dict[tuple[str, str], str] = {}
+    for ours, theirs in (*control_pairs(results.suite, methods), *partitions):
+        for corpus in results.suite.corpora:
+            sizes = dimensions(results, ours, theirs, corpus)
+            if sizes is not None and sizes[0] == sizes[1]:
+                found.setdefault((ours, corpus), theirs)
+    return found
+
+
 def both_tuned(space: str, control: str) -> bool:
     """Whether both chose their parameters, each its own dimension among them, on the suite's development corpus."""
     return space.endswith(SELECTED) and control.endswith(SELECTED)

@@ -63,7 +63,7 @@ def write_summary(results: Results, plan: Plan) -> str:
 def write_markdown(results: Results, plan: Plan) -> str:
     """The whole report."""
     blanks, columns = Blanks(), ["space", *plan.similar]
-    methods = {space: _method_of(results.suite, space) for space in results.suite.spaces}
+    methods = methods_of(results.suite)
     scores = score_rows(results, plan.similar, HEADLINE, blanks, bold=True) + _published(results, plan, HEADLINE)
     parts = [
         f"# Suite `{results.suite.suite}`\n",
@@ -268,6 +268,11 @@ def _solves_section(suite: Suite) -> str:
         "and in lineage.json.\n"
     )
     return "## Certificates of the eigensolves\n\n" + markdown_table(header, rows) + "\n" + tail
+
+
+def methods_of(suite: Suite) -> dict[str, str]:
+    """Space -> the method that made it; '' for an encoder's own."""
+    return {space: _method_of(suite, space) for space in suite.spaces}
 
 
 def _method_of(suite: Suite, space: str) -> str:

@@ -198,26 +198,33 @@ def wide_csv(results: Results, corpora: Sequence[str], protocol: str) -> str:
 
 LONG_HEADER = (
     "space", "corpus", "task", "protocol", "n", "unit", "units", "value", "low", "high",
-    "difference_to", "difference", "difference_low", "difference_high", "reason",
+    "difference_to", "difference", "difference_low", "difference_high",
+    "control", "control_difference", "control_low", "control_high", "reason",
 )  # fmt: skip
 
 
-def long_csv(results: Results) -> str:
-    """Every score in every protocol, one per line, with its interval and its difference to the encoder."""
+def long_csv(results: Results, controls: Mapping[tuple[str, str], str]) -> str:
+    """Every score in every protocol, one per line, with its interval and its differences to encoder and control.
+
+    controls  (space, corpus) -> the control, as `find_controls` has it
+    """
     rows: list[list[object]] = []
     for space in results.suite.spaces:
         encoder = results.suite.encoder_of(space)
         for corpus in results.suite.corpora:
             facts = results.facts(space, corpus)
             if "absent" in facts:
-                rows.append([space, corpus, *[""] * 12, facts["absent"]])
+                rows.append([space, corpus, *[""] * (len(LONG_HEADER) - 3), facts["absent"]])
                 continue
             drawn = facts.get("drawn", {})
             for protocol in facts["scores"]:
                 cell = results.cell(space, corpus, protocol)
                 against = Cell() if space == encoder else results.difference(space, encoder, corpus, protocol)
+                control = controls.get((space, corpus), "")
+                beside = results.difference(space, control, corpus, protocol) if control else Cell()
                 numbers = [cell.value, cell.low, cell.high]
                 differences = [against.value, against.low, against.high]
+                controlled_by = [control, *_texts([beside.value, beside.low, beside.high])]
                 start = [
                     space,
                     corpus,
@@ -228,7 +235,7 @@ def long_csv(results: Results) -> str:
                     drawn.get("units", ""),
                 ]
                 other = "" if space == encoder else encoder
-                rows.append([*start, *_texts(numbers), other, *_texts(differences), cell.reason])
+                rows.append([*start, *_texts(numbers), other, *_texts(differences), *controlled_by, cell.reason])
     return csv_table(LONG_HEADER, rows)
 
 

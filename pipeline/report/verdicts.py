@@ -37,6 +37,7 @@ class Evidence:
     cases     repairs and breaks, or None; benchmark: speeds of the encoders, or None
     clusters  LASE's table of common words
     sweeps    space -> its sweep, for the spaces that are chosen by one
+    controls  (space, corpus) -> its control there, for the spaces that have one
     """
 
     results: Results
@@ -45,6 +46,7 @@ class Evidence:
     benchmark: dict[str, Any] | None
     clusters: Table
     sweeps: Mapping[str, Sweep] = field(default_factory=dict)
+    controls: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

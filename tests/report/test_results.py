@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from pipeline.report.families import find_controls
 from pipeline.report.figures import draw_differences, figure_bytes
 from pipeline.report.results import Results
 from pipeline.report.tables import (
@@ -153,10 +156,38 @@ def test_differences_are_to_the_own_encoder_and_only_for_derived_spaces() -> Non
 
 
 def test_the_long_table_holds_every_space_and_corpus_and_the_reason_of_each_blank() -> None:
-    lines = long_csv(make_results(75.0)).splitlines()
+    lines = long_csv(make_results(75.0), {}).splitlines()
     assert len(lines) == 1 + 5 * 2
     assert all(line.count(",") == lines[0].count(",") for line in lines)
     assert sum("the mirror lacks it" in line for line in lines) == 5
+
+
+def test_the_long_table_holds_the_paired_difference_to_the_control_of_the_same_dimension() -> None:
+    for dimension, control in ((8, "minilm-pca"), (4, "")):
+        results = make_results(75.0, dimension=dimension)
+        controls = find_controls(results, METHODS)
+        rows = {
+            (row["space"], row["corpus"]): row
+            for row in csv.DictReader(io.StringIO(long_csv(results, controls)), strict=True)
+        }
+        row = rows["minilm-lp", "stsb"]
+        beside = results.difference("minilm-lp", "minilm-pca", "stsb", HEADLINE)
+        numbers = [f"{number:.2f}" for number in (beside.value, beside.low, beside.high) if number is not None]
+        assert row["control"] == control
+        found = [row[name] for name in ("control_difference", "control_low", "control_high")]
+        assert found == (numbers if control else ["", "", ""])
+        assert (row["difference_to"], row["difference"]) == ("minilm", "-5.00")
+        for other in ("minilm", "minilm-pca", "minilm-smooth", "wl-average"):
+            assert rows[other, "stsb"]["control"] == "", other
+        lost = rows["minilm-lp", "lost"]
+        assert (lost["control"], lost["reason"]) == ("", "the mirror lacks it")
+
+
+def test_a_partition_by_chance_is_the_control_of_its_encoder() -> None:
+    results = make_results(75.0)
+    assert find_controls(results, {}, [("wl-average", "minilm"), ("wl-average", "minilm-pca")]) == {
+        ("wl-average", "stsb"): "minilm"
+    }
 
 
 def test_a_figure_has_the_same_bytes_at_every_drawing_and_is_well_formed() -> None:
