@@ -8,14 +8,15 @@ from typing import Any
 
 from pipeline.report.claims import load_claims
 from pipeline.report.panels import PAPERS
-from pipeline.report.verdicts import Decided, Evidence, Verdict, decide
+from pipeline.report.verdicts import EQUAL, Decided, Evidence, Verdict, decide
 
 ORDER: tuple[Verdict, ...] = ("reproduced", "contradicted", "not testable here")
 INTRODUCTION = (
     "Each claim is decided by a rule from the scores and their paired bootstrap intervals, none by hand: "
     "`pipeline/report/claims.yaml` says what is compared, `pipeline/report/verdicts.py` how. Intervals of one claim "
     "hold together; they are not adjusted across claims. A claim is *contradicted* where the difference lies beyond "
-    "chance on the wrong side anywhere, and *not testable here* where the data cannot decide it, where something is "
+    f"chance on the wrong side anywhere, a claim of a gain also where all differences lie within {EQUAL:g} points of 0 "
+    "with their whole intervals, and *not testable here* where the data cannot decide it, where something is "
     "missing, or where only the paper's own figures speak for it. A verdict holds for the vectors named with it: a "
     "claim about SBERT-NLI or GloVe is not refuted by MiniLM or WordLlama."
 )

@@ -1,18 +1,22 @@
-"""The differences of one panel, judged together: each row of ours against its baseline, on each column."""
+"""What each space is held against, its baseline and its controls; the differences of a panel, judged together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.report.multiple import Adjusted, Contrast, adjust
-from pipeline.report.results import MIN_EFFECTIVE_UNITS, Results
+from pipeline.report.results import MIN_EFFECTIVE_UNITS, Cell, Results
+from pipeline.report.sweeps import SELECTED
 from pipeline.suite import Suite
 
 # What an encoder over word vectors has to beat: their plain mean.
 WORD_BASELINE = "wl-average"
+# Methods that reduce dimension by neighbourhoods, and the one that reduces it and sees none.
+BY_NEIGHBORHOODS = ("lle", "lle-landmark", "npe", "lpp")
+CONTROL = "pca"
 
 Side = tuple[str, str]  # a space and the protocol that it is scored in
 
@@ -95,3 +99,74 @@ def few_units(results: Results, space: str, corpus: str) -> bool:
     """Whether a corpus has too few effective units for its intervals to call a difference."""
     drawn = results.facts(space, corpus).get("drawn", {})
     return bool(drawn.get("effective_units", MIN_EFFECTIVE_UNITS) < MIN_EFFECTIVE_UNITS)
+
+
+# --- controls ---------------------------------------------------------------------------------------
+
+
+def control_pairs(suite: Suite, methods: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each space that reduces dimension by neighbourhoods, with each PCA of its encoder, of whatever dimension.
+
+    methods  space -> the method that its artifacts name. PCA reduces dimension and sees no neighbourhood; what
+             keeps the dimension has the encoder's own cosine for a control.
+    """
+    for ours in suite.spaces:
+        for theirs in suite.spaces:
+            same_encoder = suite.encoder_of(ours) == suite.encoder_of(theirs)
+            if same_encoder and methods.get(ours) in BY_NEIGHBORHOODS and methods.get(theirs) == CONTROL:
+                yield ours, theirs
+
+
+def find_controls(
+    results: Results, methods: Mapping[str, str], partitions: Sequence[tuple[str, str]] = ()
+) -> dict[tuple[str, str], str]:
+    """(space, corpus) -> its control there: the first PCA of the same dimension, or the first partition by chance.
+
+    partitions  (word encoder, the same over clusters that know no meaning), from `word_controls.control_pairs`
+    """
+    found: dict[tuple[str, str], str] = {}
+    for ours, theirs in (*control_pairs(results.suite, methods), *partitions):
+        for corpus in results.suite.corpora:
+            sizes = dimensions(results, ours, theirs, corpus)
+            if sizes is not None and sizes[0] == sizes[1]:
+                found.setdefault((ours, corpus), theirs)
+    return found
+
+
+def both_tuned(space: str, control: str) -> bool:
+    """Whether both chose their parameters, each its own dimension among them, on the suite's development corpus."""
+    return space.endswith(SELECTED) and control.endswith(SELECTED)
+
+
+def dimensions(results: Results, space: str, control: str, corpus: str) -> tuple[int, int] | None:
+    """Coordinates of both spaces on a corpus; None where either has no vectors."""
+    ours, theirs = (results.facts(name, corpus).get("dimension") for name in (space, control))
+    return None if ours is None or theirs is None else (ours, theirs)
+
+
+def controlled(results: Results, space: str, control: str, corpus: str, protocol: str) -> Cell:
+    """The difference of a space to PCA of the same dimension; blank where the dimensions differ."""
+    sizes = dimensions(results, space, control, corpus)
+    if sizes is not None and sizes[0] != sizes[1]:
+        tuned = "; as its tuned control it stands in the next table" if both_tuned(space, control) else ""
+        return Cell(reason=f"not the control of its dimension: dimensions {sizes[0]} and {sizes[1]} differ{tuned}")
+    return results.difference(space, control, corpus, protocol)
+
+
+def name_control(results: Results, space: str, control: str, corpora: Sequence[str], made_of: str) -> str:
+    """What a control is, for the sentence "Against ...:"; never "the control" where it has another dimension.
+
+    made_of  what the control was made of, in words: "principal components, p = 384; all-MiniLM-L6-v2"
+    """
+    found = {dimensions(results, space, control, corpus) for corpus in corpora if corpus in results.suite.corpora}
+    sizes = {pair for pair in found if pair is not None}
+    unlike = {pair for pair in sizes if pair[0] != pair[1]}
+    ours, theirs = next(iter(sizes)) if len(sizes) == 1 else ("", "")
+    if both_tuned(space, control):
+        own = f"of its own dimension{f', {theirs} beside {ours}' if ours else ''}"
+        same = f"of the same dimension{f', {ours}' if ours else ''}, and so the control of that dimension too"
+        method = made_of.partition(",")[0] or "a space"
+        return f"{control}, {method} tuned on the same development data (a tuned control, {own if unlike else same})"
+    if unlike and space not in results.suite.word_encoders:
+        return f"{control}, of another dimension{f' ({theirs} beside {ours})' if ours else ''}"
+    return f"the control {control}"

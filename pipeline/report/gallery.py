@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from matplotlib.figure import Figure
 
@@ -20,6 +20,7 @@ from pipeline.report.verdicts import Evidence
 LP, ENCODER, CHOSEN, CONTROL = "minilm-lp", "minilm", "minilm-lp-selected", "minilm-pca-selected"
 QUALITY = ("stsb", "pearson.all.cosine")
 SHOWN = 5  # test sets of a sweep that are drawn, in the suite's order
+ALWAYS = "stsb"  # drawn wherever it was swept: SBERT-LP's figures 2 to 5 are about it
 LASE = ("sts13", "pearson.mean.cosine")  # corpus and protocol of LASE's figure 5.1
 
 Drawn = tuple[Picture, Figure]
@@ -56,7 +57,9 @@ def _sweeps(evidence: Evidence) -> Iterator[Drawn]:
     sweep, control = evidence.sweeps.get(CHOSEN), evidence.sweeps.get(CONTROL)
     if sweep is None:
         return
-    similar, classified = [sweep.corpus, *list(sweep.tests)[:SHOWN]], list(sweep.classes)[: SHOWN + 1]
+    order = evidence.results.suite.corpora
+    similar = [sweep.corpus, *swept_panels(order, sweep.tests, SHOWN)]
+    classified = swept_panels(order, sweep.classes, SHOWN + 1)
     kinds = (
         ("", similar, sweep.protocol, protocol_title(sweep.protocol), ("2", "4")),
         ("-classes", classified, "accuracy.3nn-euclidean", "accuracy of Euclidean 3-NN", ("3", "5")),
@@ -65,6 +68,17 @@ def _sweeps(evidence: Evidence) -> Iterator[Drawn]:
         for setting, number in zip(("neighbors", "components"), numbers, strict=True):
             if corpora:
                 yield _sweep(evidence, sweep, control, setting, corpora, protocol, words, number, suffix)
+
+
+def swept_panels(order: Sequence[str], swept: Collection[str], room: int) -> list[str]:
+    """At most `room` of the swept corpora, in the suite's order, which the files of a sweep do not keep.
+
+    order  corpora of the suite; a swept one that it does not name is left out
+    """
+    found = [corpus for corpus in order if corpus in swept]
+    if ALWAYS in found[room:]:
+        return [*found[: room - 1], ALWAYS]
+    return found[:room]
 
 
 def _sweep(

@@ -69,16 +69,26 @@ function showHashes(artifact) {
   }
 }
 
+const against = (difference) => {
+  if (!difference) return null;
+  const [other, value, low, high] = difference;
+  const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number).toFixed(2)}`;
+  const interval = low === null ? "" : ` (${signed(low)} to ${signed(high)}, on the same resamples)`;
+  return `${signed(value)} against ${other}${interval}`;
+};
+
 function score(space, corpus, protocol) {
   const made = facts.spaces[space];
   const data = made && made.corpora[corpus];
   const numbers = data && data.scores[protocol];
   if (!numbers) return false;
   const about = facts.corpora[corpus] || {};
-  const [value, low, high] = numbers;
+  const [value, low, high, baseline, control] = numbers;
   show(`${space} on ${corpus}`, [
     ["Score", `${value.toFixed(2)} (×100)`],
     ["Interval", low === null ? null : `${low.toFixed(2)} to ${high.toFixed(2)}, ${facts.confidence} of ${facts.resamples} bootstrap resamples`],
+    ["Difference to its baseline", against(baseline)],
+    ["Difference to its control", against(control)],
     ["Protocol", `${facts.protocols[protocol]} (${protocol})`],
     ["Items", data.n],
     ["Resampled by", data.unit ? `${data.units} ${data.unit}, ${Math.round(data.effective)} effective` : null],

@@ -54,7 +54,7 @@ def write_page(
     notes, suite = Notes(), evidence.results.suite.suite
     style, script = (path.read_text(encoding="utf-8") for path in (STYLE_FILE, SCRIPT_FILE))
     sections = "".join(table_section(table, notes) for table in tables) + extra
-    facts = page_facts(evidence.results, tables, evidence.made_of, notes, lineage)
+    facts = page_facts(evidence, tables, notes, lineage)
     return Template(PAGE_FILE.read_text(encoding="utf-8")).substitute(
         choices=verdict_boxes(),
         claims=claim_lists(decided, suite),

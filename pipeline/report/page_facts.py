@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pipeline.artifacts import corpus_path, read_record
+from pipeline.report.families import baseline_of
 from pipeline.report.grid import Table
 from pipeline.report.page_tables import Notes
 from pipeline.report.panels import PAPERS
@@ -13,19 +14,19 @@ from pipeline.report.protocols import protocol_words
 from pipeline.report.published import load_published
 from pipeline.report.results import Results
 from pipeline.report.spaces import space_parameters
+from pipeline.report.verdicts import Evidence
 
 # Hashes of model files: they stand in params.yaml, and hide what a reader looks for.
 HIDDEN = ("sha256",)
 
 
-def page_facts(
-    results: Results, tables: Sequence[Table], made_of: Mapping[str, str], notes: Notes, lineage: Any
-) -> dict[str, Any]:
+def page_facts(evidence: Evidence, tables: Sequence[Table], notes: Notes, lineage: Any) -> dict[str, Any]:
     """Everything that the links of these tables lead to, JSON-able.
 
     lineage  the content of lineage.json for a page that stays here; None for one that goes into git, for its
              hashes differ between processors
     """
+    results = evidence.results
     links = [entry.link.split("/") for table in tables for entry in table.entries if entry.link]
     scores = [
         (space, corpus, protocol) for kind, *rest in links if kind == "score" for space, corpus, protocol in [rest]
@@ -43,13 +44,13 @@ def page_facts(
         },
         "protocols": {protocol: protocol_words(protocol) for _, _, protocol in scores},
         "resamples": results.resamples,
-        "spaces": _spaces(results, scores, made_of),
+        "spaces": _spaces(evidence, scores),
         "suite": results.suite.suite,
     }
 
 
-def _spaces(results: Results, scores: Iterable[tuple[str, str, str]], made_of: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _spaces(evidence: Evidence, scores: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
+    results, made_of, found = evidence.results, evidence.made_of, dict[str, Any]()
     for space, corpus, protocol in dict.fromkeys(scores):
         if space not in found:
             parameters = _shown(space_parameters(results.suite, space))
@@ -69,8 +70,16 @@ def _spaces(results: Results, scores: Iterable[tuple[str, str, str]], made_of: M
             },
         )
         score = facts["scores"][protocol]
-        about["scores"][protocol] = [score["value"], score["low"], score["high"]]
+        others = (baseline_of(results.suite, space), evidence.controls.get((space, corpus)))
+        differences = [_difference(results, space, other, corpus, protocol) for other in others]
+        about["scores"][protocol] = [score["value"], score["low"], score["high"], *differences]
     return found
+
+
+def _difference(results: Results, space: str, other: str | None, corpus: str, protocol: str) -> list[Any] | None:
+    """What a score is held against, and its paired difference to that with its interval; None without one."""
+    cell = None if other is None else results.difference(space, other, corpus, protocol)
+    return None if cell is None or cell.value is None else [other, cell.value, cell.low, cell.high]
 
 
 def _shown(parameters: Any) -> Any:

@@ -11,7 +11,7 @@ from pipeline.report.plan import Column, PanelPlan, TablePlan, average_column
 from pipeline.report.protocols import protocol_words, short_metric
 from pipeline.report.published import Figure
 from pipeline.report.results import Results
-from pipeline.report.shows import describe_panel, judge_panel
+from pipeline.report.shows import describe_panel, judge_panel, spread_over_starts
 from pipeline.suite import Suite
 
 PAPERS = {
@@ -27,8 +27,9 @@ PAPERS = {
 def build_table(results: Results, name: str, plan: TablePlan, made_of: Mapping[str, str]) -> Table:
     """One table from its plan. made_of: space -> what it was made of, in words."""
     spaces = rows_of(results.suite, plan)
-    panels = tuple(_build_panel(results, plan, panel, spaces, made_of) for panel in plan.panels)
-    return Table(name, table_title(plan), plan.about, panels)
+    panels = [_build_panel(results, plan, panel, spaces, made_of) for panel in plan.panels]
+    spreads = [_spread_panel(results, panel, spaces, made_of) for panel in plan.panels if panel.measured]
+    return Table(name, table_title(plan), plan.about, (*panels, *filter(None, spreads)))
 
 
 def table_title(plan: TablePlan) -> str:
@@ -70,6 +71,44 @@ def _build_panel(
     heads = heads_of(plan)
     stated = plan.printed.statement if plan.printed is not None and not plan.measured else protocol_list(heads)
     return Panel(plan.title, stated, heads, tuple(groups), shows, notes)
+
+
+def _spread_panel(results: Results, plan: PanelPlan, spaces: Sequence[str], made_of: Mapping[str, str]) -> Panel | None:
+    """How far the scores of a panel vary over starts of k-means; None where none of them has starts."""
+    kept = {
+        space: [spread_over_starts(results, space, column.corpus, column.protocol) for column in plan.columns]
+        for space in spaces
+    }
+    found = {space: row for space, row in kept.items() if any(spread is not None for spread in row)}
+    if not found:
+        return None
+    # Named apart from the scores' own protocols: a spread is no score, and no reader may join them.
+    heads = tuple(
+        replace(head, protocol=f"{head.protocol.partition('.')[0]}, standard deviation over starts")
+        for head in heads_of(plan)[: len(plan.columns)]
+    )
+    lines = tuple(
+        Line(
+            space,
+            made_of.get(space, ""),
+            tuple(_spread_entry(spread, space, column) for spread, column in zip(row, plan.columns, strict=True)),
+        )
+        for space, row in found.items()
+    )
+    group = Group(f"Measured here, suite {results.suite.suite}", False, lines)
+    starts = max(spread[1] for row in found.values() for spread in row if spread is not None)
+    about = f"standard deviation over {starts} starts of k-means, each scored on all items"
+    shows = (f"This is of single starts; the scores are means of {starts}, which vary by 1/√{starts} of it.",)
+    return Panel("Spread over starts of k-means", about, heads, (group,), shows)
+
+
+def _spread_entry(spread: tuple[float, int] | None, space: str, column: Column) -> Entry:
+    if spread is None:
+        return Entry(reason="no spread over starts was kept", command="")
+    value = spread[0] / 100 if column.unit == "nats" else spread[0]
+    text = f"{value:.4f}" if column.unit == "nats" else f"{value:.2f}"
+    about = f"standard deviation of {column.protocol} of {space} on {column.corpus} over {spread[1]} starts of k-means"
+    return Entry(text, value, about=about)
 
 
 def heads_of(plan: PanelPlan) -> tuple[Head, ...]:

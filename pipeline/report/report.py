@@ -12,6 +12,7 @@ from pipeline.report.case_table import find_cases
 from pipeline.report.claim_list import claims_content, claims_markdown, decide_all
 from pipeline.report.contents import build_tables
 from pipeline.report.environment import describe_environment
+from pipeline.report.families import find_controls
 from pipeline.report.figures import figure_bytes
 from pipeline.report.gallery import Drawn, draw_gallery
 from pipeline.report.grid import Table
@@ -19,13 +20,14 @@ from pipeline.report.layout import latex, markdown, tidy_csv
 from pipeline.report.page import write_page
 from pipeline.report.parameters import ReportParameters
 from pipeline.report.results import Results, load_results
-from pipeline.report.sections import Plan, write_markdown, write_summary
+from pipeline.report.sections import Plan, methods_of, write_markdown, write_summary
 from pipeline.report.small_tables import cluster_table
 from pipeline.report.spaces import describe_spaces
 from pipeline.report.speed_tables import load_benchmark
 from pipeline.report.sweeps import load_sweeps
 from pipeline.report.tables import HEADLINE, long_csv, wide_csv
 from pipeline.report.verdicts import Evidence
+from pipeline.report.word_controls import control_pairs
 from pipeline.suite import Suite
 
 
@@ -42,8 +44,8 @@ def report(suite: Suite) -> Path:
     )
     folder = Path("reports") / suite.suite
     _write(folder / "tables" / "sts.csv", wide_csv(results, plan.similar, HEADLINE))
-    _write(folder / "tables" / "scores.csv", long_csv(results))
     evidence = gather_evidence(results, parameters, evaluated)
+    _write(folder / "tables" / "scores.csv", long_csv(results, evidence.controls))
     tables = build_tables(evidence, parameters.referees)
     decided = decide_all(evidence)
     write_tables(tables, folder / "tables")
@@ -64,7 +66,8 @@ def gather_evidence(results: Results, parameters: ReportParameters, evaluated: E
     models = {encoder: entry.model for encoder, entry in parameters.published.items()}
     cases = find_cases(results, suite.encoders[0], resamples=evaluated.resamples, seed=evaluated.seed)
     made_of, clusters = describe_spaces(suite, models), cluster_table(suite)
-    return Evidence(results, made_of, cases, load_benchmark(), clusters, load_sweeps(suite))
+    controls = find_controls(results, methods_of(suite), control_pairs(suite))
+    return Evidence(results, made_of, cases, load_benchmark(), clusters, load_sweeps(suite), controls)
 
 
 def write_tables(tables: list[Table], folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from pipeline.report.tables import (
     protocol_title,
     published_rows,
     score_rows,
+    tuned_control_rows,
 )
 from pipeline.report.word_controls import word_control_section
 from pipeline.suite import Suite
@@ -61,7 +63,7 @@ def write_summary(results: Results, plan: Plan) -> str:
 def write_markdown(results: Results, plan: Plan) -> str:
     """The whole report."""
     blanks, columns = Blanks(), ["space", *plan.similar]
-    methods = {space: _method_of(results.suite, space) for space in results.suite.spaces}
+    methods = methods_of(results.suite)
     scores = score_rows(results, plan.similar, HEADLINE, blanks, bold=True) + _published(results, plan, HEADLINE)
     parts = [
         f"# Suite `{results.suite.suite}`\n",
@@ -75,6 +77,7 @@ def write_markdown(results: Results, plan: Plan) -> str:
         markdown_table(columns, difference_rows(results, plan.similar, HEADLINE, blanks)),
         "### Difference of each space by neighbourhoods to its control, PCA of the same dimension\n",
         markdown_table(["spaces", *plan.similar], control_rows(results, plan.similar, HEADLINE, blanks, methods)),
+        *_tuned_controls(results, plan.similar, blanks, methods),
         "### Interval of each score\n",
         markdown_table(columns, interval_rows(results, plan.similar, HEADLINE, blanks)),
         blanks.legend(),
@@ -118,6 +121,19 @@ def _selected(suite: Suite) -> str:
 
 def _published(results: Results, plan: Plan, protocol: str) -> list[list[str]]:
     return published_rows(results, plan.similar, protocol, plan.published)
+
+
+def _tuned_controls(results: Results, similar: list[str], blanks: Blanks, methods: Mapping[str, str]) -> list[str]:
+    """Spaces whose parameters were chosen against PCA whose dimension was chosen on the same data."""
+    rows = tuned_control_rows(results, similar, HEADLINE, blanks, methods)
+    if not rows:
+        return []
+    return [
+        "### Difference of each tuned space by neighbourhoods to its tuned control, PCA tuned on the same data\n",
+        markdown_table(["spaces", *similar], rows),
+        f"All were tuned on `{results.suite.development}`, each to a dimension of its own; where both chose the same, "
+        "the tuned control is the control of that dimension too.\n",
+    ]
 
 
 def _accuracy_table(results: Results, classified: list[str], blanks: Blanks) -> Table:
@@ -252,6 +268,11 @@ def _solves_section(suite: Suite) -> str:
         "and in lineage.json.\n"
     )
     return "## Certificates of the eigensolves\n\n" + markdown_table(header, rows) + "\n" + tail
+
+
+def methods_of(suite: Suite) -> dict[str, str]:
+    """Space -> the method that made it; '' for an encoder's own."""
+    return {space: _method_of(suite, space) for space in suite.spaces}
 
 
 def _method_of(suite: Suite, space: str) -> str:

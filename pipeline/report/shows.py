@@ -38,6 +38,7 @@ def describe_panel(
     if not columns:
         return ("Nothing here could be measured from this suite's corpora; the notes say what would fill it.",), ()
     shows = [_best(results, spaces, columns), *([] if plan.against else _hero(results, table.hero, columns))]
+    shows += [_starts(results, spaces, columns), "" if plan.against else _unanswered(results, spaces, columns)]
     if family:
         other = list(dict.fromkeys(judged.against for judged in family))
         shows.append(_count(family, protocol_words(plan.against) if plan.against else _listed(other)))
@@ -92,6 +93,48 @@ def _hero(results: Results, hero: Hero | None, columns: Columns) -> list[str]:
         if family:
             sentences.append(f"{hero.ours} against {other}{role}: {_verdicts(family)}.")
     return sentences
+
+
+def spread_over_starts(results: Results, space: str, corpus: str, protocol: str) -> tuple[float, int] | None:
+    """Standard deviation of a score over the starts of k-means, and how many there were; None where none was kept."""
+    if space not in results.suite.spaces or corpus not in results.suite.corpora:
+        return None
+    facts = results.facts(space, corpus)
+    spread = facts.get("spread_over_seeds", {}).get(protocol)
+    return None if spread is None else (float(spread), int(facts["seeds"]))
+
+
+def _starts(results: Results, spaces: Sequence[str], columns: Columns) -> str:
+    """NMI of every row, mean and standard deviation over starts: what no bracket of the panel holds."""
+    rows, starts = [], 0
+    for corpus, protocol in columns:
+        for space in spaces if protocol == "nmi.kmeans" else ():
+            value, spread = (
+                _value(results, space, corpus, protocol),
+                spread_over_starts(results, space, corpus, protocol),
+            )
+            if value is not None and spread is not None:
+                rows.append(f"{space} {value:.2f} ± {spread[0]:.2f}")
+                starts = spread[1]
+    if not rows:
+        return ""
+    return (
+        f"NMI as mean ± standard deviation over {starts} starts of k-means: {', '.join(rows)}. Brackets and marks "
+        "resample items and keep the starts: they hold nothing of this."
+    )
+
+
+def _unanswered(results: Results, spaces: Sequence[str], columns: Columns) -> str:
+    """How many queries no order can answer, and how high a mean average precision can therefore get."""
+    parts = []
+    for corpus, protocol in columns:
+        known = (results.facts(space, corpus) for space in spaces if space in results.suite.spaces)
+        facts = next((found for found in known if "queries_without_relevant" in found), None)
+        if facts is not None and protocol == "map.cosine":
+            lost, queries = facts["queries_without_relevant"], facts["n"]
+            best = 100 * (queries - lost) / queries
+            parts.append(f"{lost} of {queries} queries of {corpus} (no order can score above {best:.2f} there)")
+    return f"Without a relevant candidate, and so 0 for every method: {_listed(parts)}." if parts else ""
 
 
 def _verdicts(family: Sequence[Judged]) -> str:

@@ -6,11 +6,10 @@ import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 
+from pipeline.report.families import both_tuned, control_pairs, controlled
 from pipeline.report.published import find_published
 from pipeline.report.results import Cell, Results
 
-BY_NEIGHBORHOODS = ("lle", "lle-landmark", "npe", "lpp")
-CONTROL = "pca"
 HEADLINE = "spearman.all.cosine"
 SIMILARITY_PROTOCOLS = tuple(
     f"{correlation}.{aggregation}.cosine"
@@ -137,26 +136,32 @@ def difference_rows(results: Results, corpora: Sequence[str], protocol: str, bla
 def control_rows(
     results: Results, corpora: Sequence[str], protocol: str, blanks: Blanks, methods: Mapping[str, str]
 ) -> list[list[str]]:
-    """One row per space that reduces dimension by neighbourhoods and control of the same encoder: their difference.
+    """One row per space that reduces dimension by neighbourhoods and PCA of the same encoder: their difference.
 
-    methods  space -> the method that its artifacts name. The control is PCA, which reduces dimension and
-             sees no neighbourhood; what keeps the dimension has the encoder's own cosine for a control.
+    methods  space -> the method that its artifacts name. Blank where the dimensions differ, for then the PCA is
+             no control.
     """
-    rows = []
-    for ours in results.suite.spaces:
-        for theirs in results.suite.spaces:
-            same_encoder = results.suite.encoder_of(ours) == results.suite.encoder_of(theirs)
-            if same_encoder and methods.get(ours) in BY_NEIGHBORHOODS and methods.get(theirs) == CONTROL:
-                cells = [_controlled(results, ours, theirs, corpus, protocol) for corpus in corpora]
-                rows.append([f"{ours} − {theirs}", *(_show(cell, blanks, signed=True) for cell in cells)])
-    return rows
+    return [
+        [
+            f"{ours} − {theirs}",
+            *(_show(controlled(results, ours, theirs, corpus, protocol), blanks, signed=True) for corpus in corpora),
+        ]
+        for ours, theirs in control_pairs(results.suite, methods)
+    ]
 
 
-def _controlled(results: Results, space: str, control: str, corpus: str, protocol: str) -> Cell:
-    dimensions = [results.facts(name, corpus).get("dimension") for name in (space, control)]
-    if None not in dimensions and dimensions[0] != dimensions[1]:
-        return Cell(reason=f"no control: dimensions {dimensions[0]} and {dimensions[1]} differ")
-    return results.difference(space, control, corpus, protocol)
+def tuned_control_rows(
+    results: Results, corpora: Sequence[str], protocol: str, blanks: Blanks, methods: Mapping[str, str]
+) -> list[list[str]]:
+    """One row per tuned space by neighbourhoods and PCA tuned on the same data, each of its own dimension."""
+    return [
+        [
+            f"{ours} − {theirs}",
+            *(_show(results.difference(ours, theirs, corpus, protocol), blanks, signed=True) for corpus in corpora),
+        ]
+        for ours, theirs in control_pairs(results.suite, methods)
+        if both_tuned(ours, theirs)
+    ]
 
 
 def _rows(
@@ -193,26 +198,33 @@ def wide_csv(results: Results, corpora: Sequence[str], protocol: str) -> str:
 
 LONG_HEADER = (
     "space", "corpus", "task", "protocol", "n", "unit", "units", "value", "low", "high",
-    "difference_to", "difference", "difference_low", "difference_high", "reason",
+    "difference_to", "difference", "difference_low", "difference_high",
+    "control", "control_difference", "control_low", "control_high", "reason",
 )  # fmt: skip
 
 
-def long_csv(results: Results) -> str:
-    """Every score in every protocol, one per line, with its interval and its difference to the encoder."""
+def long_csv(results: Results, controls: Mapping[tuple[str, str], str]) -> str:
+    """Every score in every protocol, one per line, with its interval and its differences to encoder and control.
+
+    controls  (space, corpus) -> the control, as `find_controls` has it
+    """
     rows: list[list[object]] = []
     for space in results.suite.spaces:
         encoder = results.suite.encoder_of(space)
         for corpus in results.suite.corpora:
             facts = results.facts(space, corpus)
             if "absent" in facts:
-                rows.append([space, corpus, *[""] * 12, facts["absent"]])
+                rows.append([space, corpus, *[""] * (len(LONG_HEADER) - 3), facts["absent"]])
                 continue
             drawn = facts.get("drawn", {})
             for protocol in facts["scores"]:
                 cell = results.cell(space, corpus, protocol)
                 against = Cell() if space == encoder else results.difference(space, encoder, corpus, protocol)
+                control = controls.get((space, corpus), "")
+                beside = results.difference(space, control, corpus, protocol) if control else Cell()
                 numbers = [cell.value, cell.low, cell.high]
                 differences = [against.value, against.low, against.high]
+                controlled_by = [control, *_texts([beside.value, beside.low, beside.high])]
                 start = [
                     space,
                     corpus,
@@ -223,7 +235,7 @@ def long_csv(results: Results) -> str:
                     drawn.get("units", ""),
                 ]
                 other = "" if space == encoder else encoder
-                rows.append([*start, *_texts(numbers), other, *_texts(differences), cell.reason])
+                rows.append([*start, *_texts(numbers), other, *_texts(differences), *controlled_by, cell.reason])
     return csv_table(LONG_HEADER, rows)
 
 

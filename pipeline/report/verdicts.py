@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pipeline.report.case_table import Cases
 from pipeline.report.claims import Claim
 from pipeline.report.entries import measured_entry
-from pipeline.report.families import Judged, judge_across
+from pipeline.report.families import Judged, judge_across, name_control
 from pipeline.report.grid import Entry, Table
 from pipeline.report.orders import about_many
 from pipeline.report.printed_verdicts import Outcome, judge_printed, judge_whole
@@ -19,6 +19,12 @@ from pipeline.report.speed_tables import COMMAND as BENCHMARK_COMMAND
 from pipeline.report.speed_tables import seconds_per_sentence
 from pipeline.report.sweep_verdicts import best_between, misleads
 from pipeline.report.sweeps import Sweep
+
+# Points, on the x100 scale, below which a difference is none that anybody would use a method for: scores are printed
+# with two digits, and seeds, tokenisers or another revision of an encoder move them by more. Where the simultaneous
+# intervals of all differences lie strictly inside it, the data say that there is no gain; without it, the narrower an
+# interval around 0 the more surely its claim stays open.
+EQUAL = 0.1
 
 Verdict = Literal["reproduced", "contradicted", "not testable here"]
 
@@ -31,6 +37,7 @@ class Evidence:
     cases     repairs and breaks, or None; benchmark: speeds of the encoders, or None
     clusters  LASE's table of common words
     sweeps    space -> its sweep, for the spaces that are chosen by one
+    controls  (space, corpus) -> its control there, for the spaces that have one
     """
 
     results: Results
@@ -39,6 +46,7 @@ class Evidence:
     benchmark: dict[str, Any] | None
     clusters: Table
     sweeps: Mapping[str, Sweep] = field(default_factory=dict)
+    controls: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,18 +85,24 @@ def decide(name: str, claim: Claim, evidence: Evidence) -> Decided:
 
 
 def beats(claim: Claim, evidence: Evidence) -> Outcome:
-    """Higher than each of `than` on each corpus, all intervals at once; contradicted if lower on any of them."""
+    """Higher than each of `than` on each corpus, all intervals at once; contradicted if lower on any of them.
+
+    Contradicted as well if all differences with their whole intervals are smaller than EQUAL, be they on the right side
+    of 0 beyond chance: a claim of a gain is one of a gain that matters.
+    """
     family = _family(claim, evidence)
     if isinstance(family, Outcome):
         return family
     signs = [judged.sign for judged in family]
     said = _numbers(family) + _lacking(claim, evidence)
+    if all(judged.result.p == 1 and judged.result.low == judged.result.high == 0 for judged in family):
+        return Outcome("contradicted", f"No difference at all, in any resample: {said}.")
+    if all(judged.result.low > -EQUAL and judged.result.high < EQUAL and not judged.few for judged in family):
+        return Outcome("contradicted", f"No difference of {EQUAL:g} points or more: {said}.")
     if all(sign == 1 for sign in signs):
         return Outcome("reproduced", f"Higher: {said}.")
     if any(sign == -1 for sign in signs):
         return Outcome("contradicted", f"Not higher: {said}.")
-    if all(judged.result.p == 1 and judged.result.detectable == 0 for judged in family):
-        return Outcome("contradicted", f"No difference at all, in any resample: {said}.")
     smallest = max(judged.result.detectable for judged in family)
     return Outcome("not testable here", f"Too close to call, differences up to {smallest:.1f} points may hide: {said}.")
 
@@ -145,7 +159,9 @@ def _control(claim: Claim, evidence: Evidence) -> str:
     if claim.control == claim.ours:
         return ""
     family = judge_across(results, (claim.ours, claim.protocol), [(claim.control, claim.protocol)], claim.corpora)
-    return f"Against the control {claim.control}: {_numbers(family)}." if family else ""
+    made_of = evidence.made_of.get(claim.control, "")
+    name = name_control(results, claim.ours, claim.control, [judged.corpus for judged in family], made_of)
+    return f"Against {name}: {_numbers(family)}." if family else ""
 
 
 # --- single numbers -----------------------------------------------------------------------------

@@ -85,6 +85,35 @@ def test_a_verdict_names_numbers_interval_control_encoder_and_what_it_is_not_abo
     assert "sentfold claims made-up --suite made-up" in text
 
 
+@pytest.mark.parametrize(
+    ("control", "sizes", "named"),
+    [
+        ("minilm-pca", (256, 256), "Against the control minilm-pca: a +"),
+        ("minilm-pca", (256, 384), "Against minilm-pca, of another dimension (384 beside 256): a +"),
+        (
+            "minilm-pca-selected",
+            (256, 384),
+            "Against minilm-pca-selected, principal components tuned on the same development data (a tuned control, of "
+            "its own dimension, 384 beside 256): a +",
+        ),
+        (
+            "minilm-pca-selected",
+            (256, 256),
+            "Against minilm-pca-selected, principal components tuned on the same development data (a tuned control, of "
+            "the same dimension, 256, and so the control of that dimension too): a +",
+        ),
+    ],
+)
+def test_a_control_is_named_for_what_it_is(control: str, sizes: tuple[int, int], named: str) -> None:
+    ours = "minilm-lp-selected"
+    results = make_results({(s, "a", HEADLINE): v for s, v in (("minilm", 70.0), (ours, 75.0), (control, 70.0))})
+    for space, size in zip((ours, control), sizes, strict=True):
+        results.scores[space]["a"]["dimension"] = size
+    claim = make_claim(ours=ours, control=control, corpora=["a"])
+    evidence = Evidence(results, {control: "principal components, p = 9; M"}, None, None, cluster_table(results.suite))
+    assert decide("made-up", claim, evidence).control.startswith(named)
+
+
 def test_what_is_missing_is_named_with_what_would_fill_it() -> None:
     gone = verdict(gains(5, 5), make_claim(ours="wl-lase"))
     assert gone.verdict == "not testable here"
@@ -123,6 +152,31 @@ def test_a_similarity_that_changes_no_ranking_contradicts_that_it_is_better() ->
     )
     decided = verdict(results, claim)
     assert decided.verdict == "contradicted" and "No difference at all" in decided.outcome.because
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "noise", "expected"),
+    [
+        (0.0, 0.01, 0.005, "contradicted"),  # as narrow as rounding: no gain that matters
+        (0.05, 0.05, 0.005, "contradicted"),  # beyond chance, and still none that matters
+        (-0.05, 0.0, 0.005, "contradicted"),
+        (0.0, 0.12, 0.005, "not testable here"),  # one of them may be a gain
+        (0.0, 0.08, 0.02, "not testable here"),  # its interval reaches beyond the margin
+        (0.12, 0.12, 0.002, "reproduced"),
+        (0.0, 0.0, 0.3, "not testable here"),  # wide around 0: nothing is known
+    ],
+)
+def test_differences_that_lie_within_the_margin_with_their_intervals_are_no_gain(
+    a: float, b: float, noise: float, expected: str
+) -> None:
+    decided = verdict(gains(a, b, noise=noise), make_claim())
+    assert decided.verdict == expected
+    assert ("No difference of 0.1 points or more: a " in decided.outcome.because) == (expected == "contradicted")
+
+
+def test_a_null_on_too_few_texts_is_none() -> None:
+    decided = verdict(gains(0.0, 0.0, noise=0.005, effective={"a": 12.0}), make_claim())
+    assert decided.verdict == "not testable here"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -16,13 +17,17 @@ from pipeline.errors import ArtifactError
 from pipeline.report.claims import Claim
 from pipeline.report.encoder_figures import Dot, clusterer_dots, draw_bars, draw_dots, draw_speed, speed_points
 from pipeline.report.figures import figure_bytes
+from pipeline.report.gallery import draw_gallery, swept_panels
 from pipeline.report.map_figure import draw_maps, map_spaces
 from pipeline.report.results import Cell
+from pipeline.report.small_tables import cluster_table
 from pipeline.report.spectrum_figure import Spectrum, draw_spectra, largest_step, power_above, read_spectra
 from pipeline.report.speed_tables import load_benchmark, seconds_per_sentence, speed_tables
 from pipeline.report.sweep_figure import draw_sweep
 from pipeline.report.sweep_verdicts import best_between, misleads
 from pipeline.report.sweeps import Sweep, load_sweeps
+from pipeline.report.verdicts import Evidence
+from tests.checkout import ROOT
 from tests.report.made_up import make_results, make_suite
 
 POINTS = [{"neighbors": k, "components": p} for k in (10, 30) for p in (16, 128, 256)]
@@ -222,6 +227,31 @@ def test_a_control_without_the_setting_is_drawn_as_the_level_of_its_best_point()
         {line.get_ydata()[0] for line in axes.get_lines() if len(set(line.get_ydata())) == 1} for axes in figure.axes
     ]
     assert levels == [{80.0, 73.0, 70.0}, {81.0, 72.0, 70.0}]  # 70 is the star of the choice
+
+
+def test_a_sweep_draws_its_corpora_in_the_suites_order_and_stsb_whatever_else_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert swept_panels(["b", "stsb", "a", "c"], ["a", "b", "c", "stsb"], 3) == ["b", "stsb", "a"]
+    assert swept_panels(["b", "a", "c", "stsb"], ["a", "b", "c", "stsb"], 3) == ["b", "a", "stsb"]
+    assert swept_panels(["b", "a", "c", "stsb"], ["a", "c"], 3) == ["a", "c"]
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    monkeypatch.chdir(tmp_path)  # no artifacts: nothing but sweeps and differences can be drawn
+    order = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "dev", "sickr", "mpqa", "cr")
+    corpora = dict.fromkeys(sorted(order), (70.0,) * 6)  # as oracle.json has them
+    classes = {corpus: corpora.pop(corpus) for corpus in ("cr", "mpqa")}
+    del corpora["dev"]
+    results = make_results(
+        {(s, c, "spearman.all.cosine"): 70.0 for s in ("minilm", "minilm-lp-selected") for c in order}
+    )
+    sweep = replace(make_sweep([70.0] * 6), tests=corpora, classes=classes)
+    evidence = Evidence(results, {}, None, None, cluster_table(results.suite), {sweep.space: sweep})
+    panels = {
+        picture.name: [axes.get_title(loc="left").partition(" ")[0] for axes in figure.axes if axes.get_visible()]
+        for picture, figure in draw_gallery(evidence)
+    }
+    assert panels["sweep-neighbors"] == ["dev", "sts12", "sts13", "sts14", "sts15", "stsb"]
+    assert panels["sweep-components-classes"] == ["mpqa", "cr"]
 
 
 CLAIM = Claim(

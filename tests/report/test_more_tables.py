@@ -11,8 +11,10 @@ from pipeline.report.grid import Entry, Panel, Table
 from pipeline.report.layout import latex, markdown, tidy_csv
 from pipeline.report.measures_table import measures_table
 from pipeline.report.own_tables import own_plans
+from pipeline.report.page_tables import Notes, table_section
 from pipeline.report.panels import build_table
 from pipeline.report.protocols import protocol_words
+from pipeline.report.report import table_links
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table
 from pipeline.report.sweeps import Sweep
@@ -175,6 +177,47 @@ def test_cosine_is_held_against_the_search_engines_order_on_the_same_queries() -
         .startswith("The same")
     )
     assert any("Of 2 differences to MAP of the search engine's own order" in sentence for sentence in panel.shows)
+
+
+def test_queries_that_no_order_can_answer_are_counted_under_the_ranking() -> None:
+    protocols = ("map.cosine", "map.search-engine")
+    corpora = {"cqa-b-dev": (50, 7), "cqa-b": (70, 8)}
+    results = make_results({("minilm", corpus, p): 70.0 for corpus in corpora for p in protocols})
+    for corpus, (queries, lost) in corpora.items():
+        results.scores["minilm"][corpus] |= {"task": "ranking", "n": queries, "queries_without_relevant": lost}
+    table = build_table(results, "ranking", own_plans(results)["ranking"], MADE_OF)
+    said = (
+        "Without a relevant candidate, and so 0 for every method: 7 of 50 queries of cqa-b-dev (no order can score "
+        "above 86.00 there) and 8 of 70 queries of cqa-b (no order can score above 88.57 there)."
+    )
+    assert [said in panel.shows for panel in table.panels] == [True, False, False]  # once
+    assert said in table_links([table])  # of report.md
+    assert said in markdown(table)
+    assert "above 86.00" in table_section(table, Notes())  # of the page
+
+
+def test_the_spread_over_starts_of_k_means_stands_beside_the_clustering() -> None:
+    names = {"nmi.kmeans": 7.5, "mi.kmeans": 19.05}
+    results = make_results({(s, "20news", p): 31.0 for s in ("minilm", "minilm-lp", "wl-average") for p in names})
+    for space in ("minilm", "minilm-lp"):
+        kept = {"task": "clustering", "seeds": 10, "spread_over_seeds": names}
+        results.scores[space]["20news"] |= kept
+    results.scores["wl-average"]["20news"] = {"absent": "its words are left out", "task": "clustering"}
+    plan = own_plans(results)["clustering"]
+    scores, spread = build_table(results, "clustering", plan, MADE_OF).panels
+    said = "NMI as mean ± standard deviation over 10 starts of k-means: minilm 31.00 ± 7.50, minilm-lp 31.00 ± 7.50."
+    assert any(said in sentence for sentence in scores.shows)
+    assert [line.name for line in spread.groups[0].lines] == ["minilm", "minilm-lp"]
+    columns = [(head.title, head.unit) for head in spread.heads]
+    assert dict(zip(columns, texts(spread, 0), strict=True)) == {
+        ("20news MI", "nats"): "0.1905",
+        ("20news NMI", "x100"): "7.50",
+    }
+    # The audit takes a protocol of a space's row for a score's, and would look this up as one.
+    assert all("." not in head.protocol for head in spread.heads)
+    for space in ("minilm", "minilm-lp"):
+        del results.scores[space]["20news"]["spread_over_seeds"]
+    assert len(build_table(results, "clustering", plan, MADE_OF).panels) == 1
 
 
 def test_an_interval_in_nats_keeps_the_digits_that_tell_its_ends_apart() -> None:

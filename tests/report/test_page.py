@@ -18,6 +18,7 @@ from pipeline.artifacts import corpus_path, space_path, write_absence, write_tab
 from pipeline.report.case_table import Cases
 from pipeline.report.claim_list import decide_all
 from pipeline.report.contents import build_tables
+from pipeline.report.families import find_controls
 from pipeline.report.figures import draw_differences, figure_bytes
 from pipeline.report.local_page import case_texts
 from pipeline.report.orders import Order, Orders
@@ -61,7 +62,8 @@ def make_page(folder: Path, *, lineage: Any = None) -> str:
                 write_absence(path, "the mirror lacks it", kind="vectors")
             else:
                 write_vectors(path, np.ones((1, 2), dtype=np.float32), parameters={"method": "lle", "note": EVIL})
-    evidence = Evidence(results, {"minilm": EVIL}, None, None, cluster_table(results.suite))
+    controls = find_controls(results, {"minilm-lp": "lle", "minilm-pca": "pca"})
+    evidence = Evidence(results, {"minilm": EVIL}, None, None, cluster_table(results.suite), controls=controls)
     figure = draw_differences(results, ["stsb", "sickr"], HEADLINE, "Differences", "beneath")
     pictures = [Picture("differences", "Differences", "A caption.", figure_bytes(figure, "svg"))] * 2
     return write_page(evidence, build_tables(evidence, {}), decide_all(evidence), pictures, lineage=lineage)
@@ -163,6 +165,17 @@ def test_every_number_of_every_table_leads_somewhere(page_file: Path) -> None:
     cells = re.findall(r"<td[ >].*?</td>", text)
     assert len(cells) > 500
     assert all(re.search(r'<a class="(n|blank)" href="#', cell) for cell in cells)
+
+
+def test_a_number_knows_its_differences_to_baseline_and_control(page_file: Path) -> None:
+    facts = json.loads(Elements(page_file.read_text(encoding="utf-8")).code["script"][0])
+    scores = {space: facts["spaces"][space]["corpora"]["stsb"]["scores"][HEADLINE] for space in SCORES}
+    baseline, control = scores["minilm-lp"][3:]
+    assert (baseline[:2], control[:2]) == (["minilm", -4.5], ["minilm-pca", -4.4])
+    for _, value, low, high in (baseline, control):
+        assert value - 1.2 < low < value < high < value + 1.2  # paired: alone, each score moves by six
+    assert scores["minilm"][3:] == [None, None]
+    assert scores["minilm-pca"][3][0] == "minilm" and scores["minilm-pca"][4] is None
 
 
 def test_a_page_for_version_control_holds_no_hash_and_a_local_one_does(
@@ -304,6 +317,8 @@ def test_a_number_leads_to_its_lineage_and_back(page: Page) -> None:
         "Spearman of cosine, all pairs",
         "1000 items",
         "lle",
+        "−4.50 against minilm (−",
+        "−4.40 against minilm-pca (−",
     ):
         assert part in text, part
     assert "data/made-up/spaces/minilm-lp/stsb.parquet" in text

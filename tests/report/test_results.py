@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from pipeline.report.families import find_controls
 from pipeline.report.figures import draw_differences, figure_bytes
 from pipeline.report.results import Results
-from pipeline.report.tables import HEADLINE, Blanks, control_rows, difference_rows, long_csv, published_rows, score_rows
+from pipeline.report.tables import (
+    HEADLINE,
+    Blanks,
+    control_rows,
+    difference_rows,
+    long_csv,
+    published_rows,
+    score_rows,
+    tuned_control_rows,
+)
 from pipeline.suite import Suite
 from tests.checkout import MAKERS
+from tests.report import made_up
 
 SUITE = Suite(
     suite="made-up",
@@ -94,6 +107,30 @@ def test_a_control_of_another_dimension_is_no_control() -> None:
     assert control_rows(make_results(75.0), ["stsb"], HEADLINE, Blanks(), METHODS)[0][1].startswith("-4.90 [")
 
 
+def tuned_results(ours: int, theirs: int) -> Results:
+    """LP and PCA tuned on one corpus, LP 4 points below, with these numbers of coordinates; and LP fixed beforehand."""
+    values = {"minilm": 80.0, "minilm-lp": 70.0, "minilm-lp-selected": 74.0, "minilm-pca-selected": 78.0}
+    results = made_up.make_results({(space, "stsb", HEADLINE): value for space, value in values.items()})
+    for space, size in (("minilm-lp", ours), ("minilm-lp-selected", ours), ("minilm-pca-selected", theirs)):
+        results.scores[space]["stsb"]["dimension"] = size
+    return results
+
+
+def test_a_tuned_control_is_one_of_its_own_dimension_and_of_the_same_where_both_are_alike() -> None:
+    methods = {"minilm-lp": "lle", "minilm-lp-selected": "lle", "minilm-pca-selected": "pca"}
+    unlike, alike = tuned_results(256, 384), tuned_results(256, 256)
+    for results in (unlike, alike):
+        rows = tuned_control_rows(results, ["stsb"], HEADLINE, Blanks(), methods)
+        assert [row[0] for row in rows] == ["minilm-lp-selected − minilm-pca-selected"]
+        assert rows[0][1].startswith("-4.00 [")
+    blanks = Blanks()
+    fixed, tuned = control_rows(unlike, ["stsb"], HEADLINE, blanks, methods)
+    assert (fixed[1], tuned[1]) == ("– [1]", "– [2]")
+    assert "tuned" not in blanks.reasons[0] and "its tuned control" in blanks.reasons[1]
+    fixed, tuned = control_rows(alike, ["stsb"], HEADLINE, Blanks(), methods)
+    assert fixed[1].startswith("-8.00 [") and tuned[1].startswith("-4.00 [")
+
+
 def test_only_what_reduces_dimension_by_neighbourhoods_has_a_control_of_its_dimension() -> None:
     results = make_results(75.0)
     titles = [row[0] for row in control_rows(results, ["stsb"], HEADLINE, Blanks(), METHODS)]
@@ -119,10 +156,38 @@ def test_differences_are_to_the_own_encoder_and_only_for_derived_spaces() -> Non
 
 
 def test_the_long_table_holds_every_space_and_corpus_and_the_reason_of_each_blank() -> None:
-    lines = long_csv(make_results(75.0)).splitlines()
+    lines = long_csv(make_results(75.0), {}).splitlines()
     assert len(lines) == 1 + 5 * 2
     assert all(line.count(",") == lines[0].count(",") for line in lines)
     assert sum("the mirror lacks it" in line for line in lines) == 5
+
+
+def test_the_long_table_holds_the_paired_difference_to_the_control_of_the_same_dimension() -> None:
+    for dimension, control in ((8, "minilm-pca"), (4, "")):
+        results = make_results(75.0, dimension=dimension)
+        controls = find_controls(results, METHODS)
+        rows = {
+            (row["space"], row["corpus"]): row
+            for row in csv.DictReader(io.StringIO(long_csv(results, controls)), strict=True)
+        }
+        row = rows["minilm-lp", "stsb"]
+        beside = results.difference("minilm-lp", "minilm-pca", "stsb", HEADLINE)
+        numbers = [f"{number:.2f}" for number in (beside.value, beside.low, beside.high) if number is not None]
+        assert row["control"] == control
+        found = [row[name] for name in ("control_difference", "control_low", "control_high")]
+        assert found == (numbers if control else ["", "", ""])
+        assert (row["difference_to"], row["difference"]) == ("minilm", "-5.00")
+        for other in ("minilm", "minilm-pca", "minilm-smooth", "wl-average"):
+            assert rows[other, "stsb"]["control"] == "", other
+        lost = rows["minilm-lp", "lost"]
+        assert (lost["control"], lost["reason"]) == ("", "the mirror lacks it")
+
+
+def test_a_partition_by_chance_is_the_control_of_its_encoder() -> None:
+    results = make_results(75.0)
+    assert find_controls(results, {}, [("wl-average", "minilm"), ("wl-average", "minilm-pca")]) == {
+        ("wl-average", "stsb"): "minilm"
+    }
 
 
 def test_a_figure_has_the_same_bytes_at_every_drawing_and_is_well_formed() -> None:
