@@ -35,7 +35,8 @@ def find_number(
     """The number of one cell. Raises LineageError with the nearest rows or columns, or with what to choose from.
 
     column  the corpus, the protocol, or both with a blank or a slash between them, as far as it needs both
-    field   value, low, high, difference, difference_low or difference_high
+    field   value, low, high, difference, difference_low, difference_high, control_difference, control_low or
+            control_high
     line    of the file, where several cells have one name
     """
     numbers = read_table(tree, path, known_spaces(tree, suite))

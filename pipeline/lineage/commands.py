@@ -74,7 +74,7 @@ def trace(
     row: Annotated[str, typer.Option("--row", help="The row, e.g. minilm-lp.")],
     column: Annotated[str, typer.Option("--column", help="The column: a corpus, a protocol, or 'corpus protocol'.")],
     field: Annotated[
-        str, typer.Option(help="value, low, high, difference, difference_low, difference_high.")
+        str, typer.Option(help="value, low, high, difference, difference_low, ..., control_difference, ...")
     ] = "value",
     line: Annotated[int | None, typer.Option(help="Line of the file, where several cells have one name.")] = None,
     json_file: JsonOption = None,

@@ -27,7 +27,7 @@ class Number:
     """One printed number.
 
     table     its file; line counts from 1, the header's being 1
-    field     value, low, high, difference, difference_low, difference_high
+    field     value, low, high, difference, difference_low, difference_high, and the same three of the control
     origin    score: copied from a scores file. difference: of two such. derived: computed by the report from
               artifacts. printed: copied out of a paper
     space     whose score it is; other: the one it is compared to; both "" where no space is named
@@ -139,6 +139,12 @@ def _long_numbers(path: str, line: int, row: dict[str, str], spaces: frozenset[s
         if row[field]:
             origin: Origin = "difference" if field == "difference" else "derived"
             yield Number(path, line, space, column, field, row[field], origin, space, other, corpus, protocol, unit)
+    # Tables of before they had these columns are read too.
+    control = row.get("control", "")
+    for field in ("control_difference", "control_low", "control_high"):
+        if row.get(field):
+            origin = "difference" if field == "control_difference" else "derived"
+            yield Number(path, line, space, column, field, row[field], origin, space, control, corpus, protocol, unit)
 
 
 def _tidy_numbers(path: str, line: int, row: dict[str, str], spaces: frozenset[str]) -> Iterator[Number]:

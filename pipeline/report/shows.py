@@ -105,7 +105,7 @@ def spread_over_starts(results: Results, space: str, corpus: str, protocol: str)
 
 
 def _starts(results: Results, spaces: Sequence[str], columns: Columns) -> str:
-    """NMI of every row, mean and standard deviation over starts: what no bracket of the panel holds."""
+    """NMI of every row, mean and standard deviation over starts."""
     rows, starts = [], 0
     for corpus, protocol in columns:
         for space in spaces if protocol == "nmi.kmeans" else ():
@@ -120,7 +120,7 @@ def _starts(results: Results, spaces: Sequence[str], columns: Columns) -> str:
         return ""
     return (
         f"NMI as mean ± standard deviation over {starts} starts of k-means: {', '.join(rows)}. Brackets and marks "
-        "resample items and keep the starts: they hold nothing of this."
+        "draw the starts along with the items, so they hold this over the root of their number."
     )
 
 

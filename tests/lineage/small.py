@@ -125,7 +125,8 @@ LAYOUT_PY = """
 
     PROTOCOL = "spearman.all.cosine"
     LONG = ["space", "corpus", "task", "protocol", "n", "unit", "units", "value", "low", "high",
-            "difference_to", "difference", "difference_low", "difference_high", "reason"]
+            "difference_to", "difference", "difference_low", "difference_high",
+            "control", "control_difference", "control_low", "control_high", "reason"]
     TIDY = ["table", "panel", "origin", "row", "made_of", "corpus", "protocol", "unit", "value", "low", "high",
             "reason", "command"]
 
@@ -144,7 +145,9 @@ LAYOUT_PY = """
                 bounds = [text(own[key]) for key in ("value", "low", "high")]
                 gap = own["value"] - first["value"]
                 against = ["", "", "", ""] if space == "mini" else ["mini", text(gap), text(gap - 2), text(gap + 2)]
-                long.append([space, corpus, "similarity", PROTOCOL, 1, "items", 1, *bounds, *against, ""])
+                # Another control than the baseline: the space itself, whose difference to itself is 0.
+                control = ["", "", "", ""] if space == "mini" else [space, text(0), text(-1), text(1)]
+                long.append([space, corpus, "similarity", PROTOCOL, 1, "items", 1, *bounds, *against, *control, ""])
                 tidy.append(["small", "a", "measured", space, "m", corpus, PROTOCOL, "x100", *bounds, "", ""])
         for space in listed["spaces"]:
             mean = sum(score(space, corpus)["value"] for corpus in listed["corpora"]) / len(listed["corpora"])

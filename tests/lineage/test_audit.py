@@ -23,8 +23,8 @@ HOLD = "import sys, zc.lockfile; lock = zc.lockfile.LockFile(sys.argv[1]); print
 
 def test_a_suite_as_it_was_run_and_committed_is_verified_whole(finished: Small) -> None:
     found = audit(finished.root, "quick")
-    # 4 in sts.csv; 4 x 3 and 2 x 3 in scores.csv; 4 x 3, 2 and 1 in small.csv.
-    assert found.count("verified") == len(found.findings) == 4 + 12 + 6 + 12 + 2 + 1
+    # 4 in sts.csv; 4 x 3 and 2 x 6 in scores.csv; 4 x 3, 2 and 1 in small.csv.
+    assert found.count("verified") == len(found.findings) == 4 + 12 + 12 + 12 + 2 + 1
     assert found.causes == {}
     assert not found.failed(strict=True)
 
@@ -50,6 +50,14 @@ def test_a_tampered_difference_is_named(small: Small) -> None:
     assert next(iter(found.causes)).kind == "cell"
     assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "difference") == "wrong"
     assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "value") == "verified"
+
+
+def test_a_tampered_difference_to_the_control_is_found_against_the_scores_of_both(small: Small) -> None:
+    small.edit("reports/quick/tables/scores.csv", "mini-lp,0.00,-1.00,1.00", "mini-lp,0.50,-1.00,1.00")
+    found = audit(small.root, "quick")
+    assert next(iter(found.causes)).kind == "cell"
+    assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "control_difference") == "wrong"
+    assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "difference") == "verified"
 
 
 def test_a_tampered_number_that_only_the_report_computed_makes_its_table_wrong(small: Small) -> None:
@@ -186,7 +194,7 @@ def test_a_file_that_holds_no_number_is_held_against_the_lock_too(small: Small) 
     assert faults(found) == [("table", "reports/quick/summary.txt")]
     assert found.count("wrong") == 0
     assert found.failed(strict=False)
-    assert "37 verified, 0 absent here, 0 wrong; 1 wrong beside them" in audit_text(found).splitlines()[1]
+    assert "43 verified, 0 absent here, 0 wrong; 1 wrong beside them" in audit_text(found).splitlines()[1]
     assert audit_content(found)["counts"]["faults_apart"] == 1
 
 
@@ -194,7 +202,7 @@ def test_a_table_that_was_taken_out_of_the_report_is_counted(small: Small) -> No
     (small.root / "reports/quick/tables/sts.csv").unlink()
     found = audit(small.root, "quick")
     assert faults(found) == [("table", "reports/quick/tables")]
-    assert "the committed report has 37 numbers, 4 more than the one here" in found.remarks
+    assert "the committed report has 43 numbers, 4 more than the one here" in found.remarks
     assert "33 verified" in audit_text(found)
     assert found.failed(strict=False)
 
@@ -290,10 +298,10 @@ def test_an_audit_writes_nothing_and_takes_no_lock(small: Small, tmp_path: Path)
         done = small.run("pipeline", "audit", "--json", str(tmp_path / "audit.json"))
     finally:
         holder.communicate(b"\n")
-    assert "37 verified" in done.stdout
+    assert "43 verified" in done.stdout
     assert {path: path.stat().st_mtime_ns for path in small.root.rglob("*") if ".git/" not in str(path)} == before
     assert json.loads((tmp_path / "audit.json").read_text())["counts"] == {
-        "verified": 37, "absent": 0, "wrong": 0, "faults_apart": 0,
+        "verified": 43, "absent": 0, "wrong": 0, "faults_apart": 0,
     }  # fmt: skip
 
 

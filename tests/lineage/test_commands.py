@@ -33,7 +33,7 @@ def test_runs_of_a_suite_that_there_is_not_are_an_error(small: Small) -> None:
 def test_a_hooks_environment_does_not_lead_an_audit_into_another_repository(small: Small, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     done = small.run("pipeline", "audit", "--strict", GIT_DIR=str(tmp_path / "elsewhere"), GIT_INDEX_FILE="none")
-    assert "37 verified" in done.stdout
+    assert "43 verified" in done.stdout
 
 
 def test_a_replaced_object_of_git_does_not_vouch_for_an_edit(small: Small) -> None:
