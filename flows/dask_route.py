@@ -23,6 +23,7 @@ from flows.dask_worker import (
     THREADS,
     CheckoutPlugin,
     Made,
+    Runs,
     WorkerError,
     WorkerOrder,
     make_on_worker,
@@ -36,6 +37,8 @@ from flows.shared_cache import shared_cache
 from flows.sources import pack_sources
 from flows.thread_route import ThreadRoute, end_of
 from pipeline.errors import RunError
+from pipeline.lineage.manifest import add_runs
+from pipeline.lineage.origin import ask_origin
 
 # Where the workers of our own cluster have their checkouts.
 FOLDER = Path(".dvc/tmp/sentfold-workers")
@@ -61,7 +64,8 @@ class DaskRoute:
         self._lock = b""
 
     def __enter__(self) -> DaskRoute:
-        plugin = CheckoutPlugin(pack_sources(self._plan.root), shared_cache(self._plan.root), _environment())
+        root = self._plan.root
+        plugin = CheckoutPlugin(pack_sources(root), ask_origin(root), shared_cache(root), _environment())
         # Not for the length of the run: only workers that start now read it, and ours all do.
         with dask.config.set({"distributed.nanny.pre-spawn-environ": {}}):
             self._runner.__enter__()
@@ -90,6 +94,8 @@ class DaskRoute:
         future.add_done_callback(lambda ended: context.run(self._made, stage, end_of(stage, ended), done))
 
     def _made(self, stage: str, end: Made | RunError, done: Callable[[End], None]) -> None:
+        if isinstance(end, Made | WorkerError):
+            self._bring_home(stage, end.runs)
         if isinstance(end, Made):
             self._here.start(stage, lambda taken: self._taken(end, taken, done))
             return
@@ -99,6 +105,13 @@ class DaskRoute:
             log.write_bytes(end.log)
             end.where = f"{log.relative_to(self._plan.root)}, from {end.where}"
         done(end)
+
+    def _bring_home(self, stage: str, runs: Runs) -> None:
+        try:
+            add_runs(self._plan.root, runs)
+        except OSError as error:
+            # As in the recorder itself: the stage is worth more than the note of it.
+            self._progress.note(stage, f"this run is not in the manifest: {error.strerror}")
 
     def _taken(self, made: Made, taken: End, done: Callable[[End], None]) -> None:
         # Here, in the only thread that takes over, no other dvc process of ours writes the lock.

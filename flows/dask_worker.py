@@ -27,6 +27,8 @@ from flows.run_stage import StageResult, dvc_command, log_file, run_stage, stage
 from flows.shared_cache import SharedCache
 from flows.sources import unpack_sources
 from pipeline.errors import RunError
+from pipeline.lineage.manifest import take_runs
+from pipeline.lineage.origin import Origin
 
 PLUGIN = "sentfold-checkout"
 
@@ -44,24 +46,31 @@ CONFIG = """[core]
 STOP_POLL_SECONDS = 2.0
 
 
+# Suite -> records of the run manifest.
+Runs = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
 class WorkerError(RunError):
-    """A stage failed on a worker. `log` is what it printed there."""
+    """A stage failed on a worker. `log` is what it printed there, `runs` what the manifest there says of it."""
 
     log: bytes = b""
+    runs: Runs = {}
 
 
 class CheckoutPlugin(distributed.WorkerPlugin):
     """Gives each worker process a checkout of its own, below the worker's folder, for as long as it lives.
 
     sources      see pack_sources
+    origin       what git says of them, for the manifest
     cache        DVC's cache, which this process and every worker can write
     environment  variables of the one who started the run; those of THREADS that are not in it are unset
     """
 
     name = PLUGIN
 
-    def __init__(self, sources: bytes, cache: SharedCache, environment: Mapping[str, str]) -> None:
+    def __init__(self, sources: bytes, origin: Origin, cache: SharedCache, environment: Mapping[str, str]) -> None:
         self.sources = sources
+        self.origin = origin
         self.cache = cache
         self.environment = dict(environment)
         self.root = Path()
@@ -80,6 +89,7 @@ class CheckoutPlugin(distributed.WorkerPlugin):
         self.root = Path(worker.local_directory).absolute() / "checkout"
         shutil.rmtree(self.root, ignore_errors=True)
         unpack_sources(self.sources, self.root)
+        self.origin.keep(self.root)
         (self.root / ".dvc/config.local").write_text(CONFIG.format(cache=self.cache.folder))
         for name in THREADS:
             os.environ.pop(name, None)
@@ -115,11 +125,15 @@ class WorkerOrder:
 
 @dataclass(frozen=True)
 class Made:
-    """A stage that a worker made, what it printed, and where."""
+    """A stage that a worker made, what it printed, where, and what the manifest there says of it.
+
+    The worker's checkout goes with the worker, and its manifest too, so the records travel with the result.
+    """
 
     result: StageResult
     log: bytes
     worker: str
+    runs: Runs
 
 
 @task(name="stage on a worker", task_run_name="{order.stage}", persist_result=False, cache_policy=NO_CACHE)
@@ -129,6 +143,7 @@ def make_on_worker(order: WorkerOrder) -> Made:
     plugin: Any = worker.plugins[PLUGIN]
     with plugin.turn:
         root, log = plugin.root, log_file(order.stage, root=plugin.root)
+        take_runs(root)  # those of a stage that was ended before it could hand them over
         try:
             _receive_inputs(order, root)
             result = run_stage(
@@ -142,8 +157,8 @@ def make_on_worker(order: WorkerOrder) -> Made:
             if order.in_git:
                 _run_program(order, root, [sys.executable, "-m", "flows.note_run", order.stage])
         except RunError as error:
-            raise _on_worker(error, worker.address, log) from None
-        return Made(result, log.read_bytes(), worker.address)
+            raise _on_worker(error, worker.address, log, take_runs(root)) from None
+        return Made(result, log.read_bytes(), worker.address, take_runs(root))
 
 
 def stop_event(name: str, client: distributed.Client | None = None) -> Any:
@@ -198,7 +213,7 @@ def _run_program(order: WorkerOrder, root: Path, command: Sequence[str]) -> None
         )
 
 
-def _on_worker(error: RunError, address: str, log: Path) -> WorkerError:
+def _on_worker(error: RunError, address: str, log: Path, runs: Runs) -> WorkerError:
     told = WorkerError(
         error.what,
         where=f"worker {address}",
@@ -208,4 +223,5 @@ def _on_worker(error: RunError, address: str, log: Path) -> WorkerError:
         remedy=error.remedy,
     )
     told.log = log.read_bytes() if log.exists() else b""
+    told.runs = runs
     return told

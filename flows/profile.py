@@ -35,7 +35,7 @@ class Retry(Parameters):
 
 
 class Retries(Parameters):
-    """download: a server failed; contention: another dvc process held a lock of DVC's."""
+    """download: a server failed, of texts or of a model; contention: another dvc process held a lock of DVC's."""
 
     download: Retry = Retry(attempts=3, delay=20)
     contention: Retry = Retry(attempts=20, delay=3)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -17,11 +18,16 @@ from typing import Any
 import typer
 import yaml
 
+from pipeline.errors import RunError
+
 # The C parser reads the lock of 120 stages in milliseconds, the Python one in half a second.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 COPIES = Path(".dvc/tmp/sentfold-locks")
 PATHS_IN_USE = Path(".dvc/tmp/rwlock")
+
+# What git writes around the two sides of a conflict. DVC indents all but its two headings.
+CONFLICT = re.compile(rb"^(<{7}|\|{7}|={7}|>{7})( |\r?$)", re.MULTILINE)
 
 # Another dvc may be writing the table just now; it takes milliseconds.
 TABLE_SECONDS = 1.0
@@ -34,6 +40,9 @@ def recover(root: Path) -> None:
     which may be some stages behind: those run again, or DVC restores them. Without a copy it is left
     as it is, and DVC says what it cannot read. Prints what it mends. Only for the holder of the
     checkout (see lock.py); cost: a few milliseconds when nothing changed.
+
+    Raises RunError if a dvc.lock holds a merge conflict: which side is right is for the user to say, and
+    the copy may be neither.
     """
     for lock in [root / "dvc.lock", *sorted(root.glob("suites/*/dvc.lock"))]:
         with suppress(FileNotFoundError):
@@ -45,12 +54,25 @@ def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:
     content = lock.read_bytes()
     if copy.exists() and copy.read_bytes() == content:
         return
+    if found := CONFLICT.search(content):
+        raise _conflict(name, content.count(b"\n", 0, found.start()) + 1)
     if _sound(content):
         copy.parent.mkdir(parents=True, exist_ok=True)
         _replace(copy, content)
     elif copy.exists():
         _replace(lock, copy.read_bytes())
         typer.echo(f"{name} was damaged by a run that was cut short; the last whole one was put back")
+
+
+def _conflict(name: Path, line: int) -> RunError:
+    return RunError(
+        f"{name} holds a merge conflict",
+        where=f"{name}, line {line}",
+        expected="a dvc.lock as DVC writes it",
+        got="the lines that git puts around the two sides of a conflict",
+        state="it was left as it is",
+        remedy=f"resolve the conflict, or take one side (git checkout --ours {name}, or --theirs), then run again",
+    )
 
 
 def _sound(content: bytes) -> bool:

@@ -28,9 +28,17 @@ Outcome = Literal["ran", "restored", "unchanged", "failed", "skipped"]
 # What follows here in a log is DVC's own error, not something that a stage printed.
 DVC_ERROR = re.compile(r"^ERROR:.*", re.MULTILINE | re.DOTALL)
 
-# What a stage of this group prints when a server did not answer, and not when it answered wrongly.
-DOWNLOAD = "download"
-INTERRUPTION = re.compile(r"^error: (an archive cannot be downloaded|the hub cannot be reached)", re.MULTILINE)
+# What a stage of a group prints when a server did not answer, and not when it answered wrongly. `embed` has one
+# error for both, which quotes the hub's client: no connection, an end in the middle, 5xx, or too many requests.
+INTERRUPTIONS = {
+    "download": re.compile(r"^error: (an archive cannot be downloaded|the hub cannot be reached)", re.MULTILINE),
+    "embed": re.compile(
+        r"^error: encoder '[^'\n]*' cannot be fetched\n(?:  (?!got ).*\n)*  got .*"
+        r"(?:Connect(?:Error|Timeout)|[Cc]onnection (?:refused|reset|aborted)|check your (?:internet )?connection"
+        r"|disconnected|closed connection|timed out|Temporary failure|Server [Ee]rror|\b429 )",
+        re.MULTILINE,
+    ),
+}
 
 # How long a pause goes on after the run was told to stop, at most.
 POLL_SECONDS = 0.2
@@ -174,7 +182,8 @@ def _reason_to_retry(stage: str, printed: str, retries: Retries) -> tuple[str, R
     error = DVC_ERROR.search(printed)
     if error and is_contention(error[0]):
         return describe_blocker(error[0]), retries.contention
-    if group_of(stage) == DOWNLOAD and INTERRUPTION.search(printed):
+    interruption = INTERRUPTIONS.get(group_of(stage))
+    if interruption and interruption.search(printed):
         return "its server does not answer", retries.download
     return "", Retry(attempts=1, delay=0)
 

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline.lineage.lines import read_lines
+from pipeline.lineage.lines import append_line, read_lines
 
 
 def manifest_path(root: Path, suite: str) -> Path:
     """Where the runs of a suite are written down: outside of what DVC hashes and git tracks."""
     return root / ".sentfold" / "runs" / f"{suite}.jsonl"
+
+
+def take_runs(root: Path) -> dict[str, list[dict[str, Any]]]:
+    """Suite -> the records of its runs; they are gone from `root` then. For a copy whose runs belong elsewhere."""
+    taken = {}
+    for path in sorted(manifest_path(root, "").parent.glob("*.jsonl")):
+        taken[path.stem] = read_lines(path)[0]
+        path.unlink()
+    return taken
+
+
+def add_runs(root: Path, runs: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
+    """Append records that `take_runs` took elsewhere. Raises OSError."""
+    for suite, records in runs.items():
+        for record in records:
+            append_line(manifest_path(root, suite), record)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -123,16 +123,28 @@ def end_run(run: Run, code: int, said: str) -> None:
 
 
 def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
-    """The commit that is checked out, and which files that decide this stage's result differ from it."""
+    """The commit that is checked out, and which files that decide this stage's result differ from it.
+
+    A copy that was sent to a worker has the commit and the changes of the checkout it was made of.
+    """
+    from pipeline.lineage.origin import kept_origin
     from pipeline.lineage.trees import git
 
-    commit = git(root, "rev-parse", "HEAD")
-    if commit is None:
-        return {"commit": None, "dirty": None}
     deciding = ["dvc.yaml", "pipeline/__main__.py", "params.yaml"]
     if stage is not None:
         deciding += [*stage.params, *(dep for dep in stage.deps if not dep.startswith(("data/", "reports/")))]
-    changed = git(root, "status", "--porcelain", "-z", "--untracked-files=all", "--", *sorted(set(deciding)))
+    # Before git is asked: a copy may lie inside a checkout, ignored, and git then answers for that one.
+    if origin := kept_origin(root):
+        if origin.commit is None:
+            return {"commit": None, "dirty": None}
+        places = set(deciding)
+        dirty = [path for path in origin.changed if places & {path, *map(str, PurePosixPath(path).parents)}]
+        return {"commit": origin.commit, "dirty": dirty}
+    commit = git(root, "rev-parse", "HEAD")
+    if commit is None:
+        return {"commit": None, "dirty": None}
+    words = ("--porcelain", "-z", "--no-renames", "--untracked-files=all")
+    changed = git(root, "status", *words, "--", *sorted(set(deciding)))
     dirty = sorted(entry[3:] for entry in (changed or b"").decode("utf-8", "replace").split("\0") if entry[3:])
     return {"commit": commit.decode().strip(), "dirty": dirty}
 

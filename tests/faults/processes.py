@@ -141,7 +141,12 @@ def processes_marked(mark: str) -> dict[int, list[str]]:
 
 
 def strike(pid: int, number: signal.Signals) -> bool:
-    """Send a signal; False if there was nobody to get it."""
+    """Send a signal; False if there was nobody to get it.
+
+    A process that has ended and that nobody has waited for yet still takes signals, to no effect.
+    """
+    if not alive(pid):
+        return False
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -149,9 +154,12 @@ def strike(pid: int, number: signal.Signals) -> bool:
     return True
 
 
-def press_ctrl_c(keyboard: int) -> None:
-    """Interrupt what runs in the foreground of a terminal."""
+def press_ctrl_c(command: Command, keyboard: int) -> bool:
+    """Interrupt a command in the foreground of its terminal; False if it has ended."""
+    if command.process.poll() is not None:
+        return False
     os.write(keyboard, b"\x03")
+    return True
 
 
 def is_stage(words: list[str]) -> bool:

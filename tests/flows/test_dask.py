@@ -1,5 +1,6 @@
 """Stages on Dask workers, each worker process with a checkout of its own."""
 
+import hashlib
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from flows.lockfile import read_outputs
 from flows.repro import plain_repro
 from pipeline.errors import RunError
+from pipeline.lineage.manifest import read_manifest
 from tests.flows.checkout import Checkout, processes_in, until
 
 # A module, not `python -c`: Dask's processes import the main program.
@@ -81,6 +83,61 @@ def test_a_stage_that_fails_on_a_worker_is_reported_with_its_log_and_the_rest_is
     assert "--runner dask" in printed, "the command that takes it up again"
     assert "no such thing" in (finished.root / ".dvc/tmp/sentfold-logs/embed@a.log").read_text()
     assert "embed@b" in read_outputs(finished.root / "dvc.lock")
+
+
+# The stages of these checkouts, run as the project's own are: below its recorder.
+PACKAGE = """
+from pkgutil import extend_path
+__path__ = extend_path(__path__, __name__)
+"""
+MAIN = """
+import runpy, sys
+from pipeline.lineage.recorder import recorded
+with recorded(sys.argv[1:]):
+    runpy.run_path("stage.py")
+"""
+
+
+def record_runs(checkout: Checkout) -> None:
+    """Let every stage write down its runs."""
+    (checkout.root / "pipeline").mkdir()
+    (checkout.root / "pipeline/__init__.py").write_text(PACKAGE)
+    (checkout.root / "pipeline/__main__.py").write_text(MAIN)
+    for name, old, new in (
+        ("dvc.yaml", "python stage.py", "python -m pipeline"),
+        (".gitignore", "pids", "pids\n/.sentfold/\n__pycache__"),
+    ):
+        path = checkout.root / name
+        path.write_text(path.read_text().replace(old, new))
+
+
+@pytest.mark.slow
+def test_the_runs_on_workers_are_in_the_manifest_here_with_what_git_says_here(fresh: Checkout) -> None:
+    record_runs(fresh)
+    commit = ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "x")
+    for words in (("add", "-A"), commit):
+        subprocess.run(["git", *words], cwd=fresh.root, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=fresh.root, check=True, capture_output=True, text=True)
+    fresh.change("rounding: 2", "rounding: 4")
+    (fresh.root / "notes.txt").write_text("no stage reads this")
+    text = (fresh.root / "stage.py").read_text()
+    (fresh.root / "stage.py").write_text(text + "if label == 'embed-quick-a': sys.exit('no such thing')\n")
+    code, printed = run_on_dask(fresh)
+    assert code != 0
+    assert "3 ran" in printed
+    assert work_of(fresh) == 0, "nothing ran here, where a stage would have written down its own run"
+    manifest = read_manifest(fresh.root, "quick")
+    runs = {run["stage"]: run for run in manifest.ended}
+    assert len(manifest.started) == len(manifest.ended) == 4
+    assert {name: run["exit"] for name, run in runs.items()} == {
+        "download@a": 0, "download@b": 0, "embed@a": 1, "embed@b": 0
+    }  # fmt: skip
+    for run in runs.values():
+        assert run["code"] == {"commit": head.stdout.strip(), "dirty": ["params.yaml", "stage.py"]}
+        assert run["by_dvc"]
+    written = (fresh.root / "data/quick/spaces/b").read_bytes()
+    digest = {"sha256": hashlib.sha256(written).hexdigest(), "size": len(written)}
+    assert runs["embed@b"]["outputs"] == {"data/quick/spaces/b": digest}
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ import yaml
 
 from flows.lock import hold_checkout
 from flows.recovery import PATHS_IN_USE, recover
+from pipeline.errors import RunError
 
 # As DVC writes it, with what a cut can fall into: names, values, lists, mappings.
 LOCK = """\
@@ -86,6 +88,53 @@ def test_the_holder_of_a_checkout_finds_it_mended(root: Path, capsys: pytest.Cap
     with hold_checkout(root, wait=False, purpose="test"):
         assert (root / "dvc.lock").read_text() == LOCK
     assert "dvc.lock was damaged by a run that was cut short" in capsys.readouterr().out
+
+
+def merge(root: Path, *, style: str) -> str:
+    """Let git fail to merge two branches that changed one line of dvc.lock; returns what it left of the file."""
+
+    def git(*words: str, code: int = 0) -> None:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", f"merge.conflictStyle={style}")
+        assert subprocess.run(["git", *identity, *words], cwd=root, check=False, capture_output=True).returncode == code
+
+    git("init", "-q", "-b", "main")
+    git("add", "dvc.lock")
+    git("commit", "-qm", "before")
+    for branch, size in (("theirs", 13), ("ours", 14)):
+        git("checkout", "-qb", branch, "main")
+        (root / "dvc.lock").write_text(LOCK.replace("size: 12", f"size: {size}"))
+        git("commit", "-qam", branch)
+    git("merge", "theirs", code=1)
+    return (root / "dvc.lock").read_text()
+
+
+@pytest.mark.parametrize("style", ["merge", "diff3"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_a_merge_conflict_is_left_to_the_user_and_stops_the_run(root: Path, style: str, ending: str) -> None:
+    conflict = merge(root, style=style).replace("\n", ending)
+    assert "size: 13" in conflict and "size: 14" in conflict
+    (root / "dvc.lock").write_bytes(conflict.encode())
+    with (
+        pytest.raises(RunError, match=r"dvc\.lock holds a merge conflict") as caught,
+        hold_checkout(root, wait=False, purpose="test"),
+    ):
+        pytest.fail("the run began")
+    assert (root / "dvc.lock").read_bytes() == conflict.encode()
+    line = conflict.split(ending).index("<<<<<<< HEAD") + 1
+    assert caught.value.where == f"dvc.lock, line {line}"
+    assert "git checkout --ours dvc.lock" in caught.value.remedy
+    # With one side taken the run begins, and what was decided is what is kept.
+    subprocess.run(["git", "checkout", "-q", "--theirs", "dvc.lock"], cwd=root, check=True)
+    with hold_checkout(root, wait=False, purpose="test"):
+        assert "size: 13" in (root / "dvc.lock").read_text()
+
+
+@pytest.mark.parametrize("marker", ["<<<<<<< HEAD", "=======", ">>>>>>> theirs"])
+def test_one_marker_that_was_overlooked_is_a_conflict_too(root: Path, marker: str) -> None:
+    path = root / BESIDE / "dvc.lock"
+    path.write_text(LOCK.replace("  vocabulary:", f"{marker}\n  vocabulary:"))
+    with pytest.raises(RunError, match=f"{BESIDE}/dvc.lock holds a merge conflict"):
+        recover(root)
 
 
 @pytest.mark.parametrize("content", ["", '{"wri', '{"write": {}, "read": {'])

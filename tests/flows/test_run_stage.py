@@ -5,11 +5,13 @@ import time
 from pathlib import Path
 from threading import Event
 
+import huggingface_hub
 import pytest
 
 from flows.profile import Retries, Retry
-from flows.run_stage import log_file, run_stage
-from pipeline.errors import RunError
+from flows.run_stage import INTERRUPTIONS, log_file, run_stage
+from pipeline.encoders.embed import EncoderParameters, locate_model
+from pipeline.errors import EncoderError, RunError
 from tests.flows.checkout import Checkout
 
 DVCFILE = Path("dvc.yaml")
@@ -63,6 +65,66 @@ def test_only_a_download_whose_server_does_not_answer_is_tried_again_as_often_as
     assert attempts("an archive cannot be downloaded") == 3
     assert attempts("the hub cannot be reached") == 3
     assert attempts("an archive has the wrong sha256") == 1
+
+
+# First lines of the errors of the hub's client, most of them seen from servers that were made to behave so.
+NO_ANSWER = (
+    "Got: ConnectError: [Errno 111] Connection refused",
+    "Got: ConnectError: [Errno -2] Name or service not known",
+    "Got: HfHubHTTPError: Server error '503 Service Unavailable' for url 'http://127.0.0.1:42129/api/models/a/b'",
+    "Got: HfHubHTTPError: 429 Too Many Requests for url: http://127.0.0.1:45313/api/models/a/b.",
+    "Server disconnected without sending a response.",
+    "[Errno 104] Connection reset by peer",
+    "The read operation timed out",
+    "An error happened while trying to locate the file. Please check your connection and try again.",
+)
+WRONG_ANSWER = (
+    "Got: HfHubHTTPError: Client error '404 Not Found' for url 'http://127.0.0.1:42900/api/models/a/b'",
+    "404 Client Error.",
+    "Client error '401 Unauthorized' for url 'http://127.0.0.1:42900/api/models/a/b'",
+    "Got: HfHubHTTPError: 403 Forbidden: None.",
+    "[Errno 28] No space left on device",
+)
+
+
+def is_interruption(got: str, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a stage is to be tried again when the hub's client fails with `got`, told in embed's own words."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(got)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
+    with pytest.raises(EncoderError) as caught:
+        locate_model("mini", EncoderParameters(hub="a/b", revision="0" * 40))
+    printed = f"Running stage\nerror: {caught.value}\nERROR: failed to reproduce 'embed@a-mini'\n"
+    return INTERRUPTIONS["embed"].search(printed) is not None
+
+
+@pytest.mark.parametrize("got", NO_ANSWER)
+def test_an_encoder_whose_hub_does_not_answer_is_worth_another_attempt(
+    got: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert is_interruption(got, monkeypatch)
+
+
+@pytest.mark.parametrize("got", WRONG_ANSWER)
+def test_an_encoder_that_the_hub_refuses_is_not(got: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not is_interruption(got, monkeypatch)
+
+
+def test_an_encoder_whose_hub_does_not_answer_is_tried_again_as_a_download_is(finished: Checkout) -> None:
+    finished.change("dimension: 4", "dimension: 5")
+    retries = Retries(download=Retry(attempts=3, delay=0.01))
+
+    def attempts(got: str) -> int:
+        error = EncoderError("encoder 'mini' cannot be fetched", where="a/b", got=got, remedy="wait")
+        (finished.root / "stage.py").write_text(f"print({f'error: {error}'!r}); raise SystemExit(2)")
+        with pytest.raises(RunError):
+            run_stage("embed@a", dvcfile=DVCFILE, root=finished.root, resume="resume", retries=retries)
+        return log_file("embed@a", root=finished.root).read_text().count("error: ")
+
+    assert attempts("The read operation timed out") == 3
+    assert attempts("404 Client Error.") == 1
 
 
 def test_a_run_that_is_stopped_does_not_wait_for_the_next_attempt(finished: Checkout) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -19,11 +20,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.lineage.lines import append_line, read_lines
-from pipeline.lineage.manifest import manifest_path, read_manifest
-from pipeline.lineage.recorder import start_run, suite_of
+from pipeline.lineage.manifest import add_runs, manifest_path, read_manifest, take_runs
+from pipeline.lineage.origin import ask_origin
+from pipeline.lineage.recorder import describe_code, start_run, suite_of
 from pipeline.lineage.sha256 import BIG, Hashes
+from pipeline.lineage.stages import load_stages
+from pipeline.lineage.working_tree import WorkingTree
 from tests.checkout import environment, make_checkout
-from tests.lineage.small import environment_of
+from tests.lineage.small import Small, environment_of
 
 DOWNLOAD = ("download", "wordsim", "--suite", "quick")
 
@@ -254,3 +258,45 @@ def test_a_big_file_is_hashed_once_until_it_changes_even_if_its_times_are_put_ba
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert path.stat().st_mtime_ns == before.st_mtime_ns
     assert Hashes(tmp_path).of("big")["big"]["sha256"] == hashlib.sha256(b"b" + b"a" * (BIG - 1)).hexdigest()
+
+
+def test_a_copy_without_git_says_of_every_stage_what_git_says_where_it_was_made(small: Small, tmp_path: Path) -> None:
+    small.edit("code/rules.py", "RULE = 1", "RULE = 2")
+    small.edit("suite.yaml", "spaces: [mini, mini-lp]", "spaces: [mini,  mini-lp]")
+    (small.root / "code/new.py").write_text("NEW = 1\n")
+    small.run("git", "mv", "code/texts.py", "code/words.py")
+    (small.root / "notes.txt").write_text("no stage reads this")
+    # Inside another checkout, as a worker's may lie, which knows nothing of it.
+    copy = tmp_path / "other/copy"
+    shutil.copytree(small.root, copy, ignore=shutil.ignore_patterns(".git"))
+    subprocess.run(["git", "init", "-q"], cwd=copy.parent, check=True)
+    ask_origin(small.root).keep(copy)
+    stages = load_stages(WorkingTree(small.root), "quick")
+    said = {name: describe_code(small.root, stage) for name, stage in stages.items()}
+    assert {name: describe_code(copy, stage) for name, stage in stages.items()} == said
+    assert said["report"]["dirty"] == ["suite.yaml"]
+    assert said["embed@first-mini"]["dirty"] == ["code/new.py", "code/rules.py", "code/texts.py", "code/words.py"]
+
+
+def test_a_copy_of_what_git_does_not_know_has_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    source, copy = tmp_path / "source", tmp_path / "copy"
+    source.mkdir()
+    copy.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=copy, check=True)
+    subprocess.run(["git", "commit", "-q", "--allow-empty", "-m", "x"], cwd=copy, env=environment_of(), check=True)
+    ask_origin(source).keep(copy)
+    assert describe_code(copy, None) == {"commit": None, "dirty": None}
+
+
+def test_runs_that_are_brought_home_follow_those_that_are_there(tmp_path: Path) -> None:
+    here, away = tmp_path / "here", tmp_path / "away"
+    for root, suite, run in ((here, "quick", 1), (away, "quick", 2), (away, "quick", 3), (away, "paper", 4)):
+        append_line(manifest_path(root, suite), {"event": "started", "run": run})
+    with manifest_path(away, "quick").open("a") as stream:
+        stream.write('{"event": "en')
+    add_runs(here, take_runs(away))
+    assert [run["run"] for run in read_manifest(here, "quick").started] == [1, 2, 3]
+    assert [run["run"] for run in read_manifest(here, "paper").started] == [4]
+    assert read_manifest(here, "quick").torn == ()
+    assert take_runs(away) == {}, "they are handed over once"
