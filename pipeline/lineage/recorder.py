@@ -6,6 +6,7 @@ Imported by every command, so it imports nothing that costs: the rest is loaded 
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 import shlex
 import sys
@@ -27,6 +28,9 @@ def recorded(arguments: Sequence[str]) -> Iterator[None]:
 
     arguments  of the command line, the program's name left out
 
+    Raises RunError if code or parameters of the stage are not what they were when it began: DVC would write down
+    the new ones as those that made its outputs.
+
     Two lines go to .sentfold/runs/<suite>.jsonl: one at the start, which is all that is left of a run that was
     killed, and one at the end with everything. Whatever fails here is a warning; the stage goes on.
     """
@@ -36,7 +40,13 @@ def recorded(arguments: Sequence[str]) -> Iterator[None]:
         return
     code, said = 0, ""
     try:
-        yield
+        try:
+            yield
+        except SystemExit as left:  # how a command line that went well ends
+            if exit_code(left) == 0:
+                refuse_changes(run)
+            raise
+        refuse_changes(run)
     except BaseException as error:
         code = exit_code(error)
         said = "" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}".removesuffix(": ")
@@ -58,13 +68,19 @@ def exit_code(error: BaseException) -> int:
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a stage that has begun. head: what both of its lines say."""
+    """A run of a stage that has begun.
+
+    head     what both of its lines say
+    sources  sha256 of the files of code that decide its result, by name; parameters: the values that do
+    """
 
     root: Path
     head: dict[str, Any]
     began: datetime
     stage: Stage | None
     code: dict[str, Any]
+    sources: dict[str, str]
+    parameters: dict[str, Any]
 
 
 def start_run(root: Path, arguments: Sequence[str]) -> Run | None:
@@ -91,7 +107,27 @@ def start_run(root: Path, arguments: Sequence[str]) -> Run | None:
         "started": began.isoformat(timespec="milliseconds"),
     }
     append_line(manifest_path(root, suite), {"event": "started", **head})
-    return Run(root, head, began, stage, describe_code(root, stage))
+    code = describe_code(root, stage)
+    return Run(root, head, began, stage, code, _sources(root, stage), _parameters(root, stage))
+
+
+def refuse_changes(run: Run) -> None:
+    """Raise RunError if what decides the result of a stage that DVC started is not what it was when it began."""
+    from pipeline.errors import RunError
+
+    if not run.head["by_dvc"]:
+        return
+    now, parameters = _sources(run.root, run.stage), _parameters(run.root, run.stage)
+    changed = sorted(name for name in {*now, *run.sources} if now.get(name) != run.sources.get(name))
+    changed += sorted(name for name, values in run.parameters.items() if parameters.get(name) != values)
+    if changed:
+        raise RunError(
+            "code or parameters were changed while the stage ran",
+            where=", ".join(changed),
+            expected="what they were when it began: DVC would record the new ones beside what the old ones made",
+            state="the stage is not recorded as done",
+            remedy="run it again",
+        )
 
 
 def end_run(run: Run, code: int, said: str) -> None:
@@ -115,7 +151,7 @@ def end_run(run: Run, code: int, said: str) -> None:
         "code": run.code,
         "machine": describe_machine(),
         "packages": describe_packages(),
-        "parameters": _parameters(run),
+        "parameters": _parameters(run.root, run.stage),
         "inputs": {name: facts for dep in deps for name, facts in hashes.of(dep).items()},
         "outputs": {name: facts for out in outs for name, facts in hashes.of(out).items()},
     }
@@ -190,13 +226,19 @@ def find_stage(root: Path, suite: str, arguments: Sequence[str]) -> Stage | None
     return next((stage for stage in stages if shlex.split(stage.command)[3:] == list(arguments)), None)
 
 
-def _parameters(run: Run) -> dict[str, Any]:
+def _sources(root: Path, stage: Stage | None) -> dict[str, str]:
+    deps = () if stage is None else stage.deps
+    files = [dep for dep in deps if not dep.startswith(("data/", "reports/")) and (root / dep).is_file()]
+    return {name: hashlib.sha256((root / name).read_bytes()).hexdigest() for name in files}
+
+
+def _parameters(root: Path, stage: Stage | None) -> dict[str, Any]:
     from pipeline.errors import SentfoldError
     from pipeline.lineage.stages import read_yaml, tracked_values
     from pipeline.lineage.working_tree import WorkingTree
 
-    tree = WorkingTree(run.root)
-    wanted = {} if run.stage is None else run.stage.params
+    tree = WorkingTree(root)
+    wanted = {} if stage is None else stage.params
     try:
         return {file: tracked_values(read_yaml(tree, file) or {}, keys) for file, keys in wanted.items()}
     except SentfoldError:

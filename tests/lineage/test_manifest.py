@@ -132,6 +132,35 @@ def test_however_a_run_ends_its_exit_code_is_recorded_and_its_error_goes_on(
     )
 
 
+EDIT = "from pathlib import Path; path = Path('{name}'); path.write_text(path.read_text().replace('{old}', '{new}'))"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "refused"),
+    [
+        ("pipeline/corpora/download.py", "from __future__", "# edited\nfrom __future__", True),
+        ("suite.yaml", "skip_missing: false", "skip_missing: true", True),
+        ("pipeline/corpora/download.py", "no such text", "", False),
+        ("pipeline/manifold/smoothing.py", "from __future__", "# edited\nfrom __future__", False),
+    ],
+)
+@pytest.mark.parametrize("end", ["pass", "sys.exit(0)"])
+def test_a_stage_whose_code_or_parameters_are_changed_while_it_runs_fails(
+    checkout: Path, name: str, old: str, new: str, refused: bool, end: str
+) -> None:
+    before = (checkout / name).read_text()
+    action = EDIT.format(name=name, old=old, new=new.replace("\n", "\\n"))
+    command = [sys.executable, "-c", RAISE.format(action=f"{action}; {end}")]
+    environment_ = {**environment_of(), "DVC_STAGE": "download@wordsim"}
+    try:
+        done = subprocess.run(command, cwd=checkout, env=environment_, capture_output=True, text=True, check=False)
+    finally:
+        (checkout / name).write_text(before)
+    run = read_manifest(checkout, "quick").ended[-1]
+    assert (done.returncode != 0, run["exit"]) == (refused, 2 if refused else 0), done.stderr
+    assert ("RunError" in done.stderr and name in done.stderr) == refused
+
+
 def test_a_killed_run_leaves_its_start(checkout: Path) -> None:
     before, already = (len(read_manifest(checkout, "quick").started), len(read_manifest(checkout, "quick").unfinished))
     process = subprocess.Popen(
