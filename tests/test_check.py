@@ -87,7 +87,7 @@ def test_a_space_that_is_listed_under_a_stage_that_does_not_make_it_is_refused(
 
 
 def test_a_graph_transform_that_wants_more_neighbours_than_the_graph_holds_is_refused(checkout: Path) -> None:
-    change(checkout, "params.yaml", "{method: npe, neighbors: 30,", "{method: npe, neighbors: 61,")
+    change(checkout, "params.yaml", "{method: npe, neighbors: 30,", "{method: npe, neighbors: 101,")
     with pytest.raises(ParameterError, match="more neighbours") as error:
         check_everything("quick")
     assert "manifolds.npe.neighbors" in error.value.where

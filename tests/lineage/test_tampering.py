@@ -78,7 +78,7 @@ def record_run(small: Small, name: str) -> None:
     """Write down a run of a stage that read and wrote what lies here."""
     stage = load_stages(WorkingTree(small.root), "quick")[name]
     head = {"run": "0" * 32, "suite": "quick", "stage": name, "command": stage.command, "started": ""}
-    end_run(Run(small.root, head, datetime.now(UTC), stage, {}), 0, "")
+    end_run(Run(small.root, head, datetime.now(UTC), stage, {}, {}, {}), 0, "")
 
 
 def test_other_bytes_of_the_same_inputs_are_believed_where_the_run_that_wrote_them_is_recorded(small: Small) -> None:

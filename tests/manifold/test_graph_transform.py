@@ -146,7 +146,7 @@ def test_a_second_run_writes_the_same_bytes(name: str) -> None:
         ("abtt", "removed", D, ["corpus toy", "manifolds.abtt", f"rank of the centred rows - 1 = {D - 1}"]),
         ("npe", "components", D + 1, ["corpus toy", "manifolds.npe", f"rank of the centred rows = {D}"]),
         ("lpp", "components", D + 1, ["corpus toy", "manifolds.lpp", f"rank of the centred rows = {D}"]),
-        ("smooth", "neighbors", 61, ["manifolds.smooth.neighbors", "knn_graph.neighbors = 60"]),
+        ("smooth", "neighbors", 101, ["manifolds.smooth.neighbors", "knn_graph.neighbors = 100"]),
     ],
 )
 def test_what_does_not_fit_a_corpus_is_refused_by_corpus_and_parameter(
