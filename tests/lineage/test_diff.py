@@ -111,8 +111,8 @@ def test_new_rows_are_told_apart_from_moved_ones(small: Small) -> None:
 
 def test_two_equal_commits_differ_in_nothing(finished: Small) -> None:
     found = diff(finished.root, "HEAD", "HEAD", "quick")
-    # 12 scores with their bounds, 2 differences, 4 bounds of them, 2 means, 1 printed figure.
-    assert (found.moved, found.unmoved) == ((), 12 + 2 + 4 + 2 + 1)
+    # 12 scores with their bounds, 4 differences, 8 bounds of them, 2 means, 1 printed figure.
+    assert (found.moved, found.unmoved) == ((), 12 + 4 + 8 + 2 + 1)
 
 
 def test_the_command_writes_everything_as_json(small: Small, tmp_path: Path) -> None:
