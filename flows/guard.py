@@ -32,7 +32,7 @@ def start_guarded(
 ) -> subprocess.Popen[bytes]:
     """Start `command` under a guard; the process returned is the guard's, with the command's exit code.
 
-    output  a file for what the command prints, on both channels; None leaves it to ours
+    output   a file for what the command prints, on both channels; None leaves it to ours
     session  out of reach of the terminal's Ctrl-C, which then ends us alone, and it in our good time
     `terminate()` on the result ends the command and everything below it.
     """

@@ -13,15 +13,12 @@ import re
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import typer
 import yaml
 
+from flows.lockfile import YAML_LOADER
 from pipeline.errors import RunError
-
-# The C parser reads the lock of 120 stages in milliseconds, the Python one in half a second.
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 COPIES = Path(".dvc/tmp/sentfold-locks")
 PATHS_IN_USE = Path(".dvc/tmp/rwlock")
@@ -78,7 +75,7 @@ def _conflict(name: Path, line: int) -> RunError:
 def _sound(content: bytes) -> bool:
     """Whether this is a dvc.lock from its first line to its last: one cut short can still be YAML."""
     try:
-        document = yaml.load(content, Loader=_Loader)
+        document = yaml.load(content, Loader=YAML_LOADER)
     except yaml.YAMLError:
         return False
     if not isinstance(document, dict) or not isinstance(document.get("stages"), dict) or not content.endswith(b"\n"):

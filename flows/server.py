@@ -30,6 +30,7 @@ WATCH_SECONDS = 0.2
 
 # What an interrupted run may take to end its stages, and Prefect to find that nobody answers any more.
 LEAVE_SECONDS = 5.0
+PRINT_SECONDS = 1.0  # in which the command line prints its error, after which Prefect's threads would hold it up
 EXIT_CODE = 2  # of the command line after one of our errors
 
 
@@ -126,38 +127,47 @@ def _watched(process: subprocess.Popen[bytes], resume: str) -> Iterator[None]:
 
     Prefect's clients try a server that is gone for minutes, each of them, and while the process ends too.
     """
-    over = threading.Event()
-
-    def error() -> RunError:
-        return RunError(
-            "Prefect's temporary server ended before the run did",
-            where=str(SERVER_LOG),
-            got=f"exit code {process.returncode}",
-            state="stages that finished are kept; those that ran were stopped",
-            remedy=f"read its log, then: {resume}; 'sentfold repro' runs the same stages without Prefect",
-        )
-
-    def watch() -> None:
-        while process.poll() is None:
-            if over.wait(WATCH_SECONDS):
-                return
-        # To the main thread by name: a signal that another thread gets does not wake it.
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        if not over.wait(LEAVE_SECONDS):
-            sys.stderr.write(f"error: {error()}\n")
-        time.sleep(1.0)  # in which the command line prints its error
-        # As if it were killed: the guards of its stages notice, and the next run mends what is left.
-        os._exit(EXIT_CODE)
-
-    threading.Thread(target=watch, name="watch of Prefect's server", daemon=True).start()
+    safe, left = threading.Event(), threading.Event()
+    threading.Thread(target=_watch, args=(process, resume, safe, left), name="watch of the server", daemon=True).start()
     try:
         yield
     except BaseException:
         if process.poll() is None:
+            safe.set()
             raise
-        raise error() from None
-    finally:
-        over.set()
+        left.set()
+        raise _server_ended(process, resume) from None
+    else:
+        # What came out well stays so, should the server have ended in the last moment.
+        safe.set()
+
+
+def _watch(process: subprocess.Popen[bytes], resume: str, safe: threading.Event, left: threading.Event) -> None:
+    """End this process soon after the server does. safe: nobody needs it any more; left: the block was left."""
+    while process.poll() is None:
+        if safe.wait(WATCH_SECONDS):
+            return
+    # The server is told to end only when it is safe; whoever slept through that must not take it for a death.
+    if safe.is_set():
+        return
+    if not left.is_set():
+        # To the main thread by name: a signal that another thread gets does not wake it.
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    if not left.wait(LEAVE_SECONDS):
+        sys.stderr.write(f"error: {_server_ended(process, resume)}\n")
+    time.sleep(PRINT_SECONDS)
+    # As if it were killed: the guards of its stages notice, and the next run mends what is left.
+    os._exit(EXIT_CODE)
+
+
+def _server_ended(process: subprocess.Popen[bytes], resume: str) -> RunError:
+    return RunError(
+        "Prefect's temporary server ended before the run did",
+        where=str(SERVER_LOG),
+        got=f"exit code {process.returncode}",
+        state="stages that finished are kept; those that ran were stopped",
+        remedy=f"read its log, then: {resume}; 'sentfold repro' runs the same stages without Prefect",
+    )
 
 
 def _drain() -> None:
