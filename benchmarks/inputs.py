@@ -73,16 +73,20 @@ def vectors(count: int, encoder: Encoder = "wordllama", *, cache: Path | None = 
     texts = distinct_texts()[:117_000]
     if count > len(texts):
         raise SystemExit(f"the mirror has {len(texts)} distinct texts, fewer than {count}")
-    file = (cache or Path("data") / "benchmarks") / f"{encoder}-{len(texts)}.npy"
+    chosen = np.arange(len(texts))
+    if count < len(texts):  # only these are embedded, which takes a transformer minutes
+        chosen = np.random.default_rng(0).permutation(len(texts))[: count + count // 10]
+    file = (cache or Path("data") / "benchmarks") / f"{encoder}-{len(chosen)}-of-{len(texts)}.npy"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        np.save(file, wordllama_vectors(texts) if encoder == "wordllama" else _minilm_vectors(texts))
-    whole = np.load(file, mmap_mode="r")
+        embed = wordllama_vectors if encoder == "wordllama" else _minilm_vectors
+        np.save(file, embed([texts[row] for row in chosen]))
+    rows = np.load(file)
     if count == len(texts):
-        return np.ascontiguousarray(whole)
-    shuffled = np.random.default_rng(0).permutation(len(texts))
-    _, first = np.unique(whole[shuffled[: count + count // 10]], axis=0, return_index=True)
-    return np.ascontiguousarray(whole[np.sort(shuffled[np.sort(first)[:count]])])
+        return rows
+    _, first = np.unique(rows, axis=0, return_index=True)
+    kept = np.sort(first)[:count]
+    return np.ascontiguousarray(rows[kept[np.argsort(chosen[kept])]])
 
 
 def _minilm_vectors(texts: list[str]) -> npt.NDArray[np.float32]:

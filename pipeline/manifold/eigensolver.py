@@ -20,7 +20,7 @@ from pipeline.manifold.spectrum import closed_classes, estimate_spectrum
 Float64 = npt.NDArray[np.float64]
 
 DENSE = 1200  # up to here LAPACK is about as fast, and needs no estimates
-ROOM = 6  # rows per vector looked for, below which a Krylov space of half the rows would be too tight
+ROWS_PER_VECTOR = 6  # looked for, below which a Krylov space of half the rows would be too tight
 DENSE_AT_LAST = 6000  # up to here LAPACK, in about 1.5 GB and 2 minutes, solves what a Krylov space could not
 DENSE_AT_MOST = 20_000  # up to here, in about 13 GB, what has no room in one
 
@@ -59,7 +59,10 @@ class Eigenpairs:
 def weight_matrix(neighbors: npt.NDArray[np.integer[Any]], values: Float64) -> sp.csr_array:
     """The sparse (n, n) matrix W whose row i holds the weights of sentence i's neighbours."""
     n, k = neighbors.shape
-    return sp.csr_array((values.ravel(), neighbors.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
+    # Starts of the neighbours' own type where they fit in it: with wider ones scipy would copy every neighbour.
+    kind = neighbors.dtype if n * k <= np.iinfo(neighbors.dtype).max else np.int64
+    starts = np.arange(0, n * k + 1, k, dtype=kind)
+    return sp.csr_array((values.ravel(), neighbors.ravel(), starts), shape=(n, n))
 
 
 def bottom_eigenvectors(
@@ -97,7 +100,7 @@ def bottom_eigenvectors(
     _check_arguments(n, demands)
     wanted = p + max(1, closed_classes(weights))
     with threadpool_limits(1):
-        if n <= DENSE or ROOM * (wanted + SPARE) > n:
+        if n <= DENSE or ROWS_PER_VECTOR * (wanted + SPARE) > n:
             return _certified(_solve_dense(weights, demands, wanted), demands)
         try:
             with Operator.from_weights(weights, workers=workers) as operator:
@@ -138,28 +141,13 @@ def _check_arguments(n: int, demands: Demands) -> None:
 def _solve_dense(weights: sp.csr_array, demands: Demands, wanted: int) -> Found:
     """The same from LAPACK, which omits nothing; its residuals have to pass the gate too."""
     n = weights.shape[0]
-    if n > DENSE_AT_MOST:
-        raise ParameterError(
-            "too many eigenvectors are wanted of too many sentences",
-            where="components",
-            expected=f"components and null vectors together <= n / {ROOM} - {SPARE} = {n // ROOM - SPARE}, "
-            f"or n <= {DENSE_AT_MOST}",
-            got=f"{wanted} of n = {n}: {demands.p} components, and a null vector for each closed part of the graph",
-            remedy="lower `components`, or raise `neighbors` so that the graph falls apart less",
-        )
+    _refuse_dense(n, demands, wanted)
     difference = np.eye(n) - weights.toarray()
     m = difference.T @ difference
     values, vectors = eigh(m)
-    null = int((values <= demands.null_tolerance).sum())
-    keep = null + demands.p
+    keep = int((values <= demands.null_tolerance).sum()) + demands.p
     if keep > n:
-        raise ParameterError(
-            "the graph has fewer non-null directions than are wanted",
-            where="components",
-            expected=f"<= {n - null}: {n} sentences less {null} null vectors",
-            got=str(demands.p),
-            remedy="lower `components`, or raise `neighbors` so that the graph falls apart less",
-        )
+        raise _too_few_directions(n, demands, null=keep - demands.p)
     residuals = np.linalg.norm(m @ vectors[:, :keep] - vectors[:, :keep] * values[:keep], axis=0)
     worst, last = float(residuals.max()), float(values[keep - 1])
     if not worst <= demands.tolerance * last:
@@ -178,6 +166,29 @@ def _solve_dense(weights: sp.csr_array, demands: Demands, wanted: int) -> Found:
         degree=0,
         basis=0,
         precision="dense",
+    )
+
+
+def _refuse_dense(n: int, demands: Demands, wanted: int) -> None:
+    if n > DENSE_AT_MOST:
+        most = n // ROWS_PER_VECTOR - SPARE
+        raise ParameterError(
+            "too many eigenvectors are wanted of too many sentences",
+            where="components",
+            expected=f"components and null vectors together <= n / {ROWS_PER_VECTOR} - {SPARE} = {most}, "
+            f"or n <= {DENSE_AT_MOST}",
+            got=f"{wanted} of n = {n}: {demands.p} components, and a null vector for each closed part of the graph",
+            remedy="lower `components`, or raise `neighbors` so that the graph falls apart less",
+        )
+
+
+def _too_few_directions(n: int, demands: Demands, *, null: int) -> ParameterError:
+    return ParameterError(
+        "the graph has fewer non-null directions than are wanted",
+        where="components",
+        expected=f"<= {n - null}: {n} sentences less {null} null vectors",
+        got=str(demands.p),
+        remedy="lower `components`, or raise `neighbors` so that the graph falls apart less",
     )
 
 

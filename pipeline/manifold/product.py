@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -210,6 +212,14 @@ def _both(values: Block) -> dict[np.dtype[Any], Block]:
     return {np.dtype(kind): np.ascontiguousarray(values, dtype=kind) for kind in (np.float64, np.float32)}
 
 
+def _hand_back_freed_memory() -> None:
+    """glibc keeps what was freed below a living array: after the making of an operator that is half of its size."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none
+        if trim:
+            trim(0)
+
+
 @dataclass(frozen=True)
 class _Lists:
     """One sparse matrix by rows, its weights in both precisions."""
@@ -303,9 +313,11 @@ class Operator:
         order = reverse_cuthill_mckee(sp.csr_matrix(pattern + pattern.T), symmetric_mode=True)
         renumbered = sp.csr_array(sp.csr_array(weights)[order][:, order])
         trace = float(renumbered.shape[0] - 2 * renumbered.trace() + (renumbered.data**2).sum())
-        difference = sp.csc_array(sp.eye_array(len(order)) - renumbered)
-        damping = _Damping.of(difference, trace)
-        return cls(order, trace, workers, _Lists.of(renumbered), _Lists.of(sp.csr_array(renumbered.T)), damping)
+        damping = _Damping.of(sp.csc_array(sp.eye_array(len(order)) - renumbered), trace)
+        lists = _Lists.of(renumbered), _Lists.of(sp.csr_array(renumbered.T))
+        del pattern, renumbered
+        _hand_back_freed_memory()
+        return cls(order, trace, workers, *lists, damping)
 
     @property
     def n(self) -> int:
