@@ -23,6 +23,7 @@ from flows.prefect_artifacts import publish
 from flows.progress import Progress, shown
 from flows.recovery import recover
 from flows.summary import Summary, unfinished
+from flows.sweep_costs import sweep_costs
 from flows.thread_route import ThreadRoute
 
 
@@ -62,6 +63,8 @@ def sentfold(
             _carry_out(plan, progress)
     summary = Summary(tuple(progress.results.values()), time.monotonic() - start)
     say(str(summary))
+    for line in sweep_costs(summary, root):
+        say(line)
     publish(suite, summary, root)
     if progress.errors:
         raise unfinished(progress.errors, summary, resume=request.command)

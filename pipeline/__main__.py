@@ -245,6 +245,9 @@ SelectionOption = Annotated[str, typer.Option("--selection", callback=slug, help
 @app.command(rich_help_panel=STAGES)
 def sweep(encoder: EncoderArgument, selection: SelectionOption = "lp-selected", suite: SuiteOption = "quick") -> None:
     """Score a grid on the suite's development corpus and choose; apart from it, on its test corpora."""
+    from time import process_time
+
+    from pipeline.selection.budget import describe_cost
     from pipeline.selection.sweep import sweep as run
     from pipeline.suite import load_suite
 
@@ -253,6 +256,7 @@ def sweep(encoder: EncoderArgument, selection: SelectionOption = "lp-selected", 
     typer.echo(
         f"{selection}: {chosen['value']} on {chosen['corpus']}, best of {chosen['points']}, {chosen['parameters']}"
     )
+    typer.echo(describe_cost(encoder, selection, process_time()))
 
 
 @app.command(rich_help_panel=STAGES)

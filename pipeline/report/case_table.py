@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ from pipeline.artifacts import absence, corpus_path, read_record, read_table, re
 from pipeline.evaluate.bootstrap import Design, make_design
 from pipeline.evaluate.similarities import cosines
 from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
+from pipeline.report.multiple import POWER
+from pipeline.report.notes import no_smallest
 from pipeline.report.orders import Order, Orders, about_many, compare_orders
 from pipeline.report.results import Results
 from pipeline.suite import Suite
@@ -24,6 +27,7 @@ ABOUT = (
     "differently are compared, and both the repairs and the breaks are counted. Pairs are named by corpus and row; a "
     "page made with `sentfold page` shows their texts."
 )
+EXAMPLES = no_smallest("these are single pairs, picked for being extreme, and no average of anything")
 
 Float64 = npt.NDArray[np.float64]
 
@@ -103,7 +107,28 @@ def _count_panel(cases: Cases, results: Results, made_of: Mapping[str, str]) -> 
         f"before: {cases.encoder}"
     )
     group = Group(f"Measured here, suite {results.suite.suite}", False, lines)
-    return Panel(title, "order of cosines against order of ratings", tuple(heads), (group,), _shows(cases))
+    return Panel(
+        title,
+        "order of cosines against order of ratings",
+        tuple(heads),
+        (group,),
+        _shows(cases),
+        (_smallest(cases, results.confidence),),
+    )
+
+
+def _smallest(cases: Cases, confidence: float) -> str:
+    """From the widths of the intervals, for no replicates of these counts are kept: normal, adjusted by Bonferroni."""
+    widths = [o.high - o.low for o in cases.orders.values() if o.low is not None and o.high is not None]
+    if not widths:
+        return no_smallest("no count here has an interval")
+    tail, normal = (1 - confidence) / 2, NormalDist()
+    spread = float(np.median(widths)) / (2 * normal.inv_cdf(1 - tail))
+    reach = normal.inv_cdf(1 - tail / len(widths)) + normal.inv_cdf(POWER)
+    return (
+        f"Smallest net share repaired that a space would show here with {POWER:.0%} power, adjusted for {len(widths)} "
+        f"spaces (Bonferroni, from the width of the intervals), in points, median over spaces: {reach * spread:.1f}."
+    )
 
 
 def _count_entries(cases: Cases, space: str, orders: Orders) -> tuple[Entry, ...]:
@@ -147,7 +172,7 @@ def _example_panel(cases: Cases, space: str, found: tuple[Order, ...], title: st
         Line(f"{cases.corpus} row {o.higher} over row {o.lower}", "", _example(cases, space, o)) for o in found
     )
     about = "rows of the corpus's items, from 0; people rate the higher one more alike"
-    return Panel(title, about, heads, (Group("Found here", False, lines),))
+    return Panel(title, about, heads, (Group("Found here", False, lines),), (), (EXAMPLES,))
 
 
 def _example(cases: Cases, space: str, order: Order) -> tuple[Entry, ...]:

@@ -34,7 +34,7 @@ def build_tables(evidence: Evidence, referees: Mapping[str, str]) -> list[Table]
     but blanks tell nobody anything.
     """
     results, made_of = evidence.results, evidence.made_of
-    tables = [build_table(results, name, plan, made_of) for name, plan in own_plans(results).items()]
+    tables = [build_table(results, name, plan, made_of, evidence.controls) for name, plan in own_plans(results).items()]
     more = (
         selection_table(results, evidence.sweeps, made_of),
         measures_table(results, made_of),

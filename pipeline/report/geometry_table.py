@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
+from pipeline.report.notes import no_smallest
 from pipeline.report.results import Results
 
 COLUMNS = {
@@ -24,6 +25,11 @@ ABOUT = (
     "the same; uniformity: the lower, the more evenly spread over the sphere; mean cosine: 0 where directions cancel "
     "out, towards 1 in a narrow cone; hubness: about 0 where no text is everybody's neighbour. Trustworthiness and "
     "continuity hold a space against the encoder's that it was made from. Distances are between unit vectors."
+)
+
+UNJUDGED = no_smallest(
+    "geometry is measured once, on one sample of the sentences, and not resampled, so its numbers have no intervals "
+    "and no difference of theirs is called"
 )
 
 
@@ -55,7 +61,7 @@ def _panel(results: Results, corpus: str, made_of: Mapping[str, str]) -> Panel:
         f"alignment over {one['alignment_pairs']}; {one['neighbors']} neighbours"
     )
     group = Group(f"Measured here, suite {results.suite.suite}", False, lines)
-    return Panel(f"Geometry on {corpus}", protocol, heads, (group,), _shows(known))
+    return Panel(f"Geometry on {corpus}", protocol, heads, (group,), _shows(known), (UNJUDGED,))
 
 
 def _entry(facts: Mapping[str, Any], name: str, space: str, corpus: str) -> Entry:

@@ -27,20 +27,24 @@ def markdown(table: Table) -> str:
 
 
 def _markdown_panel(letter: str, panel: Panel, blanks: Blanks) -> list[str]:
+    units = "" if all(head.unit == "x100" for head in panel.heads) else "; units in the columns' heads"
+    return [
+        f"## ({letter}) {panel.title}\n",
+        f"Protocol: {panel.protocol}{units}.\n",
+        markdown_rows(panel, blanks),
+        *(f"{sentence}\n" for sentence in panel.shows),
+        *(f"*{note}*\n" for note in panel.notes),
+    ]
+
+
+def markdown_rows(panel: Panel, blanks: Blanks) -> str:
+    """The rows of a panel by origin, and nothing around them. blanks: takes the reasons of its blank places."""
     header = ["", "made of", *(head.title for head in panel.heads)]
     lines = [header, ["---", "---", *["---:"] * len(panel.heads)]]
     for group in panel.groups:
         lines.append([f"**{group.title}**", *[""] * (len(header) - 1)])
         lines += [_markdown_line(line, group, blanks) for line in group.lines]
-    table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
-    units = "" if all(head.unit == "x100" for head in panel.heads) else "; units in the columns' heads"
-    return [
-        f"## ({letter}) {panel.title}\n",
-        f"Protocol: {panel.protocol}{units}.\n",
-        table,
-        *(f"{sentence}\n" for sentence in panel.shows),
-        *(f"*{note}*\n" for note in panel.notes),
-    ]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
 
 
 def _markdown_line(line: Line, group: Group, blanks: Blanks) -> list[str]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from pipeline.report.entries import measured_entry
 from pipeline.report.families import Judged, judge_sides
 from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
 from pipeline.report.multiple import POWER
+from pipeline.report.notes import no_smallest
 from pipeline.report.protocols import protocol_words
 from pipeline.report.results import Results
 
@@ -87,11 +90,25 @@ def _shows(family: Sequence[Judged]) -> tuple[str, ...]:
 
 def _notes(family: Sequence[Judged]) -> tuple[str, ...]:
     if not family:
-        return ()
+        return (no_smallest("no space has both a cosine and another similarity scored on it"),)
     return (
         f"Multiple comparisons: the {len(family)} differences of this panel to the cosine of the same space are judged "
         "together (max-T over paired bootstrap resamples). A similarity that gives the very same ranking in every "
         "resample has a difference of exactly zero and takes no part.",
-        f"Smallest difference that a cell would show with {POWER:.0%} power after adjustment, in points, largest over "
-        f"cells: {max(judged.result.detectable for judged in family):.1f}.",
+        _smallest(family),
+    )
+
+
+def _smallest(family: Sequence[Judged]) -> str:
+    """By similarity, since |cosine| moves far more from resample to resample than a Lorentzian distance does."""
+    sizes = []
+    for name, title in MEASURES.items():
+        own = [judged.result.detectable for judged in family if judged.protocol == f"spearman.all.{name}"]
+        moving = [size for size in own if size > 0]
+        sizes += [f"{title} {np.median(moving):.2g}"] if moving else []
+    if not sizes:
+        return no_smallest("every similarity ranks exactly as cosine does, in every space and every resample")
+    return (
+        f"Smallest difference to cosine that a space would show here with {POWER:.0%} power after adjustment, in "
+        f"points, median over spaces: {', '.join(sizes)}."
     )

@@ -85,7 +85,7 @@ def _cell(entry: Entry, where: str, notes: Notes) -> str:
     link = notes.link(entry)
     if link:
         number = f'<a class="n" href="#{escape(link, quote=True)}">{number}</a>'
-    said = {1: ("up", "above its baseline"), -1: ("down", "below its baseline")}.get(entry.sign)
+    said = {1: ("up", "above, beyond chance"), -1: ("down", "below, beyond chance")}.get(entry.sign)
     if said is not None:
         number += f'<span class="{said[0]}" role="img" aria-label="{said[1]}">{entry.mark}</span>'
     interval = f'<span class="ci">{minus(escape(entry.interval))}</span>' if entry.interval else ""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pipeline.report.control_panels import Controls, control_panel
 from pipeline.report.entries import average_entry, measured_entry, printed_entry
 from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
+from pipeline.report.notes import no_smallest
 from pipeline.report.plan import Column, PanelPlan, TablePlan, average_column
 from pipeline.report.protocols import protocol_words, short_metric
 from pipeline.report.published import Figure
@@ -24,10 +26,20 @@ PAPERS = {
 }
 
 
-def build_table(results: Results, name: str, plan: TablePlan, made_of: Mapping[str, str]) -> Table:
-    """One table from its plan. made_of: space -> what it was made of, in words."""
+def build_table(
+    results: Results, name: str, plan: TablePlan, made_of: Mapping[str, str], controls: Controls | None = None
+) -> Table:
+    """One table from its plan.
+
+    made_of   space -> what it was made of, in words
+    controls  (space, corpus) -> its control there: each panel of scores is then followed by its differences to them
+    """
     spaces = rows_of(results.suite, plan)
-    panels = [_build_panel(results, plan, panel, spaces, made_of) for panel in plan.panels]
+    panels: list[Panel] = []
+    for panel in plan.panels:
+        panels.append(_build_panel(results, plan, panel, spaces, made_of))
+        held = control_panel(results, panel, heads_of(panel)[: len(panel.columns)], spaces, controls or {})
+        panels += [] if held is None else [held]
     spreads = [_spread_panel(results, panel, spaces, made_of) for panel in plan.panels if panel.measured]
     return Table(name, table_title(plan), plan.about, (*panels, *filter(None, spreads)))
 
@@ -99,7 +111,8 @@ def _spread_panel(results: Results, plan: PanelPlan, spaces: Sequence[str], made
     starts = max(spread[1] for row in found.values() for spread in row if spread is not None)
     about = f"standard deviation over {starts} starts of k-means, each scored on all items"
     shows = (f"This is of single starts; the scores are means of {starts}, which vary by 1/√{starts} of it.",)
-    return Panel("Spread over starts of k-means", about, heads, (group,), shows)
+    note = no_smallest("these are spreads over starts of one space's score, and none is held against another")
+    return Panel("Spread over starts of k-means", about, heads, (group,), shows, (note,))
 
 
 def _spread_entry(spread: tuple[float, int] | None, space: str, column: Column) -> Entry:

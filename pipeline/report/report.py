@@ -11,12 +11,13 @@ from pipeline.params import load_parameters
 from pipeline.report.case_table import find_cases
 from pipeline.report.claim_list import claims_content, claims_markdown, decide_all
 from pipeline.report.contents import build_tables
+from pipeline.report.control_panels import TITLE
 from pipeline.report.environment import describe_environment
 from pipeline.report.families import find_controls
 from pipeline.report.figures import figure_bytes
 from pipeline.report.gallery import Drawn, draw_gallery
 from pipeline.report.grid import Table
-from pipeline.report.layout import latex, markdown, tidy_csv
+from pipeline.report.layout import latex, markdown, markdown_rows, tidy_csv
 from pipeline.report.page import write_page
 from pipeline.report.parameters import ReportParameters
 from pipeline.report.results import Results, load_results
@@ -25,7 +26,7 @@ from pipeline.report.small_tables import cluster_table
 from pipeline.report.spaces import describe_spaces
 from pipeline.report.speed_tables import load_benchmark
 from pipeline.report.sweeps import load_sweeps
-from pipeline.report.tables import HEADLINE, long_csv, wide_csv
+from pipeline.report.tables import HEADLINE, Blanks, long_csv, wide_csv
 from pipeline.report.verdicts import Evidence
 from pipeline.report.word_controls import control_pairs
 from pipeline.suite import Suite
@@ -52,7 +53,9 @@ def report(suite: Suite) -> Path:
     pictures = draw_gallery(evidence)
     write_pictures(pictures, folder / "figures")
     _write(folder / "summary.txt", write_summary(results, plan))
-    _write(folder / "report.md", write_markdown(results, plan) + "\n" + table_links(tables))
+    _write(
+        folder / "report.md", "\n".join([write_markdown(results, plan), control_sections(tables), table_links(tables)])
+    )
     _write(folder / "claims.md", claims_markdown(decided, suite.suite))
     write_json(folder / "claims.json", claims_content(decided, suite.suite))
     write_json(folder / "lineage.json", lineage(suite))
@@ -75,6 +78,22 @@ def write_tables(tables: list[Table], folder: Path) -> None:
     for table in tables:
         for suffix, write in (("md", markdown), ("csv", tidy_csv), ("tex", latex)):
             _write(folder / f"{table.name}.{suffix}", write(table))
+
+
+def control_sections(tables: list[Table]) -> str:
+    """The section of report.md with every difference to a control that is not of a correlation of cosines.
+
+    Those stand beside their scores, at the top of the report.
+    """
+    parts, blanks = ["## Differences to controls\n"], Blanks()
+    for table in tables:
+        for panel in table.panels:
+            if panel.title.startswith(TITLE) and table.name != "similarity":
+                parts += [f"### {table.title}: {panel.title.removeprefix(f'{TITLE}: ')}\n"]
+                parts += [markdown_rows(panel, blanks), *(f"{sentence}\n" for sentence in (*panel.shows, *panel.notes))]
+    if len(parts) == 1:
+        parts.append("No row of any other task has a control that was scored beside it.\n")
+    return "\n".join([*parts, blanks.legend()])
 
 
 def table_links(tables: list[Table]) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 from pipeline.artifacts import absence, corpus_path, read_record, space_path
 from pipeline.report.lase import cluster_section
 from pipeline.report.results import Results
+from pipeline.report.small_tables import SINGLE
+from pipeline.report.smallest import smallest_to_baselines, smallest_to_controls, smallest_to_encoders
 from pipeline.report.tables import (
     HEADLINE,
     SIMILARITY_PROTOCOLS,
@@ -63,7 +65,7 @@ def write_summary(results: Results, plan: Plan) -> str:
 def write_markdown(results: Results, plan: Plan) -> str:
     """The whole report."""
     blanks, columns = Blanks(), ["space", *plan.similar]
-    methods = methods_of(results.suite)
+    methods, judged = methods_of(results.suite), [(corpus, HEADLINE) for corpus in plan.similar]
     scores = score_rows(results, plan.similar, HEADLINE, blanks, bold=True) + _published(results, plan, HEADLINE)
     parts = [
         f"# Suite `{results.suite.suite}`\n",
@@ -73,10 +75,13 @@ def write_markdown(results: Results, plan: Plan) -> str:
         markdown_table(columns, scores),
         "Bold: best of its column, its paired interval against every other row of ours excludes 0, and the corpus has "
         "at least 30 effective units to resample.\n",
+        smallest_to_baselines(results, judged),
         "### Difference to the encoder's own cosine\n",
         markdown_table(columns, difference_rows(results, plan.similar, HEADLINE, blanks)),
+        smallest_to_encoders(results, judged),
         "### Difference of each space by neighbourhoods to its control, PCA of the same dimension\n",
         markdown_table(["spaces", *plan.similar], control_rows(results, plan.similar, HEADLINE, blanks, methods)),
+        smallest_to_controls(results, judged, methods),
         *_tuned_controls(results, plan.similar, blanks, methods),
         "### Interval of each score\n",
         markdown_table(columns, interval_rows(results, plan.similar, HEADLINE, blanks)),
@@ -84,7 +89,7 @@ def write_markdown(results: Results, plan: Plan) -> str:
         *_classification_section(results, plan.classified),
     ]
     for title, table in _referee_tables(results, plan):
-        parts += [f"## {title}\n", markdown_table(*table)]
+        parts += [f"## {title}\n", markdown_table(*table), f"{SINGLE}\n"]
     parts += [
         *_protocol_sections(results, plan),
         word_control_section(results, plan.similar, HEADLINE),
@@ -131,19 +136,25 @@ def _tuned_controls(results: Results, similar: list[str], blanks: Blanks, method
     return [
         "### Difference of each tuned space by neighbourhoods to its tuned control, PCA tuned on the same data\n",
         markdown_table(["spaces", *similar], rows),
+        smallest_to_controls(results, [(corpus, HEADLINE) for corpus in similar], methods, tuned=True),
         f"All were tuned on `{results.suite.development}`, each to a dimension of its own; where both chose the same, "
         "the tuned control is the control of that dimension too.\n",
     ]
 
 
-def _accuracy_table(results: Results, classified: list[str], blanks: Blanks) -> Table:
+def _accuracy_columns(results: Results, classified: list[str]) -> list[tuple[str, str]]:
+    """Corpus and protocol of every accuracy that no item of its own fitting set was scored in."""
     encoder = results.suite.encoders[0]
-    columns = [
+    return [
         (corpus, protocol)
         for corpus in classified
         for protocol in results.facts(encoder, corpus).get("scores", [""])
         if not protocol.endswith("training-set")
     ]
+
+
+def _accuracy_table(results: Results, classified: list[str], blanks: Blanks) -> Table:
+    columns = _accuracy_columns(results, classified)
     header = ["space", *(f"{corpus} {protocol.removeprefix('accuracy.')}" for corpus, protocol in columns)]
     rows = [
         [space, *(_accuracy_cell(results, space, corpus, protocol, blanks) for corpus, protocol in columns)]
@@ -179,7 +190,8 @@ def _classification_section(results: Results, classified: list[str]) -> list[str
         "In parentheses the difference to the encoder's own vectors. No item is scored by a classifier fitted on it, "
         "but the spaces themselves were fitted on all items, without their labels. "
         f"{'; '.join(schemes)}. 3-NN scored on its own training set stands in "
-        "[another table](tables/classification.md).\n",
+        "[another table](tables/classification.md), and differences to controls [below](#differences-to-controls).\n",
+        smallest_to_encoders(results, _accuracy_columns(results, classified)),
         blanks.legend(),
     ]
 
@@ -211,7 +223,8 @@ def _protocol_sections(results: Results, plan: Plan) -> list[str]:
         blanks = Blanks()
         rows = score_rows(results, plan.similar, protocol, blanks, bold=False) + _published(results, plan, protocol)
         table = markdown_table(["space", *plan.similar], rows)
-        parts += [f"### {protocol_title(protocol)}\n", table, blanks.legend()]
+        judged = [(corpus, protocol) for corpus in plan.similar]
+        parts += [f"### {protocol_title(protocol)}\n", table, smallest_to_baselines(results, judged), blanks.legend()]
     return parts
 
 

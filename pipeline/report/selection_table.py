@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.report.entries import measured_entry
+from pipeline.report.families import judge_family
 from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
+from pipeline.report.notes import no_smallest, smallest_difference
 from pipeline.report.protocols import protocol_words
 from pipeline.report.results import Results
 from pipeline.report.sweeps import Sweep
@@ -18,6 +20,10 @@ ABOUT = (
 )
 LETTERS = {"neighbors": "k", "components": "p", "regularization": "r", "scaling": "scaling", "power": "power",
            "removed": "removed", "amount": "amount"}  # fmt: skip
+
+UNRESAMPLED = no_smallest(
+    "the points of a grid are scored once on a test set and not resampled, and an oracle is the largest of many"
+)
 
 
 def selection_table(results: Results, sweeps: Mapping[str, Sweep], made_of: Mapping[str, str]) -> Table | None:
@@ -49,7 +55,8 @@ def _choices(results: Results, sweeps: Sequence[Sweep], made_of: Mapping[str, st
     return Panel(
         f"Choice on the development corpus {corpus}", protocol_words(protocol), tuple(heads), (group,),
         tuple(_rules_shown(sweep) for sweep in sweeps if sweep.rules),
-        ("Scores of a grid have no interval: they choose, and measure nothing. The intervals stand on the test sets.",),
+        ("Scores of a grid have no interval: they choose, and measure nothing. The intervals stand on the test sets.",
+         no_smallest("the best of a grid is picked for being the largest, so no interval of its lead would be honest")),
     )  # fmt: skip
 
 
@@ -98,13 +105,22 @@ def _tests(results: Results, sweeps: Sequence[Sweep], made_of: Mapping[str, str]
             for sweep in sweeps
         )
         group = Group(f"Measured here, suite {results.suite.suite}", False, lines)
+        notes = _selected_notes(results, sweeps, corpora) if entry is _selected else (UNRESAMPLED,)
         shows = tuple(_inflation_shown(sweep, corpora) for sweep in sweeps) if entry is _inflation else ()
-        panels.append(Panel(title, protocol_words(protocol), heads, (group,), shows))
+        panels.append(Panel(title, protocol_words(protocol), heads, (group,), shows, notes))
     return panels
 
 
 def _selected(results: Results, sweep: Sweep, corpus: str) -> Entry:
     return _known(results, sweep.space, corpus, sweep.protocol)
+
+
+def _selected_notes(results: Results, sweeps: Sequence[Sweep], corpora: Sequence[str]) -> tuple[str, ...]:
+    """How well these test sets can tell a chosen space from its encoder."""
+    suite, protocol = results.suite, sweeps[0].protocol
+    pairs = [(sweep.space, suite.encoder_of(sweep.space)) for sweep in sweeps]
+    family = judge_family(results, pairs, [(corpus, protocol) for corpus in corpora])
+    return (smallest_difference(family, "encoder"),)
 
 
 def _oracle(results: Results, sweep: Sweep, corpus: str) -> Entry:

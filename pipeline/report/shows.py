@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from pipeline.report.families import Judged, baseline_of, judge_family, judge_sides
-from pipeline.report.multiple import POWER
+from pipeline.report.notes import column_name, multiple_comparisons, smallest_difference
 from pipeline.report.plan import Hero, PanelPlan, TablePlan
 from pipeline.report.protocols import protocol_words
 from pipeline.report.results import Results
@@ -41,8 +39,9 @@ def describe_panel(
     shows += [_starts(results, spaces, columns), "" if plan.against else _unanswered(results, spaces, columns)]
     if family:
         other = list(dict.fromkeys(judged.against for judged in family))
-        shows.append(_count(family, protocol_words(plan.against) if plan.against else _listed(other)))
-    return tuple(filter(None, shows)), tuple(_notes(results, family))
+        shows.append(count_differences(family, protocol_words(plan.against) if plan.against else listed(other)))
+    notes = (multiple_comparisons(results, family), smallest_difference(family))
+    return tuple(filter(None, shows)), tuple(filter(None, notes))
 
 
 def baselines(results: Results, spaces: Sequence[str], own: str | None) -> list[tuple[str, str]]:
@@ -75,11 +74,11 @@ def _best(results: Results, spaces: Sequence[str], columns: Columns) -> str:
         values = {space: value for space in spaces if (value := _value(results, space, corpus, protocol)) is not None}
         if len(values) == 1 or len(set(values.values())) > 1:
             winners.setdefault(max(values, key=lambda space: values[space]), []).append(
-                _name(corpus, protocol, columns)
+                column_name(corpus, protocol, columns)
             )
     if not winners:
         return "The same in every row."
-    parts = [f"{space} on {_listed(names)}" for space, names in winners.items()]
+    parts = [f"{space} on {listed(names)}" for space, names in winners.items()]
     return f"Highest of our rows: {'; '.join(parts)}."
 
 
@@ -134,7 +133,7 @@ def _unanswered(results: Results, spaces: Sequence[str], columns: Columns) -> st
             lost, queries = facts["queries_without_relevant"], facts["n"]
             best = 100 * (queries - lost) / queries
             parts.append(f"{lost} of {queries} queries of {corpus} (no order can score above {best:.2f} there)")
-    return f"Without a relevant candidate, and so 0 for every method: {_listed(parts)}." if parts else ""
+    return f"Without a relevant candidate, and so 0 for every method: {listed(parts)}." if parts else ""
 
 
 def _verdicts(family: Sequence[Judged]) -> str:
@@ -144,12 +143,13 @@ def _verdicts(family: Sequence[Judged]) -> str:
     kinds = [(word, [j for j in family if not j.few and j.sign == sign]) for sign, word in _SIGNS.items()]
     for word, some in [*kinds, ("too few independent texts to say", few)]:
         if some:
-            names = _listed([_name(judged.corpus, judged.protocol, columns) for judged in some])
+            names = listed([column_name(judged.corpus, judged.protocol, columns) for judged in some])
             parts.append(f"{word} on {names} ({_span([judged.result.value for judged in some])})")
     return "; ".join(parts)
 
 
-def _count(family: Sequence[Judged], baselines: str) -> str:
+def count_differences(family: Sequence[Judged], baselines: str) -> str:
+    """How many differences of a panel lie above zero, below, and neither; "" for a single one."""
     above, below = (sum(judged.sign == sign for judged in family) for sign in (1, -1))
     few = sum(judged.few for judged in family)
     rest = len(family) - above - below - few
@@ -162,42 +162,11 @@ def _count(family: Sequence[Judged], baselines: str) -> str:
     )
 
 
-def _notes(results: Results, family: Sequence[Judged]) -> list[str]:
-    if not family:
-        return []
-    notes = []
-    if len(family) > 1:
-        notes.append(
-            f"Multiple comparisons: the {len(family)} differences of these rows to their baselines are judged together "
-            f"by the largest studentised deviation (max-T) over {results.resamples} paired bootstrap resamples, at "
-            f"{results.confidence:.0%} for all of them at once: ▲ lies above its baseline beyond chance, ▼ below. "
-            "Brackets beside single scores are not adjusted."
-        )
-    columns = list(dict.fromkeys((judged.corpus, judged.protocol) for judged in family))
-    sizes = []
-    for corpus, protocol in columns:
-        detectable = [j.result.detectable for j in family if (j.corpus, j.protocol) == (corpus, protocol)]
-        detectable = [size for size in detectable if size > 0]
-        if detectable:
-            sizes.append(f"{_name(corpus, protocol, columns)} {np.median(detectable):.1f}")
-    if sizes:
-        notes.append(
-            f"Smallest difference to its baseline that a row would show here with {POWER:.0%} power after "
-            f"adjustment, in points, median over rows: {', '.join(sizes)}."
-        )
-    return notes
-
-
-def _name(corpus: str, protocol: str, columns: Columns) -> str:
-    """The corpus, with its metric where the corpus stands in several columns."""
-    several = sum(corpus == other for other, _ in columns) > 1
-    return f"{corpus} ({protocol.partition('.')[0]})" if several else corpus
-
-
 def _span(values: Sequence[float]) -> str:
     low, high = min(values), max(values)
     return f"{low:+.2f}" if low == high else f"{low:+.2f} to {high:+.2f}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence lists them: "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

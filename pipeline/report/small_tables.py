@@ -12,6 +12,7 @@ import numpy as np
 from pipeline.artifacts import read_table
 from pipeline.report.entries import printed_entry
 from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
+from pipeline.report.notes import no_smallest
 from pipeline.report.published import select
 from pipeline.report.results import Results
 from pipeline.report.words import COMMON_WORDS, expected_clusters
@@ -22,6 +23,9 @@ from pipeline.words.paths import CLUSTER_COLUMNS, clusters_path, partition_name
 SIZES = (4, 10)
 # Table 4.1 of the thesis: of its 4 clusters, those that hold one of the common words.
 PRINTED_SPREAD = {"k-means": 3, "Gaussian mixture": 2, "spectral": 2}
+
+SINGLE = no_smallest("these are cosines of single pairs, and nothing is resampled; they agree with the print or do not")
+COUNTED = no_smallest("these are counts of one partition of the words, and nothing is resampled")
 
 
 def example_table(results: Results, referees: Mapping[str, str]) -> Table | None:
@@ -37,7 +41,7 @@ def example_table(results: Results, referees: Mapping[str, str]) -> Table | None
         printed = Line("all-MiniLM-L6-v2", "", tuple(printed_entry(figure) for figure in figures))
         groups = (Group("Measured here", False, lines), Group("Printed in Hyperboloid, table 1", True, (printed,)))
         shows = tuple(_agreement(line, printed) for line in lines)
-        panel = Panel("Cosine to “That is a happy person.”", "cosine of single pairs", heads, groups, shows)
+        panel = Panel("Cosine to “That is a happy person.”", "cosine of single pairs", heads, groups, shows, (SINGLE,))
         about = "The paper motivates itself by three cosines of an encoder that can be run here."
         return Table("hyperboloid-1", "Hyperboloid 1: Three cosines", about, (panel,))
     return None
@@ -82,7 +86,7 @@ def cluster_table(suite: Suite) -> Table:
         f"Where the eleven words that the thesis picked ({', '.join(COMMON_WORDS)}) go. It reads fewer clusters as a "
         "common-discourse cluster; the last column is what words dealt at random into clusters of the same sizes do."
     )
-    panel = Panel("Spread of common words over clusters", "counts", heads, groups, shows)
+    panel = Panel("Spread of common words over clusters", "counts", heads, groups, shows, (COUNTED,))
     return Table("lase-4.1", "LASE 4.1: Common words in clusters", about, (panel, *_which_words(suite)))
 
 
@@ -129,7 +133,7 @@ def _which_words(suite: Suite) -> list[Panel]:
         return []
     heads = (Head("common words by cluster", "", "words that share a cluster; a bar parts clusters", "words"),)
     group = Group(f"Measured here, suite {suite.suite}", False, tuple(lines))
-    return [Panel("Common words that share a cluster", "words; a bar parts clusters", heads, (group,))]
+    return [Panel("Common words that share a cluster", "words; a bar parts clusters", heads, (group,), (), (COUNTED,))]
 
 
 def _cluster_line(suite: Suite, clustering: str) -> Line:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from pipeline.encoders.encode import WordEncoderParameters
 from pipeline.params import load_parameters
+from pipeline.report.notes import BASELINE, CONTROL
 from pipeline.report.results import Cell, Results
+from pipeline.report.smallest import smallest_of_pairs
 from pipeline.report.tables import Blanks, markdown_table, protocol_title
 from pipeline.suite import Suite
 
@@ -14,9 +16,17 @@ from pipeline.suite import Suite
 def word_control_section(results: Results, corpora: Sequence[str], protocol: str) -> str:
     """The tables of differences with their paired intervals; "" for a suite without word encoders to compare."""
     parts, blanks = [], Blanks()
-    for title, pairs in (
-        ("Clusters of words against partitions that know no meaning, sizes alike", control_pairs(results.suite)),
-        ("Every encoder over word vectors against the plain average of its words", average_pairs(results.suite)),
+    for title, other, pairs in (
+        (
+            "Clusters of words against partitions that know no meaning, sizes alike",
+            CONTROL,
+            control_pairs(results.suite),
+        ),
+        (
+            "Every encoder over word vectors against the plain average of its words",
+            BASELINE,
+            average_pairs(results.suite),
+        ),
     ):
         rows = [
             [
@@ -27,6 +37,7 @@ def word_control_section(results: Results, corpora: Sequence[str], protocol: str
         ]
         if rows:
             parts += [f"### {title}\n", markdown_table(["spaces", *corpora], rows)]
+            parts.append(smallest_of_pairs(results, pairs, [(corpus, protocol) for corpus in corpora], other))
     if not parts:
         return ""
     head = f"## Encoders over word vectors: differences in {protocol_title(protocol)}, ×100\n"

@@ -23,7 +23,12 @@ AsTuple = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) 
 
 
 class _Grid(Parameters):
-    """Lists of values by parameter; every combination is a point, checked as that method's parameters are."""
+    """Lists of values by parameter; every combination is a point, checked as that method's parameters are.
+
+    budget_seconds  of CPU that the sweep may take before it warns; it changes no result
+    """
+
+    budget_seconds: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
     def _every_point_is_sound(self) -> _Grid:
@@ -37,7 +42,7 @@ class _Grid(Parameters):
         raise NotImplementedError
 
     def _combined(self, model: type[Parameters]) -> Iterator[Any]:
-        values = {name: value for name, value in self if name != "method"}
+        values = {name: value for name, value in self if name not in ("method", "budget_seconds")}
         method = str(self.model_dump()["method"]).removesuffix("-selected")
         for chosen in product(*values.values()):
             yield model.model_validate({"method": method, **dict(zip(values, chosen, strict=True))})
