@@ -198,10 +198,10 @@ def test_the_figure_draws_every_score_and_its_words_name_what_moves_it_and_what_
     places = dict.fromkeys((row["corpus"], row["parameter"]) for row in written["rows"])
     for axes, (corpus, parameter) in zip(figure.axes, places, strict=True):
         lines = {str(line.get_label()): line for line in axes.get_lines()}
-        assert list(lines["the paper's own value"].get_xdata()) == [PUBLISHED[parameter]] * 2
+        assert np.asarray(lines["the paper's own value"].get_xdata()).tolist() == [PUBLISHED[parameter]] * 2
         for variant in {"plain", "unit"} & set(lines):
             wanted = {v: score for (name, v), score in scores(written, corpus, variant).items() if name == parameter}
-            assert dict(lines[variant].get_xydata().tolist()) == wanted
+            assert dict(np.asarray(lines[variant].get_xydata()).tolist()) == wanted
         assert ("plain" in lines) == (corpus == "dev")
     looks = {f"{line.get_marker()} {line._dash_pattern}" for line in figure.axes[0].get_lines()}  # type: ignore[attr-defined]
     assert len(looks) == 3  # told apart without colour
