@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+# What the templates of a dvc.yaml are filled with; it lies beside it.
+VARIABLES = ("suite.yaml", "sensitivities.yaml")
 # Beside what the stages read: what defines them, and the code that checks and runs them.
 SETTINGS = ("params.yaml", "run.yaml", ".dvcignore", ".dvc/config", ".dvc/config.local", "pipeline", "flows")
 
@@ -29,7 +31,7 @@ def footprint(paths: Iterable[str], *, root: Path) -> str:
 
 def definition_paths(dvcfile: Path) -> frozenset[str]:
     """What says which stages a dvc.yaml has and what they are, from the root of the checkout."""
-    beside = (dvcfile, dvcfile.with_suffix(".lock"), dvcfile.with_name("suite.yaml"))
+    beside = (dvcfile, dvcfile.with_suffix(".lock"), *map(dvcfile.with_name, VARIABLES))
     return frozenset((*(path.as_posix() for path in beside), *SETTINGS))
 
 

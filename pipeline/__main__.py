@@ -272,6 +272,21 @@ def selected(
 
 
 @app.command(rich_help_panel=STAGES)
+def sensitivity(
+    encoder: Annotated[str, typer.Argument(callback=slug, help="A block of report.sensitivity in params.yaml.")],
+    suite: SuiteOption = "quick",
+) -> None:
+    """Score a word encoder against its hyper-parameters, one at a time; nothing is chosen by it."""
+    from pipeline.selection.sensitivity import sensitivity as run
+    from pipeline.suite import load_suite
+
+    die_with_parent()
+    written = run(load_suite(suite), encoder)
+    absent = "".join(f"; {name}: {one['absent']}" for name, one in written["corpora"].items() if "absent" in one)
+    typer.echo(f"{encoder}: {len(written['rows'])} points{absent}")
+
+
+@app.command(rich_help_panel=STAGES)
 def evaluate(
     space: Annotated[str, typer.Argument(callback=slug, help="A space of the suite, e.g. minilm-lp.")],
     suite: SuiteOption = "quick",

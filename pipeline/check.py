@@ -30,6 +30,7 @@ from pipeline.manifold.solver_parameters import SolverParameters
 from pipeline.params import GROUPS, PARAMS_FILE, Parameters, check_slug, load_parameters, read_yaml, refuse_unknown
 from pipeline.report.parameters import ReportParameters
 from pipeline.selection.grids import GRIDS, largest_neighbors, load_grid
+from pipeline.selection.sensitivity_parameters import SensitivityParameters, sensitivities_of
 from pipeline.suite import Suite, load_suite
 from pipeline.words.clustering_parameters import ClusteringParameters
 from pipeline.words.locations import find_location
@@ -97,6 +98,7 @@ def check_everything(suite: str) -> Suite:
     _check_neighbors(chosen)
     _check_words(chosen)
     _check_word_encoders(chosen, content.get("word_encoders") or {})
+    _check_sensitivities(chosen)
     return chosen
 
 
@@ -278,6 +280,15 @@ def _check_word_encoders(suite: Suite, blocks: dict[str, Any]) -> None:
                 )
         if wanted.clusters is not None:
             _check_partition(name, wanted)
+
+
+def _check_sensitivities(suite: Suite) -> None:
+    """That each word encoder whose hyper-parameters are varied has a block of values, each of them its method's."""
+    from pipeline.selection.sensitivity import points_of
+
+    for name in sensitivities_of(suite):
+        varied = load_parameters(SensitivityParameters, f"report.sensitivity.{name}")
+        list(points_of(name, varied, load_parameters(WordEncoderParameters, f"word_encoders.{name}")))
 
 
 def _check_partition(name: str, wanted: WordEncoderParameters) -> None:

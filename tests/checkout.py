@@ -22,7 +22,9 @@ MAKERS = Makers(
     word_vectors=("wordllama",),
     clusterings=("s3e",),
 )
-FILES = ("dvc.yaml", "suite.yaml", "params.yaml", ".gitignore", ".dvcignore", "requirements.lock")
+FILES = (
+    "dvc.yaml", "suite.yaml", "sensitivities.yaml", "params.yaml", ".gitignore", ".dvcignore", "requirements.lock",
+)  # fmt: skip
 
 
 def make_checkout(folder: Path, *, corpora: str) -> Path:

@@ -76,7 +76,7 @@ class Checkout:
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Checkout]:
     folder = tmp_path / "checkout"
     folder.mkdir()
-    for name in ("params.yaml", "suite.yaml", "dvc.yaml"):
+    for name in ("params.yaml", "suite.yaml", "sensitivities.yaml", "dvc.yaml"):
         shutil.copy(ROOT / name, folder)
     shutil.copytree(ROOT / "suites", folder / "suites", symlinks=True)
     shutil.copytree(ROOT / "pipeline", folder / "pipeline")
@@ -351,6 +351,7 @@ PURPOSES = {
     "graph_transform": "neighbour graph",
     "sweep": "development corpus",
     "selected": "parameters",
+    "sensitivity": "one at a time",
     "evaluate": "Score",
     "report": "tables",
     "repro": "dvc repro",

@@ -353,7 +353,7 @@ def test_a_suite_name_that_is_a_path_is_refused(suite: dict[str, Any], name: str
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("params.yaml", "suite.yaml"):
+    for name in ("params.yaml", "suite.yaml", "sensitivities.yaml"):
         (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     check_everything("quick")

@@ -11,6 +11,8 @@ from pipeline.report.figures import draw_differences, figure_bytes
 from pipeline.report.lase import draw_clusters
 from pipeline.report.map_figure import draw_maps, map_spaces
 from pipeline.report.page import Picture
+from pipeline.report.sensitivity import describe_sensitivity, load_sensitivities
+from pipeline.report.sensitivity_figure import draw_sensitivity
 from pipeline.report.spectrum_figure import draw_spectra, largest_step, read_spectra
 from pipeline.report.sweep_figure import WORDS, draw_sweep
 from pipeline.report.sweeps import Sweep
@@ -21,6 +23,8 @@ LP, ENCODER, CHOSEN, CONTROL = "minilm-lp", "minilm", "minilm-lp-selected", "min
 QUALITY = ("stsb", "pearson.all.cosine")
 SHOWN = 5  # test sets of a sweep that are drawn, in the suite's order
 ALWAYS = "stsb"  # drawn wherever it was swept: SBERT-LP's figures 2 to 5 are about it
+# Word encoder -> file and title of the figure of its sensitivity.
+SENSITIVITIES = {"wl-gem": ("gem-2", "GEM against its hyper-parameters, as its figure 2")}
 LASE = ("sts13", "pearson.mean.cosine")  # corpus and protocol of LASE's figure 5.1
 
 Drawn = tuple[Picture, Figure]
@@ -35,6 +39,7 @@ def draw_gallery(evidence: Evidence) -> list[Drawn]:
         *_maps(evidence),
         *_clusterers(evidence),
         *_words(evidence),
+        *_sensitivities(evidence),
         *_speed(evidence),
     ]
 
@@ -169,3 +174,14 @@ def _words(evidence: Evidence) -> Iterator[Drawn]:
     for name, figure in draw_clusters(evidence.results.suite).items():
         title, caption = shown[name]
         yield _named(name, title, caption, figure)
+
+
+def _sensitivities(evidence: Evidence) -> Iterator[Drawn]:
+    """Figure 2 of GEM's paper, and the like of other word encoders."""
+    for encoder, found in load_sensitivities(evidence.results.suite).items():
+        if found.curves:
+            name, title = SENSITIVITIES.get(encoder, (f"sensitivity-{encoder}", f"{encoder} by its hyper-parameters"))
+            absent = f"; absent: {', '.join(found.absent)}" if found.absent else ""
+            words = f"one varied, the others as the paper has them; words of {found.vectors}{absent}"
+            caption = f"Dotted: the paper's own value. {describe_sensitivity(found)}"
+            yield _named(name, title, caption, draw_sensitivity(found, title, words))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from pipeline.params import Parameters, Slug
+from pipeline.selection.sensitivity_parameters import SensitivityParameters
 
 
 class PublishedModel(Parameters):
@@ -17,9 +18,11 @@ class PublishedModel(Parameters):
 class ReportParameters(Parameters):
     """What stands beside our numbers.
 
-    published  encoder -> the model in published.csv whose printed figures stand beside it
-    referees   corpus of single examples -> the encoder that the paper printed their cosines for
+    published    encoder -> the model in published.csv whose printed figures stand beside it
+    referees     corpus of single examples -> the encoder that the paper printed their cosines for
+    sensitivity  word encoder -> its hyper-parameters that the stage `sensitivity` varies
     """
 
     published: dict[Slug, PublishedModel] = Field(default_factory=dict)
     referees: dict[Slug, Slug] = Field(default_factory=dict)
+    sensitivity: dict[Slug, SensitivityParameters] = Field(default_factory=dict)
