@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -40,6 +41,11 @@ def test_each_suite_has_its_own_stages_addressed_as_dvc_prints_them(tmp_path: Pa
     assert other.parents["suites/other/dvc.yaml:embed@b"] == ("suites/other/dvc.yaml:download@b",)
 
 
+def age_every_file(root: Path) -> None:
+    for path in root.rglob("*"):
+        os.utime(path, (0, 0))
+
+
 def rename_a_stage_in_the_lock(root: Path) -> None:
     path = root / "dvc.lock"
     path.write_text(path.read_text().replace("  report:", "  gone:"))
@@ -47,7 +53,7 @@ def rename_a_stage_in_the_lock(root: Path) -> None:
 
 CHANGES: dict[str, Callable[[Path], object]] = {
     "nothing": lambda root: None,
-    "times": lambda root: [path.touch() for path in root.rglob("*") if path.is_file()],
+    "times": age_every_file,
     "two parameters": lambda root: (root / "params.yaml").write_text(
         (root / "params.yaml").read_text().replace("a: 1", "a: 2").replace("rounding: 2", "rounding: 3")
     ),
