@@ -2,10 +2,13 @@
 
     python -m benchmarks.faults [--slow] [--select EXPRESSION] [--records FILE] [--out reports/faults.json]
     python -m benchmarks.faults --print reports/faults.json
+    python -m benchmarks.faults --time [--repeat 3]
 
 --slow injects each kill twenty times instead of three, and the dearer faults at all, which takes hours: every
 outcome is appended to --records as it comes, and the table is of all that stand there, from one run or many.
-An outcome is counted as it is, whether its test passes or fails. Prints a table in Markdown.
+An outcome is counted as it is, whether its test passes or fails. Prints a table in Markdown. --time injects
+nothing and times an undisturbed run of the suite that the faults disturb, from nothing, best of --repeat: on an
+idle machine, which the load before it tells.
 """
 
 from __future__ import annotations
@@ -13,8 +16,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -54,6 +60,36 @@ def inject(records: Path, *, slow: bool, select: str) -> int:
     return subprocess.run(command, env={**os.environ, "SENTFOLD_FAULT_RECORDS": str(records)}, check=False).returncode
 
 
+def time_undisturbed(folder: Path) -> dict[str, float]:
+    """Seconds of `sentfold repro` of the whole fixture suite, its CPU time, the load before it, and its stages."""
+    from tests.faults.fixture_suite import create_checkout
+    from tests.faults.processes import REPRO, Starter
+
+    starter = Starter(create_checkout(folder / "checkout"), folder)
+    load, before, begin = os.getloadavg()[0], resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    run = starter.run(*REPRO)
+    seconds, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if run.wait():
+        sys.exit(f"the undisturbed run failed:\n{run.printed}")
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {
+        "undisturbed_s": round(seconds, 1),
+        "cpu_s": round(cpu, 1),
+        "load": round(load, 1),
+        "stages": len(run.remade()),
+    }
+
+
+def best_undisturbed(repeat: int) -> dict[str, float]:
+    """The fastest of some runs, each printed."""
+    times = []
+    for _ in range(repeat):
+        with tempfile.TemporaryDirectory(prefix="sentfold-undisturbed-") as folder:
+            times.append(time_undisturbed(Path(folder)))
+        print(" ".join(f"{name} {value}" for name, value in times[-1].items()), flush=True)
+    return min(times, key=lambda found: found["undisturbed_s"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--slow", action="store_true")
@@ -62,7 +98,12 @@ def main() -> None:
     parser.add_argument("--none", action="store_true", help="inject nothing, count what stands in --records")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--print", type=Path, metavar="FILE", help="print the table of an earlier --out")
+    parser.add_argument("--time", action="store_true", help="time an undisturbed run, inject nothing")
+    parser.add_argument("--repeat", type=int, default=3, help="undisturbed runs, of which the fastest counts")
     arguments = parser.parse_args()
+    if arguments.time:
+        best_undisturbed(arguments.repeat)
+        return
     if arguments.print:
         print(table(json.loads(arguments.print.read_text(encoding="utf-8"))["faults"]))
         return
@@ -72,7 +113,7 @@ def main() -> None:
     outcomes = [json.loads(line) for line in arguments.records.read_text(encoding="utf-8").splitlines()]
     rows = count(outcomes)
     if arguments.out:
-        content = {"faults": rows, "outcomes": outcomes}
+        content = {"undisturbed": best_undisturbed(arguments.repeat), "faults": rows, "outcomes": outcomes}
         arguments.out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(table(rows))
     sys.exit(code)

@@ -38,7 +38,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "transforms": {"manifolds.pca.components": 5, "manifolds.whitening.components": 5},
     "space": {"manifolds.lp.components": 5},
     "graph": {"knn_graph.neighbors": 9},
-    "words": {"vocabulary.minimum_count": 2},
 }
 
 

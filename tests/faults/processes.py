@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -39,6 +40,11 @@ class Command:
     def printed(self) -> str:
         """What it and all below it have printed so far."""
         return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def remade(self) -> set[str]:
+        """The stages that DVC ran, or took from its run cache, by its own words."""
+        ran = re.findall(r"Running stage '([^']+)'", self.printed)
+        return {*ran, *re.findall(r"Stage '([^']+)' is cached", self.printed)}
 
     def wait(self) -> int:
         """Its exit code, as soon as it ends."""

@@ -16,6 +16,7 @@ from tests.faults.processes import PLAIN_DVC, Command
 from tests.faults.repetition import injections
 
 SPACE = "data/quick/spaces/wl-average/kitchen.parquet"
+MAKER = "encode@wl-average"
 # Stages that read it, which must refuse it when they are called by hand, without DVC's own comparison.
 READERS = (("knn_graph", "wl-average"), ("transform", "wl-average", "--transform", "pca"))
 STATUS = ("-m", "dvc", "status")
@@ -67,7 +68,8 @@ def test_a_damaged_artifact_is_refused_by_its_reader_and_made_whole_by_the_next_
     if damage != "bit-flipped" or reader.wait() != 0:
         require_refusal(reader, how)
     # Not every bit of a Parquet file means something; if the reader went on, `judge` finds a row that it changed.
-    disturbed.judge(f"artifact {damage}", how, reader, rerun=PLAIN_DVC)
+    again = disturbed.judge(f"artifact {damage}", how, reader, rerun=PLAIN_DVC)
+    assert again.remade() == {MAKER}, "its stage, and none of those that read it"
 
 
 def require_refusal(reader: Command, how: str) -> None:
@@ -92,48 +94,54 @@ def test_a_bit_flipped_under_the_old_time_is_unseen_by_dvc_yet_refused_by_its_re
     require_refusal(reader, how)
     assert "up to date" in disturbed.starter.run(*STATUS).printed
     path.unlink()  # what the error says is to be done
-    disturbed.judge("artifact bit-flipped, its time kept", how, reader, rerun=PLAIN_DVC)
+    again = disturbed.judge("artifact bit-flipped, its time kept", how, reader, rerun=PLAIN_DVC)
+    assert again.remade() == {MAKER}
 
 
-def edit_output_hash(lock: dict[str, dict[str, dict[str, list[dict[str, str]]]]], moments: random.Random) -> str:
+def edit_output_hash(
+    lock: dict[str, dict[str, dict[str, list[dict[str, str]]]]], moments: random.Random
+) -> tuple[str, str]:
     stage = moments.choice(sorted(lock["stages"]))
     lock["stages"][stage]["outs"][0]["md5"] = "0" * 32
-    return f"hash of an output of {stage}"
+    return stage, f"hash of an output of {stage}"
 
 
-def edit_input_hash(lock: dict[str, dict[str, dict[str, list[dict[str, str]]]]], moments: random.Random) -> str:
+def edit_input_hash(
+    lock: dict[str, dict[str, dict[str, list[dict[str, str]]]]], moments: random.Random
+) -> tuple[str, str]:
     stage = moments.choice(sorted(lock["stages"]))
     moments.choice(lock["stages"][stage]["deps"])["md5"] = "0" * 32
-    return f"hash of an input of {stage}"
+    return stage, f"hash of an input of {stage}"
 
 
-def edit_parameter(lock: dict[str, dict[str, dict[str, dict[str, object]]]], moments: random.Random) -> str:
+def edit_parameter(lock: dict[str, dict[str, dict[str, dict[str, object]]]], moments: random.Random) -> tuple[str, str]:
     stage = moments.choice(sorted(name for name, content in lock["stages"].items() if "params" in content))
     (file, values), *_ = lock["stages"][stage]["params"].items()
     assert isinstance(values, dict), "parameters of one file, by name"
     values[moments.choice(sorted(values))] = "edited"
-    return f"a parameter of {stage} in {file}"
+    return stage, f"a parameter of {stage} in {file}"
 
 
-def drop_stage(lock: dict[str, dict[str, object]], moments: random.Random) -> str:
+def drop_stage(lock: dict[str, dict[str, object]], moments: random.Random) -> tuple[str, str]:
     stage = moments.choice(sorted(lock["stages"]))
     del lock["stages"][stage]
-    return f"{stage} taken out"
+    return stage, f"{stage} taken out"
 
 
 EDITS = (edit_output_hash, drop_stage, edit_input_hash, edit_parameter)
 
 
 @pytest.mark.parametrize("number", injections(default=2))
-def test_an_edited_lock_makes_its_stage_run_again_and_becomes_what_it_was(
+def test_an_edited_lock_makes_dvc_look_at_its_stage_alone_and_becomes_what_it_was(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
     disturbed = disturb("base")
     path = disturbed.root / "dvc.lock"
     lock = yaml.safe_load(path.read_text())
-    how = EDITS[number % len(EDITS)](lock, moments)
+    stage, how = EDITS[number % len(EDITS)](lock, moments)
     path.write_text(yaml.safe_dump(lock, sort_keys=False))
-    disturbed.judge("dvc.lock edited", how, None, edited_lock=True)
+    again = disturbed.judge("dvc.lock edited", how, None, edited_lock=True)
+    assert again.remade() == {stage}, "restored from DVC's cache, or run again; and no stage beside it"
 
 
 @pytest.mark.parametrize("number", injections(default=1))

@@ -1,11 +1,13 @@
-"""kill -9, SIGTERM, SIGINT and Ctrl-C of `sentfold run`, the flow."""
+"""kill -9, SIGTERM, SIGINT and Ctrl-C of `sentfold run`, the flow, and two of them at once."""
 
 from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
+import socket
 import time
 from collections.abc import Callable
 
@@ -15,6 +17,7 @@ from tests.faults.conftest import Disturbed
 from tests.faults.prefect_server import Server
 from tests.faults.processes import RUN, is_server, is_stage, press_ctrl_c, strike
 from tests.faults.repetition import injections
+from tests.flows.checkout import until
 
 SIGNALS = {"kill -9": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT}
 
@@ -65,3 +68,26 @@ def test_ctrl_c_on_the_terminal_ends_a_flow_and_its_server(
             disturbed.judge("Ctrl-C of sentfold run", f"{delay:.3f} s after it began", command)
             return
     pytest.fail("five times the run ended before it was interrupted")
+
+
+@pytest.mark.parametrize("number", injections(default=1, slow=5))
+def test_a_second_flow_says_whom_it_waits_for_and_finds_everything_done(
+    number: int, server: Server, disturb: Callable[[str], Disturbed]
+) -> None:
+    disturbed = disturb("transforms" if number % 2 == 0 else "space")
+    server.lend(disturbed.starter)
+    first = disturbed.starter.start(*RUN)
+    assert first.await_role(is_stage) is not None, first.printed
+    # Stopped, it keeps the checkout for as long as the second one takes to come to the lock.
+    assert strike(first.process.pid, signal.SIGSTOP)
+    second = disturbed.starter.start(*RUN)
+    try:
+        until(lambda: "waiting: " in second.printed or second.process.poll() is not None, "the second run to wait")
+    finally:
+        strike(first.process.pid, signal.SIGCONT)
+    holder = rf"held by process {first.process.pid} on {re.escape(socket.gethostname())} since \d{{4}}-\d\d-\d\dT\S+: "
+    assert re.search(holder + "sentfold run --suite quick --jobs 2", second.printed), second.printed
+    assert (first.wait(), second.wait()) == (0, 0), first.printed + second.printed
+    assert "stages are stale" in first.printed
+    assert "everything is up to date" in second.printed, "it asked only after it had the lock"
+    disturbed.judge("two sentfold run at once", "the second during a stage of the first", second)
