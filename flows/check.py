@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from flows.footprint import PASSED_OVER
+from flows.footprint import PASSED_OVER, VARIABLES
 from pipeline.suite import suite_file
 
 MIRROR_VARIABLE = "SENTFOLD_MIRROR"
@@ -43,9 +43,10 @@ def check_suite(suite: str, *, touched: bool = True) -> None:
 
 
 def _digest(suite: str) -> str:
-    """sha256 over the parameters, the suite file, the code that checks them with its catalogues, and the Python."""
+    """sha256 over the parameters, the suite's files, the code that checks them with its catalogues, and the Python."""
     digest = hashlib.sha256(f"{sys.prefix} {sys.version}".encode())
-    for path in (Path("params.yaml"), Path("requirements.lock"), suite_file(suite), *_code()):
+    suite_files = (suite_file(suite).with_name(name) for name in VARIABLES)
+    for path in (Path("params.yaml"), Path("requirements.lock"), *suite_files, *_code()):
         content = path.read_bytes() if path.is_file() else b"absent"
         digest.update(f"\n{path.as_posix()} {hashlib.sha256(content).hexdigest()}".encode())
     return digest.hexdigest()

@@ -47,6 +47,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
         (root / "params.yaml").read_text().replace("resamples: ", "resamples: 1")
     ),
     "the suite": append("suite.yaml"),
+    "the figures": append("sensitivities.yaml"),
     "the catalogue": append("pipeline/corpora/catalogue.yaml"),
     "code": append("pipeline/params.py"),
     "the libraries": append("requirements.lock"),
