@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from flows.guard import start_guarded
+from flows.watch import ConfiguredServer, OwnServer, unanswered, watched
 from pipeline.errors import RunError
 
 SERVER_LOG = Path(".dvc/tmp/sentfold-logs/prefect-server.log")
@@ -25,13 +23,6 @@ DATABASE = Path(".dvc/tmp/sentfold-prefect.db")
 STARTUP_SECONDS = 600.0
 
 DRAIN_SECONDS = 10.0
-
-WATCH_SECONDS = 0.2
-
-# What an interrupted run may take to end its stages, and Prefect to find that nobody answers any more.
-LEAVE_SECONDS = 5.0
-PRINT_SECONDS = 1.0  # in which the command line prints its error, after which Prefect's threads would hold it up
-EXIT_CODE = 2  # of the command line after one of our errors
 
 
 def quieten_prefect() -> None:
@@ -52,8 +43,7 @@ def prefect_api(root: Path, *, resume: str = "run it again") -> Iterator[None]:
 
     resume  the command that takes the run up again, for the error
 
-    Raises RunError if the server does not answer, or if the temporary one ends before the block does. What
-    then has not come to its end after LEAVE_SECONDS is ended with the whole process.
+    Raises RunError if the server does not answer at first, or ends before the block does: see `watched`.
     """
     quieten_prefect()
     from prefect.context import refresh_global_settings_context
@@ -62,7 +52,8 @@ def prefect_api(root: Path, *, resume: str = "run it again") -> Iterator[None]:
     configured = PREFECT_API_URL.value()
     if configured:
         _require_answer(configured)
-        yield
+        with watched(ConfiguredServer(configured), resume):
+            yield
         return
     url, process = _start_server(root)
     try:
@@ -70,7 +61,7 @@ def prefect_api(root: Path, *, resume: str = "run it again") -> Iterator[None]:
         # The environment, not a context variable: Prefect's own threads must see it too.
         os.environ["PREFECT_API_URL"] = url
         refresh_global_settings_context()
-        with _watched(process, resume):
+        with watched(OwnServer(process, SERVER_LOG), resume):
             try:
                 yield
             finally:
@@ -121,55 +112,6 @@ def _start_server(root: Path) -> tuple[str, subprocess.Popen[bytes]]:
     return f"http://127.0.0.1:{port}/api", process
 
 
-@contextmanager
-def _watched(process: subprocess.Popen[bytes], resume: str) -> Iterator[None]:
-    """Interrupt the block if the server ends first, and raise RunError for whatever that makes of it.
-
-    Prefect's clients try a server that is gone for minutes, each of them, and while the process ends too.
-    """
-    safe, left = threading.Event(), threading.Event()
-    threading.Thread(target=_watch, args=(process, resume, safe, left), name="watch of the server", daemon=True).start()
-    try:
-        yield
-    except BaseException:
-        if process.poll() is None:
-            safe.set()
-            raise
-        left.set()
-        raise _server_ended(process, resume) from None
-    else:
-        # What came out well stays so, should the server have ended in the last moment.
-        safe.set()
-
-
-def _watch(process: subprocess.Popen[bytes], resume: str, safe: threading.Event, left: threading.Event) -> None:
-    """End this process soon after the server does. safe: nobody needs it any more; left: the block was left."""
-    while process.poll() is None:
-        if safe.wait(WATCH_SECONDS):
-            return
-    # The server is told to end only when it is safe; whoever slept through that must not take it for a death.
-    if safe.is_set():
-        return
-    if not left.is_set():
-        # To the main thread by name: a signal that another thread gets does not wake it.
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-    if not left.wait(LEAVE_SECONDS):
-        sys.stderr.write(f"error: {_server_ended(process, resume)}\n")
-    time.sleep(PRINT_SECONDS)
-    # As if it were killed: the guards of its stages notice, and the next run mends what is left.
-    os._exit(EXIT_CODE)
-
-
-def _server_ended(process: subprocess.Popen[bytes], resume: str) -> RunError:
-    return RunError(
-        "Prefect's temporary server ended before the run did",
-        where=str(SERVER_LOG),
-        got=f"exit code {process.returncode}",
-        state="stages that finished are kept; those that ran were stopped",
-        remedy=f"read its log, then: {resume}; 'sentfold repro' runs the same stages without Prefect",
-    )
-
-
 def _drain() -> None:
     # Prefect sends logs and events from threads of its own. Those that find no server any more try
     # again for a minute, while the finished run seems to hang.
@@ -197,19 +139,15 @@ def _wait_healthy(url: str, process: subprocess.Popen[bytes], root: Path) -> Non
 
 
 def _require_answer(url: str) -> None:
-    # Any answer will do, a refusal too: what a server wants from its users is Prefect's affair.
-    try:
-        urllib.request.urlopen(f"{url}/health", timeout=10.0).close()
-    except urllib.error.HTTPError:
-        return
-    except (OSError, ValueError) as error:
+    problem = unanswered(url)
+    if problem:
         raise RunError(
             "the configured Prefect server does not answer",
             where="PREFECT_API_URL, or the active Prefect profile",
-            got=f"{url}/health: {error}",
+            got=problem,
             state="no stage was started",
             remedy="start that server (prefect server start), or unset PREFECT_API_URL for a temporary one",
-        ) from None
+        )
 
 
 def _healthy(url: str) -> bool:
