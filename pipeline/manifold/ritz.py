@@ -83,8 +83,9 @@ def smallest_outside(
                 break
         found = space.vectors(space.ritz_outside(known, WIDTH))
     if polish is not None:
-        found = polish.apply(operator, found)
-    candidates = rayleigh_ritz(operator, found - vectors @ (vectors.T @ found))
+        polish.apply(operator, found, in_place=True)
+    found -= vectors @ (vectors.T @ found)
+    candidates = rayleigh_ritz(operator, found)
     return float(candidates.values[0]), candidates.vectors
 
 

@@ -49,13 +49,30 @@ class Services:
 
     def runs(self, flow: str = "sentfold") -> list[Any]:
         """Every run of a flow that the server knows, earliest first."""
-        from prefect.client.orchestration import get_client
         from prefect.client.schemas.filters import FlowFilter, FlowFilterName
+
+        with self._client() as client:
+            found = client.read_flow_runs(flow_filter=FlowFilter(name=FlowFilterName(any_=[flow])), limit=200)
+        return sorted(found, key=lambda run: run.expected_start_time)
+
+    def automations(self, name: str) -> list[Any]:
+        """Every automation of that name."""
+        with self._client() as client:
+            return list(client.read_automations_by_name(name))
+
+    def artifacts(self) -> dict[str, Any]:
+        """What the latest artifact of each key holds."""
+        with self._client() as client:
+            found = sorted(client.read_artifacts(), key=lambda artifact: artifact.created)
+        return {artifact.key: artifact.data for artifact in found}
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        from prefect.client.orchestration import get_client
         from prefect.settings import PREFECT_API_URL, temporary_settings
 
         with temporary_settings({PREFECT_API_URL: self.url}), get_client(sync_client=True) as client:
-            found = client.read_flow_runs(flow_filter=FlowFilter(name=FlowFilterName(any_=[flow])), limit=200)
-        return sorted(found, key=lambda run: run.expected_start_time)
+            yield client
 
     def log(self, name: str) -> str:
         """What a started command has printed."""

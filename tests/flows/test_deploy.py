@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -83,7 +82,12 @@ def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Check
     for name in ("sentfold/nightly", "sentfold/on-demand", "sentfold-audit/audit"):
         assert f"deployed {name}\n" in printed
     assert "deployed sentfold/nightly" in deploy(deployable, cron="* * * * *"), "it can be done again"
-    assert len(re.findall(re.escape(AUTOMATION[:8]), prefect(services, "automation", "ls"))) == 1
+    assert len(services.automations(AUTOMATION)) == 1
+
+    report = deployable.root / "reports/quick"
+    report.mkdir()
+    (report / "summary.txt").write_text("minilm 1.00\n")
+    (report / "lineage.json").write_text("{}")
 
     deployable.change("rounding: 2", "rounding: 3")
     services.start_worker()
@@ -91,8 +95,11 @@ def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Check
     assert deployable.ran() == {"evaluate-quick", "report-quick"}
     run = next(run for run in services.runs() if run.state_name == "Completed")
     assert run.auto_scheduled, "the schedule, not a user, asked for it"
-    artifacts = prefect(services, "artifact", "ls")
-    assert "sentfold-quick-stages" in artifacts
+    artifacts = services.artifacts()
+    stages = {row["stage"]: row for row in json.loads(artifacts["sentfold-quick-stages"])}
+    assert {name for name, row in stages.items() if row["outcome"] == "ran"} == {"evaluate", "report"}
+    assert "minilm 1.00" in artifacts["sentfold-quick-results"]
+    assert (report / "lineage.json").as_uri() in artifacts["sentfold-quick-lineage"]
 
     deployable.forget()
     wait_until(lambda: names(services).count("Completed") >= 2, "the next one", seconds=1200)
