@@ -83,7 +83,8 @@ def smallest_outside(
                 break
         found = space.vectors(space.ritz_outside(known, WIDTH))
     if polish is not None:
-        polish.apply(operator, found, in_place=True)
+        for start in range(0, found.shape[1], operator.few):  # narrow, because memory is fullest here
+            polish.apply(operator, found[:, start : start + operator.few], in_place=True)
     found -= vectors @ (vectors.T @ found)
     candidates = rayleigh_ritz(operator, found)
     return float(candidates.values[0]), candidates.vectors
