@@ -90,7 +90,11 @@ def draw_speed(points: Sequence[tuple[str, float, Cell]], axis: str, title: str,
             if cell.low is not None and cell.high is not None:
                 axes.plot([rate, rate], [cell.low, cell.high], color=COLOURS[i % len(COLOURS)], linewidth=2)
             axes.plot([rate], [value], MARKERS[i % len(MARKERS)], color=COLOURS[i % len(COLOURS)], markersize=8)
-            label = axes.annotate(method, (rate, value), xytext=(9, -3), textcoords="offset points", fontsize=10)
+            side = -1 if _followed(points, rate, value) else 1
+            label = axes.annotate(
+                method, (rate, value), xytext=(9 * side, -3), textcoords="offset points", fontsize=10,
+                ha="left" if side > 0 else "right",
+            )  # fmt: skip
             label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
         axes.set_xscale("log")
         axes.set_xlabel("sentences a second, CPU time, one thread, text in")
@@ -99,6 +103,13 @@ def draw_speed(points: Sequence[tuple[str, float, Cell]], axis: str, title: str,
         set_plain(axes)
         set_title(axes, title, subtitle)
     return figure
+
+
+def _followed(points: Sequence[tuple[str, float, Cell]], rate: float, value: float) -> bool:
+    """Whether another mark stands where a label on the right of this one would."""
+    rates = [other for _, other, _ in points]
+    near = (max(rates) / min(rates)) ** 0.1
+    return any(rate < other < near * rate and abs((cell.value or 0.0) - value) < 1 for _, other, cell in points)
 
 
 def draw_bars(points: Sequence[tuple[str, float, Cell]], title: str, subtitle: str) -> Figure:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from pipeline.artifacts import corpus_path, space_path, write_json, write_table, write_vectors
@@ -70,6 +72,17 @@ def test_every_figure_has_the_same_bytes_at_every_drawing_and_loads_nothing() ->
         root = ElementTree.fromstring(figure_bytes(figure, "svg"))
         links = [value for node in root.iter() for key, value in node.attrib.items() if key.endswith("href")]
         assert all(link.startswith("#") for link in links), name
+
+
+def test_names_of_methods_of_like_speed_do_not_cover_each_other() -> None:
+    cell = Cell(70.0, 68.0, 72.0)
+    names = [("sif", 1000.0, cell), ("average", 1100.0, cell), ("gem", 10.0, cell)]
+    figure = draw_speed(names, "axis", "Title", "beneath")
+    FigureCanvasAgg(figure).draw()
+    texts = [text for text in figure.axes[0].texts if text.get_text() in dict.fromkeys(name for name, *_ in names)]
+    boxes = [text.get_window_extent() for text in texts]
+    assert len(boxes) == 3
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
 
 
 def test_lines_of_a_figure_differ_in_more_than_colour() -> None:
