@@ -346,6 +346,8 @@ def test_a_printed_figure_and_a_blank_say_where_they_come_from(page: Page, page_
         while not all(part in (text := page.evaluate(LINEAGE_SOON)) for part in parts):
             assert time.monotonic() < deadline, text
         page.evaluate("document.getElementById('lineage').close()")
+        while page.evaluate("location.hash"):  # cleared a moment later: who clicks before would be cleared with it
+            assert time.monotonic() < deadline
 
 
 HAND_OVER = """
