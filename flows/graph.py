@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -74,29 +74,11 @@ def read_graph(dvcfile: Path, *, root: Path) -> StageGraph:
     # In the function, because dvc takes half a second to import and only a run needs it.
     from dvc.exceptions import DvcException
     from dvc.lock import LockError
-    from dvc.repo import Repo, lock_repo
-    from dvc.repo.index import Index
 
-    path = str((root / dvcfile).absolute())
     definitions = definition_paths(dvcfile)
     before = footprint(definitions, root=root)
     try:
-        # All under DVC's lock, as its own status is: whoever holds it may be writing what is read here.
-        with Repo(str(root)) as repo, lock_repo(repo), parameters_read_once():
-            graph = Index.from_file(repo, path).graph
-            # DVC addresses a stage from the current folder; ours are always from the root.
-            ours = {stage.addressing: _address(dvcfile, stage.name) for stage in graph}
-            parents = {
-                ours[stage.addressing]: tuple(sorted(ours[other.addressing] for other in graph.successors(stage)))
-                for stage in graph
-            }
-            outs = {ours[stage.addressing]: tuple(sorted(_path(out, root) for out in stage.outs)) for stage in graph}
-            in_git = frozenset(_path(out, root) for stage in graph for out in stage.outs if not out.use_cache)
-            reads = definitions.union(_path(item, root) for stage in graph for item in (*stage.deps, *stage.outs))
-            # Before the status, so that whatever is changed during it, or after, is noticed the next time.
-            seen = footprint(reads, root=root)
-            # What `repo.status` does, but for reading dvc.yaml and dvc.lock, which it would do once more.
-            changed = frozenset(ours[stage.addressing] for stage in graph if stage.status(check_updates=True))
+        graph = _ask_dvc(dvcfile, definitions, root=root)
     except LockError as error:
         raise BusyError(
             describe_blocker(str(error)),
@@ -112,9 +94,33 @@ def read_graph(dvcfile: Path, *, root: Path) -> StageGraph:
             got=" ".join(str(error).split()),
             remedy=f"correct what it names; 'dvc status {dvcfile}' tells more",
         ) from error
-    names = tuple(TopologicalSorter(dict(sorted(parents.items()))).static_order())
     if footprint(definitions, root=root) != before:
-        seen = ""  # the stages may be others by now: nothing may ever equal this
+        return replace(graph, seen="")  # the stages may be others by now: nothing may ever equal this
+    return graph
+
+
+def _ask_dvc(dvcfile: Path, definitions: frozenset[str], *, root: Path) -> StageGraph:
+    """The stages as DVC reads them, and its status. Raises what DVC raises."""
+    from dvc.repo import Repo, lock_repo
+    from dvc.repo.index import Index
+
+    # All under DVC's lock, as its own status is: whoever holds it may be writing what is read here.
+    with Repo(str(root)) as repo, lock_repo(repo), parameters_read_once():
+        graph = Index.from_file(repo, str((root / dvcfile).absolute())).graph
+        # DVC addresses a stage from the current folder; ours are always from the root.
+        ours = {stage.addressing: _address(dvcfile, stage.name) for stage in graph}
+        parents = {
+            ours[stage.addressing]: tuple(sorted(ours[other.addressing] for other in graph.successors(stage)))
+            for stage in graph
+        }
+        names = tuple(TopologicalSorter(dict(sorted(parents.items()))).static_order())
+        outs = {ours[stage.addressing]: tuple(sorted(_path(out, root) for out in stage.outs)) for stage in graph}
+        in_git = frozenset(_path(out, root) for stage in graph for out in stage.outs if not out.use_cache)
+        reads = definitions.union(_path(item, root) for stage in graph for item in (*stage.deps, *stage.outs))
+        # Before the status, so that whatever is changed during it, or after, is noticed the next time.
+        seen = footprint(reads, root=root)
+        # What `repo.status` does, but for reading dvc.yaml and dvc.lock, which it would do once more.
+        changed = frozenset(ours[stage.addressing] for stage in graph if stage.status(check_updates=True))
     return StageGraph(names, parents, changed, outs, in_git, reads, seen)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from pipeline.errors import RunError
+from pipeline.errors import RunError, SentfoldError
 
 # How long a configured server may be silent: it may be started anew meanwhile, and Prefect's clients try again.
 PATIENCE_SECONDS = 60.0
@@ -114,42 +114,62 @@ def unanswered(url: str) -> str:
 def watched(server: Server, resume: str) -> Iterator[None]:
     """Interrupt the block if the server ends first, and raise RunError for whatever that makes of it.
 
+    An error of ours that the block raised by itself stays what it is.
+
     Prefect's clients try a server that is gone for minutes, each of them, and while the process ends too: what has
     not come to its end after LEAVE_SECONDS is ended with the whole process.
     resume  the command that takes the run up again, for the error
     """
-    safe, left = threading.Event(), threading.Event()
-    threading.Thread(target=watch, args=(server, resume, safe, left), name="watch of the server", daemon=True).start()
+    signs = Signs()
+    threading.Thread(target=watch, args=(server, resume, signs), name="watch of the server", daemon=True).start()
     try:
         yield
-    except BaseException:
-        if server.answers():
-            safe.set()
+    except BaseException as error:
+        if not signs.interrupted.is_set() and server.answers():
+            signs.safe.set()
             raise
-        left.set()
+        signs.left.set()
         threading.Thread(target=_leave, name="end without a server", daemon=True).start()
+        # An error of ours, of a stage that failed, tells more than that nobody listens to it.
+        if isinstance(error, SentfoldError) and not signs.interrupted.is_set():
+            raise
         raise server.error(resume) from None
     else:
         # What came out well stays so, should the server have ended in the last moment.
-        safe.set()
+        signs.safe.set()
 
 
-def watch(server: Server, resume: str, safe: threading.Event, left: threading.Event) -> None:
-    """End this process soon after the server does. safe: nobody needs it any more; left: the block was left."""
+@dataclass(frozen=True)
+class Signs:
+    """What the block and its watch tell each other.
+
+    safe         nobody needs the server any more
+    interrupted  the watch has interrupted the block
+    left         the block was left by an error, and the process ends
+    """
+
+    safe: threading.Event = field(default_factory=threading.Event)
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
+
+
+def watch(server: Server, resume: str, signs: Signs) -> None:
+    """End this process soon after the server does."""
     while not server.ended():
-        if safe.wait(server.every) or left.is_set():
+        if signs.safe.wait(server.every) or signs.left.is_set():
             return
     # The server is told to end only when it is safe; whoever slept through that must not take it for a death.
-    if safe.is_set() or left.is_set():
+    if signs.safe.is_set() or signs.left.is_set():
         return
+    signs.interrupted.set()
     # To the main thread by name: a signal that another thread gets does not wake it.
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-    if not left.wait(LEAVE_SECONDS):
+    if not signs.left.wait(LEAVE_SECONDS):
         sys.stderr.write(f"error: {server.error(resume)}\n")
         _leave()
 
 
 def _leave() -> None:
+    time.sleep(PRINT_SECONDS)  # the main thread prints its error meanwhile, and nothing tells when it has
     # As if it were killed: the guards of its stages notice, and the next run mends what is left.
-    time.sleep(PRINT_SECONDS)
     os._exit(EXIT_CODE)

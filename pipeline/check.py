@@ -286,6 +286,14 @@ def _check_sensitivities(suite: Suite) -> None:
     """That each word encoder whose hyper-parameters are varied has a block of values, each of them its method's."""
     from pipeline.selection.sensitivity import points_of
 
+    beside = Path(suite.file).with_name("sensitivities.yaml")
+    if not beside.is_file():
+        raise SuiteError(
+            "a suite has no list of sensitivities, which dvc.yaml reads",
+            where=str(beside),
+            expected="a file beside the suite's own, which may list none",
+            remedy=f"cp sensitivities.yaml {beside}, and set `file:` in it to that path",
+        )
     for name in sensitivities_of(suite):
         varied = load_parameters(SensitivityParameters, f"report.sensitivity.{name}")
         list(points_of(name, varied, load_parameters(WordEncoderParameters, f"word_encoders.{name}")))

@@ -42,6 +42,12 @@ def test_the_suites_that_are_shipped_pass(checkout: Path, suite: str) -> None:
     assert check_everything(suite).suite == suite
 
 
+def test_a_suite_without_the_file_that_dvc_reads_beside_it_is_told_how_to_make_one(checkout: Path) -> None:
+    (checkout / "suites/paper/sensitivities.yaml").unlink()
+    with pytest.raises(SuiteError, match=r"cp sensitivities\.yaml suites/paper/sensitivities\.yaml"):
+        check_everything("paper")
+
+
 def test_a_corpus_without_sentences_is_refused(checkout: Path) -> None:
     change(checkout, "suites/paper/suite.yaml", "happy]", "word-freq]")
     with pytest.raises(SuiteError, match="word-freq"):

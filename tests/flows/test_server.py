@@ -51,9 +51,9 @@ assert stand_in.answers()
 
 LATE = """
 stand_in.process.wait()
-safe, left = threading.Event(), threading.Event()
-safe.set()
-watch.watch(stand_in, "again", safe, left)
+signs = watch.Signs()
+signs.safe.set()
+watch.watch(stand_in, "again", signs)
 """
 
 WELL = """
@@ -78,6 +78,18 @@ except RunError as error:
     print(error.what, error.remedy)
 """
 
+# A stage failed while nobody listened: that is what its user has to know.
+FAILED_UNHEARD = """
+watch.PATIENCE_SECONDS = 600.0
+try:
+    with watched(stand_in, "again"):
+        process.kill()
+        process.wait()
+        raise RunError("a stage failed", where="embed")
+except RunError as error:
+    print(error.what)
+"""
+
 DEAF = """
 with watched(stand_in, "again"):
     while True:
@@ -97,7 +109,7 @@ with watched(stand_in, "again"):
     while not stand_in.answers():
         pass
     watch.PATIENCE_SECONDS = 0.5
-    time.sleep(2)
+    time.sleep(2)  # several patiences, in which a watch that still counted from its death would end this
 process.kill()
 """
 
@@ -112,6 +124,7 @@ ENDED, SILENT = "ended before the run did", "went away during the run"
         pytest.param(OWN, LATE, 0, 0, 0, "the end", id="late"),
         pytest.param(OWN, WELL, 600, 1, 0, "the end", id="well"),
         pytest.param(OWN, FAILED, 600, 1, 0, "the end", id="failed for a reason of its own"),
+        pytest.param(CONFIGURED, FAILED_UNHEARD, 600, 600, 2, "a stage failed", id="configured, failed unheard"),
         # Interrupted, told why, and not held up to the end.
         pytest.param(OWN, INTERRUPTED, 1, 600, 2, ENDED, id="interrupted"),
         pytest.param(OWN, DEAF, 1, 600, 2, ENDED, id="deaf"),

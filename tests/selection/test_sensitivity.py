@@ -203,6 +203,7 @@ def test_the_figure_draws_every_score_and_its_words_name_what_moves_it_and_what_
             wanted = {v: score for (name, v), score in scores(written, corpus, variant).items() if name == parameter}
             assert dict(np.asarray(lines[variant].get_xydata()).tolist()) == wanted
         assert ("plain" in lines) == (corpus == "dev")
+    # matplotlib has no public word for the dashes of a line.
     looks = {f"{line.get_marker()} {line._dash_pattern}" for line in figure.axes[0].get_lines()}  # type: ignore[attr-defined]
     assert len(looks) == 3  # told apart without colour
     said = describe_sensitivity(found)
