@@ -18,7 +18,8 @@ import scipy.sparse as sp
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from pipeline.manifold.ordering import MANY, cache_order
 
 Block = npt.NDArray[Any]  # float32 or float64, as the caller chose
 
@@ -26,12 +27,13 @@ Block = npt.NDArray[Any]  # float32 or float64, as the caller chose
 # which lie outside of the nearest cache, two lines side by side cost less than twice one, and half a line less than
 # one; among few, wider blocks gain nothing and narrower ones lose.
 NARROW, WIDTH, WIDE = 8, 16, 32
-MANY = 40_000
 
-# How many neighbours ahead rows are fetched; the lists are padded by as many.
-AHEAD = 64
+# How many neighbours ahead rows are fetched, by width: farther among MANY rows. The lists are padded by as many.
+AHEAD = {NARROW: 64, WIDTH: 64, WIDE: 128}
+FARTHEST = max(AHEAD.values())
 
 CACHE_LINE = 64  # bytes
+ALIGNMENT = 128  # bytes: processors fetch lines in such pairs
 
 # A hub is a row whose diagonal entry of M is this many times the mean; at most MOST_HUBS of them are damped.
 HUB = 2.0
@@ -92,7 +94,7 @@ def _subtract_neighbors(
         )
 
         def fetch_ahead(place: Any) -> None:
-            coming = builder.load(builder.gep(column_data, [builder.add(place, ir.Constant(index, AHEAD))]))
+            coming = builder.load(builder.gep(column_data, [builder.add(place, ir.Constant(index, AHEAD[width]))]))
             address = builder.bitcast(row_pointer(x_data, builder.sext(coming, index)), byte)
             for offset in range(0, width * bytes_each, CACHE_LINE):
                 line = builder.gep(address, [ir.Constant(index, offset)])
@@ -194,8 +196,8 @@ def _kernels(width: int) -> _Kernels:
 def empty_block(n: int, kind: npt.DTypeLike, *, width: int = WIDTH) -> Block:
     """An (n, width) array whose rows begin where cache lines do: elsewhere every row is one more read of memory."""
     size = n * width * np.dtype(kind).itemsize
-    raw = np.empty(size + CACHE_LINE, np.uint8)
-    start = -raw.ctypes.data % CACHE_LINE
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + size].view(kind).reshape(n, width)
 
 
@@ -233,7 +235,7 @@ class _Lists:
         matrix.sort_indices()
         return cls(
             matrix.indptr.astype(np.int64),
-            np.append(matrix.indices, np.zeros(AHEAD)).astype(np.int32),
+            np.append(matrix.indices, np.zeros(FARTHEST)).astype(np.int32),
             _both(matrix.data),
         )
 
@@ -284,7 +286,7 @@ class Operator:
     leads to the same vectors in fewer products.
 
     order     (n,) the sentence that each row of a block belongs to: rows are renumbered so that
-              neighbours lie close together in memory (reverse Cuthill-McKee)
+              neighbours lie close together in memory
     products  applications of M to one vector so far
     trace     sum of all eigenvalues, from the entries of I - W
     workers   threads; the bits of a result do not depend on their number
@@ -309,13 +311,12 @@ class Operator:
     @classmethod
     def from_weights(cls, weights: sp.csr_array, *, workers: int = 2) -> Operator:
         """The operator of a sparse (n, n) weight matrix W. Cost O(nnz log nnz) time, O(nnz) memory."""
-        pattern = sp.csr_matrix((np.ones(weights.nnz, np.int8), weights.indices, weights.indptr), weights.shape)
-        order = reverse_cuthill_mckee(sp.csr_matrix(pattern + pattern.T), symmetric_mode=True)
+        order = cache_order(weights)
         renumbered = sp.csr_array(sp.csr_array(weights)[order][:, order])
         trace = float(renumbered.shape[0] - 2 * renumbered.trace() + (renumbered.data**2).sum())
         damping = _Damping.of(sp.csc_array(sp.eye_array(len(order)) - renumbered), trace)
         lists = _Lists.of(renumbered), _Lists.of(sp.csr_array(renumbered.T))
-        del pattern, renumbered
+        del renumbered
         _hand_back_freed_memory()
         return cls(order, trace, workers, *lists, damping)
 
@@ -365,11 +366,12 @@ class Operator:
             out[:, columns] = image
         return out
 
-    def images(self, vectors: Block) -> Iterator[tuple[slice, Block]]:
-        """M times (n, m) vectors, WIDTH of them at a time: which ones, and their images."""
-        for start in range(0, vectors.shape[1], WIDTH):
-            part = vectors[:, start : start + WIDTH]
-            block, (image, scratch) = padded_block(part), (empty_block(self.n, vectors.dtype) for _ in range(2))
+    def images(self, vectors: Block, *, width: int = WIDTH) -> Iterator[tuple[slice, Block]]:
+        """M times (n, m) vectors, `width` of them at a time: which ones, and their images."""
+        for start in range(0, vectors.shape[1], width):
+            part = vectors[:, start : start + width]
+            block = padded_block(part, width=width)
+            image, scratch = (empty_block(self.n, vectors.dtype, width=width) for _ in range(2))
             self.recur(block, block, image, scratch, (0.0, 0.0, 1.0))
             yield slice(start, start + part.shape[1]), image[:, : part.shape[1]]
 

@@ -41,19 +41,20 @@ class Candidates:
         return int((self.values <= demands.null_tolerance).sum())
 
 
-def rayleigh_ritz(operator: Operator, vectors: Float64) -> Candidates:
+def rayleigh_ritz(operator: Operator, vectors: Float64, *, width: int = WIDTH) -> Candidates:
     """The Ritz pairs of M in the span of (n, m) independent vectors, which need not be orthonormal.
 
-    The vectors are overwritten by the Ritz vectors: many of them are what fills the memory.
+    The vectors are overwritten by the Ritz vectors: many of them are what fills the memory. Products are of
+    `width` vectors at a time.
     """
     projection = np.empty((vectors.shape[1],) * 2)
-    for columns, image in operator.images(vectors):
+    for columns, image in operator.images(vectors, width=width):
         projection[:, columns] = vectors.T @ image
     values, rotation = eigh((projection + projection.T) / 2, vectors.T @ vectors)
     for start in range(0, len(vectors), ROWS):
         vectors[start : start + ROWS] = vectors[start : start + ROWS] @ rotation
     residuals = np.empty(len(values))
-    for columns, image in operator.images(vectors):
+    for columns, image in operator.images(vectors, width=width):
         residuals[columns] = np.linalg.norm(image - vectors[:, columns] * values[columns], axis=0)
     return Candidates(values, vectors, residuals)
 
@@ -82,11 +83,12 @@ def smallest_outside(
             if step >= FEWEST_STEPS and step * growth(height, others) >= needed and (settled or others > height):
                 break
         found = space.vectors(space.ritz_outside(known, WIDTH))
+    few = operator.few  # a narrow block at a time, because memory is fullest here
     if polish is not None:
-        for start in range(0, found.shape[1], operator.few):  # narrow, because memory is fullest here
-            polish.apply(operator, found[:, start : start + operator.few], in_place=True)
+        for start in range(0, found.shape[1], few):
+            polish.apply(operator, found[:, start : start + few], in_place=True)
     found -= vectors @ (vectors.T @ found)
-    candidates = rayleigh_ritz(operator, found)
+    candidates = rayleigh_ritz(operator, found, width=few)
     return float(candidates.values[0]), candidates.vectors
 
 

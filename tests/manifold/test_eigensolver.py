@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.manifold import LocallyLinearEmbedding
 
 from pipeline.errors import ParameterError, SolverError
-from pipeline.manifold import eigensolver, product, search
+from pipeline.manifold import eigensolver, ordering, product, search
 from pipeline.manifold.chebyshev import Filter
 from pipeline.manifold.eigensolver import Eigenpairs, bottom_eigenvectors, canonical_signs, weight_matrix
 from pipeline.manifold.krylov import KrylovSpace
@@ -87,9 +87,10 @@ def assert_solved_by(pairs: Eigenpairs, either: str) -> None:
 
 @pytest.fixture(params=[False, True], ids=["blocks of few rows", "blocks of many rows"])
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also the widths of blocks that only problems of many rows take."""
+    """Also the widths of blocks, and the order, that only problems of many rows take."""
     if request.param:
         monkeypatch.setattr(product, "MANY", 0)
+        monkeypatch.setattr(ordering, "MANY", 0)
 
 
 @pytest.mark.parametrize(("k", "p"), [(12, 5), (30, 60), (30, 300), (60, 600)])
