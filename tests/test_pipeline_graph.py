@@ -266,6 +266,7 @@ for stage, lines in json.loads(sys.argv[1]).items():
 """
 
 
+@pytest.mark.slow
 def test_importing_a_stage_loads_nothing_that_the_closure_lacks() -> None:
     # The interpreter as second opinion on the closure: import what the command imports, and look.
     # One process loads the libraries and forks for each stage, which starts without our modules.

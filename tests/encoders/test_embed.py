@@ -113,6 +113,7 @@ print(torch.get_num_threads(), hashlib.sha256(vectors.tobytes()).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_the_bytes_depend_on_neither_the_threads_nor_the_process(folder: Path, vectors: np.ndarray) -> None:
     runs = [
         subprocess.Popen(

@@ -70,7 +70,7 @@ def test_ctrl_c_on_the_terminal_ends_a_flow_and_its_server(
     pytest.fail("five times the run ended before it was interrupted")
 
 
-@pytest.mark.parametrize("number", injections(default=1, slow=5))
+@pytest.mark.parametrize("number", injections(default=0, slow=5))
 def test_a_second_flow_says_whom_it_waits_for_and_finds_everything_done(
     number: int, server: Server, disturb: Callable[[str], Disturbed]
 ) -> None:

@@ -28,7 +28,7 @@ LIVES = {"stage": 0.8, "dvc": 3.0, "guard": 3.0, "sentfold repro": 4.0}
     [
         *injections("stage"),
         *injections("dvc"),
-        *injections("guard", default=1),
+        *injections("guard", default=0),
         *injections("sentfold repro", default=1),
     ],
 )

@@ -53,7 +53,7 @@ def test_ctrl_c_on_the_terminal_ends_a_run_with_all_that_it_started(
     pytest.fail("five times the run ended before it was interrupted")
 
 
-@pytest.mark.parametrize("number", injections(default=1, slow=10))
+@pytest.mark.parametrize("number", injections(default=0, slow=10))
 def test_two_runs_at_once_end_well_one_after_the_other(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:

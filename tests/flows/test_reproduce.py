@@ -129,6 +129,7 @@ def test_a_users_own_dvc_repro_is_waited_for_and_what_it_made_is_not_made_again(
     assert finished.ran() == {"evaluate-quick", "report-quick"}
 
 
+@pytest.mark.slow
 def test_a_users_own_dvc_repro_is_refused_by_dvc_while_a_run_writes_and_harms_nothing(finished: Checkout) -> None:
     finished.change("rounding: 2", "rounding: 3")
     finished.ask("evaluate-quick", "linger", 20)  # longer than dvc takes to start on a busy machine

@@ -17,6 +17,7 @@ from tests.flows.checkout import Checkout
 DVCFILE = Path("dvc.yaml")
 
 
+@pytest.mark.slow
 def test_a_stage_in_the_way_of_another_dvc_process_is_tried_again(finished: Checkout) -> None:
     finished.change("rounding: 2", "rounding: 3")
     blocker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
