@@ -48,7 +48,7 @@ def test_a_flow_that_is_ended_leaves_no_process_and_no_half_artifact(
 
 
 @pytest.mark.skipif(shutil.which("setsid") is None, reason="no setsid, which puts a run on a terminal of its own")
-@pytest.mark.parametrize("number", injections(default=1))
+@pytest.mark.parametrize("number", injections(default=0))
 def test_ctrl_c_on_the_terminal_ends_a_flow_and_its_server(
     number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
