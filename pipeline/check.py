@@ -75,6 +75,7 @@ def check_everything(suite: str) -> Suite:
                 load_grid(name)
             else:
                 load(name)
+    _check_unfitted(content)
     chosen = load_suite(suite)
     for group, names in (
         ("encoders", chosen.encoders),
@@ -107,6 +108,21 @@ def _check_name(group: str, name: Any) -> None:
         check_slug(str(name))
     except ValueError as error:
         raise ParameterError("a name cannot be used", where=f"{PARAMS_FILE}: {group}", got=str(error)) from None
+
+
+def _check_unfitted(content: dict[str, Any]) -> None:
+    """That each space without regressions is one that params.yaml can make: a slip of the pen would fit them."""
+    makers = [*(content.get("encoders") or {}), *(content.get("word_encoders") or {})]
+    known = {*makers, *(f"{maker}-{manifold}" for maker in makers for manifold in content.get("manifolds") or {})}
+    for space in load_parameters(EvaluateParameters, "evaluate").unfitted:
+        if space not in known:
+            raise ParameterError(
+                f"there is no space '{space}' to leave without regressions",
+                where=f"{PARAMS_FILE}: evaluate.unfitted",
+                expected="an encoder of params.yaml, alone or followed by - and one of its manifolds",
+                got=space,
+                remedy="correct the name, or take it off the list",
+            )
 
 
 def _check_members(suite: Suite, group: str, names: tuple[str, ...], known: dict[str, Any]) -> None:
