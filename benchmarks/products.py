@@ -15,15 +15,15 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
+from typing import Any, get_args
+from unittest.mock import patch  # an operator takes no order from outside: only this comparison wants another
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
-from benchmarks.inputs import vectors
+from benchmarks.inputs import Encoder, vectors
 from benchmarks.manifold import summarize
 from pipeline.manifold import ordering, product
 from pipeline.manifold.eigensolver import weight_matrix
@@ -108,7 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, required=True)
     parser.add_argument("--k", type=int, default=30)
-    parser.add_argument("--encoder", choices=("wordllama", "minilm"), default="wordllama")
+    parser.add_argument("--encoder", choices=get_args(Encoder), default="wordllama")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()

@@ -419,6 +419,7 @@ def test_a_tolerance_out_of_range_is_refused(clustered: np.ndarray, tolerances: 
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-8])
+@pytest.mark.usefixtures("blocks")
 def test_the_number_of_threads_does_not_change_a_bit(tolerance: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(product, "ROWS_PER_WORKER", 100)
     weights = lle_weights(in_groups(1500), 15)
