@@ -125,12 +125,12 @@ def log_file(stage: str, *, root: Path) -> Path:
 
 
 def dvc_command(*words: str) -> list[str]:
-    """A dvc command line of this very interpreter's dvc, whatever `dvc` the PATH finds.
+    """A dvc command line of this very interpreter's dvc, whatever `dvc` the PATH finds; see flows/dvc.py.
 
     `--wait-for-lock` stands before the subcommand: parallel commands then wait for each other's
     short locks; anywhere else, or without it, stages get lost.
     """
-    return [sys.executable, "-m", "dvc", "--wait-for-lock", *words]
+    return [sys.executable, "-m", "flows.dvc", "--wait-for-lock", *words]
 
 
 def stage_environment() -> dict[str, str]:

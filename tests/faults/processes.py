@@ -175,7 +175,7 @@ def is_stage(words: list[str]) -> bool:
 
 def is_dvc(words: list[str]) -> bool:
     """`python -m dvc ... repro ...`, not the guard around it."""
-    return words[1:3] == ["-m", "dvc"] and "repro" in words
+    return words[1] == "-m" and words[2] in ("dvc", "flows.dvc") and "repro" in words
 
 
 def is_guard(words: list[str]) -> bool:
