@@ -58,6 +58,32 @@ def die_with_parent() -> None:
             sys.exit("the parent process died before the stage began")
 
 
+def spare_pandas() -> None:
+    """Make pyarrow take pandas for missing: it would import it at the first array, a third of a second of each stage.
+
+    Not for stages that may parse files by `datasets`, which passes tables from pandas to pyarrow.
+    """
+    import pyarrow as pa
+
+    hidden = _Hidden("pandas")
+    sys.meta_path.insert(0, hidden)
+    try:
+        pa.array([""])  # pyarrow looks once, and remembers
+    finally:
+        sys.meta_path.remove(hidden)
+
+
+class _Hidden:
+    """A finder of modules by which one of them is not installed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
+        if name == self.name:
+            raise ModuleNotFoundError(f"{name} is hidden", name=name)
+
+
 @app.command(rich_help_panel=STAGES)
 def download(
     corpus: CorpusArgument,
@@ -102,6 +128,7 @@ def vocabulary(suite: SuiteOption = "quick") -> None:
     from pipeline.words.vocabulary import vocabulary as run
 
     die_with_parent()
+    spare_pandas()
     chosen = load_suite(suite)
     for tokenizer, words in run(suite, chosen.makers.tokenizers, chosen.worded_corpora).items():
         typer.echo(f"{tokenizer}: {words} words")
@@ -128,6 +155,7 @@ def word_vectors(
     from pipeline.words.vectors import word_vectors as run
 
     die_with_parent()
+    spare_pandas()
     for tokenizer, words in run(suite, source, load_suite(suite).makers.tokenizers).items():
         typer.echo(f"{source}: {words} words of {tokenizer}")
 
@@ -141,6 +169,7 @@ def cluster_words(
     from pipeline.words.clusters import cluster_words as run
 
     die_with_parent()
+    spare_pandas()
     for partition, clusters in run(suite, clustering).items():
         typer.echo(f"{clustering} {partition}: {clusters} clusters")
 
@@ -168,6 +197,7 @@ def encode(
     from pipeline.suite import load_suite
 
     die_with_parent()
+    spare_pandas()
     chosen = load_suite(suite)
     for done in run(suite, encoder, chosen.corpora, wordless=chosen.wordless):
         fallbacks = "".join(f"; {number} {what}" for what, number in done.fallbacks.items())
@@ -181,6 +211,7 @@ def knn_graph(encoder: EncoderArgument, suite: SuiteOption = "quick") -> None:
     from pipeline.suite import load_suite
 
     die_with_parent()
+    spare_pandas()
     run(suite, encoder, load_suite(suite).corpora)
 
 
@@ -196,6 +227,7 @@ def reconstruction_weights(
     from pipeline.suite import load_suite
 
     die_with_parent()
+    spare_pandas()
     run(suite, encoder, manifold, load_suite(suite).corpora)
 
 
@@ -206,6 +238,7 @@ def eigensolve(encoder: EncoderArgument, manifold: ManifoldOption = "lp", suite:
     from pipeline.suite import load_suite
 
     die_with_parent()
+    spare_pandas()
     run(suite, encoder, manifold, load_suite(suite).corpora)
 
 
@@ -220,6 +253,7 @@ def transform(
     from pipeline.suite import load_suite
 
     die_with_parent()
+    spare_pandas()
     run(suite, encoder, transform, load_suite(suite).corpora)
 
 
@@ -236,6 +270,7 @@ def graph_transform(
     from pipeline.suite import load_suite
 
     die_with_parent()
+    spare_pandas()
     run(suite, encoder, transform, load_suite(suite).corpora)
 
 
@@ -252,6 +287,7 @@ def sweep(encoder: EncoderArgument, selection: SelectionOption = "lp-selected", 
     from pipeline.suite import load_suite
 
     die_with_parent()
+    spare_pandas()
     chosen = run(load_suite(suite), encoder, selection)
     typer.echo(
         f"{selection}: {chosen['value']} on {chosen['corpus']}, best of {chosen['points']}, {chosen['parameters']}"
@@ -268,6 +304,7 @@ def selected(
     from pipeline.suite import load_suite
 
     die_with_parent()
+    spare_pandas()
     typer.echo(f"{encoder}-{selection}: {run(suite, encoder, selection, load_suite(suite).corpora)}")
 
 
@@ -281,6 +318,7 @@ def sensitivity(
     from pipeline.suite import load_suite
 
     die_with_parent()
+    spare_pandas()
     written = run(load_suite(suite), encoder)
     absent = "".join(f"; {name}: {one['absent']}" for name, one in written["corpora"].items() if "absent" in one)
     typer.echo(f"{encoder}: {len(written['rows'])} points{absent}")
@@ -296,6 +334,7 @@ def evaluate(
     from pipeline.suite import load_suite
 
     die_with_parent()
+    spare_pandas()
     run(load_suite(suite), space)
 
 

@@ -300,8 +300,6 @@ def _check_word_encoders(suite: Suite, blocks: dict[str, Any]) -> None:
 
 def _check_sensitivities(suite: Suite) -> None:
     """That each word encoder whose hyper-parameters are varied has a block of values, each of them its method's."""
-    from pipeline.selection.sensitivity import points_of
-
     beside = Path(suite.file).with_name("sensitivities.yaml")
     if not beside.is_file():
         raise SuiteError(
@@ -310,7 +308,13 @@ def _check_sensitivities(suite: Suite) -> None:
             expected="a file beside the suite's own, which may list none",
             remedy=f"cp sensitivities.yaml {beside}, and set `file:` in it to that path",
         )
-    for name in sensitivities_of(suite):
+    names = sensitivities_of(suite)
+    if not names:
+        return
+    # Only now: it imports scikit-learn, a second of the start of every run.
+    from pipeline.selection.sensitivity import points_of
+
+    for name in names:
         varied = load_parameters(SensitivityParameters, f"report.sensitivity.{name}")
         list(points_of(name, varied, load_parameters(WordEncoderParameters, f"word_encoders.{name}")))
 

@@ -420,3 +420,16 @@ def test_the_small_commands_load_none_of_the_large_libraries(checkout: Checkout)
     )
     loaded = set(json.loads(done.stdout.splitlines()[-1]))
     assert not loaded & {"torch", "transformers", "sentence_transformers", "prefect", "dvc", "sklearn", "matplotlib"}
+
+
+def test_a_stage_that_only_moves_arrays_loads_no_pandas_and_pandas_stays_there_for_others() -> None:
+    code = (
+        "import sys\n"
+        "import numpy as np, pyarrow as pa\n"
+        "from pipeline.__main__ import spare_pandas\n"
+        "spare_pandas()\n"
+        "np.asarray(pa.table({'a': pa.array(['x']), 'b': pa.array([1.0])})['b'])\n"
+        "assert 'pandas' not in sys.modules\n"
+        "import pandas\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
