@@ -74,7 +74,8 @@ def _stays(text: str) -> bool:
     # Reading takes as long as printing, and nearly all that is printed stays.
     if not EXPONENT.search(text) and text.replace("\n", "").isprintable():
         return True
-    return dumps_yaml(parse_yaml_for_update(text, "dvc.lock")) == text
+    again: str = dumps_yaml(parse_yaml_for_update(text, "dvc.lock"))
+    return again == text
 
 
 def hash_entry(entry: str) -> str:

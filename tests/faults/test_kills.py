@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from flows.dvc import MEMORY
 from tests.faults.conftest import Disturbed
-from tests.faults.processes import REPRO, Command, is_dvc, is_guard, is_runner, is_stage, strike
+from tests.faults.processes import PLAIN_DVC, REPRO, Command, is_dvc, is_guard, is_runner, is_stage, strike
 from tests.faults.repetition import injections
 
 # What is stale by turns: two cheap stages side by side, a chain, a longer chain with a branch.
@@ -60,27 +61,54 @@ def _await_victim(command: Command, role: str, moments: random.Random) -> int | 
 def test_a_kill_while_dvc_writes_its_lock_costs_no_more_than_that_stage(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
+    # DVC empties the file and fills it again, which takes it some tens of milliseconds.
+    _kill_at_the_lock(PLAIN_DVC, "kill -9 of plain dvc writing dvc.lock", _await_cut, 0.03, disturb, moments)
+
+
+@pytest.mark.parametrize("number", injections(default=1))
+def test_a_kill_while_dvc_lock_is_replaced_costs_no_more_than_that_stage(
+    number: int, disturb: Callable[[str], Disturbed], moments: random.Random
+) -> None:
+    # What is remembered of the new file is written first, then its draft, which takes the file's place.
+    _kill_at_the_lock(REPRO, "kill -9 of dvc replacing dvc.lock", _await_memory, 0.01, disturb, moments)
+
+
+def _kill_at_the_lock(
+    words: tuple[str, ...],
+    fault: str,
+    await_writing: Callable[[Path, Command], None],
+    seconds: float,
+    disturb: Callable[[str], Disturbed],
+    moments: random.Random,
+) -> None:
+    """Kill the dvc of a command within some seconds after it began to write."""
     for _ in range(5):
         disturbed = disturb("transforms")
-        lock = disturbed.root / "dvc.lock"
-        whole = lock.stat().st_size
-        command = disturbed.starter.start(*REPRO)
+        command = disturbed.starter.start(*words)
         dvc = command.await_role(is_dvc)
         assert dvc is not None
-        _await_cut(lock, whole, command)
-        # DVC empties the file and fills it again, which takes it some tens of milliseconds.
-        delay = moments.uniform(0, 0.03)
+        await_writing(disturbed.root, command)
+        delay = moments.uniform(0, seconds)
         time.sleep(delay)
         if strike(dvc, signal.SIGKILL):
             command.wait()
-            disturbed.judge("kill -9 of dvc writing dvc.lock", f"{delay:.3f} s into it", command)
+            disturbed.judge(fault, f"{delay:.3f} s into it", command)
             return
     pytest.fail("five times dvc ended before it was struck")
 
 
-def _await_cut(lock: Path, whole: int, command: Command) -> None:
+def _await_cut(root: Path, command: Command) -> None:
+    lock = root / "dvc.lock"
+    whole = lock.stat().st_size
     while lock.stat().st_size >= whole:
         assert command.process.poll() is None, f"dvc.lock was never written:\n{command.printed}"
+
+
+def _await_memory(root: Path, command: Command) -> None:
+    memory = root / f".dvc/tmp/{MEMORY}-dvc.lock"
+    before = memory.stat().st_mtime_ns
+    while memory.stat().st_mtime_ns == before:
+        assert command.process.poll() is None, f"dvc.lock was never replaced:\n{command.printed}"
 
 
 @pytest.mark.parametrize("number", injections(default=1))
