@@ -7,7 +7,7 @@ those that DVC would have written, because an entry is printed alike wherever it
 that the other entries are as DVC prints them. Those that were seen to be so are remembered by their hash; a file with
 any other line is left to DVC.
 
-DVC also parses params.yaml some ten times for each stage, half of its own CPU time; here a text is parsed once.
+DVC also parses params.yaml some ten times for each stage, 30 ms each; here a text is parsed once.
 
 Two internals of DVC, whose version is pinned, are replaced for this: `Lockfile.dump_stages`, and `parse_yaml` where
 files are loaded.

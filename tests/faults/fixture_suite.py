@@ -16,7 +16,6 @@ TEXTS = Path(__file__).with_name("texts.yaml")
 # A transformer takes seconds to load, so the word average stands in the encoder's place: what follows
 # it is made of it as it would be of a transformer's space.
 ENCODER = "wl-average"
-WORD_ENCODERS = (ENCODER, "wl-sif")
 EVALUATED = (f"{ENCODER}-lp",)
 
 # Of dvc.yaml, the stages that such a suite has. `report` is left out: it wants the scores of every space.
@@ -41,7 +40,7 @@ SUITE: dict[str, Any] = {
         "transforms": ["pca", "whitening"],
         "graph_transforms": ["smooth"],
         "selections": [],
-        "word_encoders": list(WORD_ENCODERS),
+        "word_encoders": [ENCODER],
         "tokenizers": ["regex"],
         "word_vectors": ["wordllama"],
         "clusterings": ["s3e"],
@@ -50,7 +49,6 @@ SUITE: dict[str, Any] = {
 SUITE["spaces"] = [
     ENCODER,
     *(f"{ENCODER}-{maker}" for maker in ("lp", "pca", "whitening", "smooth")),
-    *WORD_ENCODERS[1:],
 ]
 
 # What params.yaml says otherwise, by its dotted key.

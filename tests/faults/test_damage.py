@@ -24,7 +24,7 @@ READERS = {
 }
 STATUS = ("-m", "dvc", "status")
 OTHERS = {
-    "another stage's": "data/quick/spaces/wl-sif/kitchen.parquet",
+    "another stage's": "data/quick/spaces/wl-average-smooth/kitchen.parquet",
     "another kind's": "data/quick/graphs/wl-average/kitchen.parquet",
     "another corpus's": "data/quick/spaces/wl-average/harbour.parquet",
 }
