@@ -207,8 +207,7 @@ def test_objects_that_dvc_numbers_and_floats_that_it_prints_in_two_ways_are_as_p
 
 def rewrite(text: str) -> str:
     """As a user's script would leave it."""
-    content = yaml.safe_load(text)
-    return yaml.safe_dump(content)
+    return str(yaml.safe_dump(yaml.safe_load(text)))
 
 
 def comment(text: str) -> str:
@@ -220,7 +219,7 @@ def reorder(text: str) -> str:
     """Stages backwards, and the keys of each."""
     content = yaml.safe_load(text)
     stages = {name: dict(reversed(stage.items())) for name, stage in reversed(content["stages"].items())}
-    return dumps_yaml({"schema": "2.0", "stages": stages})
+    return str(dumps_yaml({"schema": "2.0", "stages": stages}))
 
 
 def quote(text: str) -> str:
