@@ -49,6 +49,16 @@ CorpusArgument = Annotated[str, typer.Argument(callback=slug, help="A corpus, e.
 EncoderArgument = Annotated[str, typer.Argument(callback=slug, help="An encoder of params.yaml, e.g. minilm.")]
 
 
+def begin_stage(*, pandas: bool = False) -> None:
+    """What every stage does first.
+
+    pandas  whether it may hand tables of pandas to pyarrow, as `datasets` does when it parses a file
+    """
+    die_with_parent()
+    if not pandas:
+        spare_pandas()
+
+
 def die_with_parent() -> None:
     """Make the kernel kill this stage when DVC dies: an orphan would go on and write its output later."""
     if sys.platform == "linux":
@@ -59,10 +69,7 @@ def die_with_parent() -> None:
 
 
 def spare_pandas() -> None:
-    """Make pyarrow take pandas for missing: it would import it at the first array, a third of a second of each stage.
-
-    Not for stages that may parse files by `datasets`, which passes tables from pandas to pyarrow.
-    """
+    """Make pyarrow take pandas for missing: it would import it at the first array, a third of a second of a stage."""
     import pyarrow as pa
 
     hidden = _Hidden("pandas")
@@ -113,7 +120,7 @@ def download(
         recorded = record_hashes(find_corpus(corpus).dataset)
         typer.echo("\n".join(f"{digest}  {url}" for url, digest in recorded.items()) or f"{corpus} has no archive")
         return
-    die_with_parent()
+    begin_stage(pandas=True)
     result = fetch(corpus, load_suite(suite), skip_missing=skip_missing)
     if result.absent:
         typer.echo(f"{corpus}: blank, {result.absent}")
@@ -127,8 +134,7 @@ def vocabulary(suite: SuiteOption = "quick") -> None:
     from pipeline.suite import load_suite
     from pipeline.words.vocabulary import vocabulary as run
 
-    die_with_parent()
-    spare_pandas()
+    begin_stage()
     chosen = load_suite(suite)
     for tokenizer, words in run(suite, chosen.makers.tokenizers, chosen.worded_corpora).items():
         typer.echo(f"{tokenizer}: {words} words")
@@ -140,7 +146,7 @@ def word_counts(suite: SuiteOption = "quick") -> None:
     from pipeline.suite import load_suite
     from pipeline.words.word_counts import word_counts as run
 
-    die_with_parent()
+    begin_stage(pandas=True)
     for tokenizer, words in run(load_suite(suite)).items():
         typer.echo(f"{tokenizer}: counts of {words} words")
 
@@ -154,8 +160,7 @@ def word_vectors(
     from pipeline.suite import load_suite
     from pipeline.words.vectors import word_vectors as run
 
-    die_with_parent()
-    spare_pandas()
+    begin_stage()
     for tokenizer, words in run(suite, source, load_suite(suite).makers.tokenizers).items():
         typer.echo(f"{source}: {words} words of {tokenizer}")
 
@@ -168,8 +173,7 @@ def cluster_words(
     """Partition the words, and deal them into controls of the same sizes."""
     from pipeline.words.clusters import cluster_words as run
 
-    die_with_parent()
-    spare_pandas()
+    begin_stage()
     for partition, clusters in run(suite, clustering).items():
         typer.echo(f"{clustering} {partition}: {clusters} clusters")
 
@@ -183,7 +187,7 @@ def embed(
     """Encode the sentences of one corpus with one sentence transformer."""
     from pipeline.encoders.embed import embed as run
 
-    die_with_parent()
+    begin_stage(pandas=True)
     typer.echo(f"{corpus}: {run(suite, corpus, encoder)} vectors by {encoder}")
 
 
@@ -196,8 +200,7 @@ def encode(
     from pipeline.encoders.encode import encode as run
     from pipeline.suite import load_suite
 
-    die_with_parent()
-    spare_pandas()
+    begin_stage()
     chosen = load_suite(suite)
     for done in run(suite, encoder, chosen.corpora, wordless=chosen.wordless):
         fallbacks = "".join(f"; {number} {what}" for what, number in done.fallbacks.items())
@@ -210,8 +213,7 @@ def knn_graph(encoder: EncoderArgument, suite: SuiteOption = "quick") -> None:
     from pipeline.manifold.knn_graph import knn_graph as run
     from pipeline.suite import load_suite
 
-    die_with_parent()
-    spare_pandas()
+    begin_stage()
     run(suite, encoder, load_suite(suite).corpora)
 
 
@@ -226,8 +228,7 @@ def reconstruction_weights(
     from pipeline.manifold.reconstruction_weights import reconstruction_weights as run
     from pipeline.suite import load_suite
 
-    die_with_parent()
-    spare_pandas()
+    begin_stage()
     run(suite, encoder, manifold, load_suite(suite).corpora)
 
 
@@ -237,8 +238,7 @@ def eigensolve(encoder: EncoderArgument, manifold: ManifoldOption = "lp", suite:
     from pipeline.manifold.eigensolve import eigensolve as run
     from pipeline.suite import load_suite
 
-    die_with_parent()
-    spare_pandas()
+    begin_stage()
     run(suite, encoder, manifold, load_suite(suite).corpora)
 
 
@@ -252,8 +252,7 @@ def transform(
     from pipeline.manifold.transform import transform as run
     from pipeline.suite import load_suite
 
-    die_with_parent()
-    spare_pandas()
+    begin_stage()
     run(suite, encoder, transform, load_suite(suite).corpora)
 
 
@@ -269,8 +268,7 @@ def graph_transform(
     from pipeline.manifold.graph_transform import graph_transform as run
     from pipeline.suite import load_suite
 
-    die_with_parent()
-    spare_pandas()
+    begin_stage()
     run(suite, encoder, transform, load_suite(suite).corpora)
 
 
@@ -286,8 +284,7 @@ def sweep(encoder: EncoderArgument, selection: SelectionOption = "lp-selected", 
     from pipeline.selection.sweep import sweep as run
     from pipeline.suite import load_suite
 
-    die_with_parent()
-    spare_pandas()
+    begin_stage()
     chosen = run(load_suite(suite), encoder, selection)
     typer.echo(
         f"{selection}: {chosen['value']} on {chosen['corpus']}, best of {chosen['points']}, {chosen['parameters']}"
@@ -303,8 +300,7 @@ def selected(
     from pipeline.selection.selected import selected as run
     from pipeline.suite import load_suite
 
-    die_with_parent()
-    spare_pandas()
+    begin_stage()
     typer.echo(f"{encoder}-{selection}: {run(suite, encoder, selection, load_suite(suite).corpora)}")
 
 
@@ -317,8 +313,7 @@ def sensitivity(
     from pipeline.selection.sensitivity import sensitivity as run
     from pipeline.suite import load_suite
 
-    die_with_parent()
-    spare_pandas()
+    begin_stage()
     written = run(load_suite(suite), encoder)
     absent = "".join(f"; {name}: {one['absent']}" for name, one in written["corpora"].items() if "absent" in one)
     typer.echo(f"{encoder}: {len(written['rows'])} points{absent}")
@@ -333,8 +328,7 @@ def evaluate(
     from pipeline.evaluate.evaluate import evaluate as run
     from pipeline.suite import load_suite
 
-    die_with_parent()
-    spare_pandas()
+    begin_stage()
     run(load_suite(suite), space)
 
 
@@ -344,7 +338,7 @@ def report(suite: SuiteOption = "quick") -> None:
     from pipeline.report.report import report as run
     from pipeline.suite import load_suite
 
-    die_with_parent()
+    begin_stage(pandas=True)
     typer.echo(f"report: {run(load_suite(suite))}")
 
 
