@@ -31,6 +31,8 @@ from dvc.dvcfile import Lockfile
 from dvc.stage import serialize
 from dvc.utils.serialize import _yaml, dumps_yaml, parse_yaml_for_update
 
+from pipeline.leaving import leave
+
 HEAD = "schema: '2.0'\nstages:\n"
 ENTRY = re.compile(r"  (?P<name>[^\s'\"#&*!|>%@`{}\[\]-][^\s'\"#]*):\n(?:    .*\n)+")
 
@@ -157,4 +159,4 @@ def _parsed(text: str, path: Any) -> bytes:
 if __name__ == "__main__":
     Lockfile.dump_stages = dump_stages
     _yaml.parse_yaml = parse_yaml
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

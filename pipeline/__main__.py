@@ -6,18 +6,21 @@ libraries, and no edit of one stage makes another stale.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import signal
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pipeline.errors import ParameterError, SentfoldError
+from pipeline.leaving import leave
 from pipeline.lineage.commands import app as lineage_commands
-from pipeline.lineage.recorder import recorded
+from pipeline.lineage.recorder import exit_code, recorded
 
 app = typer.Typer(
     name="sentfold",
@@ -49,16 +52,6 @@ CorpusArgument = Annotated[str, typer.Argument(callback=slug, help="A corpus, e.
 EncoderArgument = Annotated[str, typer.Argument(callback=slug, help="An encoder of params.yaml, e.g. minilm.")]
 
 
-def begin_stage(*, pandas: bool = False) -> None:
-    """What every stage does first.
-
-    pandas  whether it may hand tables of pandas to pyarrow, as `datasets` does when it parses a file
-    """
-    die_with_parent()
-    if not pandas:
-        spare_pandas()
-
-
 def die_with_parent() -> None:
     """Make the kernel kill this stage when DVC dies: an orphan would go on and write its output later."""
     if sys.platform == "linux":
@@ -68,16 +61,9 @@ def die_with_parent() -> None:
             sys.exit("the parent process died before the stage began")
 
 
-def spare_pandas() -> None:
-    """Make pyarrow take pandas for missing: it would import it at the first array, a third of a second of a stage."""
-    import pyarrow as pa
-
-    hidden = _Hidden("pandas")
-    sys.meta_path.insert(0, hidden)
-    try:
-        pa.array([""])  # pyarrow looks once, and remembers
-    finally:
-        sys.meta_path.remove(hidden)
+def hide_pandas() -> None:
+    """Make libraries take pandas for missing: pyarrow and scikit-learn would import it, a third of a second."""
+    sys.meta_path.insert(0, _Hidden("pandas"))
 
 
 class _Hidden:
@@ -89,6 +75,33 @@ class _Hidden:
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
         if name == self.name:
             raise ModuleNotFoundError(f"{name} is hidden", name=name)
+
+
+def begin_stage(*, pandas: bool = False) -> None:
+    """What every stage does before it imports anything.
+
+    pandas  whether it may use pandas, as `datasets` does when it parses a file
+    """
+    die_with_parent()
+    _ending.at_once = True
+    if not pandas:
+        hide_pandas()
+
+
+@dataclass
+class _Ending:
+    """How this process is to end: at once, as a stage does, with a code that is known when all is done."""
+
+    at_once: bool = False
+    code: int | None = None
+
+    def come(self) -> None:
+        """The last thing that a process does."""
+        if self.at_once and self.code is not None:
+            leave(self.code)
+
+
+_ending = _Ending()
 
 
 @app.command(rich_help_panel=STAGES)
@@ -131,10 +144,10 @@ def download(
 @app.command(rich_help_panel=STAGES)
 def vocabulary(suite: SuiteOption = "quick") -> None:
     """Count the words of the suite's sentences by each of its tokenisers."""
+    begin_stage()
     from pipeline.suite import load_suite
     from pipeline.words.vocabulary import vocabulary as run
 
-    begin_stage()
     chosen = load_suite(suite)
     for tokenizer, words in run(suite, chosen.makers.tokenizers, chosen.worded_corpora).items():
         typer.echo(f"{tokenizer}: {words} words")
@@ -143,10 +156,10 @@ def vocabulary(suite: SuiteOption = "quick") -> None:
 @app.command(name="word_counts", rich_help_panel=STAGES)
 def word_counts(suite: SuiteOption = "quick") -> None:
     """Write the counts that the suite takes unigram probabilities from."""
+    begin_stage(pandas=True)
     from pipeline.suite import load_suite
     from pipeline.words.word_counts import word_counts as run
 
-    begin_stage(pandas=True)
     for tokenizer, words in run(load_suite(suite)).items():
         typer.echo(f"{tokenizer}: counts of {words} words")
 
@@ -157,10 +170,10 @@ def word_vectors(
     suite: SuiteOption = "quick",
 ) -> None:
     """Write the vectors of one source for the suite's vocabularies."""
+    begin_stage()
     from pipeline.suite import load_suite
     from pipeline.words.vectors import word_vectors as run
 
-    begin_stage()
     for tokenizer, words in run(suite, source, load_suite(suite).makers.tokenizers).items():
         typer.echo(f"{source}: {words} words of {tokenizer}")
 
@@ -171,9 +184,9 @@ def cluster_words(
     suite: SuiteOption = "quick",
 ) -> None:
     """Partition the words, and deal them into controls of the same sizes."""
+    begin_stage()
     from pipeline.words.clusters import cluster_words as run
 
-    begin_stage()
     for partition, clusters in run(suite, clustering).items():
         typer.echo(f"{clustering} {partition}: {clusters} clusters")
 
@@ -185,9 +198,9 @@ def embed(
     suite: SuiteOption = "quick",
 ) -> None:
     """Encode the sentences of one corpus with one sentence transformer."""
+    begin_stage(pandas=True)
     from pipeline.encoders.embed import embed as run
 
-    begin_stage(pandas=True)
     typer.echo(f"{corpus}: {run(suite, corpus, encoder)} vectors by {encoder}")
 
 
@@ -197,10 +210,10 @@ def encode(
     suite: SuiteOption = "quick",
 ) -> None:
     """Encode the sentences of every corpus with one encoder over word vectors."""
+    begin_stage()
     from pipeline.encoders.encode import encode as run
     from pipeline.suite import load_suite
 
-    begin_stage()
     chosen = load_suite(suite)
     for done in run(suite, encoder, chosen.corpora, wordless=chosen.wordless):
         fallbacks = "".join(f"; {number} {what}" for what, number in done.fallbacks.items())
@@ -210,10 +223,10 @@ def encode(
 @app.command(name="knn_graph", rich_help_panel=STAGES)
 def knn_graph(encoder: EncoderArgument, suite: SuiteOption = "quick") -> None:
     """Find the exact nearest neighbours of every sentence."""
+    begin_stage()
     from pipeline.manifold.knn_graph import knn_graph as run
     from pipeline.suite import load_suite
 
-    begin_stage()
     run(suite, encoder, load_suite(suite).corpora)
 
 
@@ -225,20 +238,20 @@ def reconstruction_weights(
     encoder: EncoderArgument, manifold: ManifoldOption = "lp", suite: SuiteOption = "quick"
 ) -> None:
     """Rebuild every sentence from its neighbours; write the weights."""
+    begin_stage()
     from pipeline.manifold.reconstruction_weights import reconstruction_weights as run
     from pipeline.suite import load_suite
 
-    begin_stage()
     run(suite, encoder, manifold, load_suite(suite).corpora)
 
 
 @app.command(rich_help_panel=STAGES)
 def eigensolve(encoder: EncoderArgument, manifold: ManifoldOption = "lp", suite: SuiteOption = "quick") -> None:
     """Solve for the bottom eigenvectors; write the space <encoder>-<manifold>."""
+    begin_stage()
     from pipeline.manifold.eigensolve import eigensolve as run
     from pipeline.suite import load_suite
 
-    begin_stage()
     run(suite, encoder, manifold, load_suite(suite).corpora)
 
 
@@ -249,10 +262,10 @@ def transform(
     suite: SuiteOption = "quick",
 ) -> None:
     """Make a control, or a manifold by landmarks, of an encoder's vectors; write <encoder>-<transform>."""
+    begin_stage()
     from pipeline.manifold.transform import transform as run
     from pipeline.suite import load_suite
 
-    begin_stage()
     run(suite, encoder, transform, load_suite(suite).corpora)
 
 
@@ -265,10 +278,10 @@ def graph_transform(
     suite: SuiteOption = "quick",
 ) -> None:
     """Map an encoder's space by its neighbour graph; write the space <encoder>-<transform>."""
+    begin_stage()
     from pipeline.manifold.graph_transform import graph_transform as run
     from pipeline.suite import load_suite
 
-    begin_stage()
     run(suite, encoder, transform, load_suite(suite).corpora)
 
 
@@ -278,13 +291,13 @@ SelectionOption = Annotated[str, typer.Option("--selection", callback=slug, help
 @app.command(rich_help_panel=STAGES)
 def sweep(encoder: EncoderArgument, selection: SelectionOption = "lp-selected", suite: SuiteOption = "quick") -> None:
     """Score a grid on the suite's development corpus and choose; apart from it, on its test corpora."""
+    begin_stage()
     from time import process_time
 
     from pipeline.selection.budget import describe_cost
     from pipeline.selection.sweep import sweep as run
     from pipeline.suite import load_suite
 
-    begin_stage()
     chosen = run(load_suite(suite), encoder, selection)
     typer.echo(
         f"{selection}: {chosen['value']} on {chosen['corpus']}, best of {chosen['points']}, {chosen['parameters']}"
@@ -297,10 +310,10 @@ def selected(
     encoder: EncoderArgument, selection: SelectionOption = "lp-selected", suite: SuiteOption = "quick"
 ) -> None:
     """Make an encoder's space with the parameters that a sweep chose; write <encoder>-<selection>."""
+    begin_stage()
     from pipeline.selection.selected import selected as run
     from pipeline.suite import load_suite
 
-    begin_stage()
     typer.echo(f"{encoder}-{selection}: {run(suite, encoder, selection, load_suite(suite).corpora)}")
 
 
@@ -310,10 +323,10 @@ def sensitivity(
     suite: SuiteOption = "quick",
 ) -> None:
     """Score a word encoder against its hyper-parameters, one at a time; nothing is chosen by it."""
+    begin_stage()
     from pipeline.selection.sensitivity import sensitivity as run
     from pipeline.suite import load_suite
 
-    begin_stage()
     written = run(load_suite(suite), encoder)
     absent = "".join(f"; {name}: {one['absent']}" for name, one in written["corpora"].items() if "absent" in one)
     typer.echo(f"{encoder}: {len(written['rows'])} points{absent}")
@@ -325,20 +338,20 @@ def evaluate(
     suite: SuiteOption = "quick",
 ) -> None:
     """Score one space on every corpus of the suite, with bootstrap replicates."""
+    begin_stage()
     from pipeline.evaluate.evaluate import evaluate as run
     from pipeline.suite import load_suite
 
-    begin_stage()
     run(load_suite(suite), space)
 
 
 @app.command(rich_help_panel=STAGES)
 def report(suite: SuiteOption = "quick") -> None:
     """Write the suite's tables, figures and summary."""
+    begin_stage(pandas=True)
     from pipeline.report.report import report as run
     from pipeline.suite import load_suite
 
-    begin_stage(pandas=True)
     typer.echo(f"report: {run(load_suite(suite))}")
 
 
@@ -581,12 +594,17 @@ app.add_typer(lineage_commands)
 
 def main() -> None:
     """Entry point of the console script: our errors are printed whole, without a traceback, and exit 2."""
+    atexit.register(_ending.come)  # handlers that a stage's libraries register are called before it
     try:
         with recorded(sys.argv[1:]):
             app()
     except SentfoldError as error:
         print(f"error: {error}", file=sys.stderr)
+        _ending.code = 2
         sys.exit(2)
+    except SystemExit as left:
+        _ending.code = exit_code(left)
+        raise
 
 
 if __name__ == "__main__":

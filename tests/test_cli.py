@@ -422,14 +422,38 @@ def test_the_small_commands_load_none_of_the_large_libraries(checkout: Checkout)
     assert not loaded & {"torch", "transformers", "sentence_transformers", "prefect", "dvc", "sklearn", "matplotlib"}
 
 
-def test_a_stage_that_only_moves_arrays_loads_no_pandas_and_pandas_stays_there_for_others() -> None:
+def test_stages_do_without_pandas_which_their_libraries_would_import() -> None:
     code = (
         "import sys\n"
+        "from pipeline.__main__ import hide_pandas\n"
+        "hide_pandas()\n"
         "import numpy as np, pyarrow as pa\n"
-        "from pipeline.__main__ import spare_pandas\n"
-        "spare_pandas()\n"
+        "import sklearn.cluster\n"
         "np.asarray(pa.table({'a': pa.array(['x']), 'b': pa.array([1.0])})['b'])\n"
         "assert 'pandas' not in sys.modules\n"
-        "import pandas\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    # And it is there to be imported, or this would show nothing.
+    subprocess.run([sys.executable, "-c", "import pandas"], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("code", [0, 2, 130])
+def test_a_process_that_leaves_at_once_has_written_what_it_printed(code: int, tmp_path: Path) -> None:
+    # Into a file, so that nothing is written before a buffer is full or flushed.
+    program = (
+        f"import sys; from pipeline.leaving import leave; print('out'); print('err', file=sys.stderr); leave({code})"
+    )
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
+        done = subprocess.run([sys.executable, "-c", program], stdout=out, stderr=err, check=False, timeout=60)
+    assert done.returncode == code
+    assert ((tmp_path / "out").read_text(), (tmp_path / "err").read_text()) == ("out\n", "err\n")
+
+
+def test_a_process_that_leaves_at_once_says_that_its_output_could_not_be_written() -> None:
+    program = "from pipeline.leaving import leave; print('out'); leave(0)"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, check=False, timeout=60
+        )
+    assert done.returncode == 120
+    assert b"No space left" in done.stderr
