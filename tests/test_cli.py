@@ -437,6 +437,9 @@ def test_stages_do_without_pandas_which_their_libraries_would_import() -> None:
     subprocess.run([sys.executable, "-c", "import pandas"], check=True, timeout=60)
 
 
+BUFFERED = {**os.environ, "PYTHONUNBUFFERED": ""}  # as it is unless somebody asks otherwise
+
+
 @pytest.mark.parametrize("code", [0, 2, 130])
 def test_a_process_that_leaves_at_once_has_written_what_it_printed(code: int, tmp_path: Path) -> None:
     # Into a file, so that nothing is written before a buffer is full or flushed.
@@ -444,7 +447,9 @@ def test_a_process_that_leaves_at_once_has_written_what_it_printed(code: int, tm
         f"import sys; from pipeline.leaving import leave; print('out'); print('err', file=sys.stderr); leave({code})"
     )
     with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
-        done = subprocess.run([sys.executable, "-c", program], stdout=out, stderr=err, check=False, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=BUFFERED, stdout=out, stderr=err, check=False, timeout=60
+        )
     assert done.returncode == code
     assert ((tmp_path / "out").read_text(), (tmp_path / "err").read_text()) == ("out\n", "err\n")
 
@@ -453,7 +458,7 @@ def test_a_process_that_leaves_at_once_says_that_its_output_could_not_be_written
     program = "from pipeline.leaving import leave; print('out'); leave(0)"
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, check=False, timeout=60
+            [sys.executable, "-c", program], env=BUFFERED, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60
         )
     assert done.returncode == 120
     assert b"No space left" in done.stderr
