@@ -52,7 +52,7 @@ class DaskRoute:
 
     The second step is the stage's usual `dvc repro`: DVC compares the hashes of all that the stage
     reads with those that the worker had, and only then restores what the worker made; else it runs the
-    stage here. So dvc.lock is written by DVC, in one place. It is done for one stage at a time.
+    stage here. So dvc.lock is written in one place. It is done for one stage at a time.
     """
 
     def __init__(self, plan: Plan, progress: Progress) -> None:

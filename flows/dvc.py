@@ -4,8 +4,8 @@ DVC parses and prints the whole file anew for each stage that ends, and keeps co
 20,000 lines of 150 stages, more than most of the stages take. Here the entries of the stages that ended are
 printed, by DVC's own printer, and put in the place of the old ones; every other line stays as it is. The bytes are
 those that DVC would have written, because an entry is printed alike wherever it stands and however often: provided
-that the other entries are as DVC prints them. Those that were seen to be so are remembered by their hash; a file with
-any other line is left to DVC.
+that the other entries are as DVC prints them. Each is tried once and remembered by its hash; a file with any other
+line, such as a user's, is left to DVC.
 
 DVC also parses params.yaml some ten times for each stage, 30 ms each; here a text is parsed once.
 
@@ -19,15 +19,20 @@ import hashlib
 import os
 import pickle
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import dvc
+import ruamel.yaml
 from dvc.cli import main
 from dvc.dvcfile import Lockfile
+from dvc.exceptions import DvcException
 from dvc.stage import serialize
 from dvc.utils.serialize import _yaml, dumps_yaml, parse_yaml_for_update
 
@@ -36,11 +41,15 @@ from pipeline.leaving import leave
 HEAD = "schema: '2.0'\nstages:\n"
 ENTRY = re.compile(r"  (?P<name>[^\s'\"#&*!|>%@`{}\[\]-][^\s'\"#]*):\n(?:    .*\n)+")
 
-# An object that stands in two places is printed once, and named by its number in the file: no longer by the entry.
-SHARED = re.compile(r"[ \n][&*]id\d{3}")
+# What is printed by more than its entry: an object that stands in two places, which is named by its number in the
+# file or as a user named it, and a user's remark, which may belong to the line above it.
+SHARED = re.compile(r"(?:: |- )[&*]\S|(?:^|\s)#", re.MULTILINE)
 
 # DVC prints a number such as 2.7890840981819507e+20 with another last digit when it prints it again.
-EXPONENT = re.compile(r"\de[-+]\d")
+EXPONENT = re.compile(r"(?<![\w.-])-?\d+(?:\.\d+)?e[-+]\d")
+
+# Whose printing the memory vouches for.
+PRINTERS = f"dvc {dvc.__version__}, ruamel.yaml {ruamel.yaml.__version__}"
 
 # In DVC's folder for temporary files: hashes of the entries of one dvc.lock, all as DVC prints them. May be deleted.
 MEMORY = "sentfold-lock-entries"
@@ -74,15 +83,21 @@ def print_entries(content: Mapping[str, Any]) -> dict[str, str] | None:
 def _stays(text: str) -> bool:
     """Whether DVC prints a text that it has printed with the same bytes again, once it has read it."""
     # Reading takes as long as printing, and nearly all that is printed stays.
-    if not EXPONENT.search(text) and text.replace("\n", "").isprintable():
-        return True
-    again: str = dumps_yaml(parse_yaml_for_update(text, "dvc.lock"))
+    return (not EXPONENT.search(text) and text.replace("\n", "").isprintable()) or is_as_printed(text)
+
+
+def is_as_printed(text: str) -> bool:
+    """Whether a dvc.lock is what DVC prints once it has read it. Cost: as if DVC wrote it, 40 ms for an entry."""
+    try:
+        again: str = dumps_yaml(parse_yaml_for_update(text, "dvc.lock"))
+    except (DvcException, ruamel.yaml.error.YAMLError):
+        return False
     return again == text
 
 
 def hash_entry(entry: str) -> str:
-    """sha256 of an entry's lines."""
-    return hashlib.sha256(entry.encode()).hexdigest()
+    """sha256 of an entry's lines, and of what would print them."""
+    return hashlib.sha256(f"{PRINTERS} {entry}".encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -91,43 +106,53 @@ class EntryMemory:
 
     path: Path
 
-    def knows(self, entries: Iterable[str]) -> bool:
-        """Whether all of `entries` are known."""
+    def unknown(self, entries: Iterable[str]) -> list[str]:
+        """Those of `entries` that are not known."""
         try:
             known = set(self.path.read_text(encoding="ascii").split())
         except (OSError, ValueError):
-            return False
-        return all(hash_entry(entry) in known for entry in entries)
+            known = set()
+        return [entry for entry in entries if hash_entry(entry) not in known]
 
     def learn(self, entries: Iterable[str]) -> None:
-        """Know these `entries` and no others."""
-        self.path.write_text("".join(f"{hash_entry(entry)}\n" for entry in entries), encoding="ascii")
+        """Know these `entries` and no others, or, if the disk refuses, fewer: any part of a memory is true."""
+        with suppress(OSError):
+            self.path.write_text("".join(f"{hash_entry(entry)}\n" for entry in entries), encoding="ascii")
 
 
 def dump_stages(lockfile: Any, stages: Sequence[Any], **more: Any) -> None:
     """In the place of `Lockfile.dump_stages`: write the entries of `stages` and leave the others."""
     if not stages:
         return
-    path, folder = Path(lockfile.path), Path(lockfile.repo.tmp_dir)
-    memory = EntryMemory(folder / "-".join((MEMORY, *Path(lockfile.relpath).parts)))
+    path = Path(lockfile.path).resolve()
+    memory = EntryMemory(Path(lockfile.repo.tmp_dir) / "-".join((MEMORY, *Path(lockfile.relpath).parts)))
     made: dict[str, Any] = {}
     for stage in stages:
         made.update(serialize.to_lockfile(stage, **more))
     text = _replaced(path, memory, made)
     if text is None:
         _dump_stages(lockfile, stages, **more)
-        # What DVC has just printed is as DVC prints it; of what it has printed for the first time, if it stays so.
+        # What DVC has just printed is as DVC prints it, if it stays so.
         entries = split_entries(path.read_text(encoding="utf-8")) or {}
-        memory.learn(entry for name, entry in entries.items() if name not in made or _stays(f"{HEAD}{entry}"))
-        return
-    # In one step: DVC itself writes in place, and leaves half a file if it is killed.
-    draft = folder / f"dvc.lock.{os.getpid()}.tmp"
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    lockfile.repo.scm_context.track_file(lockfile.relpath)
+        memory.learn(entry for entry in entries.values() if _stays(f"{HEAD}{entry}"))
+    elif text != path.read_text(encoding="utf-8"):
+        _write(path, text)
+        lockfile.repo.scm_context.track_file(lockfile.relpath)
+
+
+def _write(path: Path, text: str) -> None:
+    """In one step: DVC itself writes in place, and leaves half a file if it is killed."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        shutil.copymode(path, draft)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def _replaced(path: Path, memory: EntryMemory, made: Mapping[str, Any]) -> str | None:
@@ -136,7 +161,7 @@ def _replaced(path: Path, memory: EntryMemory, made: Mapping[str, Any]) -> str |
         entries = split_entries(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if not entries or not memory.knows(entries.values()):
+    if not entries or not all(is_as_printed(f"{HEAD}{entry}") for entry in memory.unknown(entries.values())):
         return None
     printed = print_entries(made)
     if printed is None:
@@ -159,4 +184,4 @@ def _parsed(text: str, path: Any) -> bytes:
 if __name__ == "__main__":
     Lockfile.dump_stages = dump_stages
     _yaml.parse_yaml = parse_yaml
-    leave(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]) or 0)

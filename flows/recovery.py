@@ -2,8 +2,8 @@
 
 DVC writes dvc.lock and its table of paths in use (`.dvc/tmp/rwlock`) in place. Whoever ends it in
 that moment, or a full disk, leaves half a file or none of it, and every later dvc then refuses to
-start. Our own runs write dvc.lock in one step (see dvc.py), but not where they leave it to DVC, as at
-the first stage of all; a plain `dvc repro` takes a tenth of a second and more for it, after every stage.
+start. Our own runs write dvc.lock in one step (see dvc.py), but not where they leave it to DVC, as after
+a user's edit; a plain `dvc repro` takes a tenth of a second and more for it, after every stage.
 """
 
 from __future__ import annotations
@@ -43,9 +43,18 @@ def recover(root: Path) -> None:
     the copy may be neither.
     """
     for lock in [root / "dvc.lock", *sorted(root.glob("suites/*/dvc.lock"))]:
+        _drop_drafts(lock)
         with suppress(FileNotFoundError):
             _keep_or_restore(lock, root / COPIES / "-".join(lock.relative_to(root).parts), name=lock.relative_to(root))
     _drop_damaged_table(root / PATHS_IN_USE)
+
+
+def _drop_drafts(lock: Path) -> None:
+    """Remove what a killed process has left of a dvc.lock that it was to put in the old one's place."""
+    for draft in lock.parent.glob(f".{lock.name}.*.tmp"):
+        owner = draft.name.removesuffix(".tmp").rpartition(".")[2]
+        if not (owner.isdigit() and Path(f"/proc/{owner}").exists()):
+            draft.unlink(missing_ok=True)
 
 
 def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:

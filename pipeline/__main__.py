@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from pipeline.errors import ParameterError, SentfoldError
-from pipeline.leaving import leave
+from pipeline.leaving import leave, wrote_everything
 from pipeline.lineage.commands import app as lineage_commands
 from pipeline.lineage.recorder import exit_code, recorded
 
@@ -67,7 +67,7 @@ def hide_pandas() -> None:
 
 
 class _Hidden:
-    """A finder of modules by which one of them is not installed."""
+    """A finder of modules that refuses one of them, as if it were not installed."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -97,7 +97,7 @@ class _Ending:
 
     def come(self) -> None:
         """The last thing that a process does."""
-        if self.at_once and self.code is not None:
+        if self.at_once and self.code is not None and wrote_everything():
             leave(self.code)
 
 

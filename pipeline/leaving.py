@@ -9,15 +9,23 @@ from typing import NoReturn
 
 
 def leave(code: int) -> NoReturn:
-    """Exit at once. Python would free every object first, a quarter of a second where scipy and numba are loaded.
+    """Exit at once, but for what was printed, which is written, or else the exit is Python's own, with code 120.
 
-    What was printed is written; handlers of `atexit` do not run. An output that cannot be written is told as Python
-    does: exit code 120.
+    Python would free every object first, a quarter of a second where scipy and numba are loaded. Handlers of
+    `atexit` that have not run by now do not.
     """
+    if wrote_everything():
+        os._exit(code)
+    sys.exit(code)
+
+
+def wrote_everything() -> bool:
+    """Whether all that was printed could be written."""
     logging.shutdown()
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # closed from the start
+                stream.flush()
     except (OSError, ValueError):
-        sys.exit(code)  # which tries once more, and says what is wrong
-    os._exit(code)
+        return False
+    return True

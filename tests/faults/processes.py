@@ -175,12 +175,12 @@ def is_stage(words: list[str]) -> bool:
 
 def is_dvc(words: list[str]) -> bool:
     """`python -m dvc ... repro ...`, not the guard around it."""
-    return words[1] == "-m" and words[2] in ("dvc", "flows.dvc") and "repro" in words
+    return words[1:2] == ["-m"] and words[2:3] in (["dvc"], ["flows.dvc"]) and "repro" in words
 
 
 def is_guard(words: list[str]) -> bool:
     """The process that ends a dvc and all below it when their starter is gone."""
-    return len(words) > 4 and words[1:3] == ["-I", "-S"] and words[3].endswith("guard.py") and "dvc" in words
+    return len(words) > 4 and words[1:3] == ["-I", "-S"] and words[3].endswith("guard.py") and "flows.dvc" in words
 
 
 def is_runner(words: list[str]) -> bool:

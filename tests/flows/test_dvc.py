@@ -227,7 +227,22 @@ def quote(text: str) -> str:
     return text.replace("hash: md5", 'hash: "md5"', 1)
 
 
-@pytest.mark.parametrize("edit", [rewrite, comment, reorder, quote])
+def remark(text: str) -> str:
+    """With a remark that DVC takes for the stage's and not for its entry's."""
+    return text.replace("  embed@a:\n", "  embed@a:\n    # mine\n", 1)
+
+
+def link(text: str) -> str:
+    """One entry that names a value, and a later one that means the same by its name."""
+    before, _, rest = text.partition("hash: md5")
+    middle, _, after = rest.rpartition("hash: md5")
+    return f"{before}hash: &x md5{middle}hash: *x{after}"
+
+
+EDITS = [rewrite, remark, link, *(pytest.param(edit, marks=pytest.mark.slow) for edit in (comment, reorder, quote))]
+
+
+@pytest.mark.parametrize("edit", EDITS)
 def test_a_lock_that_a_user_rewrote_becomes_what_dvc_makes_of_it(twins: Twin, edit: Callable[[str], str]) -> None:
     assert memory_of(twins[1]).exists()
     for checkout in twins:
@@ -237,6 +252,8 @@ def test_a_lock_that_a_user_rewrote_becomes_what_dvc_makes_of_it(twins: Twin, ed
         path.write_text(edited)
     change_both(twins, "rounding: 2", "rounding: 3")
     repro_both(*twins)
+    change_both(twins, "dimension: 4", "dimension: 5")
+    repro_both(*twins, "embed@a")
 
 
 def lose(memory: Path, _before: bytes) -> None:
@@ -266,7 +283,10 @@ HARMS: Mapping[str, Callable[[Path, bytes], None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("harm", HARMS)
+SLOW = ("cut", "garbage")
+
+
+@pytest.mark.parametrize("harm", [pytest.param(harm, marks=[pytest.mark.slow] * (harm in SLOW)) for harm in HARMS])
 def test_a_memory_that_is_lost_or_damaged_or_behind_changes_no_byte(twins: Twin, harm: str) -> None:
     memory = memory_of(twins[1])
     before = memory.read_bytes()
