@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from flows.replacing import replace_file
 from pipeline.errors import RunError
 
 # The C parser reads the lock of 120 stages in milliseconds, the Python one in half a second.
@@ -57,12 +57,7 @@ def _rewrite(path: Path, dropped: Collection[str]) -> bool:
     ordered = _ordered(text, path, dropped)
     if ordered == text:
         return False
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(ordered)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    replace_file(path, ordered.encode())
     return True
 
 

@@ -9,7 +9,6 @@ a user's edit; a plain `dvc repro` takes a tenth of a second and more for it, af
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from contextlib import suppress
@@ -19,6 +18,7 @@ import typer
 import yaml
 
 from flows.lockfile import YAML_LOADER
+from flows.replacing import drop_drafts, replace_file
 from pipeline.errors import RunError
 
 COPIES = Path(".dvc/tmp/sentfold-locks")
@@ -43,18 +43,10 @@ def recover(root: Path) -> None:
     the copy may be neither.
     """
     for lock in [root / "dvc.lock", *sorted(root.glob("suites/*/dvc.lock"))]:
-        _drop_drafts(lock)
+        drop_drafts(lock)
         with suppress(FileNotFoundError):
             _keep_or_restore(lock, root / COPIES / "-".join(lock.relative_to(root).parts), name=lock.relative_to(root))
     _drop_damaged_table(root / PATHS_IN_USE)
-
-
-def _drop_drafts(lock: Path) -> None:
-    """Remove what a killed process has left of a dvc.lock that it was to put in the old one's place."""
-    for draft in lock.parent.glob(f".{lock.name}.*.tmp"):
-        owner = draft.name.removesuffix(".tmp").rpartition(".")[2]
-        if not (owner.isdigit() and Path(f"/proc/{owner}").exists()):
-            draft.unlink(missing_ok=True)
 
 
 def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:
@@ -65,9 +57,9 @@ def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:
         raise _conflict(name, content.count(b"\n", 0, found.start()) + 1)
     if _sound(content):
         copy.parent.mkdir(parents=True, exist_ok=True)
-        _replace(copy, content)
+        replace_file(copy, content)
     elif copy.exists():
-        _replace(lock, copy.read_bytes())
+        replace_file(lock, copy.read_bytes())
         typer.echo(f"{name} was damaged by a run that was cut short; the last whole one was put back")
 
 
@@ -111,12 +103,3 @@ def _readable(table: Path) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _replace(path: Path, content: bytes) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with draft.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)

@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from pipeline.errors import ParameterError, SentfoldError
-from pipeline.leaving import leave, wrote_everything
+from pipeline.leaving import wrote_everything
 from pipeline.lineage.commands import app as lineage_commands
 from pipeline.lineage.recorder import exit_code, recorded
 
@@ -98,7 +98,7 @@ class _Ending:
     def come(self) -> None:
         """The last thing that a process does."""
         if self.at_once and self.code is not None and wrote_everything():
-            leave(self.code)
+            os._exit(self.code)
 
 
 _ending = _Ending()

@@ -454,6 +454,12 @@ def test_a_process_that_leaves_at_once_has_written_what_it_printed(code: int, tm
     assert ((tmp_path / "out").read_text(), (tmp_path / "err").read_text()) == ("out\n", "err\n")
 
 
+def test_a_process_whose_output_was_closed_from_the_start_leaves_as_it_would_have() -> None:
+    program = "from pipeline.leaving import leave; leave(3)"
+    done = subprocess.run(["sh", "-c", '"$0" -c "$1" >&- 2>&-', sys.executable, program], check=False, timeout=60)
+    assert done.returncode == 3
+
+
 def test_a_process_that_leaves_at_once_says_that_its_output_could_not_be_written() -> None:
     program = "from pipeline.leaving import leave; print('out'); leave(0)"
     with Path("/dev/full").open("w") as full:
