@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from flows.contention import describe_blocker, is_contention
+from flows.contention import describe_blocker, is_collision, is_contention
 from flows.graph import group_of
 from flows.guard import start_guarded
 from flows.lockfile import read_outputs
@@ -44,6 +44,10 @@ INTERRUPTIONS = {
 POLL_SECONDS = 0.2
 
 LAST_LINES = 15
+
+# Of a stage whose output another process put into the cache at the same moment. Not for the profile to say, as it is
+# over in milliseconds; few, as the same error may be one that stays.
+COLLISION = Retry(attempts=3, delay=0.5)
 
 
 class Stop(Protocol):
@@ -84,7 +88,8 @@ def run_stage(
     resume   the command that takes the run up again, for the error
     stop     ends the stage, and everything it started, when set
     retries  how often, and after how long, a stage is tried again that was in another dvc process's way,
-             or whose server did not answer. No other failure is: it would fail again, hours later.
+             or whose server did not answer. No other failure is: it would fail again, hours later. (A stage
+             whose output came into the cache from two processes at once is tried three times in any case.)
     say      is told in a line when it is tried again
 
     A stage dies with the process that called this (see guard.py). Raises RunError if it fails.
@@ -182,6 +187,8 @@ def _reason_to_retry(stage: str, printed: str, retries: Retries) -> tuple[str, R
     error = DVC_ERROR.search(printed)
     if error and is_contention(error[0]):
         return describe_blocker(error[0]), retries.contention
+    if error and is_collision(error[0]):
+        return "another dvc process wrote the same content to the cache", COLLISION
     interruption = INTERRUPTIONS.get(group_of(stage))
     if interruption and interruption.search(printed):
         return "its server does not answer", retries.download
