@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +60,16 @@ def inject(records: Path, *, slow: bool, select: str) -> int:
     return subprocess.run(command, env={**os.environ, "SENTFOLD_FAULT_RECORDS": str(records)}, check=False).returncode
 
 
-def time_undisturbed(folder: Path) -> dict[str, float]:
-    """Seconds of `sentfold repro` of the whole fixture suite, its CPU time, the load before it, and its stages."""
+def time_undisturbed(folder: Path, environment: Mapping[str, str] | None = None) -> dict[str, float]:
+    """Seconds of `sentfold repro` of the whole fixture suite, its CPU time, the load before it, and its stages.
+
+    environment  variables beside those of this process
+    """
     from tests.faults.fixture_suite import create_checkout
     from tests.faults.processes import REPRO, Starter
 
     starter = Starter(create_checkout(folder / "checkout"), folder)
+    starter.environment.update(environment or {})
     load, before, begin = os.getloadavg()[0], resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     run = starter.run(*REPRO)
     seconds, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)

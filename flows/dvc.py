@@ -1,4 +1,4 @@
-"""DVC's command line, which writes dvc.lock by the entry: `python -m flows.dvc repro ...`.
+"""DVC's command line, which writes dvc.lock by the entry and starts stages warm: `python -m flows.dvc repro ...`.
 
 DVC parses and prints the whole file anew for each stage that ends, and keeps comments while it does: seven seconds for
 the 20,000 lines of 150 stages (`python -m benchmarks.lockfile`), more than many of the stages take. Here the entries of
@@ -9,8 +9,8 @@ with any other line, such as a user's, is left to DVC.
 
 DVC also parses params.yaml some ten times for each stage, 30 ms each; here a text is parsed once.
 
-Two internals of DVC, whose version is pinned, are replaced for this: `Lockfile.dump_stages`, and `parse_yaml` where
-files are loaded.
+Its stages start warm (see warm.py). Three internals of DVC, whose version is pinned, are replaced for all this:
+`Lockfile.dump_stages`, `parse_yaml` where files are loaded, and `_run` of a stage's command.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from dvc.stage import serialize
 from dvc.utils.serialize import _yaml, dumps_yaml, parse_yaml_for_update
 
 from flows.replacing import replace_file
+from flows.warm import warm_stages
 from pipeline.leaving import leave
 
 HEAD = "schema: '2.0'\nstages:\n"
@@ -170,4 +171,8 @@ def _parsed(text: str, path: Any) -> bytes:
 if __name__ == "__main__":
     Lockfile.dump_stages = dump_stages
     _yaml.parse_yaml = parse_yaml
-    leave(main(sys.argv[1:]) or 0)
+    warm = warm_stages(sys.argv[1:])
+    code = main(sys.argv[1:]) or 0
+    if warm:
+        warm.end()
+    leave(code)

@@ -18,6 +18,7 @@ from typing import Annotated
 import typer
 
 from pipeline.errors import ParameterError, SentfoldError
+from pipeline.hiding import hide_pandas
 from pipeline.leaving import wrote_everything
 from pipeline.lineage.commands import app as lineage_commands
 from pipeline.lineage.recorder import exit_code, recorded
@@ -59,22 +60,6 @@ def die_with_parent() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL)
         if os.getppid() != parent:
             sys.exit("the parent process died before the stage began")
-
-
-def hide_pandas() -> None:
-    """Make libraries take pandas for missing: pyarrow and scikit-learn would import it, a third of a second."""
-    sys.meta_path.insert(0, _Hidden("pandas"))
-
-
-class _Hidden:
-    """A finder of modules that refuses one of them, as if it were not installed."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
-        if name == self.name:
-            raise ModuleNotFoundError(f"{name} is hidden", name=name)
 
 
 def begin_stage(*, pandas: bool = False) -> None:

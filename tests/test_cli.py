@@ -425,7 +425,7 @@ def test_the_small_commands_load_none_of_the_large_libraries(checkout: Checkout)
 def test_stages_do_without_pandas_which_their_libraries_would_import() -> None:
     code = (
         "import sys\n"
-        "from pipeline.__main__ import hide_pandas\n"
+        "from pipeline.hiding import hide_pandas\n"
         "hide_pandas()\n"
         "import numpy as np, pyarrow as pa\n"
         "import sklearn.cluster\n"

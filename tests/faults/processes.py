@@ -178,6 +178,11 @@ def is_dvc(words: list[str]) -> bool:
     return words[1:2] == ["-m"] and words[2:3] in (["dvc"], ["flows.dvc"]) and "repro" in words
 
 
+def is_warm_server(words: list[str]) -> bool:
+    """The process that dvc lets fork for its stages."""
+    return words[1:3] == ["-m", "flows.warm_server"]
+
+
 def is_guard(words: list[str]) -> bool:
     """The process that ends a dvc and all below it when their starter is gone."""
     return len(words) > 4 and words[1:3] == ["-I", "-S"] and words[3].endswith("guard.py") and "flows.dvc" in words

@@ -12,16 +12,32 @@ import pytest
 
 from flows.dvc import MEMORY
 from tests.faults.conftest import Disturbed
-from tests.faults.processes import PLAIN_DVC, REPRO, Command, is_dvc, is_guard, is_runner, is_stage, strike
+from tests.faults.processes import (
+    PLAIN_DVC,
+    REPRO,
+    Command,
+    is_dvc,
+    is_guard,
+    is_runner,
+    is_stage,
+    is_warm_server,
+    strike,
+)
 from tests.faults.repetition import injections
 
 # What is stale by turns: two cheap stages side by side, a chain, a longer chain with a branch.
 TURNS = ("transforms", "space", "transforms", "graph")
 
-ROLES = {"stage": is_stage, "dvc": is_dvc, "guard": is_guard, "sentfold repro": is_runner}
+ROLES = {
+    "stage": is_stage,
+    "dvc": is_dvc,
+    "guard": is_guard,
+    "sentfold repro": is_runner,
+    "warm server": is_warm_server,
+}
 
 # Seconds that each lives on a quiet machine; the moment is drawn from them, after it appeared.
-LIVES = {"stage": 0.8, "dvc": 3.0, "guard": 3.0, "sentfold repro": 4.0}
+LIVES = {"stage": 0.8, "dvc": 3.0, "guard": 3.0, "sentfold repro": 4.0, "warm server": 4.0}
 
 
 @pytest.mark.parametrize(
@@ -31,6 +47,7 @@ LIVES = {"stage": 0.8, "dvc": 3.0, "guard": 3.0, "sentfold repro": 4.0}
         *injections("dvc"),
         *injections("guard", default=0),
         *injections("sentfold repro", default=1),
+        *injections("warm server", default=2),
     ],
 )
 def test_a_kill_at_a_random_moment_does_no_harm(
@@ -38,6 +55,8 @@ def test_a_kill_at_a_random_moment_does_no_harm(
 ) -> None:
     for _ in range(5):
         disturbed = disturb(TURNS[number % len(TURNS)])
+        # By turns, too: each stage in a Python of its own, and all of them forked.
+        disturbed.starter.environment["SENTFOLD_WARM"] = "1" if number % 2 or role == "warm server" else "0"
         command = disturbed.starter.start(*REPRO)
         victim = _await_victim(command, role, moments)
         delay = moments.uniform(0, LIVES[role])
