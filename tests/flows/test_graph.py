@@ -4,7 +4,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import dvc.output
 import pytest
 
 from flows.graph import StageGraph, descendants, dvcfile_of, read_graph, require_dvcfile, stale_stages
@@ -83,6 +85,23 @@ def test_changed_is_what_dvc_status_itself_names(what: str, finished: Checkout) 
     )
     assert changed == json.loads(said.stdout).keys()
     assert bool(changed) == (what not in ("nothing", "times", "a comment on parameters"))
+
+
+def test_an_input_of_many_stages_is_looked_up_once(finished: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    build = dvc.output.build
+
+    def count(odb: object, path: str, *more: Any, **named: Any) -> Any:
+        asked.append(Path(path).name)
+        return build(odb, path, *more, **named)
+
+    monkeypatch.setattr(dvc.output, "build", count)
+    assert read_graph(Path("dvc.yaml"), root=finished.root).changed == frozenset()
+    assert asked.count("stage.py") == 1, "all six stages have it"
+    with (finished.root / "stage.py").open("a") as file:
+        file.write("# more\n")
+    graph = read_graph(Path("dvc.yaml"), root=finished.root)
+    assert graph.changed == set(graph.names), "what was looked up is not kept"
 
 
 def test_reading_the_graph_of_a_broken_dvc_yaml_says_which(tmp_path: Path, serverless: dict[str, str]) -> None:
