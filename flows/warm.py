@@ -57,7 +57,12 @@ class WarmServer:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._connection, theirs = socket.socketpair()
         command = [sys.executable, "-m", "flows.warm_server", str(theirs.fileno()), str(os.getpid()), " " * TITLE]
-        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=dict(environment))
+        # It keeps interrupts for its forks, from its first moment on.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=dict(environment))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self._lines = self._connection.makefile("rw", encoding="utf-8", newline="\n")
         self._is_ready = False
@@ -83,8 +88,8 @@ class WarmServer:
         return -signal.SIGKILL if code is None else code
 
     def end(self) -> None:
-        """Let it end, and wait until it has."""
-        self._connection.shutdown(socket.SHUT_RDWR)
+        """End it, whatever it does: it has no stage any more, and nothing worth keeping."""
+        self.process.kill()
         self.process.wait()
 
     def _read(self, key: str) -> int | None:
@@ -157,15 +162,22 @@ def plain_arguments(command: str, environment: Mapping[str, str]) -> list[str]:
         return []
     # No resolve(): a venv's python is a link, and its target does not know the venv's libraries.
     python = shutil.which("python", path=environment.get("PATH"))
-    if python is None or Path(python).absolute().parent != Path(sys.executable).absolute().parent:
+    here = Path(sys.executable)
+    if python is None or Path(python).absolute().parent != here.absolute().parent or not here.samefile(python):
         return []
     return command.split(" ")[3:]
 
 
 def warm_stages(arguments: Sequence[str]) -> WarmRunner | None:
     """Let DVC, called with these arguments, run its stages by a server, if it may run several."""
-    if sys.platform != "linux" or os.environ.get("SENTFOLD_WARM") == "0" or "--single-item" in arguments:
+    setting = os.environ.get("SENTFOLD_WARM")
+    if sys.platform != "linux" or setting == "0" or not {"-s", "--single-item"}.isdisjoint(arguments):
         return None
-    runner = WarmRunner(always=os.environ.get("SENTFOLD_WARM") == "1")
+    try:
+        for stream in range(3):
+            os.fstat(stream)
+    except OSError:
+        return None  # the connection would take the place of a closed one
+    runner = WarmRunner(always=setting == "1")
     dvc_run._run = runner
     return runner

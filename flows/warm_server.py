@@ -4,9 +4,9 @@
 socket, lines of JSON: {"ready": 1} when all is imported; then, for each request, which holds arguments, cwd and
 environment, {"pid": ...} and, when the stage has ended, {"code": ...}.
 
-The project's own code is imported too, and may be edited between two stages. A fork forgets all of it, and reads it
-anew, if one file of it has another time or size than when the server read it: the rule by which Python takes its own
-compiled files for good.
+The project's own code is imported too, and may be edited at any time. A fork forgets all of it, and reads it anew,
+if one file of it is not what it was before this process began. What is edited after that, and before the recorder
+has taken the hashes of the stage's code, the recorder sees (pipeline/preloaded.py).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pipeline import preloaded
 from pipeline.hiding import hide_pandas
 
 # What stages that may run warm import, as `python -X importtime` tells. Not polars, not torch: they start threads,
@@ -41,20 +42,19 @@ OWN = (
     "pipeline.manifold.transform", "pipeline.manifold.graph_transform", "pipeline.selection.budget",
     "pipeline.evaluate.evaluate",
 )  # fmt: skip
-PACKAGES = ("flows", "pipeline")
+# A file's time is that of the kernel's last tick, a few milliseconds ago.
+TICK_NS = 50_000_000
 
 
 def main() -> None:
     """Serve until the parent closes its end; return, in a fork, as the stage that was asked for."""
     connection, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     die_with(parent)
-    # Ctrl-C is for the stage; dvc, which ignores it meanwhile, ends this process when it ends itself.
-    interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    began, server, folder = time.time_ns() - TICK_NS, os.getpid(), str(Path.cwd())
     hide_pandas()
-    began, server, folder = time.time_ns(), os.getpid(), str(Path.cwd())
     import_what_stages_need()
-    stamps = stamp_code()
-    newest = max(changed for changed, _ in stamps.values())
+    stamps = preloaded.stamp_imported()
+    is_sure = all(changed < began for _, changed, _, _ in stamps.values())
     with connection.makefile("rw", encoding="utf-8", newline="\n") as lines:
         tell(lines, ready=1)
         for line in lines:
@@ -62,14 +62,19 @@ def main() -> None:
             pid = os.fork()
             if pid == 0:
                 die_with(server)
-                if folder != request["cwd"] or newest > began or stamp_code() != stamps:
-                    forget_code()
-                signal.signal(signal.SIGINT, interrupted)
-                become(request)
+                known = is_sure and folder == request["cwd"] and preloaded.stamp_imported() == stamps
+                become(request, stamps if known else None)
                 os.close(connection.detach())
+                # Last: an interrupt that came meanwhile is for the stage.
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
                 return
+            # Ctrl-C is for the stage, also when it came before there was one.
+            if signal.SIGINT in signal.sigpending():
+                os.kill(pid, signal.SIGINT)
             tell(lines, pid=pid)
             _, status = os.waitpid(pid, 0)
+            while signal.sigtimedwait({signal.SIGINT}, 0):
+                pass
             tell(lines, code=os.waitstatus_to_exitcode(status))
     # At once: what has been imported need not be taken apart.
     os._exit(0)
@@ -87,27 +92,6 @@ def import_what_stages_need() -> None:
         numba.njit(lambda row: row.sum())(numpy.ones(1))
 
 
-def stamp_code() -> dict[str, tuple[int, int]]:
-    """Time of change, in ns, and size of each file of the project's code that has been imported; 0 if it is gone."""
-    found = {}
-    for name, module in list(sys.modules.items()):
-        path = getattr(module, "__file__", None)
-        if name.partition(".")[0] in PACKAGES and path:
-            try:
-                status = Path(path).stat()
-            except OSError:
-                found[path] = (0, 0)
-            else:
-                found[path] = (status.st_mtime_ns, status.st_size)
-    return found
-
-
-def forget_code() -> None:
-    """Make the next import of the project's code read its files."""
-    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
-        del sys.modules[name]
-
-
 def tell(lines: Any, **answer: int) -> None:
     """Write one line of an answer."""
     lines.write(json.dumps(answer) + "\n")
@@ -122,14 +106,22 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
-def become(request: Mapping[str, Any]) -> None:
-    """Make of a fork what `python -m pipeline ...` would be before its first line."""
+def become(request: Mapping[str, Any], stamps: dict[str, preloaded.Stamp] | None) -> None:
+    """Make of a fork what `python -m pipeline ...` would be before its first line.
+
+    stamps  of the project's files, if what was imported of them is to be used; None: forget it
+    """
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["cwd"])
     sys.path[0] = str(Path.cwd())
     sys.argv[1:] = request["arguments"]
     show_as(["python", "-m", "pipeline", *request["arguments"]])
+    if stamps is None:
+        for name in [name for name in sys.modules if name.partition(".")[0] in preloaded.PACKAGES]:
+            del sys.modules[name]
+    own: Any = importlib.import_module("pipeline.preloaded")
+    own.warm, own.stamps = True, stamps or {}
 
 
 def show_as(command: Sequence[str]) -> None:

@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from pipeline import preloaded
+
 if TYPE_CHECKING:
     from pipeline.lineage.stages import Stage
 
@@ -104,11 +106,13 @@ def start_run(root: Path, arguments: Sequence[str]) -> Run | None:
         "command": command,
         "by_dvc": "DVC_STAGE" in os.environ,
         "pid": os.getpid(),
+        # Then its peak memory is that of libraries it may not need, and its time has none of their import.
+        "warm": preloaded.warm,
         "started": began.isoformat(timespec="milliseconds"),
     }
     append_line(manifest_path(root, suite), {"event": "started", **head})
     code = describe_code(root, stage)
-    return Run(root, head, began, stage, code, _sources(root, stage), _parameters(root, stage))
+    return Run(root, head, began, stage, code, _imported_sources(root, stage), _parameters(root, stage))
 
 
 def refuse_changes(run: Run) -> None:
@@ -230,6 +234,14 @@ def _sources(root: Path, stage: Stage | None) -> dict[str, str]:
     deps = () if stage is None else stage.deps
     files = [dep for dep in deps if not dep.startswith(("data/", "reports/")) and (root / dep).is_file()]
     return {name: hashlib.sha256((root / name).read_bytes()).hexdigest() for name in files}
+
+
+def _imported_sources(root: Path, stage: Stage | None) -> dict[str, str]:
+    """The same, but for files that this process had imported before, and that are others now: these equal nothing."""
+    sources = _sources(root, stage)
+    # After the hashes: whatever is edited from now on has another one at the end.
+    others = preloaded.changed_since_imported()
+    return {name: "" if str((root / name).absolute()) in others else digest for name, digest in sources.items()}
 
 
 def _parameters(root: Path, stage: Stage | None) -> dict[str, Any]:

@@ -37,7 +37,7 @@ ROLES = {
 }
 
 # Seconds that each lives on a quiet machine; the moment is drawn from them, after it appeared.
-LIVES = {"stage": 0.8, "dvc": 3.0, "guard": 3.0, "sentfold repro": 4.0, "warm server": 4.0}
+LIVES = {"stage": 0.8, "dvc": 3.0, "guard": 3.0, "sentfold repro": 4.0, "warm server": 8.0}
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,9 @@ def test_a_kill_at_a_random_moment_does_no_harm(
 ) -> None:
     for _ in range(5):
         disturbed = disturb(TURNS[number % len(TURNS)])
-        # By turns, too: each stage in a Python of its own, and all of them forked.
-        disturbed.starter.environment["SENTFOLD_WARM"] = "1" if number % 2 or role == "warm server" else "0"
+        # By turns, too, so that each change meets both: stages in Pythons of their own, and all of them forked.
+        is_warm = role == "warm server" or (number + number // len(TURNS)) % 2
+        disturbed.starter.environment["SENTFOLD_WARM"] = "1" if is_warm else "0"
         command = disturbed.starter.start(*REPRO)
         victim = _await_victim(command, role, moments)
         delay = moments.uniform(0, LIVES[role])

@@ -1,5 +1,6 @@
 """Stages forked by a warm process, held against the same commands as DVC itself starts them."""
 
+import importlib.util
 import json
 import os
 import shlex
@@ -8,8 +9,11 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +23,12 @@ from dvc.stage.run import _run as run_cold
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.warm import WARM, WarmRunner, WarmServer, plain_arguments
+from flows.warm import MANY, WARM, WarmRunner, WarmServer, plain_arguments
+from flows.warm_server import LIBRARIES, OWN
+from pipeline import preloaded
+from pipeline.errors import RunError
+from pipeline.lineage.recorder import Run, _imported_sources, _sources, refuse_changes
+from pipeline.lineage.stages import Stage
 from tests.checkout import ROOT
 from tests.flows.checkout import SOURCE, alive, until
 
@@ -29,7 +38,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there the kerne
 MAIN = """
 import json, os, signal, sys, time
 from pathlib import Path
-from pipeline.code import VERSION
 
 asked = sys.argv[2]
 if asked == "tell":
@@ -37,7 +45,7 @@ if asked == "tell":
     Path(sys.argv[3]).write_text(json.dumps({
         "arguments": sys.argv[1:], "program": sys.argv[0], "folder": os.getcwd(), "path": sys.path[0],
         "name": __name__, "package": __package__, "environment": dict(os.environ), "ignored": ignored,
-        "version": VERSION, "title": Path("/proc/self/cmdline").read_text().rstrip(chr(0)).split(chr(0))[1:],
+        "title": Path("/proc/self/cmdline").read_text().rstrip(chr(0)).split(chr(0))[1:],
         "fds": sorted(os.listdir("/proc/self/fd"))[:-1], "umask": os.umask(0o22), "group": os.getpgid(0),
     }))
     print("told", flush=True)
@@ -60,9 +68,9 @@ def folder(tmp_path: Path) -> Path:
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "__main__.py").write_text(MAIN)
-    (package / "code.py").write_text("VERSION = 1\n")
     # What the server itself is made of.
-    (package / "hiding.py").write_text((ROOT / "pipeline/hiding.py").read_text())
+    for name in ("hiding.py", "preloaded.py"):
+        (package / name).write_text((ROOT / "pipeline" / name).read_text())
     (tmp_path / "flows").symlink_to(ROOT / "flows")
     return tmp_path
 
@@ -81,6 +89,7 @@ class Stages:
     folder: Path
     monkeypatch: pytest.MonkeyPatch
     left_to_dvc: list[str] = field(default_factory=list)
+    used_what_was_imported: bool = False
     runner: WarmRunner = field(init=False)
 
     def __post_init__(self) -> None:
@@ -98,11 +107,13 @@ class Stages:
         folder = str(Path(sys.executable).parent)
         return {**kept, "PATH": f"{folder}{os.pathsep}{kept['PATH']}", "DVC_STAGE": "encode@x"}
 
-    def run(self, command: str, *, cold: bool = False) -> None:
+    def run(self, command: str, *, cold: bool = False, folder: Path | None = None) -> None:
         """Run `python -m pipeline COMMAND`."""
         run: Callable[..., None] = run_cold if cold else self.runner
         # As DVC calls it.
-        run(SHELL, f"python -m pipeline {command}", cwd=str(self.folder), env=self.environment, close_fds=True)
+        run(
+            SHELL, f"python -m pipeline {command}", cwd=str(folder or self.folder), env=self.environment, close_fds=True
+        )
 
     def tell(self, *, cold: bool = False) -> dict[str, Any]:
         """What a stage says of itself."""
@@ -143,47 +154,145 @@ def test_a_forked_stage_ends_as_one_started_by_dvc_does(stages: Stages) -> None:
     assert stages.left_to_dvc == []
 
 
-def test_code_that_was_edited_between_two_stages_is_read_anew(stages: Stages) -> None:
-    assert stages.tell()["version"] == 1
-    (stages.folder / "pipeline/code.py").write_text("VERSION = 20\n")
-    assert stages.tell()["version"] == 20
-
-
-# The project's own package: the server imports its modules once, and forks have to notice what it imported.
+# `pipeline.suite` is one of the modules that the server imports once.
 STALE = """
 import json, sys
 from pathlib import Path
+from pipeline import preloaded
 from pipeline.suite import VERSION
-Path(sys.argv[2]).write_text(json.dumps(VERSION))
+Path(sys.argv[2]).write_text(json.dumps([VERSION, preloaded.warm, sorted(map(str, preloaded.stamps))]))
 """
+LONG_AGO = 1_700_000_000
+
+
+def version(stages: Stages, folder: Path | None = None) -> int:
+    """The version of `pipeline.suite` that a stage imports."""
+    stages.run("encode version.json", folder=folder)
+    found, warm, known = json.loads(((folder or stages.folder) / "version.json").read_text())
+    assert warm
+    stages.used_what_was_imported = known != []
+    return int(found)
 
 
 def test_code_that_the_server_imported_is_forgotten_while_it_differs(stages: Stages) -> None:
     (stages.folder / "pipeline/__main__.py").write_text(STALE)
     module = stages.folder / "pipeline/suite.py"
 
-    def write(version: int, seconds: int | None = None) -> None:
-        module.write_text(f"VERSION = {version}\n")
-        if seconds:
-            os.utime(module, (seconds, seconds))
+    def write(number: int) -> None:
+        module.write_text(f"VERSION = {number}\n")
+        os.utime(module, (LONG_AGO, LONG_AGO))
 
-    def version() -> int:
-        stages.run("encode version.json")
-        return int(json.loads((stages.folder / "version.json").read_text()))
-
-    long_ago = 1_700_000_000
-    write(1, long_ago)
-    assert version() == 1
-    write(10, long_ago)  # another size
-    assert version() == 10
-    write(2)  # another time
-    assert version() == 2
+    write(1)
+    time.sleep(0.2)  # what changed just before the server began may be taken for changed since
+    assert version(stages) == 1
+    assert stages.used_what_was_imported
+    write(10)
+    assert version(stages) == 10
+    assert not stages.used_what_was_imported
+    write(2)  # of the size and the time of the first
+    assert version(stages) == 2
     module.unlink()
     with pytest.raises(StageCmdFailedError):
-        version()
-    write(1, long_ago)  # as the server knows it
-    assert version() == 1
+        version(stages)
     assert stages.left_to_dvc == []
+
+
+def test_code_that_is_replaced_while_the_server_imports_is_read_anew(stages: Stages) -> None:
+    (stages.folder / "pipeline/__main__.py").write_text(STALE)
+    module, other = stages.folder / "pipeline/suite.py", stages.folder / "other.py"
+    other.write_text("VERSION = 2\n")
+    # The server reads the first, which lasts, and finds the second when it looks at the file's time.
+    module.write_text("import pathlib, time\npathlib.Path('imported').touch()\ntime.sleep(2)\nVERSION = 1\n")
+    for path in (module, other):
+        os.utime(path, (LONG_AGO, LONG_AGO))
+    time.sleep(0.2)
+
+    def replace() -> None:
+        until((stages.folder / "imported").exists, "the server to import it")
+        other.replace(module)
+
+    thread = threading.Thread(target=replace)
+    thread.start()
+    assert version(stages) == 2
+    thread.join()
+    assert stages.left_to_dvc == []
+
+
+def test_a_stage_of_another_folder_reads_the_code_there(stages: Stages, tmp_path: Path) -> None:
+    for number, root in ((1, stages.folder), (2, tmp_path / "elsewhere")):
+        (root / "pipeline").mkdir(parents=True, exist_ok=True)
+        for name in ("__init__.py", "preloaded.py"):
+            if root != stages.folder:
+                shutil.copy(stages.folder / "pipeline" / name, root / "pipeline" / name)
+        (root / "pipeline/__main__.py").write_text(STALE)
+        (root / "pipeline/suite.py").write_text(f"VERSION = {number}\n")
+    time.sleep(0.2)
+    assert version(stages) == 1
+    assert version(stages, tmp_path / "elsewhere") == 2
+    assert version(stages) == 1
+
+
+def test_code_that_was_edited_before_the_recorder_hashed_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "pipeline/suite.py"
+    module.parent.mkdir()
+    module.write_text("old")
+    monkeypatch.setattr(preloaded, "stamps", {str(module): preloaded.stamp(str(module))})
+    stage = Stage("encode@x", "", ("pipeline/suite.py",), {}, ())
+    assert _imported_sources(tmp_path, stage) == _sources(tmp_path, stage)
+    module.write_text("new")
+    run = Run(tmp_path, {"by_dvc": True}, datetime.now(UTC), stage, {}, _imported_sources(tmp_path, stage), {})
+    with pytest.raises(RunError, match="changed while the stage ran") as refused:
+        refuse_changes(run)
+    assert refused.value.where == "pipeline/suite.py"
+
+
+def test_an_interrupt_reaches_a_stage_that_is_about_to_be_forked(stages: Stages) -> None:
+    stages.run("encode exit 0")
+    server = stages.runner._server
+    assert server is not None
+    # As Ctrl-C does, but before there is a stage: dvc ignores it by then.
+    os.kill(server.process.pid, signal.SIGINT)
+    before = time.monotonic()
+    with pytest.raises(StageCmdFailedError, match=r"exited with -2|exited with 130"):
+        stages.run("encode linger lingering.pid")
+    assert time.monotonic() - before < 60
+    stages.run("encode exit 0")  # it was for that stage alone
+
+
+def test_a_server_that_still_imports_is_left_out_and_ended_at_once(
+    stages: Stages, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # Python imports it with the rest, and it lasts.
+    (stages.folder / "pipeline/suite.py").write_text("import time\ntime.sleep(100)\n")
+    stages.runner = WarmRunner(cold=stages.runner._cold)
+    for _ in range(MANY + 2):
+        stages.run("encode exit 0")
+    server = stages.runner._server
+    assert server is not None
+    assert len(stages.left_to_dvc) == MANY + 2
+    begin = time.monotonic()
+    stages.runner.end()
+    assert time.monotonic() - begin < 20
+    assert server.process.returncode == -signal.SIGKILL
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("first", "starts"), [("download", True), ("embed", True), ("encode", False)])
+def test_the_server_is_started_by_a_stage_after_which_others_come(stages: Stages, first: str, *, starts: bool) -> None:
+    stages.runner = WarmRunner(cold=stages.runner._cold)
+    stages.run(f"{first} exit 0")
+    assert (stages.runner._server is not None) == starts
+    for _ in range(MANY):
+        stages.run("report exit 0")
+    assert (stages.runner._server is not None) == starts
+    stages.run("encode exit 0")
+    assert stages.runner._server is not None
+
+
+def test_what_the_server_imports_is_there() -> None:
+    assert [name for name in (*LIBRARIES, *OWN) if importlib.util.find_spec(name) is None] == []
 
 
 def test_what_the_server_cannot_run_is_left_to_dvc(stages: Stages, capfd: pytest.CaptureFixture[str]) -> None:
@@ -203,7 +312,7 @@ def test_stages_are_left_to_dvc_if_the_server_is_gone(stages: Stages) -> None:
     server.process.kill()
     server.process.wait()
     for _ in range(2):
-        assert stages.tell()["version"] == 1
+        stages.tell()
     assert len(stages.left_to_dvc) == 2
 
 
