@@ -57,7 +57,7 @@ elif asked == "raise":
     raise KeyboardInterrupt
 elif asked == "linger":
     Path(sys.argv[3]).write_text(str(os.getpid()))
-    time.sleep(600)
+    time.sleep(120)
 """
 
 
@@ -127,9 +127,12 @@ class Stages:
 @pytest.fixture
 def stages(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stages]:
     """Stages in that checkout, whose server ends with the test."""
+    # As in a program; pytest's workers have none, and DVC then forgets to put it back after a command.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     found = Stages(folder, monkeypatch)
     yield found
     found.runner.end()
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_forked_stage_sees_what_one_started_by_dvc_sees(stages: Stages, capfd: pytest.CaptureFixture[str]) -> None:
