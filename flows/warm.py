@@ -32,8 +32,8 @@ from dvc.stage.exceptions import StageCmdFailedError
 # A command without anything that a shell would read otherwise than by cutting it at its blanks.
 PLAIN = re.compile(r"python -m pipeline(?: [\w@%+=:,./-]+)+")
 
-# Stages that hide pandas, as the server does, and that import enough to be worth it. `report` uses pandas, `embed`
-# loads torch, whose threads would not live through a fork.
+# Stages that hide pandas, as the server does (`begin_stage` in pipeline/__main__.py), and that import enough to be
+# worth it. `report` uses pandas, `embed` loads torch, whose threads would not live through a fork.
 WARM = frozenset({
     "vocabulary", "word_vectors", "cluster_words", "encode", "knn_graph", "reconstruction_weights", "eigensolve",
     "transform", "graph_transform", "sweep", "selected", "sensitivity", "evaluate",
@@ -169,8 +169,13 @@ def plain_arguments(command: str, environment: Mapping[str, str]) -> list[str]:
 
 
 def warm_stages(arguments: Sequence[str]) -> WarmRunner | None:
-    """Let DVC, called with these arguments, run its stages by a server, if it may run several."""
-    setting = os.environ.get("SENTFOLD_WARM")
+    """Let DVC, called with these arguments, run its stages by a server, if it may run several.
+
+    Exits with an error if SENTFOLD_WARM is neither 0, 1 nor empty.
+    """
+    setting = os.environ.get("SENTFOLD_WARM", "")
+    if setting not in ("", "0", "1"):
+        sys.exit(f"error: SENTFOLD_WARM is {setting!r}; expected 0, 1 or nothing; no stage was started")
     if sys.platform != "linux" or setting == "0" or not {"-s", "--single-item"}.isdisjoint(arguments):
         return None
     try:

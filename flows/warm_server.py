@@ -27,6 +27,7 @@ from typing import Any
 
 from pipeline import preloaded
 from pipeline.hiding import hide_pandas
+from pipeline.leaving import die_with
 
 # What stages that may run warm import, as `python -X importtime` tells. Not polars, not torch: they start threads,
 # which would not live through a fork; the one of pyarrow's jemalloc is started anew by its own handler.
@@ -49,7 +50,8 @@ TICK_NS = 50_000_000
 def main() -> None:
     """Serve until the parent closes its end; return, in a fork, as the stage that was asked for."""
     connection, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
-    die_with(parent)
+    if not die_with(parent):
+        os._exit(1)
     began, server, folder = time.time_ns() - TICK_NS, os.getpid(), str(Path.cwd())
     hide_pandas()
     import_what_stages_need()
@@ -61,7 +63,8 @@ def main() -> None:
             request = json.loads(line)
             pid = os.fork()
             if pid == 0:
-                die_with(server)
+                if not die_with(server):
+                    os._exit(1)
                 known = is_sure and folder == request["cwd"] and preloaded.stamp_imported() == stamps
                 become(request, stamps if known else None)
                 os.close(connection.detach())
@@ -96,14 +99,6 @@ def tell(lines: Any, **answer: int) -> None:
     """Write one line of an answer."""
     lines.write(json.dumps(answer) + "\n")
     lines.flush()
-
-
-def die_with(parent: int) -> None:
-    """Make the kernel kill this process when `parent` dies."""
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def become(request: Mapping[str, Any], stamps: dict[str, preloaded.Stamp] | None) -> None:

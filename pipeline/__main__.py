@@ -7,9 +7,7 @@ libraries, and no edit of one stage makes another stale.
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +17,7 @@ import typer
 
 from pipeline.errors import ParameterError, SentfoldError
 from pipeline.hiding import hide_pandas
-from pipeline.leaving import wrote_everything
+from pipeline.leaving import die_with, wrote_everything
 from pipeline.lineage.commands import app as lineage_commands
 from pipeline.lineage.recorder import exit_code, recorded
 
@@ -55,11 +53,8 @@ EncoderArgument = Annotated[str, typer.Argument(callback=slug, help="An encoder 
 
 def die_with_parent() -> None:
     """Make the kernel kill this stage when DVC dies: an orphan would go on and write its output later."""
-    if sys.platform == "linux":
-        parent, pr_set_pdeathsig = os.getppid(), 1
-        ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL)
-        if os.getppid() != parent:
-            sys.exit("the parent process died before the stage began")
+    if not die_with(os.getppid()):
+        sys.exit("the parent process died before the stage began")
 
 
 def begin_stage(*, pandas: bool = False) -> None:
