@@ -40,8 +40,8 @@ class Suite(Parameters):
     counts        whose word counts give unigram probabilities: the suite's own sentences', or a count of
                   English Wikipedia, from the source
     development   the similarity corpus that hyper-parameters of `makers.selections` are chosen on
-    wordless      corpora whose words stay out of the vocabulary, and that encoders over words leave blank: long
-                  texts, whose rare words would multiply it
+    wordless      corpora whose words stay out of the vocabulary: long texts, whose rare words would multiply it.
+                  Encoders over words read of them what they share with the other corpora
     spaces        the rows of the report; each is an encoder, `<encoder>-<maker>` for a manifold, a
                   transform or a graph transform, or a word encoder
     blanks        rows that cannot be filled from this source, with the reason printed in them

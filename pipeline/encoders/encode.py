@@ -69,9 +69,6 @@ class WordEncoderParameters(Parameters):
         return make_settings(find_method(self.method), {**self.settings, "tokenizer": self.tokenizer}, where=where)
 
 
-WORDLESS = "its words are left out of the vocabulary, so encoders over words leave it blank"
-
-
 @dataclass(frozen=True)
 class Done:
     """What became of one corpus: sentences encoded, and fallbacks that happened, name -> number."""
@@ -89,7 +86,8 @@ def fit_path(suite: str, space: str, corpus: str) -> Path:
 def encode(suite: str, name: str, corpora: tuple[str, ...], *, wordless: tuple[str, ...] = ()) -> list[Done]:
     """Write one space over every corpus of the suite, and what was learned for it from which sentences.
 
-    wordless  corpora that are left blank, because their words are not in the suite's vocabulary
+    wordless  corpora whose own words are not in the suite's vocabulary: what they share with the others is read,
+              and they have no part in what is fitted on the suite
     Every corpus is fitted on its own distinct sentences, or all on the suite's. Raises ParameterError if the
     block does not fit the method, ArtifactError if the words are not there.
     """
@@ -100,8 +98,9 @@ def encode(suite: str, name: str, corpora: tuple[str, ...], *, wordless: tuple[s
         encoder = find_method(parameters.method).build(load_lexicon(suite, parameters), settings)
         sources = {corpus: corpus_path(suite, corpus, "sentences") for corpus in corpora}
         held = [corpus for corpus, path in sources.items() if not absence(path, kind="sentences")]
-        texts = {corpus: read_texts(sources[corpus]) for corpus in held if corpus not in wordless}
-        shared = fit_on_suite(encoder, texts) if parameters.fit_on == "suite" else None
+        texts = {corpus: read_texts(sources[corpus]) for corpus in held}
+        worded = {corpus: found for corpus, found in texts.items() if corpus not in wordless}
+        shared = fit_on_suite(encoder, worded) if parameters.fit_on == "suite" else None
         record = {**parameters.model_dump(), "settings": settings.model_dump(mode="json")}
         return [
             encode_corpus(suite, name, corpus, encoder, texts.get(corpus), shared, record, inputs) for corpus in corpora
@@ -122,7 +121,7 @@ def encode_corpus(
     source = corpus_path(suite, corpus, "sentences")
     target, learned = space_path(suite, name, corpus), fit_path(suite, name, corpus)
     if texts is None:
-        reason = absence(source, kind="sentences") or WORDLESS
+        reason = str(absence(source, kind="sentences"))
         write_absence(target, reason, kind="vectors", inputs=[source])
         write_absence(learned, reason, kind="directions", inputs=[source])
         return Done(corpus, 0, {})

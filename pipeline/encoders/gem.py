@@ -12,7 +12,9 @@ released   only ! . : ? @ - " ' are skipped; a word without a vector gets a rand
 No word, or punctuation alone, gives the zero vector in both.
 
 No singular value decomposition per word: q_i is orthogonal to the context, so the significance is r_i / width.
-Windows are orthogonalised in the coordinates of the sentence's own span, not in the words' dimensions.
+No orthogonal basis per word either: r_i is the last pivot of the Cholesky factor of the window's Gram matrix, whose
+entries neighbouring windows share, and q_i . x for any x follows from the products of the window's words with x.
+Where a word lies almost in the span of others, its window is orthogonalised after all.
 """
 
 from __future__ import annotations
@@ -45,6 +47,10 @@ Selection = Literal["sdr", "sir", "none"]
 
 # Below this length a residual counts as nothing (the released code's EPS).
 RANK_TOLERANCE = 5e-7
+# Below this share of its word's length a residual is lost in the rounding of squared lengths.
+NEARLY_WITHIN = 1e-2
+# Sentences of more words are decomposed by their smaller Gram matrix, a third of the work or less.
+LONG = 64
 SKIPPED_AS_RELEASED = frozenset("!.:?@-\"'")
 
 
@@ -188,8 +194,7 @@ def corpus_directions(vectors: Vectors, words: Ragged, *, count: int, power: flo
         for s in range(len(words)):
             a = vectors[words.ids[words.offsets[s] : words.offsets[s + 1]]].astype(np.float64).T
             if a.size:
-                u, singular, _ = np.linalg.svd(a, full_matrices=False)
-                coarse[:, s] = (canonical_signs(u.T).T if signs == "canonical" else u).dot(singular**power)
+                coarse[:, s] = coarse_vector(a, power=power, signs=signs)
         if not coarse.any():
             return Directions(np.zeros((0, d)), np.zeros(0))
         u, values, _ = np.linalg.svd(coarse, full_matrices=False)
@@ -198,12 +203,37 @@ def corpus_directions(vectors: Vectors, words: Ragged, *, count: int, power: flo
     return Directions(rows[kept], values[kept])
 
 
+def coarse_vector(a: Float64, *, power: float, signs: Literal["lapack", "canonical"]) -> Float64:
+    """(d,) g = sum_c s_c^t U_c of (d, n) words A = U diag(s) V^T.
+
+    Long sentences go by the eigenvectors of A A^T or A^T A. That loses the directions whose s is below 1e-8 of the
+    largest, and the signs that LAPACK would have given: so not where these are wanted.
+    """
+    d, n = a.shape
+    if n <= LONG or signs == "lapack":
+        u, singular, _ = np.linalg.svd(a, full_matrices=False)
+    elif n < d:
+        squares, v = np.linalg.eigh(a.T @ a)
+        kept = squares > squares[-1] * 1e-14
+        singular = np.sqrt(squares[kept])
+        u = (a @ v[:, kept]) / singular
+    else:
+        squares, u = np.linalg.eigh(a @ a.T)
+        singular = np.sqrt(np.maximum(squares, 0))
+    coarse: Float64 = (canonical_signs(u.T).T if signs == "canonical" else u).dot(singular**power)
+    return coarse
+
+
 def mean_outer_product(vectors: Vectors, words: Ragged, *, power: float) -> Float64:
-    """(d, d) sum over sentences of (A A^T)^t, by the eigenvalues of the words' small Gram matrix A^T A."""
+    """(d, d) sum over sentences of (A A^T)^t, by the eigenvalues of A^T A or A A^T, whichever is smaller."""
     d = vectors.shape[1]
     total = np.zeros((d, d))
     for s in range(len(words)):
         a = vectors[words.ids[words.offsets[s] : words.offsets[s + 1]]].astype(np.float64)
+        if len(a) > d:
+            squares, u = np.linalg.eigh(a.T @ a)
+            total += (u * np.maximum(squares, 0) ** power) @ u.T
+            continue
         squares, v = np.linalg.eigh(a @ a.T)
         # A V has columns of squared length `squares`: (A A^T)^t = (A V) squares^(t-1) (A V)^T.
         kept = squares > squares.max(initial=0.0) * 1e-14
@@ -274,22 +304,21 @@ def _encode(
     out: npt.NDArray[np.float32],
 ) -> None:
     d = vectors.shape[1]
+    factor = np.empty((2 * window + 1, 2 * window + 1))
     for s in range(len(offsets) - 1):
         words = ids[offsets[s] : offsets[s + 1]]
         n = len(words)
         chosen = _choose(words, singular_values, projections, removed, first, scaled)
-        basis, coordinates = _span(words, vectors)
-        # alignment[k, h] = sigma_h (basis_k . D_h)
-        alignment = np.zeros((len(basis), len(chosen)))
-        for k in range(len(basis)):
-            for h in range(len(chosen)):
-                alignment[k, h] = singular_values[chosen[h]] * _dot(basis[k], directions[chosen[h]])
+        products = _products(words, vectors, window)
         total = np.zeros(d)
         for i in range(n):
             low, high = max(i - window, 0), min(i + window, n - 1)
             width = high - low + 1
-            r, q = _residual(coordinates, i, low, high)
-            length = np.sqrt(_dot(coordinates[i], coordinates[i]))
+            r = _residual(words, products, i, low, high, factor)
+            q = np.empty(0)
+            if r < 0:
+                r, q = _orthogonalised(words, vectors, i, low, high)
+            length = np.sqrt(products[i, 0])
             weight = 0.0
             if scores[0]:
                 weight += np.exp(r / length) if length > 0 else 1.0
@@ -297,11 +326,11 @@ def _encode(
                 weight += r / (min(width, d) if actual_width else 2 * window + 1)
             if scores[2]:
                 square = 0.0
-                for h in range(len(chosen)):
-                    kept = 0.0
-                    for k in range(len(basis)):
-                        kept += q[k] * alignment[k, h]
-                    square += kept * kept
+                if r > 0 and len(q):
+                    for h in chosen:
+                        square += (singular_values[h] * _dot(q, directions[h])) ** 2
+                elif r > 0:
+                    square = _overlap(words, i, low, high, factor, projections, singular_values, chosen)
                 weight += np.exp(-np.sqrt(square) / max(len(chosen), 1))
             if not (scores[0] or scores[1] or scores[2]):
                 weight = 1.0
@@ -324,7 +353,7 @@ def _encode(
 def _dot(x: Float64, y: Float64) -> float:
     product = 0.0
     for j in range(len(x)):
-        product += x[j] * y[j]
+        product += np.float64(x[j]) * np.float64(y[j])
     return product
 
 
@@ -350,64 +379,111 @@ def _choose(
 
 
 @compiled
-def _span(words: npt.NDArray[np.int32], vectors: Vectors) -> tuple[Float64, Float64]:
-    """An orthonormal basis (rank, d) of the words' span, and the words' coordinates (n, rank) in it.
-
-    Gram-Schmidt, twice for each word, so that the basis is orthogonal to rounding; a word in the span of
-    those before it (to 1e-12 of its length) adds nothing to the basis.
-    """
-    n, d = len(words), vectors.shape[1]
-    most = min(n, d)
-    basis, coordinates = np.empty((most, d)), np.zeros((n, most))
-    rank = 0
-    rest = np.empty(d)
+def _products(words: npt.NDArray[np.int32], vectors: Vectors, window: int) -> Float64:
+    """(n, 2m + 1) float64 products of word i with word i + k of a sentence, as far as windows reach."""
+    n = len(words)
+    products = np.zeros((n, 2 * window + 1))
     for i in range(n):
-        vector = vectors[words[i]]
-        for j in range(d):
-            rest[j] = vector[j]
-        length = np.sqrt(_dot(rest, rest))
-        for _ in range(2):
-            for k in range(rank):
-                projection = _dot(basis[k], rest)
-                coordinates[i, k] += projection
-                for j in range(d):
-                    rest[j] -= projection * basis[k, j]
-        left = np.sqrt(_dot(rest, rest))
-        if rank < most and left > 1e-12 * length:
-            coordinates[i, rank] = left
-            for j in range(d):
-                basis[rank, j] = rest[j] / left
-            rank += 1
-    return basis[:rank], coordinates[:, :rank].copy()
+        for k in range(min(2 * window + 1, n - i)):
+            products[i, k] = _dot(vectors[words[i]], vectors[words[i + k]])
+    return products
 
 
 @compiled
-def _residual(coordinates: Float64, i: int, low: int, high: int) -> tuple[float, Float64]:
+def _member(place: int, i: int, low: int, high: int) -> int:
+    """The word that is `place`-th in the window of word i, which comes last itself."""
+    if place == high - low:
+        return i
+    return low + place if low + place < i else low + place + 1
+
+
+@compiled
+def _residual(words: npt.NDArray[np.int32], products: Float64, i: int, low: int, high: int, factor: Float64) -> float:
+    """Distance r of word i from the span of its window; 0 if it stands there twice, -1 if rounding hides the answer.
+
+    Writes the lower Cholesky factor of the window's Gram matrix, word i last; a repeated word has a zero on the
+    diagonal, and no column.
+    """
+    width = high - low + 1
+    for row in range(width):
+        t = _member(row, i, low, high)
+        square, repeated = products[t, 0], False
+        for column in range(row):
+            u = _member(column, i, low, high)
+            repeated |= words[u] == words[t]
+            left = products[min(t, u), abs(t - u)]
+            for k in range(column):
+                left -= factor[row, k] * factor[column, k]
+            factor[row, column] = left / factor[column, column] if factor[column, column] > 0 else 0.0
+            square -= factor[row, column] * factor[row, column]
+        if not repeated and square <= NEARLY_WITHIN * NEARLY_WITHIN * products[t, 0]:
+            return -1.0
+        factor[row, row] = 0.0 if repeated else np.sqrt(square)
+    return float(factor[width - 1, width - 1])
+
+
+@compiled
+def _orthogonalised(
+    words: npt.NDArray[np.int32], vectors: Vectors, i: int, low: int, high: int
+) -> tuple[float, Float64]:
     """Distance r of word i from the span of its window, and the direction q of it; 0 and zeros if it lies within.
 
     Modified Gram-Schmidt over the window with word i last.
     """
-    rank = coordinates.shape[1]
+    d = vectors.shape[1]
     width = high - low + 1
-    work = np.empty((width, rank))
-    row = 0
-    for t in range(low, high + 1):
-        if t != i:
-            work[row] = coordinates[t]
-            row += 1
-    work[width - 1] = coordinates[i]
+    work = np.empty((width, d))
+    for row in range(width):
+        vector = vectors[words[_member(row, i, low, high)]]
+        for j in range(d):
+            work[row, j] = vector[j]
     for k in range(width):
         r = np.sqrt(_dot(work[k], work[k]))
         if k == width - 1:
             if r < RANK_TOLERANCE:
-                return 0.0, np.zeros(rank)
+                return 0.0, np.zeros(d)
             return r, work[k] / r
         if r < RANK_TOLERANCE:
             continue
-        for j in range(rank):
+        for j in range(d):
             work[k, j] /= r
         for other in range(k + 1, width):
             projection = _dot(work[k], work[other])
-            for j in range(rank):
+            for j in range(d):
                 work[other, j] -= projection * work[k, j]
-    return 0.0, np.zeros(rank)
+    return 0.0, np.zeros(d)
+
+
+@compiled
+def _overlap(
+    words: npt.NDArray[np.int32],
+    i: int,
+    low: int,
+    high: int,
+    factor: Float64,
+    projections: Float64,
+    singular_values: Float64,
+    chosen: npt.NDArray[np.int64],
+) -> float:
+    """Sum of squares of sigma_h (q . D_h) over the chosen directions, where q is the direction of word i's residual.
+
+    With F the factor and p the products of the window's words with D_h, q . D_h is the last entry of F^-1 p.
+    """
+    width = high - low + 1
+    solved = np.empty((width, len(chosen)))
+    for row in range(width):
+        word = words[_member(row, i, low, high)]
+        for h in range(len(chosen)):
+            solved[row, h] = projections[word, chosen[h]]
+        for k in range(row):
+            share = factor[row, k]
+            for h in range(len(chosen)):
+                solved[row, h] -= share * solved[k, h]
+        inverse = 1.0 / factor[row, row] if factor[row, row] > 0 else 0.0
+        for h in range(len(chosen)):
+            solved[row, h] *= inverse
+    square = 0.0
+    for h in range(len(chosen)):
+        kept = singular_values[chosen[h]] * solved[width - 1, h]
+        square += kept * kept
+    return square

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from pipeline.artifacts import absence, corpus_path, read_table, write_json
-from pipeline.encoders.encode import WORDLESS, WordEncoderParameters, load_lexicon, read_texts
+from pipeline.encoders.encode import WordEncoderParameters, load_lexicon, read_texts
 from pipeline.encoders.lexicon import Lexicon
 from pipeline.encoders.protocol import find_method
 from pipeline.encoders.settings import make_settings
@@ -124,8 +124,6 @@ def load_material(chosen: Suite, corpus: str) -> Material | str:
     """A corpus of the suite, or why there is none. Raises SuiteError if scoring it would look at test data."""
     if corpus not in chosen.corpora:
         return "the suite does not list it"
-    if corpus in chosen.wordless:
-        return WORDLESS
     source, target = corpus_path(chosen.suite, corpus, "sentences"), corpus_path(chosen.suite, corpus, "items")
     reason = absence(source, kind="sentences")
     if reason is not None:

@@ -254,6 +254,62 @@ def test_the_sign_free_directions_are_what_random_signs_give_on_average() -> Non
     assert np.abs(total - expected).max() < 0.05 * np.abs(expected).max()
 
 
+def draw_long_sentences(*, seed: int, lengths: tuple[int, ...]) -> list[list[str]]:
+    rng = np.random.default_rng(seed)
+    words = sorted({word for sentence in TOKENS for word in sentence})
+    return [list(rng.choice(words, size=length)) for length in lengths]
+
+
+@pytest.mark.parametrize("dimension", [30, 100, 130])
+def test_gem_reads_long_texts_by_the_same_equations(dimension: int) -> None:
+    # 70 to 200 words: fewer and more than there are dimensions, and more than its decomposition takes whole.
+    lexicon = make_lexicon(10, dimension=dimension)
+    texts = draw_long_sentences(seed=dimension, lengths=(1, 63, 64, 65, 70, 110, 129, 130, 131, 200))
+    table = table_of(lexicon)
+    directions, values = naive.corpus_directions(texts, table, 3.0, 9, canonical=True)
+    wanted = np.array([naive.gem(w, table, directions, values, window=7, removed=4, released=False) for w in texts])
+    close(encode("gem", lexicon, [" ".join(words) for words in texts], candidates=9, removed=4), wanted, 3e-7)
+
+
+def test_the_sign_free_directions_of_long_texts_are_those_of_the_mean_over_all_signs() -> None:
+    lexicon = make_lexicon(11, dimension=20)
+    texts = draw_long_sentences(seed=0, lengths=(3, 19, 20, 21, 90))
+    directions, values = naive.sign_free_directions(texts, table_of(lexicon), 3, 5)
+    encoder = make_encoder("gem", lexicon, signs="free", candidates=5)
+    learned = encoder.fit([" ".join(words) for words in texts]).learned
+    np.testing.assert_allclose(learned["singular_values"], values, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(np.sum(learned["directions"] * directions, axis=1)), 1, atol=1e-8)
+
+
+@pytest.mark.parametrize("apart", [0.3, 1e-1, 1e-2, 1e-3, 1e-4, 0.0])
+def test_gem_weighs_words_that_lie_almost_in_the_span_of_their_neighbours(apart: float) -> None:
+    # `c` is a + b and a little of its own, `d` is c again: squared lengths alone would lose what is left of it.
+    rng = np.random.default_rng(3)
+    a, b, own, other = np.round(8 * rng.normal(size=(4, 16))) / 8  # so that a + b is exact
+    rows = np.array(
+        [a, b, a + b + apart * own, a + b + apart * own, other, 2 * other + rng.normal(size=16)], dtype=np.float32
+    )
+    lexicon = Lexicon(tuple("abcdef"), rows, make_lexicon(0).counts)
+    texts = [list("abc"), list("acb"), list("cabfe"), list("abcd"), list("ccab"), list("efabcabd")]
+    table = table_of(lexicon)
+    directions, values = naive.corpus_directions(texts, table, 3.0, 3, canonical=True)
+    for scores in (("novelty",), ("significance",), ("uniqueness",)):
+        wanted = np.array(
+            [naive.gem(w, table, directions, values, window=4, removed=2, released=False, scores=scores) for w in texts]
+        )
+        got = encode(
+            "gem",
+            lexicon,
+            [" ".join(words) for words in texts],
+            window=4,
+            candidates=3,
+            removed=2,
+            scores=scores,
+            tokenizer="whitespace",
+        )
+        close(got, wanted, 1e-6)
+
+
 def test_gem_can_be_given_its_directions() -> None:
     lexicon = make_lexicon(8, dimension=20)
     encoder = make_encoder("gem", lexicon, candidates=6, removed=3)
