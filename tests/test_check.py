@@ -50,7 +50,7 @@ def test_a_suite_without_the_file_that_dvc_reads_beside_it_is_told_how_to_make_o
 
 @pytest.mark.parametrize(("space", "known"), [("minilm-lp", True), ("wl-dcd", False), ("minilm-no-such", False)])
 def test_a_space_without_regressions_has_to_be_one_that_can_be_made(checkout: Path, space: str, known: bool) -> None:
-    change(checkout, "params.yaml", "unfitted: [wl-dct,", f"unfitted: [{space},")
+    change(checkout, "params.yaml", "unfitted: []", f"unfitted: [{space}]")
     if known:
         check_everything("quick")
     else:

@@ -29,7 +29,7 @@ from pipeline.suite import load_suite
 from tests.checkout import FILES
 
 ROOT = Path(__file__).parents[1]
-BUDGETS = {"quick": 55, "paper": 146, "paper-mirror": 146}
+BUDGETS = {"quick": 55, "paper": 148, "paper-mirror": 146}
 SPACES = 40  # rows that a reader still compares, and what a report judges together
 STAGES: dict[str, Any] = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
 MODULES = sorted((ROOT / "pipeline").rglob("*.py"))
@@ -70,7 +70,7 @@ def test_dvc_finds_the_stages_of_exactly_these_suites(graph: dict[str, list[Pipe
 @pytest.mark.parametrize("suite", BUDGETS)
 def test_a_suite_keeps_its_budget_of_stages(graph: dict[str, list[PipelineStage]], suite: str) -> None:
     # A stage costs 10-20 ms in every run, stale or not, and that is what the budget protects: a run that finds
-    # nothing to do is to take under 3 s in quick, under 6 s in a paper suite. Of the 146, 50 are the corpora of
+    # nothing to do is to take under 3 s in quick, under 6 s in a paper suite. Of the 148, 50 are the corpora of
     # every task, downloaded and embedded one by one so that a new one leaves the others alone.
     assert 0 < len(graph[suite]) <= BUDGETS[suite]
 
