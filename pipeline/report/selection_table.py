@@ -19,7 +19,7 @@ ABOUT = (
     "that. The difference is the inflation; no space is made from an oracle."
 )
 LETTERS = {"neighbors": "k", "components": "p", "regularization": "r", "scaling": "scaling", "power": "power",
-           "removed": "removed", "amount": "amount"}  # fmt: skip
+           "removed": "removed", "amount": "amount", "beta": "β"}  # fmt: skip
 
 UNRESAMPLED = no_smallest(
     "the points of a grid are scored once on a test set and not resampled, and an oracle is the largest of many"
@@ -92,8 +92,8 @@ def _tests(results: Results, sweeps: Sequence[Sweep], made_of: Mapping[str, str]
     protocol = sweeps[0].protocol
     for title, entry in (
         ("Selected: scores on the test sets", _selected),
-        ("Oracle: the best of the grid on each test set itself", _oracle),
-        ("Inflation: oracle less selected", _inflation),
+        ("Oracle: the best of the grid on each test set itself", oracle_entry),
+        ("Inflation: oracle less selected", inflation_entry),
     ):
         heads = tuple(Head(corpus, corpus, protocol) for corpus in corpora)
         lines = tuple(
@@ -106,7 +106,7 @@ def _tests(results: Results, sweeps: Sequence[Sweep], made_of: Mapping[str, str]
         )
         group = Group(f"Measured here, suite {results.suite.suite}", False, lines)
         notes = _selected_notes(results, sweeps, corpora) if entry is _selected else (UNRESAMPLED,)
-        shows = tuple(_inflation_shown(sweep, corpora) for sweep in sweeps) if entry is _inflation else ()
+        shows = tuple(_inflation_shown(sweep, corpora) for sweep in sweeps) if entry is inflation_entry else ()
         panels.append(Panel(title, protocol_words(protocol), heads, (group,), shows, notes))
     return panels
 
@@ -123,7 +123,8 @@ def _selected_notes(results: Results, sweeps: Sequence[Sweep], corpora: Sequence
     return (smallest_difference(family, "encoder"),)
 
 
-def _oracle(results: Results, sweep: Sweep, corpus: str) -> Entry:
+def oracle_entry(results: Results, sweep: Sweep, corpus: str) -> Entry:
+    """The best of a grid on a test set, named an oracle; no interval, for it is the largest of many."""
     place = sweep.best_on(corpus)
     if place is None:
         return Entry(reason=f"no point of the grid fits {corpus}", command="")
@@ -131,7 +132,8 @@ def _oracle(results: Results, sweep: Sweep, corpus: str) -> Entry:
     return _score(sweep.tests[corpus][place], about)
 
 
-def _inflation(results: Results, sweep: Sweep, corpus: str) -> Entry:
+def inflation_entry(results: Results, sweep: Sweep, corpus: str) -> Entry:
+    """The oracle less the chosen point's score; a blank where the choice does not fit the test set."""
     gain = sweep.inflation(corpus)
     if gain is None:
         return Entry(reason=f"the chosen parameters do not fit {corpus}", command="")
