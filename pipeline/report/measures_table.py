@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pipeline.report.curvature_panels import COSINE, curvature_panels
 from pipeline.report.entries import measured_entry
 from pipeline.report.families import Judged, judge_sides
 from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
@@ -15,7 +16,6 @@ from pipeline.report.notes import no_smallest
 from pipeline.report.protocols import protocol_words
 from pipeline.report.results import Results
 
-COSINE = "spearman.all.cosine"
 MEASURES = {
     "dot": "inner product",
     "euclidean": "−Euclidean",
@@ -35,10 +35,14 @@ ABOUT = (
 
 
 def measures_table(results: Results, made_of: Mapping[str, str]) -> Table | None:
-    """Every space by every similarity, a panel for each of a few corpora; None where nothing was scored so."""
+    """Every space by every similarity, a panel for each of a few corpora, then the choice of the Lorentzian's β.
+
+    None where nothing was scored so.
+    """
     similar = [c for c in results.corpora_of("similarity") if any(_scored(results, s, c) for s in results.suite.spaces)]
     corpora = [corpus for corpus in PREFERRED if corpus in similar] or similar
     panels = [_panel(results, corpus, made_of) for corpus in corpora]
+    panels += curvature_panels(results, corpora, made_of)
     return Table("measures", "Other similarities than cosine", ABOUT, tuple(panels)) if panels else None
 
 

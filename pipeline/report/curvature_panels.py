@@ -1,0 +1,228 @@
+"""Panels of the Lorentzian curvature: chosen on development data, beside what choosing on a test set would buy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pipeline.evaluate.similarities import BETAS
+from pipeline.report.entries import measured_entry
+from pipeline.report.families import Judged, judge_sides
+from pipeline.report.grid import Entry, Group, Head, Line, Panel
+from pipeline.report.notes import no_smallest, smallest_difference
+from pipeline.report.results import Results
+from pipeline.report.selection_table import inflation_entry, oracle_entry
+from pipeline.report.shows import count_differences, listed
+from pipeline.report.sweeps import Sweep
+
+COSINE = "spearman.all.cosine"
+PROTOCOLS = tuple(f"spearman.all.lorentz-{beta:g}" for beta in BETAS)
+# In words, and not the β of each cell: near ties flip between processors, and an audit that runs the report again
+# elsewhere must find the same cells. The link of each cell names its β.
+CHOSEN = "Spearman of Lorentzian similarity, all pairs, each row with its chosen β"
+
+
+def curvature_panels(results: Results, corpora: Sequence[str], made_of: Mapping[str, str]) -> tuple[Panel, ...]:
+    """Scores by β on the development corpus, and the choice with its scores on the test sets among `corpora`.
+
+    () where the suite has no development corpus, where no space is scored on it, or where nothing is left to test on.
+    """
+    development = results.suite.development
+    tests = [corpus for corpus in corpora if corpus != development]
+    if development is None or not tests:
+        return ()
+    grids = [curvature_grid(results, space, development, tests) for space in results.suite.spaces]
+    if not any(chooses(grid) for grid in grids):
+        return ()
+    return _surface(results, grids, made_of), _choice(results, grids, made_of)
+
+
+def curvature_grid(results: Results, space: str, development: str, tests: Sequence[str]) -> Sweep:
+    """Every β of one space as the points of a grid: choice, oracle and inflation are then those of any sweep."""
+    values = {
+        corpus: tuple(results.cell(space, corpus, protocol).value for protocol in PROTOCOLS)
+        for corpus in (development, *tests)
+    }
+    points = tuple({"beta": beta} for beta in BETAS)
+    grid = Sweep(
+        space, development, CHOSEN, points, values[development], chosen={},
+        tests={corpus: values[corpus] for corpus in tests}, rules={},
+    )  # fmt: skip
+    return replace(grid, chosen=points[grid.best])
+
+
+def chooses(grid: Sweep) -> bool:
+    """Whether there is any score on the development corpus to choose by."""
+    return any(value is not None for value in grid.values)
+
+
+def count_best(grid: Sweep) -> int:
+    """How many β score the best on the development corpus, to the two digits that are printed."""
+    return grid.values.count(grid.values[grid.best])
+
+
+# --- the surface ------------------------------------------------------------------------------------
+
+
+def _surface(results: Results, grids: Sequence[Sweep], made_of: Mapping[str, str]) -> Panel:
+    """What the choice is made from: every β on the development corpus, and cosine beside them."""
+    corpus = grids[0].corpus
+    heads = [Head("cosine", corpus, COSINE)]
+    heads += [Head(f"β = {beta:g}", corpus, protocol) for beta, protocol in zip(BETAS, PROTOCOLS, strict=True)]
+    lines = tuple(
+        Line(
+            grid.space,
+            made_of.get(grid.space, ""),
+            tuple(measured_entry(results, grid.space, corpus, head.protocol) for head in heads),
+        )
+        for grid in grids
+    )
+    group = Group(f"Measured here, suite {results.suite.suite}", False, lines)
+    notes = (no_smallest(f"{corpus} serves to choose β; cosine is compared with the choice in the next panel"),)
+    return Panel(
+        f"Lorentzian similarity by β on the development corpus {corpus}",
+        "Spearman of Lorentzian similarity, all pairs, and of cosine", tuple(heads), (group,),
+        _ties_shown(results, grids), notes,
+    )  # fmt: skip
+
+
+def _ties_shown(results: Results, grids: Sequence[Sweep]) -> tuple[str, ...]:
+    """In how many spaces there is a choice at all."""
+    known = [grid for grid in grids if chooses(grid)]
+    alike = [grid for grid in known if count_best(grid) == len(BETAS)]
+    same = [grid for grid in alike if has_one_length(results, grid)]
+    several = sum(1 < count_best(grid) < len(BETAS) for grid in known)
+    sentences = [
+        f"Of {len(known)} spaces, one β alone is best on {grids[0].corpus} in {len(known) - several - len(alike)}; in "
+        f"{several} some β tie for the best score, and the first of them is taken; in {len(alike)} all tie, to the two "
+        "digits printed, and there is nothing to choose: the first β stands for all."
+    ]
+    if same:
+        sentences.append(
+            "All β tie of necessity where every vector has one length, for each then ranks as cosine does, but for "
+            f"pairs so near in cosine that rounding decides: {listed([grid.space for grid in same])}."
+        )
+    return tuple(sentences)
+
+
+def has_one_length(results: Results, grid: Sweep) -> bool:
+    """Whether the vectors of a space on the development corpus are of one length, to the digits that are stored."""
+    geometry = results.facts(grid.space, grid.corpus).get("geometry", {})
+    return bool(geometry.get("length_sd") == 0)
+
+
+# --- the choice -------------------------------------------------------------------------------------
+
+
+def _choice(results: Results, grids: Sequence[Sweep], made_of: Mapping[str, str]) -> Panel:
+    """The chosen β of each space, and on each test set its score, the oracle's and the inflation."""
+    corpus = grids[0].corpus
+    known = [grid for grid in grids if chooses(grid)]
+    family = _judge(results, known)
+    signs = {(judged.space, judged.corpus): judged.sign for judged in family}
+    heads = [Head("chosen β", corpus, "chosen β", "β"), Head(corpus, corpus, CHOSEN)]
+    for test in grids[0].tests:
+        heads += [Head(test, test, CHOSEN), Head(f"{test}, oracle", test, f"{CHOSEN}: oracle, chosen on {test} itself")]
+        heads.append(Head(f"{test}, inflation", test, f"{CHOSEN}: oracle less selected"))
+    lines = tuple(
+        Line(grid.space, made_of.get(grid.space, ""), _entries(results, grid, signs, len(heads))) for grid in grids
+    )
+    return Panel(
+        f"β of the Lorentzian similarity, chosen on {corpus}", CHOSEN, tuple(heads),
+        (Group(f"Measured here, suite {results.suite.suite}", False, lines),), _shows(family, known), _notes(family),
+    )  # fmt: skip
+
+
+def _judge(results: Results, grids: Sequence[Sweep]) -> tuple[Judged, ...]:
+    """The chosen β of every space against the cosine of the same vectors, on all test sets together."""
+    sides = [
+        ((grid.space, PROTOCOLS[grid.best]), (grid.space, COSINE), corpus) for grid in grids for corpus in grid.tests
+    ]
+    # One column of the panel each, whatever β its rows have.
+    return tuple(replace(judged, protocol=CHOSEN) for judged in judge_sides(results, sides))
+
+
+def _entries(results: Results, grid: Sweep, signs: Mapping[tuple[str, str], int], columns: int) -> tuple[Entry, ...]:
+    if not chooses(grid):
+        return (Entry(reason=f"no β of {grid.space} is scored on {grid.corpus}, so none is chosen"),) * columns
+    entries = [_chosen_entry(results, grid), _scored(results, grid, grid.corpus)]
+    for corpus in grid.tests:
+        selected = replace(_scored(results, grid, corpus), sign=signs.get((grid.space, corpus), 0))
+        entries += [selected, oracle_entry(results, grid, corpus), inflation_entry(results, grid, corpus)]
+    return tuple(entries)
+
+
+def _scored(results: Results, grid: Sweep, corpus: str) -> Entry:
+    return measured_entry(results, grid.space, corpus, PROTOCOLS[grid.best])
+
+
+def _chosen_entry(results: Results, grid: Sweep) -> Entry:
+    """The chosen β; where all tie, words in its place, since nothing was chosen."""
+    beta, best = BETAS[grid.best], count_best(grid)
+    known = [(beta, value) for beta, value in zip(BETAS, grid.values, strict=True) if value is not None]
+    about = f"Spearman of {grid.space} on {grid.corpus} by β: {', '.join(f'{b:g} gives {v:.2f}' for b, v in known)}"
+    if best == len(BETAS):
+        why = "vectors of one length" if has_one_length(results, grid) else f"all {best} tie"
+        return Entry(f"any ({why})", about=f"{about}; nothing to choose, β = {beta:g} stands for all")
+    if best > 1:
+        return Entry(f"{beta:g} (first of {best} that tie)", float(beta), about=f"{about}; the first of the best")
+    return Entry(f"{beta:g}", float(beta), about=f"{about}; the best")
+
+
+def _shows(family: Sequence[Judged], grids: Sequence[Sweep]) -> tuple[str, ...]:
+    """Over how many spaces the choice differs from cosine, and the largest inflation."""
+    sentences = (
+        _against_cosine(family) if family else "",
+        count_differences(family, "the cosine of the same vectors") if family else "",
+        _inflation_shown(grids),
+    )
+    return tuple(filter(None, sentences))
+
+
+def _against_cosine(family: Sequence[Judged]) -> str:
+    """In how many spaces the choice differs from cosine beyond chance, and on which test sets, to which side."""
+    spaces, corpora = (list(dict.fromkeys(names)) for names in zip(*((j.space, j.corpus) for j in family), strict=True))
+    called = {judged.space for judged in family if judged.sign}
+    if not called:
+        return f"The chosen β is not to be told from cosine on any test set, in any of {len(spaces)} spaces."
+    parts = []
+    for sign, word in ((-1, "below"), (1, "above")):
+        counts = {corpus: sum((j.corpus, j.sign) == (corpus, sign) for j in family) for corpus in corpora}
+        named = [f"on {corpus} in {count}" for corpus, count in counts.items() if count]
+        parts.append(f"{word} it {listed(named or ['on none'])}")
+    return (
+        f"The chosen β differs from cosine beyond chance on at least one test set in {len(called)} of {len(spaces)} "
+        f"spaces: {'; '.join(parts)}."
+    )
+
+
+def _inflation_shown(grids: Sequence[Sweep]) -> str:
+    """The largest inflation with the two β it lies between, and how often there is none."""
+    found = [
+        (gain, grid, corpus) for grid in grids for corpus in grid.tests if (gain := grid.inflation(corpus)) is not None
+    ]
+    if not found:
+        return ""
+    gain, grid, corpus = max(found, key=lambda case: case[0])
+    best = grid.best_on(corpus)
+    if gain <= 0 or best is None:
+        return "Choosing β on the test sets themselves would have added nothing in any space."
+    nothing = sum(case[0] == 0 for case in found)
+    return (
+        f"Largest inflation: choosing β on {corpus} itself would have added {gain:.2f} points to {grid.space} "
+        f"(β = {BETAS[best]:g} in place of {BETAS[grid.best]:g}). In {nothing} of {len(found)} scores it would have "
+        "added nothing."
+    )
+
+
+def _notes(family: Sequence[Judged]) -> tuple[str, ...]:
+    notes = [smallest_difference(family, "cosine")]
+    if family:
+        notes.insert(
+            0,
+            f"Multiple comparisons: the {len(family)} differences of the chosen β to the cosine of the same space, on "
+            "all test sets of this panel, are judged together (max-T over paired bootstrap resamples): ▲ lies above "
+            "cosine beyond chance, ▼ below. A β that ranks exactly as cosine in every resample has a difference of "
+            "exactly zero and takes no part. The panels by corpus judge other families, so a mark may differ there.",
+        )
+    return (*notes, "An oracle is the largest of several scores on one test set, so it has no interval and no mark.")
