@@ -86,8 +86,8 @@ def tidy_csv(table: Table) -> str:
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "×": r"$\times$", "β": r"$\beta$", "–": "--",
-    "▲": r"$^{\blacktriangle}$", "▼": r"$^{\blacktriangledown}$",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "×": r"$\times$", "β": r"$\beta$",
+    "λ": r"$\lambda$", "–": "--", "▲": r"$^{\blacktriangle}$", "▼": r"$^{\blacktriangledown}$",
 }  # fmt: skip
 
 
