@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.evaluate.bootstrap import percentile_interval
+from pipeline.report.absent_rows import absent_entry
 from pipeline.report.grid import Entry
 from pipeline.report.multiple import deal
 from pipeline.report.published import Figure
@@ -52,6 +53,9 @@ def _to_find(results: Results, space: str, corpus: str) -> str:
 
 def missing_space(suite: Suite, space: str) -> Entry:
     """The blank of a row that the suite does not make."""
+    absent = absent_entry(suite, space)
+    if absent is not None:
+        return absent
     if space.startswith("bert-stsb"):
         return Entry(reason=UNTRAINED, command="none yet, it needs a stage that fine-tunes encoders")
     if space in suite.blanks or space.startswith("sbert-"):

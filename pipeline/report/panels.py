@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pipeline.report.absent_rows import describe_absent
 from pipeline.report.control_panels import Controls, control_panel
 from pipeline.report.entries import average_entry, measured_entry, printed_entry
 from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
@@ -74,8 +75,7 @@ def _build_panel(
     family = judge_panel(results, plan, spaces, table.baseline)
     if plan.measured:
         signs = {(judged.space, judged.corpus, judged.protocol): judged.sign for judged in family}
-        lines = tuple(Line(s, made_of.get(s, ""), measured_row(results, s, plan, signs)) for s in spaces)
-        groups.append(Group(f"Measured here, suite {results.suite.suite}", False, lines))
+        groups += _own_groups(results, plan, [*spaces, *table.answers_in(plan)], made_of, signs)
     figures = table.printed_in(plan)
     if figures:
         groups.append(Group(_printed_title(table), True, printed_lines(figures, plan)))
@@ -83,6 +83,25 @@ def _build_panel(
     heads = heads_of(plan)
     stated = plan.printed.statement if plan.printed is not None and not plan.measured else protocol_list(heads)
     return Panel(plan.title, stated, heads, tuple(groups), shows, notes)
+
+
+def _own_groups(
+    results: Results,
+    plan: PanelPlan,
+    rows: Sequence[str],
+    made_of: Mapping[str, str],
+    signs: Mapping[tuple[str, str, str], int],
+) -> list[Group]:
+    """The suite's own rows, and apart from them those that it does not make, each once."""
+    suite = results.suite
+    made, absent = [], []
+    for row in dict.fromkeys(rows):
+        if row in suite.spaces:
+            made.append(Line(row, made_of.get(row, ""), measured_row(results, row, plan, signs)))
+        else:
+            absent.append(Line(row, describe_absent(row), measured_row(results, row, plan, signs)))
+    groups = [(f"Measured here, suite {suite.suite}", made), (f"Not made in suite {suite.suite}", absent)]
+    return [Group(title, False, tuple(lines)) for title, lines in groups if lines]
 
 
 def _spread_panel(results: Results, plan: PanelPlan, spaces: Sequence[str], made_of: Mapping[str, str]) -> Panel | None:

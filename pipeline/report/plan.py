@@ -83,6 +83,8 @@ class Hero(Parameters):
 class TablePlan(Parameters):
     """One printed table: whose it is, what it is called there, and its panels.
 
+    wanted    rows that the table needs; where the suite lacks one it is blank
+    answers   printed model -> the row of ours that is the same method over the same vectors, or the same model
     baseline  what its rows are measured against, if not an encoder's own cosine or the mean of words
     """
 
@@ -92,6 +94,7 @@ class TablePlan(Parameters):
     about: str
     spaces: list[SpaceGroup]
     wanted: list[str] = []
+    answers: dict[str, str] = {}
     hero: Hero | None = None
     baseline: str | None = None
     panels: list[PanelPlan] = Field(min_length=1)
@@ -106,6 +109,14 @@ class TablePlan(Parameters):
         return select(
             self.source, self.table, keep=lambda figure: admits(figure) and any(c.holds(figure) for c in columns)
         )
+
+    def answers_in(self, panel: PanelPlan) -> list[str]:
+        """The rows that answer a panel's printed models; in the first panel with rows of ours also those of models
+        that stand in panels without."""
+        measured = [other for other in self.panels if other.measured]
+        unanswered = [other for other in self.panels if not other.measured] if panel == measured[0] else []
+        figures = [figure for other in (panel, *unanswered) for figure in self.printed_in(other)]
+        return list(dict.fromkeys(self.answers[figure.model] for figure in figures if figure.model in self.answers))
 
 
 def average_column(panel: PanelPlan) -> Column:
