@@ -137,14 +137,11 @@ def _count_entries(cases: Cases, space: str, orders: Orders) -> tuple[Entry, ...
         f"of {orders.comparable:,} pairs of pairs of {cases.corpus} that people rate differently, by cosines in "
         f"{cases.encoder} before and {space} after, to six digits"
     )
-    entries = [
-        Entry(
-            f"{100 * n / orders.comparable:.2f}", 100 * n / orders.comparable, about=f"about {about_many(n)} {source}"
-        )
-        for n in counts
-    ]
+    of = (f"{cases.encoder}/{cases.corpus}", f"{space}/{cases.corpus}")
+    shares = [(100 * n / orders.comparable, f"about {about_many(n)} {source}") for n in counts]
+    entries = [Entry(f"{share:.2f}", share, about=about, of=of) for share, about in shares]
     net = f"repaired less broken, {source}; the interval resamples what recurs in the corpus"
-    return (*entries, Entry(f"{orders.net:+.2f}", orders.net, orders.low, orders.high, about=net))
+    return (*entries, Entry(f"{orders.net:+.2f}", orders.net, orders.low, orders.high, about=net, of=of))
 
 
 def _shows(cases: Cases) -> tuple[str, ...]:
@@ -181,8 +178,9 @@ def _example(cases: Cases, space: str, order: Order) -> tuple[Entry, ...]:
         rating, *both = (float(v[row]) for v in (cases.human, cases.similarity[cases.encoder], cases.similarity[space]))
         names = (f"rating of row {row}", f"cosine of row {row} in {cases.encoder}", f"cosine of row {row} in {space}")
         texts = (f"{rating:.2f}", *(f"{value:.3f}" for value in both))
+        of = [() if made is None else (f"{made}/{cases.corpus}",) for made in (None, cases.encoder, space)]
         entries += [
-            Entry(text, value, about=f"{name}, items of {cases.corpus}")
-            for text, value, name in zip(texts, (rating, *both), names, strict=True)
+            Entry(text, value, about=f"{name}, items of {cases.corpus}", of=source)
+            for text, value, name, source in zip(texts, (rating, *both), names, of, strict=True)
         ]
     return tuple(entries)

@@ -160,13 +160,14 @@ def _chosen_entry(results: Results, grid: Sweep) -> Entry:
     """The chosen β; where all tie, words in its place, since nothing was chosen."""
     beta, best = BETAS[grid.best], count_best(grid)
     known = [(beta, value) for beta, value in zip(BETAS, grid.values, strict=True) if value is not None]
-    about = f"Spearman of {grid.space} on {grid.corpus} by β: {', '.join(f'{b:g} gives {v:.2f}' for b, v in known)}"
+    said = f"Spearman of {grid.space} on {grid.corpus} by β: {', '.join(f'{b:g} gives {v:.2f}' for b, v in known)}"
+    of = (f"{grid.space}/{grid.corpus}",)
     if best == len(BETAS):
         why = "vectors of one length" if has_one_length(results, grid) else f"all {best} tie"
-        return Entry(f"any ({why})", about=f"{about}; nothing to choose, β = {beta:g} stands for all")
+        return Entry(f"any ({why})", about=f"{said}; nothing to choose, β = {beta:g} stands for all", of=of)
     if best > 1:
-        return Entry(f"{beta:g} (first of {best} that tie)", float(beta), about=f"{about}; the first of the best")
-    return Entry(f"{beta:g}", float(beta), about=f"{about}; the best")
+        return Entry(f"{beta:g} (first of {best} that tie)", float(beta), about=f"{said}; the first of the best", of=of)
+    return Entry(f"{beta:g}", float(beta), about=f"{said}; the best", of=of)
 
 
 def _shows(family: Sequence[Judged], grids: Sequence[Sweep]) -> tuple[str, ...]:

@@ -92,4 +92,5 @@ def average_entry(results: Results, space: str, columns: Sequence[tuple[str, str
         f"mean of the scores of {space} on {', '.join(corpus for corpus, _ in columns)}; its interval is that of the "
         "mean of their bootstrap replicates, each corpus resampled independently of the others"
     )
-    return Entry(f"{mean:.2f}", round(mean, 2), low, high, about=about)
+    of = tuple(f"{space}/{corpus}" for corpus, _ in columns)
+    return Entry(f"{mean:.2f}", round(mean, 2), low, high, about=about, of=of)

@@ -72,7 +72,7 @@ def _entry(facts: Mapping[str, Any], name: str, space: str, corpus: str) -> Entr
         reason = "it was made from no other space" if kept else "too few texts, or no positive pairs"
         return Entry(reason=f"no {title}: {reason}", command="")
     text = f"{round(value, digits) + 0.0:.{digits}f}"  # plus 0: a rounded -0.0003 is 0
-    return Entry(text, float(value), about=f"{about}, of {space} on {corpus}")
+    return Entry(text, float(value), about=f"{about}, of {space} on {corpus}", of=(f"{space}/{corpus}",))
 
 
 def _shows(known: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:

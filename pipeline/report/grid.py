@@ -12,6 +12,7 @@ class Entry:
     text     what is printed; "" for a blank, whose reason and command then say why it is one and what would fill it
     link     where its lineage stands: "score/<space>/<corpus>/<protocol>", "printed/<number>", or ""
     about    for a number that no single score gave: what it was computed from, and how
+    of       for such a number: the vectors that it was computed from, each as "<space>/<corpus>"
     sign     1 above its row's baseline beyond chance, -1 below, 0 not to be told from it or not compared
     digits   of its interval
     """
@@ -24,6 +25,7 @@ class Entry:
     command: str = ""
     link: str = ""
     about: str = ""
+    of: tuple[str, ...] = ()
     sign: int = 0
     digits: int = 1
 

@@ -41,7 +41,7 @@ const plain = (value) =>
     ? Object.entries(value).filter(([, inner]) => inner !== null).map(([key, inner]) => `${key} ${plain(inner)}`).join(", ")
     : String(value);
 
-function show(title, pairs, artifact) {
+function show(title, pairs, artifacts) {
   document.getElementById("lineage-title").textContent = title;
   const list = document.getElementById("lineage-facts");
   list.replaceChildren();
@@ -52,17 +52,22 @@ function show(title, pairs, artifact) {
     answer.append(["Artifact", "Command", "Trace"].includes(name) ? text("code", value) : value);
     list.append(answer);
   }
-  document.getElementById("lineage-hashes").hidden = !artifact;
-  if (artifact) showHashes(artifact);
+  document.getElementById("lineage-hashes").hidden = !artifacts;
+  if (artifacts) showHashes(artifacts);
   if (!dialog.open) dialog.showModal();
 }
 
-function showHashes(artifact) {
+const artifactOf = (place) => `data/${facts.suite}/spaces/${place}.parquet`;
+
+// The artifacts themselves, then what each was made of.
+function showHashes(places) {
   const list = document.getElementById("hash-list");
   list.replaceChildren();
-  const record = hashes && hashes.spaces ? hashes.spaces[artifact] : null;
-  document.getElementById("hash-ask").hidden = Boolean(record);
-  for (const [path, sha] of Object.entries(record ? record.inputs : {})) {
+  const known = places.filter((place) => hashes && hashes.spaces && hashes.spaces[place]);
+  document.getElementById("hash-ask").hidden = known.length === places.length;
+  const own = known.filter((place) => hashes.spaces[place].sha256).map((place) => [artifactOf(place), hashes.spaces[place].sha256]);
+  const inputs = known.flatMap((place) => Object.entries(hashes.spaces[place].inputs));
+  for (const [path, sha] of new Map([...own, ...inputs])) {
     const item = document.createElement("li");
     item.append(text("code", path), " sha256 ", text("code", sha));
     list.append(item);
@@ -97,11 +102,37 @@ function score(space, corpus, protocol) {
     ["Parameters", plain(made.parameters)],
     ["Dimension", data.dimension],
     ["Corpus", [about.source, about.text].filter(Boolean).join("; ")],
-    ["Artifact", `data/${facts.suite}/spaces/${space}/${corpus}.parquet`],
+    ["Artifact", artifactOf(`${space}/${corpus}`)],
     ["Command", `sentfold repro --suite ${facts.suite}`],
     ["Trace", `sentfold trace reports/${facts.suite}/tables/scores.csv --row ${space} --column "${corpus} ${protocol}"`],
-  ], `${space}/${corpus}`);
+  ], [`${space}/${corpus}`]);
   return true;
+}
+
+// A number that no single score gave: what it was computed from, vectors by vectors.
+function computed([about, interval, places]) {
+  const sources = places.flatMap((place) => {
+    const [space, corpus] = place.split("/");
+    const made = facts.spaces[space];
+    const data = made.corpora[corpus];
+    const origin = facts.corpora[corpus] || {};
+    return [
+      ["Computed from", `${space} on ${corpus}`],
+      ["Items", data.n],
+      ["Resampled by", interval && data.unit ? `${data.units} ${data.unit}, ${Math.round(data.effective)} effective` : null],
+      ["Made of", made.made_of],
+      ["Parameters", plain(made.parameters)],
+      ["Dimension", data.dimension],
+      ["Corpus", [origin.source, origin.text].filter(Boolean).join("; ")],
+      ["Artifact", artifactOf(place)],
+    ];
+  });
+  show("A computed number", [
+    ["What it is", about],
+    ["Interval", interval && `${interval}, ${facts.confidence} of ${facts.resamples} bootstrap resamples`],
+    ...sources,
+    ["Command", `sentfold repro --suite ${facts.suite}`],
+  ], places.length ? places : null);
 }
 
 function follow() {
@@ -116,8 +147,7 @@ function follow() {
     return;
   }
   if (kind === "about" && facts.about[rest[0]]) {
-    const [about, interval] = facts.about[rest[0]];
-    show("A computed number", [["What it is", about], ["Interval", interval], ["Command", `sentfold repro --suite ${facts.suite}`]]);
+    computed(facts.about[rest[0]]);
     return;
   }
   if (kind === "blank" && facts.blanks[rest[0]]) {

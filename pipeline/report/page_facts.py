@@ -31,12 +31,13 @@ def page_facts(evidence: Evidence, tables: Sequence[Table], notes: Notes, lineag
     scores = [
         (space, corpus, protocol) for kind, *rest in links if kind == "score" for space, corpus, protocol in [rest]
     ]
+    sources = [(space, corpus) for *_, of in notes.computed for space, corpus in [one.split("/") for one in of]]
     figures = {figure.number: figure for figure in load_published()}
     return {
-        "about": [list(pair) for pair in notes.computed],
+        "about": [[about, interval, list(of)] for about, interval, of in notes.computed],
         "blanks": [list(pair) for pair in notes.blanks],
         "confidence": f"{results.confidence:.0%}",
-        "corpora": _corpora(results, {corpus for _, corpus, _ in scores}),
+        "corpora": _corpora(results, {corpus for _, corpus, _ in scores} | {corpus for _, corpus in sources}),
         "lineage": lineage,
         "printed": {
             number: [PAPERS[f.source], f.table, f.model, f.dataset, f.metric, f.printed, f.protocol]
@@ -44,35 +45,41 @@ def page_facts(evidence: Evidence, tables: Sequence[Table], notes: Notes, lineag
         },
         "protocols": {protocol: protocol_words(protocol) for _, _, protocol in scores},
         "resamples": results.resamples,
-        "spaces": _spaces(evidence, scores),
+        "spaces": _spaces(evidence, scores, sources),
         "suite": results.suite.suite,
     }
 
 
-def _spaces(evidence: Evidence, scores: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
+def _spaces(
+    evidence: Evidence, scores: Iterable[tuple[str, str, str]], sources: Iterable[tuple[str, str]]
+) -> dict[str, Any]:
+    """What made each space, and each corpus of it that a number links to, with the scores that are linked themselves.
+
+    sources  (space, corpus) of the vectors that other numbers were computed from
+    """
     results, made_of, found = evidence.results, evidence.made_of, dict[str, Any]()
-    for space, corpus, protocol in dict.fromkeys(scores):
+    linked = [(space, corpus) for space, corpus, _ in scores]
+    for space, corpus in dict.fromkeys([*linked, *sources]):
         if space not in found:
             parameters = _shown(space_parameters(results.suite, space))
             found[space] = {"corpora": {}, "made_of": made_of.get(space, ""), "parameters": parameters}
         facts = results.facts(space, corpus)
         drawn = facts.get("drawn", {})
-        about = found[space]["corpora"].setdefault(
-            corpus,
-            {
-                "dimension": facts.get("dimension"),
-                "effective": drawn.get("effective_units"),
-                "n": facts["n"],
-                "scheme": facts.get("scheme"),
-                "scores": {},
-                "unit": drawn.get("unit"),
-                "units": drawn.get("units"),
-            },
-        )
-        score = facts["scores"][protocol]
+        found[space]["corpora"][corpus] = {
+            "dimension": facts.get("dimension"),
+            "effective": drawn.get("effective_units"),
+            "n": facts.get("n"),
+            "scheme": facts.get("scheme"),
+            "scores": {},
+            "unit": drawn.get("unit"),
+            "units": drawn.get("units"),
+        }
+    for space, corpus, protocol in dict.fromkeys(scores):
+        score = results.facts(space, corpus)["scores"][protocol]
         others = (baseline_of(results.suite, space), evidence.controls.get((space, corpus)))
         differences = [_difference(results, space, other, corpus, protocol) for other in others]
-        about["scores"][protocol] = [score["value"], score["low"], score["high"], *differences]
+        own = [score["value"], score["low"], score["high"], *differences]
+        found[space]["corpora"][corpus]["scores"][protocol] = own
     return found
 
 

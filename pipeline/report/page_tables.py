@@ -17,7 +17,7 @@ class Notes:
 
     def __init__(self) -> None:
         self.blanks: dict[tuple[str, str], int] = {}
-        self.computed: dict[tuple[str, str], int] = {}
+        self.computed: dict[tuple[str, str, tuple[str, ...]], int] = {}
 
     def blank(self, entry: Entry) -> str:
         """The link of a blank: to its reason and command."""
@@ -27,7 +27,7 @@ class Notes:
         """The link of a number: to its score or figure, or to what it was computed from."""
         if entry.link or not entry.about:
             return entry.link
-        return f"about/{self.computed.setdefault((entry.about, entry.interval), len(self.computed))}"
+        return f"about/{self.computed.setdefault((entry.about, entry.interval, entry.of), len(self.computed))}"
 
 
 def table_section(table: Table, notes: Notes) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipeline.report.absent_rows import describe_absent
-from pipeline.report.control_panels import Controls, control_panel
+from pipeline.report.difference_panels import Controls, difference_panel, find_baselines
 from pipeline.report.entries import average_entry, measured_entry, printed_entry
 from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
-from pipeline.report.notes import no_smallest
+from pipeline.report.notes import BASELINE, CONTROL, no_smallest
 from pipeline.report.plan import Column, PanelPlan, TablePlan, average_column
 from pipeline.report.protocols import protocol_words, short_metric
 from pipeline.report.published import Figure
@@ -33,14 +33,17 @@ def build_table(
     """One table from its plan.
 
     made_of   space -> what it was made of, in words
-    controls  (space, corpus) -> its control there: each panel of scores is then followed by its differences to them
+    controls  (space, corpus) -> its control there: each panel of scores is then followed by its differences to the
+              baselines and to the controls
     """
     spaces = rows_of(results.suite, plan)
+    others = {} if controls is None else {BASELINE: find_baselines(results), CONTROL: controls}
     panels: list[Panel] = []
     for panel in plan.panels:
         panels.append(_build_panel(results, plan, panel, spaces, made_of))
-        held = control_panel(results, panel, heads_of(panel)[: len(panel.columns)], spaces, controls or {})
-        panels += [] if held is None else [held]
+        heads = heads_of(panel)[: len(panel.columns)]
+        held = [difference_panel(results, panel, heads, spaces, other, role) for role, other in others.items()]
+        panels += filter(None, held)
     spreads = [_spread_panel(results, panel, spaces, made_of) for panel in plan.panels if panel.measured]
     return Table(name, table_title(plan), plan.about, (*panels, *filter(None, spreads)))
 
@@ -140,7 +143,7 @@ def _spread_entry(spread: tuple[float, int] | None, space: str, column: Column) 
     value = spread[0] / 100 if column.unit == "nats" else spread[0]
     text = f"{value:.4f}" if column.unit == "nats" else f"{value:.2f}"
     about = f"standard deviation of {column.protocol} of {space} on {column.corpus} over {spread[1]} starts of k-means"
-    return Entry(text, value, about=about)
+    return Entry(text, value, about=about, of=(f"{space}/{column.corpus}",))
 
 
 def heads_of(plan: PanelPlan) -> tuple[Head, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipeline.artifacts import corpus_path, read_record, space_path, write_bytes_atomically, write_json
+from pipeline.artifacts import corpus_path, read_record, sha256_of, space_path, write_bytes_atomically, write_json
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.params import load_parameters
 from pipeline.report.case_table import find_cases
 from pipeline.report.claim_list import claims_content, claims_markdown, decide_all
 from pipeline.report.contents import build_tables
-from pipeline.report.control_panels import TITLE
+from pipeline.report.difference_panels import TITLE
 from pipeline.report.environment import describe_environment
 from pipeline.report.families import find_controls
 from pipeline.report.figures import figure_bytes
@@ -119,8 +119,10 @@ def lineage(suite: Suite) -> dict[str, Any]:
     spaces = {}
     for space in suite.spaces:
         for corpus in suite.corpora:
-            record = read_record(space_path(suite.suite, space, corpus), kind="vectors")
-            spaces[f"{space}/{corpus}"] = {key: record[key] for key in ("inputs", "notes", "parameters")}
+            path = space_path(suite.suite, space, corpus)
+            record = read_record(path, kind="vectors")
+            own = {key: record[key] for key in ("inputs", "notes", "parameters")}
+            spaces[f"{space}/{corpus}"] = own | {"sha256": sha256_of(path)}
     corpora = {
         corpus: read_record(corpus_path(suite.suite, corpus, "sentences"), kind="sentences")["notes"]
         for corpus in suite.corpora

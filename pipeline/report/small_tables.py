@@ -50,7 +50,8 @@ def example_table(results: Results, referees: Mapping[str, str]) -> Table | None
 def _cosine_line(corpus: str, encoder: str, variant: str, pairs: Sequence[Mapping[str, Any]]) -> Line:
     about = f"cosine in {encoder}, pairs written {variant}, corpus {corpus}"
     cosines = [float(pair["cosine"]) for pair in pairs if pair["variant"] == variant]
-    entries = tuple(Entry(f"{cosine:.3f}", cosine, about=about) for cosine in cosines)
+    of = (f"{encoder}/{corpus}",)
+    entries = tuple(Entry(f"{cosine:.3f}", cosine, about=about, of=of) for cosine in cosines)
     return Line(f"{encoder}, {variant}", "all-MiniLM-L6-v2", entries)
 
 

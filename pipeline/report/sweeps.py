@@ -11,6 +11,8 @@ from pipeline.errors import ArtifactError
 from pipeline.suite import Suite
 
 SELECTED = "-selected"
+# What a sweep scores classification by: no regression, whose nested choices would cost a day over a whole grid.
+CLASS_PROTOCOL = "accuracy.3nn-euclidean"
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,14 @@ class Sweep:
 
     def best_on(self, corpus: str) -> int | None:
         """The place of the first best point on a test corpus; None where none fits."""
-        values = self.tests[corpus]
+        values = self.values_on(corpus)
         known = [place for place, value in enumerate(values) if value is not None]
         return max(known, key=lambda place: (_or_lowest(values[place]), -place)) if known else None
 
     def inflation(self, corpus: str) -> float | None:
         """What choosing on a test corpus adds to its score; None where the choice does not fit it."""
-        best, chosen = self.best_on(corpus), self.tests[corpus][self.points.index(self.chosen)]
-        highest = None if best is None else self.tests[corpus][best]
+        values, best = self.values_on(corpus), self.best_on(corpus)
+        chosen, highest = values[self.points.index(self.chosen)], None if best is None else values[best]
         return None if highest is None or chosen is None else round(highest - chosen, 2)
 
     def values_on(self, corpus: str) -> tuple[float | None, ...]:
@@ -71,8 +73,8 @@ def _or_lowest(value: float | None) -> float:
     return float("-inf") if value is None else value
 
 
-def _surfaces(oracle: dict[str, Any], correlation: str) -> dict[str, tuple[float | None, ...]]:
-    found = {corpus: one for corpus, one in oracle["corpora"].items() if one["protocol"].startswith(correlation)}
+def _surfaces(oracle: dict[str, Any], protocol: str) -> dict[str, tuple[float | None, ...]]:
+    found = {corpus: one for corpus, one in oracle["corpora"].items() if one["protocol"].startswith(protocol)}
     return {corpus: tuple(one["surface"]) for corpus, one in found.items()}
 
 
@@ -100,7 +102,7 @@ def _load(space: str, folder: Path) -> Sweep:
             values=tuple(point["value"] for point in surface["points"]),
             chosen=dict(selected["parameters"]),
             tests=_surfaces(oracle, "spearman"),
-            classes=_surfaces(oracle, "accuracy"),
+            classes=_surfaces(oracle, CLASS_PROTOCOL),
             rules={rule: float(found["value"]) for rule, found in sorted(surface.get("rules", {}).items())},
         )
     except (OSError, ValueError, KeyError, TypeError) as error:

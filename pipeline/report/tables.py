@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 
-from pipeline.report.families import both_tuned, control_pairs, controlled
+from pipeline.report.families import baseline_of, both_tuned, control_pairs, controlled
 from pipeline.report.published import find_published
 from pipeline.report.results import Cell, Results
 
@@ -204,13 +204,13 @@ LONG_HEADER = (
 
 
 def long_csv(results: Results, controls: Mapping[tuple[str, str], str]) -> str:
-    """Every score in every protocol, one per line, with its interval and its differences to encoder and control.
+    """Every score in every protocol, one per line, with its interval and its differences to baseline and control.
 
     controls  (space, corpus) -> the control, as `find_controls` has it
     """
     rows: list[list[object]] = []
     for space in results.suite.spaces:
-        encoder = results.suite.encoder_of(space)
+        baseline = baseline_of(results.suite, space)
         for corpus in results.suite.corpora:
             facts = results.facts(space, corpus)
             if "absent" in facts:
@@ -219,7 +219,7 @@ def long_csv(results: Results, controls: Mapping[tuple[str, str], str]) -> str:
             drawn = facts.get("drawn", {})
             for protocol in facts["scores"]:
                 cell = results.cell(space, corpus, protocol)
-                against = Cell() if space == encoder else results.difference(space, encoder, corpus, protocol)
+                against = Cell() if baseline is None else results.difference(space, baseline, corpus, protocol)
                 control = controls.get((space, corpus), "")
                 beside = results.difference(space, control, corpus, protocol) if control else Cell()
                 numbers = [cell.value, cell.low, cell.high]
@@ -234,8 +234,8 @@ def long_csv(results: Results, controls: Mapping[tuple[str, str], str]) -> str:
                     drawn.get("unit", ""),
                     drawn.get("units", ""),
                 ]
-                other = "" if space == encoder else encoder
-                rows.append([*start, *_texts(numbers), other, *_texts(differences), *controlled_by, cell.reason])
+                compared = [baseline or "", *_texts(differences), *controlled_by]
+                rows.append([*start, *_texts(numbers), *compared, cell.reason])
     return csv_table(LONG_HEADER, rows)
 
 

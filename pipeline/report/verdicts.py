@@ -102,7 +102,7 @@ def beats(claim: Claim, evidence: Evidence) -> Outcome:
     if all(sign == 1 for sign in signs):
         return Outcome("reproduced", f"Higher: {said}.")
     if any(sign == -1 for sign in signs):
-        return Outcome("contradicted", f"Not higher: {said}.")
+        return Outcome("contradicted", f"{_by_sign(family)}{_lacking(claim, evidence)}.")
     smallest = max(judged.result.detectable for judged in family)
     return Outcome("not testable here", f"Too close to call, differences up to {smallest:.1f} points may hide: {said}.")
 
@@ -139,13 +139,27 @@ def _family(claim: Claim, evidence: Evidence) -> tuple[Judged, ...] | Outcome:
     return family
 
 
-def _numbers(family: Sequence[Judged]) -> str:
-    several = len({judged.against for judged in family}) > 1
+def _numbers(family: Sequence[Judged], *, several: bool | None = None) -> str:
+    several = _several(family) if several is None else several
     return ", ".join(
         f"{judged.corpus}{f' against {judged.against}' if several else ''} {judged.result.value:+.2f} "
         f"[{judged.result.low:+.2f}, {judged.result.high:+.2f}]{' (too few texts)' if judged.few else ''}"
         for judged in family
     )
+
+
+def _by_sign(family: Sequence[Judged]) -> str:
+    """The numbers by what they say: lower first, for that is what contradicts."""
+    parts = []
+    for sign, word in ((-1, "lower"), (1, "higher"), (0, "not to be told apart")):
+        some = [judged for judged in family if judged.sign == sign]
+        parts += [f"{word}: {_numbers(some, several=_several(family))}"] if some else []
+    said = "; ".join(parts)
+    return f"{said[0].upper()}{said[1:]}"
+
+
+def _several(family: Sequence[Judged]) -> bool:
+    return len({judged.against for judged in family}) > 1
 
 
 def _lacking(claim: Claim, evidence: Evidence) -> str:

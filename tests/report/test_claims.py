@@ -60,6 +60,11 @@ def test_beats_follows_the_signs_that_lie_beyond_chance(a: float, b: float, expe
     assert verdict(gains(a, b), make_claim()).verdict == expected
 
 
+def test_a_contradicted_gain_says_where_it_is_lower_and_where_higher() -> None:
+    because = verdict(gains(5, -5), make_claim()).outcome.because
+    assert because.startswith("Lower: b -5.00 [") and "; higher: a +5.00 [" in because
+
+
 def test_a_gain_that_one_test_would_call_is_not_called_among_ten() -> None:
     # Noise of 0.3 on each side: the paired standard error is 0.42; 1.96 of them are 0.83, 2.8 of them 1.19.
     names = [f"c{i}" for i in range(10)]

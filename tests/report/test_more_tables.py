@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from typing import Any
 
@@ -55,6 +57,28 @@ def test_the_choice_stands_beside_what_it_was_chosen_from_and_beside_the_rules()
     assert "oracle" in oracle.groups[0].lines[0].name
     assert "oracle" in oracle.title.lower()
     assert "2.25 to 2.25 points" in inflation.shows[0]
+
+
+def test_the_oracle_of_a_classification_stands_beside_what_was_selected_in_panels_of_its_own() -> None:
+    accuracy = "accuracy.3nn-euclidean"
+    values = {"minilm": 66.0, "minilm-lp": 60.0, "minilm-lp-selected": 58.0}
+    results = make_results(
+        {(space, "trec", accuracy): value for space, value in values.items()}
+        | {(space, corpus, COSINE): value for space, value in values.items() for corpus in ("dev", "stsb")}
+    )
+    sweep = make_sweep(tests={"stsb": (58.0, 58.0)}, classes={"trec": (58.0, 63.5)})
+    table = selection_table(results, {"minilm-lp-selected": sweep}, MADE_OF)
+    assert table is not None
+    _, *of_pairs, selected, oracle, inflation = table.panels
+    assert [texts(panel, 0) for panel in of_pairs] == [["58.00"], ["58.00"], ["+0.00"]]
+    assert [texts(panel, 0) for panel in (selected, oracle, inflation)] == [["58.00"], ["63.50"], ["+5.50"]]
+    assert all("accuracy of Euclidean 3-NN" in panel.title for panel in (selected, oracle, inflation))
+    # No reader of the CSV may take an oracle for a score: it stands in a protocol of its own.
+    rows = list(csv.DictReader(io.StringIO(tidy_csv(table))))
+    assert [row["value"] for row in rows if row["protocol"] == accuracy] == ["58.00"]
+    assert [row["value"] for row in rows if "oracle, chosen on trec itself" in row["protocol"]] == ["63.50"]
+    assert "k = 30" in oracle.groups[0].lines[0].entries[0].about
+    assert "5.50 to 5.50 points" in inflation.shows[0]
 
 
 def test_a_choice_that_does_not_fit_a_test_set_has_no_inflation_there() -> None:

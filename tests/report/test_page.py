@@ -167,6 +167,17 @@ def test_every_number_of_every_table_leads_somewhere(page_file: Path) -> None:
     assert all(re.search(r'<a class="(n|blank)" href="#', cell) for cell in cells)
 
 
+def test_a_computed_number_names_the_vectors_that_it_was_computed_from(page_file: Path) -> None:
+    facts = json.loads(Elements(page_file.read_text(encoding="utf-8")).code["script"][0])
+    difference = next(of for about, _, of in facts["about"] if "in minilm-lp less that in its baseline minilm" in about)
+    assert [place.split("/")[0] for place in difference] == ["minilm-lp", "minilm"]
+    for _, _, places in facts["about"]:
+        for place in places:
+            space, corpus = place.split("/")
+            assert facts["spaces"][space]["corpora"][corpus]["n"] == 1000
+            assert corpus in facts["corpora"]
+
+
 def test_a_number_knows_its_differences_to_baseline_and_control(page_file: Path) -> None:
     facts = json.loads(Elements(page_file.read_text(encoding="utf-8")).code["script"][0])
     scores = {space: facts["spaces"][space]["corpora"]["stsb"]["scores"][HEADLINE] for space in SCORES}
@@ -330,6 +341,28 @@ def test_a_number_leads_to_its_lineage_and_back(page: Page) -> None:
     )
     assert after == "#score/minilm-lp/stsb/spearman.all.cosine"
     assert not page.evaluate("document.getElementById('lineage').open")
+
+
+@needs_chromium
+def test_a_difference_leads_to_the_vectors_of_both_its_sides(page: Page) -> None:
+    row = (
+        "[...document.querySelectorAll('#similarity tr')].find((r) => r.cells[0].textContent === 'minilm-lp − minilm')"
+    )
+    page.evaluate(f"{row}.querySelector('a.n').click()")
+    text = page.evaluate(LINEAGE_SOON)
+    for part in (
+        "in minilm-lp less that in its baseline minilm",
+        "minilm-lp on stsb",
+        "minilm on stsb",
+        "1000 bootstrap resamples",
+        "data/made-up/spaces/minilm-lp/stsb.parquet",
+        "data/made-up/spaces/minilm/stsb.parquet",
+    ):
+        assert part in text, part
+    shas = {space: digit * 64 for space, digit in (("minilm-lp", "a"), ("minilm", "b"))}
+    spaces = {f"{space}/stsb": {"inputs": {}, "sha256": sha} for space, sha in shas.items()}
+    shown = page.evaluate(f"{HAND_OVER}({json.dumps(json.dumps({'spaces': spaces, 'suite': 'made-up'}))})")
+    assert all(sha in shown for sha in shas.values())
 
 
 LINEAGE_SOON = "new Promise((done) => setTimeout(() => done(document.getElementById('lineage').innerText), 100))"

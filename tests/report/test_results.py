@@ -179,8 +179,20 @@ def test_the_long_table_holds_the_paired_difference_to_the_control_of_the_same_d
         assert (row["difference_to"], row["difference"]) == ("minilm", "-5.00")
         for other in ("minilm", "minilm-pca", "minilm-smooth", "wl-average"):
             assert rows[other, "stsb"]["control"] == "", other
+        for baseline in ("minilm", "wl-average"):
+            assert (rows[baseline, "stsb"]["difference_to"], rows[baseline, "stsb"]["difference"]) == ("", "")
         lost = rows["minilm-lp", "lost"]
         assert (lost["control"], lost["reason"]) == ("", "the mirror lacks it")
+
+
+def test_the_long_table_holds_an_encoder_over_words_against_the_mean_of_words() -> None:
+    values = {"minilm": 80.0, "wl-average": 60.0, "wl-sif": 63.0}
+    results = made_up.make_results({(space, "stsb", HEADLINE): value for space, value in values.items()})
+    rows = {row["space"]: row for row in csv.DictReader(io.StringIO(long_csv(results, {})))}
+    beside = results.difference("wl-sif", "wl-average", "stsb", HEADLINE)
+    assert (rows["wl-sif"]["difference_to"], rows["wl-sif"]["difference"]) == ("wl-average", "3.00")
+    assert rows["wl-sif"]["difference_low"] == f"{beside.low:.2f}"
+    assert rows["wl-average"]["difference_to"] == rows["minilm"]["difference_to"] == ""
 
 
 def test_a_partition_by_chance_is_the_control_of_its_encoder() -> None:

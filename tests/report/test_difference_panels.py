@@ -8,15 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.report.control_panels import TITLE
+from pipeline.report.difference_panels import TITLE, difference_panel, find_baselines
 from pipeline.report.families import find_controls, judge_family
 from pipeline.report.geometry_table import geometry_table
-from pipeline.report.grid import Panel, Table
+from pipeline.report.grid import Head, Panel, Table
 from pipeline.report.layout import latex, markdown, tidy_csv
 from pipeline.report.notes import smallest_difference
 from pipeline.report.own_tables import own_plans
 from pipeline.report.page_tables import Notes, table_section
-from pipeline.report.panels import build_table
+from pipeline.report.panels import build_table, heads_of
+from pipeline.report.plan import PanelPlan
 from pipeline.report.report import control_sections
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table
@@ -54,6 +55,10 @@ def built(results: Results, name: str) -> Table:
     return build_table(results, name, own_plans(results)[name], MADE_OF, controls)
 
 
+def built_heads(plan: PanelPlan) -> tuple[Head, ...]:
+    return heads_of(plan)[: len(plan.columns)]
+
+
 def control_panels(table: Table) -> list[Panel]:
     return [panel for panel in table.panels if panel.title.startswith(TITLE)]
 
@@ -81,9 +86,42 @@ def test_every_table_of_ours_prints_the_difference_to_the_control_with_its_inter
 def test_a_difference_is_no_score_in_the_csv() -> None:
     rows = csv.DictReader(io.StringIO(tidy_csv(built(scored("ranking", "map.cosine"), "ranking"))))
     differences = [row for row in rows if "−" in row["row"]]
-    assert {row["protocol"] for row in differences} == {"MAP of cosine, less the control's"}
-    assert [row["value"] for row in differences] == ["-5.00", "-5.00"]
+    found = [
+        (row["row"], row["protocol"].removeprefix("MAP of cosine, less the "), row["value"]) for row in differences
+    ]
+    assert found == [
+        *[("minilm-lp − minilm", "baseline's", "-10.00")] * 2,
+        *[("minilm-pca − minilm", "baseline's", "-5.00")] * 2,
+        *[("minilm-lp − minilm-pca", "control's", "-5.00")] * 2,
+    ]
     assert all(row["low"] and row["high"] for row in differences)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_table_of_ours_prints_the_difference_to_the_baseline_with_its_interval(name: str) -> None:
+    task, protocol = KINDS[name]
+    results = scored(task, protocol)
+    panel = next(panel for panel in built(results, name).panels if panel.title.startswith("Difference to the baseline"))
+    [lp, pca] = panel.groups[0].lines
+    assert [lp.name, pca.name] == ["minilm-lp − minilm", "minilm-pca − minilm"]
+    for corpus, entry in zip(("one", "two"), lp.entries, strict=True):
+        expected = results.difference("minilm-lp", "minilm", corpus, protocol)
+        assert (entry.text, entry.low, entry.high) == ("-10.00", expected.low, expected.high)
+        assert entry.of == (f"minilm-lp/{corpus}", f"minilm/{corpus}")
+        assert entry.sign == -1
+    assert any("4 differences to the baseline minilm, taken together, 0 lie above" in said for said in panel.shows)
+    assert "Smallest difference to its baseline" in panel.notes[-1]
+
+
+def test_the_baseline_of_an_encoder_over_words_is_the_mean_of_words() -> None:
+    values = {"minilm": 80.0, "wl-average": 60.0, "wl-sif": 63.0}
+    results = make_results({(space, "one", "spearman.all.cosine"): value for space, value in values.items()})
+    assert find_baselines(results) == {("wl-sif", "one"): "wl-average"}
+    plan = own_plans(results)["similarity"].panels[0]
+    panel = difference_panel(results, plan, built_heads(plan), list(values), find_baselines(results), "baseline")
+    assert panel is not None
+    [line] = panel.groups[0].lines
+    assert (line.name, line.entries[0].text) == ("wl-sif − wl-average", "+3.00")
 
 
 def test_pca_of_another_dimension_is_no_control_and_a_score_that_no_space_decides_has_none() -> None:
