@@ -71,6 +71,20 @@ def test_the_nested_protocol_agrees_with_sentevals_written_anew(seed: int) -> No
     assert len(said.strengths) == 4
 
 
+@pytest.mark.slow
+def test_the_nested_protocol_agrees_on_unit_vectors_of_an_encoder_s_dimension() -> None:
+    # As an encoder's are: 384 coordinates, length 1, most of the signal in few directions.
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, 1000)
+    x = rng.standard_normal((1000, 384)) / np.sqrt(np.arange(1, 385)) + 0.35 * rng.standard_normal((2, 384))[y]
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    settings = {"folds": 10, "inner_folds": 10, "strengths": STRENGTHS, "seed": 0}
+    said = predict_by_logistic(x, y, ["all"] * 1000, **settings)
+    ours = 100 * np.mean(said.predicted == y)
+    assert 60 < ours < 99  # hard enough for strengths to differ
+    assert abs(ours - 100 * nested_accuracy(x, y, folds=10, seed=0)) <= 0.5
+
+
 def test_given_train_and_test_agree_with_sentevals_written_anew() -> None:
     rng = np.random.default_rng(7)
     y = rng.integers(0, 3, 500)

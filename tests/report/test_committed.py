@@ -1,0 +1,130 @@
+"""The committed reports as a reader meets them: the pages in a real browser, and README's numbers in the tables."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.browser import Page, find_chromium, open_browser
+from tests.checkout import ROOT
+
+SUITES = ("quick", "paper-mirror")
+CHROMIUM = find_chromium()
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium here, so the committed pages were NOT tried: apt-get install chromium"
+)
+
+
+# --- the pages --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    assert CHROMIUM is not None
+    with open_browser(CHROMIUM, tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+@needs_chromium
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_committed_page_opens_sorts_and_leads_to_lineage(browser: Page, suite: str) -> None:
+    file = ROOT / "reports" / suite / "index.html"
+    browser.resize(375, 800, phone=True)
+    browser.requests.clear()
+    browser.complaints.clear()
+    browser.open(file.as_uri())
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 375
+
+    table = "document.querySelectorAll('#similarity table')[0]"
+    browser.evaluate(f"{table}.querySelectorAll('thead button')[1].click()")
+    column = f"[...{table}.querySelectorAll('tbody.measured td:nth-child(2)')].map((cell) => cell.dataset.v)"
+    values = [float(value) for value in browser.evaluate(column) if value]
+    assert len(values) > 10 and values == sorted(values, reverse=True)
+
+    for kind, part in (("score", f"data/{suite}/spaces/"), ("about", "Computed from")):
+        browser.evaluate(f"document.querySelector('#similarity a.n[href^=\"#{kind}/\"]').click()")
+        shown = browser.evaluate(
+            "new Promise((done) => setTimeout(() => done(document.getElementById('lineage').innerText), 300))"
+        )
+        assert part in shown and f"sentfold repro --suite {suite}" in shown
+        browser.evaluate("document.getElementById('lineage').close()")
+    assert {url for url in browser.requests if not url.startswith("about:")} == {file.as_uri()}
+    assert browser.complaints == []
+
+
+# --- README -----------------------------------------------------------------------------------------
+
+FOUND = re.compile(r"^## What we found$(.*?)^## ", re.MULTILINE | re.DOTALL)
+TRIPLE = re.compile(r"([+-]\d+\.\d+) \[([+-]\d+\.\d+), ([+-]\d+\.\d+)\]")
+
+
+def found_section() -> str:
+    match = FOUND.search((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert match is not None
+    return match[1]
+
+
+def scores(suite: str) -> list[dict[str, str]]:
+    path = ROOT / "reports" / suite / "tables" / "scores.csv"
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def printed_triples(suite: str) -> set[tuple[float, float, float]]:
+    """Every difference with its interval that any table of a suite prints, as numbers."""
+    found = set()
+    for path in sorted((ROOT / "reports" / suite).glob("**/*.csv")):
+        with path.open(encoding="utf-8", newline="") as stream:
+            for row in csv.DictReader(stream):
+                for names in (
+                    ("value", "low", "high"),
+                    ("difference", "difference_low", "difference_high"),
+                    ("control_difference", "control_low", "control_high"),
+                ):
+                    texts = [row.get(name) or "" for name in names]
+                    if all(re.fullmatch(r"[+-]?\d+(\.\d+)?", text) for text in texts):
+                        value, low, high = (float(text) for text in texts)
+                        found.add((value, low, high))
+    return found
+
+
+def test_readme_s_table_is_what_the_report_s_table_says() -> None:
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in found_section().splitlines()
+        if line.startswith("| ")
+    ]
+    corpora, lines = rows[0][1:], rows[1:]
+    known = {
+        (row["space"], row["corpus"]): row for row in scores("paper-mirror") if row["protocol"] == "spearman.all.cosine"
+    }
+    for name, *cells in lines:
+        if "as MTEB publishes" in name:
+            continue  # held against published.csv by the mteb tests
+        space, _, other = name.partition(" − ")
+        for corpus, cell in zip(corpora, cells, strict=True):
+            row = known[space, corpus]
+            if other:
+                assert row["difference_to"] == other, name
+                numbers = [float(row[f"difference{part}"]) for part in ("", "_low", "_high")]
+                assert cell == "{:+.2f} [{:+.2f}, {:+.2f}]".format(*numbers), (name, corpus)
+            else:
+                assert cell == row["value"], (name, corpus)
+    assert len(lines) > 20
+
+
+def test_every_difference_with_an_interval_that_readme_states_stands_in_a_table() -> None:
+    printed = {suite: printed_triples(suite) for suite in SUITES}
+    everything = set().union(*printed.values())
+    stated = TRIPLE.findall(found_section())
+    assert len(stated) > 60
+    for texts in stated:
+        digits = [len(text.partition(".")[2]) for text in texts]
+        wanted = tuple(float(text) for text in texts)
+        assert wanted in everything or any(
+            tuple(round(number, places) for number, places in zip(triple, digits, strict=True)) == wanted
+            for triple in everything
+        ), texts
