@@ -221,7 +221,8 @@ def _protocol_sections(results: Results, plan: Plan) -> list[str]:
         if protocol == HEADLINE:
             continue
         blanks = Blanks()
-        rows = score_rows(results, plan.similar, protocol, blanks, bold=False) + _published(results, plan, protocol)
+        rows = score_rows(results, plan.similar, protocol, blanks, bold=False, intervals=True)
+        rows += _published(results, plan, protocol)
         table = markdown_table(["space", *plan.similar], rows)
         judged = [(corpus, protocol) for corpus in plan.similar]
         parts += [f"### {protocol_title(protocol)}\n", table, smallest_to_baselines(results, judged), blanks.legend()]

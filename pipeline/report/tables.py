@@ -79,15 +79,20 @@ class Blanks:
 
 
 def score_rows(
-    results: Results, corpora: Sequence[str], protocol: str, blanks: Blanks, *, bold: bool
+    results: Results, corpora: Sequence[str], protocol: str, blanks: Blanks, *, bold: bool, intervals: bool = False
 ) -> list[list[str]]:
-    """One row per space: value and half-width of nothing but its own interval."""
+    """One row per space, and one of blanks for each that the suite names and cannot make.
+
+    bold  the best of a column, where it is one beyond chance; intervals: of each score, beside it
+    """
     best = {corpus: results.separated_best(corpus, protocol) for corpus in corpora}
 
     def show(space: str, corpus: str) -> str:
         cell = results.cell(space, corpus, protocol)
         if cell.value is None:
             return blanks.mark(cell.reason)
+        if intervals:
+            return _show(cell, blanks, signed=False)
         return f"**{cell.value:.2f}**" if bold and best[corpus] == space else f"{cell.value:.2f}"
 
     rows = [[space, *(show(space, corpus) for corpus in corpora)] for space in results.suite.spaces]
