@@ -73,10 +73,11 @@ def test_the_nested_protocol_agrees_with_sentevals_written_anew(seed: int) -> No
 
 @pytest.mark.slow
 def test_the_nested_protocol_agrees_on_unit_vectors_of_an_encoder_s_dimension() -> None:
-    # As an encoder's are: 384 coordinates, length 1, most of the signal in few directions.
+    # As an encoder's are: 384 coordinates of unlike spread, length 1, the classes apart along some thirty of them.
     rng = np.random.default_rng(5)
     y = rng.integers(0, 2, 1000)
-    x = rng.standard_normal((1000, 384)) / np.sqrt(np.arange(1, 385)) + 0.35 * rng.standard_normal((2, 384))[y]
+    x = rng.standard_normal((1000, 384)) / np.sqrt(np.arange(1, 385))
+    x[:, :30] += 0.08 * rng.standard_normal((2, 30))[y]
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     settings = {"folds": 10, "inner_folds": 10, "strengths": STRENGTHS, "seed": 0}
     said = predict_by_logistic(x, y, ["all"] * 1000, **settings)
