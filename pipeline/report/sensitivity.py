@@ -101,7 +101,21 @@ def describe_sensitivity(found: Sensitivity) -> str:
     missing = "; ".join(f"{corpus} ({reason})" for corpus, reason in found.absent.items())
     return (
         f"What moves the score most: {'; '.join(parts)}. Scored: {data}; no test set is looked at, and nothing in "
-        f"params.yaml is chosen by it.{f' Absent: {missing}.' if missing else ''}"
+        f"params.yaml is chosen by it.{_without_curves(found)}{f' Absent: {missing}.' if missing else ''}"
+    )
+
+
+def _without_curves(found: Sensitivity) -> str:
+    """Which variant has no curve on which corpus, and why; "" where each has its own."""
+    lacking: dict[str, list[str]] = {}
+    for corpus in found.protocols:
+        for variant in found.variants:
+            if found.widest(corpus, variant) is None:
+                lacking.setdefault(variant, []).append(corpus)
+    return "".join(
+        f" Without a curve on {', '.join(corpora)}: {variant}. Regressions take most of the time, so they are fitted "
+        f"on the variants alone that report.sensitivity.{found.encoder}.fitted names in params.yaml."
+        for variant, corpora in lacking.items()
     )
 
 
