@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from matplotlib import style
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-from pipeline.report.figures import COLOURS, MARKERS, MUTED, STYLE, set_plain, set_title
+from pipeline.report.figures import INK, LOOKS, STYLE, WIDTH, head_figure, look_of, set_plain
 from pipeline.report.results import Cell, Results
-from pipeline.report.speed_tables import METHODS, seconds_per_sentence
+from pipeline.report.speed_tables import BENCHMARK, COMMAND, seconds_per_sentence
 
-# LASE by its clusterers, then by partitions that know nothing of meaning.
+# LASE by its clusterers, then by partitions that know nothing of meaning, each with the sizes of a clusterer's.
 CLUSTERERS = {
     "wl-lase-kmeans": "k-means",
     "wl-lase-mixture": "Gaussian mixture",
     "wl-lase": "spectral",
     "wl-lase-blurred": "spectral, blurred as released",
-    "wl-lase-random": "control: random partition",
-    "wl-lase-frequency": "control: blocks of frequency",
+    "wl-lase-kmeans-random": "control: random, k-means's sizes",
+    "wl-lase-random": "control: random, spectral's sizes",
+    "wl-lase-frequency": "control: frequency, spectral's sizes",
 }
+CLUSTERERS_CAPTION = (
+    "If clusters of words carried roles, each filled mark would lie to the right of the hollow ones of its sizes. The "
+    "thesis draws k-means, Gaussian mixture and spectral clustering for each of four concatenations: fastText + LexVec "
+    "+ PSL, GloVe + fastText + LexVec, GloVe + fastText + PSL, and all four. Those vectors come with no package, so "
+    "this suite has no space of theirs to draw; params.yaml names the concatenations (f-l-p, g-f-l, g-f-p, g-f-l-p) "
+    "for whoever has the files. The thesis prints no numbers with its figure, so none of its values stand beside ours."
+)
+SPEED = "sentences a second, CPU time, one thread, text in; logarithmic"
 
 
 @dataclass(frozen=True)
@@ -45,33 +56,41 @@ def clusterer_dots(results: Results, corpus: str, protocol: str) -> list[Dot]:
 
 
 def draw_dots(dots: Sequence[Dot], axis: str, title: str, subtitle: str) -> Figure:
-    """A line per row with its interval; controls are hollow."""
+    """A line per row with its interval and its value; controls are hollow."""
     with style.context(["default", STYLE]):
-        figure = Figure(figsize=(8.2, 1.5 + 0.42 * len(dots)), layout="constrained")
-        axes = figure.add_subplot()
+        figure, axes = _rows_figure([dot.name for dot in dots])
         for place, dot in enumerate(dots):
-            colour = COLOURS[1] if dot.control else COLOURS[0]
+            look = replace(LOOKS[1], filled=False) if dot.control else LOOKS[0]
             if dot.cell.low is not None and dot.cell.high is not None:
-                axes.plot([dot.cell.low, dot.cell.high], [place, place], color=colour, linewidth=2)
-            marker = MARKERS[1] if dot.control else MARKERS[0]
-            face = "white" if dot.control else colour
-            axes.plot([dot.cell.value or 0.0], [place], marker, color=colour, markerfacecolor=face, markersize=7)
-        axes.set_yticks(range(len(dots)), [dot.name for dot in dots])
-        axes.set_ylim(-0.6, len(dots) - 0.4)
+                axes.plot([dot.cell.low, dot.cell.high], [place, place], color=look.colour, linewidth=2)
+            value = dot.cell.value or 0.0
+            axes.plot([value], [place], markersize=7, **look.mark())
+            axes.annotate(
+                f"{value:.1f}", (value, place), xytext=(0, 6), textcoords="offset points", fontsize=9, ha="center"
+            )
         axes.set_xlabel(axis)
-        set_plain(axes, grid="x")
-        axes.spines["left"].set_visible(False)
-        set_title(axes, title, subtitle)
+        head_figure(figure, title, subtitle)
     return figure
+
+
+def _rows_figure(names: Sequence[str]) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH, 1.5 + 0.42 * len(names)), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(-0.6, len(names) - 0.4)
+    set_plain(axes, grid="x")
+    axes.spines["left"].set_visible(False)
+    return figure, axes
 
 
 def speed_points(
     results: Results, benchmark: Mapping[str, Any] | None, corpus: str, protocol: str
 ) -> list[tuple[str, float, Cell]]:
     """Method, sentences per second and score, for the methods that were both timed and scored."""
+    timed = {} if benchmark is None else dict(benchmark)
     points = []
-    for method in METHODS:
-        seconds = seconds_per_sentence(dict(benchmark) if benchmark is not None else None, method)
+    for method in timed.get("rates", {}):
+        seconds = seconds_per_sentence(timed, method)
         space = f"wl-{method}"
         if seconds is not None and space in results.suite.spaces and corpus in results.suite.corpora:
             cell = results.cell(space, corpus, protocol)
@@ -83,26 +102,54 @@ def speed_points(
 def draw_speed(points: Sequence[tuple[str, float, Cell]], axis: str, title: str, subtitle: str) -> Figure:
     """Speed across, on a logarithmic scale, quality upwards; up and right is better."""
     with style.context(["default", STYLE]):
-        figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 4.8), layout="constrained")
         axes = figure.add_subplot()
         for i, (method, rate, cell) in enumerate(points):
-            value = cell.value or 0.0
+            value, look = cell.value or 0.0, look_of(i)
             if cell.low is not None and cell.high is not None:
-                axes.plot([rate, rate], [cell.low, cell.high], color=COLOURS[i % len(COLOURS)], linewidth=2)
-            axes.plot([rate], [value], MARKERS[i % len(MARKERS)], color=COLOURS[i % len(COLOURS)], markersize=8)
+                axes.plot([rate, rate], [cell.low, cell.high], color=look.colour, linewidth=2)
+            axes.plot([rate], [value], markersize=8, **look.mark())
             side = -1 if _followed(points, rate, value) else 1
             label = axes.annotate(
                 method, (rate, value), xytext=(9 * side, -3), textcoords="offset points", fontsize=10,
                 ha="left" if side > 0 else "right",
             )  # fmt: skip
             label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
-        axes.set_xscale("log")
-        axes.set_xlabel("sentences a second, CPU time, one thread, text in")
         axes.set_ylabel(axis)
         axes.margins(x=0.2)
         set_plain(axes)
-        set_title(axes, title, subtitle)
+        _set_speed_axis(axes)
+        head_figure(figure, title, subtitle)
     return figure
+
+
+def quality_caption(encoders: Sequence[str]) -> str:
+    """What speed against quality shows, and why these transformers and what is made from them are absent."""
+    return (
+        "Up is better, right is faster. The vectors are WordLlama's 256 dimensions for every method. Absent: "
+        f"{', '.join(encoders)} and every space made from it, LP among them. The benchmark, {BENCHMARK}, times "
+        "encoders over word vectors alone, and no artifact keeps how long a transformer or an eigensolve took; LP "
+        "moreover is solved for a whole corpus at once, so that its time for one sentence depends on the others."
+    )
+
+
+def rates_caption(processor: str) -> str:
+    """Where the speeds are from, and which models of LASE's figure 5.2 are absent."""
+    return (
+        f"Measured on {processor}, by {COMMAND.partition(' --')[0]}. The thesis's figure has its own method, the mean "
+        "of GloVe vectors (here: average, of WordLlama's), InferSent, USE, SBERT and SBERT-WK. Those four are absent: "
+        "no weights of InferSent, USE or SBERT-WK belong to this repository, SBERT's come from the hub, and the "
+        "benchmark times encoders over word vectors alone. In their place stand the other such encoders."
+    )
+
+
+def _set_speed_axis(axes: Axes) -> None:
+    """A logarithmic axis that is numbered at 1, 2 and 5 of each decade, in plain figures."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel(SPEED)
 
 
 def _followed(points: Sequence[tuple[str, float, Cell]], rate: float, value: float) -> bool:
@@ -112,20 +159,17 @@ def _followed(points: Sequence[tuple[str, float, Cell]], rate: float, value: flo
     return any(rate < other < near * rate and abs((cell.value or 0.0) - value) < 1 for _, other, cell in points)
 
 
-def draw_bars(points: Sequence[tuple[str, float, Cell]], title: str, subtitle: str) -> Figure:
-    """Speed alone, fastest on top, as LASE's figure 5.2."""
+def draw_rates(points: Sequence[tuple[str, float, Cell]], title: str, subtitle: str) -> Figure:
+    """Speed alone, fastest on top, as LASE's figure 5.2: dots, for a bar has no length where the axis has no zero."""
     ordered = sorted(points, key=lambda point: point[1])
     with style.context(["default", STYLE]):
-        figure = Figure(figsize=(8.2, 1.5 + 0.42 * len(ordered)), layout="constrained")
-        axes = figure.add_subplot()
-        axes.barh(range(len(ordered)), [rate for _, rate, _ in ordered], color=COLOURS[1], height=0.55)
+        figure, axes = _rows_figure([method for method, _, _ in ordered])
         for place, (_, rate, _) in enumerate(ordered):
+            axes.plot([rate], [place], markersize=8, **LOOKS[0].mark())
             axes.annotate(
-                f"{rate:,.0f}", (rate, place), xytext=(5, -3), textcoords="offset points", fontsize=9, color=MUTED
+                f"{rate:,.0f}", (rate, place), xytext=(8, -3), textcoords="offset points", fontsize=9, color=INK
             )
-        axes.set_yticks(range(len(ordered)), [method for method, _, _ in ordered])
-        axes.set_xscale("log")
-        axes.set_xlabel("sentences a second, CPU time, one thread, text in")
-        set_plain(axes, grid="x")
-        set_title(axes, title, subtitle)
+        axes.margins(x=0.12)
+        _set_speed_axis(axes)
+        head_figure(figure, title, subtitle)
     return figure

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
 
-from pipeline.report.results import Results
+from pipeline.report.results import Cell, Results
 
 INK, MUTED, GRID = "#1f2933", "#7b8794", "#e4e7eb"
 COLOURS = ("#c2410c", "#0f766e", "#6d28d9", "#a16207", "#1d4ed8", "#be185d", "#4d7c0f", "#0e7490", "#7c2d12")
-# Shapes and dashes tell rows apart where colours do not: on grey paper, and to many eyes.
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
+# Shapes and dashes tell rows apart where colours do not: on grey paper, and to many eyes. No two of these shapes are
+# taken for each other at the size of a dot, as a circle, a hexagon and a pentagon are.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+FONT = "DejaVu Sans"
+WIDTH = 8.2  # inches of a figure: a page's text is 7 wide, and letters of 10 points then keep 8 of them
 STYLE: Any = {
     "svg.hashsalt": "sentfold",
-    "font.family": "DejaVu Sans",
+    "font.family": FONT,
     "font.size": 10,
     "axes.edgecolor": MUTED,
     "text.color": INK,
@@ -29,56 +35,82 @@ STYLE: Any = {
 }
 
 
+_TITLE, _SUBTITLE = 12.5, 9.0  # points
+_EDGE = 0.012  # share of a figure's width that is left free beside its heading
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one of several series is drawn. Any two of LOOKS differ in shape or in filling, neighbours in dash too."""
+
+    colour: str
+    marker: str
+    filled: bool
+    dash: Any
+
+    def mark(self) -> dict[str, Any]:
+        """Its marks, for `Axes.plot`; the pale rim of a filled one parts it from what it touches."""
+        face, rim, width = (self.colour, "white", 0.6) if self.filled else ("white", self.colour, 1.3)
+        return {
+            "marker": self.marker, "color": self.colour, "markerfacecolor": face, "markeredgecolor": rim,
+            "markeredgewidth": width,
+        }  # fmt: skip
+
+
+# Each shape filled, then each hollow and in another colour.
+LOOKS = tuple(
+    Look(COLOURS[(place + shift) % len(COLOURS)], marker, filled, DASHES[(place + shift) % len(DASHES)])
+    for filled, shift in ((True, 0), (False, 4))
+    for place, marker in enumerate(MARKERS)
+)
+
+
+def look_of(place: int) -> Look:
+    """The look of the series at a place of its figure; beyond the last of LOOKS they are used again."""
+    return LOOKS[place % len(LOOKS)]
+
+
 def draw_differences(results: Results, corpora: Sequence[str], protocol: str, title: str, subtitle: str) -> Figure:
-    """Every derived space against its encoder's cosine, one line of dots per corpus, with intervals."""
+    """Every derived space against its encoder's cosine, with intervals: a panel per corpus, a line per space."""
     derived = results.suite.derived_spaces
-    points = [
-        (corpus, space, results.difference(space, results.suite.encoder_of(space), corpus, protocol))
+    cells = {
+        corpus: [results.difference(space, results.suite.encoder_of(space), corpus, protocol) for space in derived]
         for corpus in corpora
-        for space in derived
-    ]
-    drawn = [(corpus, space, cell, cell.value) for corpus, space, cell in points if cell.value is not None]
-    shown = [corpus for corpus in corpora if any(corpus == point[0] for point in drawn)]
+    }
+    shown = {corpus: row for corpus, row in cells.items() if any(cell.value is not None for cell in row)}
     with style.context(["default", STYLE]):
-        height = max(0.55, 0.14 * len(derived))  # inches of a corpus: its lines of dots must not meet its neighbour's
-        step = min(0.22, 0.85 / max(1, len(derived)))
-        figure = Figure(figsize=(8.2, 1.9 + height * len(shown)), layout="constrained")
-        axes = figure.add_subplot()
-        axes.axvline(0, color=INK, linewidth=1)
-        offsets = {space: (len(derived) - 1) / 2 * step - step * i for i, space in enumerate(derived)}
-        for i, space in enumerate(derived):
-            for corpus, _, cell, value in [point for point in drawn if point[1] == space]:
-                y = len(shown) - 1 - shown.index(corpus) + offsets[space]
-                if cell.low is not None and cell.high is not None:
-                    axes.plot(
-                        [cell.low, cell.high],
-                        [y, y],
-                        color=COLOURS[i % len(COLOURS)],
-                        linewidth=2,
-                        solid_capstyle="round",
-                    )
-                marker, colour = MARKERS[i % len(MARKERS)], COLOURS[i % len(COLOURS)]
-                axes.plot([value], [y], marker, color=colour, markersize=6, markeredgecolor="white")
-            axes.plot([], [], f"{MARKERS[i % len(MARKERS)]}-", color=COLOURS[i % len(COLOURS)], label=space)
-        _finish(axes, shown, title, subtitle)
+        rows, columns = arrange_panels(len(shown), across=4)
+        figure = Figure(figsize=(WIDTH, (0.55 + 0.17 * len(derived)) * rows + 1.1), layout="constrained")
+        panels: Any = figure.subplots(rows, columns, squeeze=False, sharey=True)
+        for axes, (corpus, row) in zip(panels.flat, shown.items(), strict=False):
+            _draw_lines(axes, row)
+            axes.set_title(corpus, loc="left", fontsize=10)
+        panels[0][0].set_yticks(range(len(derived)), list(reversed(derived)))
+        panels[0][0].set_ylim(-0.6, len(derived) - 0.4)
+        for axes in panels.flat[len(shown) :]:
+            axes.set_visible(False)
+        figure.supxlabel("points on the ×100 scale; each panel has its own range", fontsize=10)
+        head_figure(figure, title, subtitle)
     return figure
 
 
-def _finish(axes: Axes, corpora: Sequence[str], title: str, subtitle: str) -> None:
-    axes.set_yticks(range(len(corpora)), list(reversed(corpora)))
-    axes.set_ylim(-0.6, len(corpora) - 0.4)
-    axes.tick_params(length=0)
-    axes.grid(axis="x", color=GRID, linewidth=1)
-    axes.set_axisbelow(True)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    axes.set_xlabel("points on the ×100 scale; right of the line: better than the encoder's cosine")
-    axes.set_title(f"{title}\n", loc="left", fontsize=12.5, fontweight="bold")
-    # In points above the axes: a share of their height would meet the title in a tall figure.
-    axes.annotate(
-        subtitle, (0, 1), xytext=(0, 5), xycoords="axes fraction", textcoords="offset points", color=MUTED, fontsize=9
-    )
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+def _draw_lines(axes: Axes, cells: Sequence[Cell]) -> None:
+    """The first cell on top; those without a value leave their line empty."""
+    axes.axvline(0, color=INK, linewidth=1)
+    for place, cell in enumerate(cells):
+        look, y = look_of(place), len(cells) - 1 - place
+        if cell.value is not None:
+            if cell.low is not None and cell.high is not None:
+                axes.plot([cell.low, cell.high], [y, y], color=look.colour, linewidth=2, solid_capstyle="round")
+            axes.plot([cell.value], [y], markersize=6.5, **look.mark())
+    set_plain(axes)
+    axes.spines["left"].set_visible(False)
+
+
+def arrange_panels(number: int, *, across: int) -> tuple[int, int]:
+    """Rows and columns of so many panels, at most `across` beside each other, the last row as full as can be."""
+    rows = max(1, -(-number // across))
+    return rows, max(1, -(-number // rows))
 
 
 def set_plain(axes: Axes, *, grid: Literal["both", "x", "y"] = "both") -> None:
@@ -90,19 +122,42 @@ def set_plain(axes: Axes, *, grid: Literal["both", "x", "y"] = "both") -> None:
         axes.spines[side].set_visible(False)
 
 
-def set_title(axes: Axes, title: str, subtitle: str) -> None:
-    """A bold title over a pale line that says what is drawn."""
-    axes.set_title(f"{title}\n", loc="left", fontsize=12.5, fontweight="bold")
-    axes.annotate(
-        subtitle, (0, 1), xytext=(0, 5), xycoords="axes fraction", textcoords="offset points", color=MUTED, fontsize=9
-    )
+def label_lowest(panels: Any, drawn: int, label: str) -> None:
+    """Name the axis below each column's lowest panel, and hide the panels beyond the drawn ones.
+
+    panels  (rows, columns) Axes that share it, filled line by line
+    """
+    columns = panels.shape[1]
+    for place, axes in enumerate(panels.flat):
+        axes.set_visible(place < drawn)
+        if place + columns >= drawn:
+            axes.tick_params(labelbottom=True)
+            axes.set_xlabel(label)
 
 
 def head_figure(figure: Figure, title: str, subtitle: str) -> None:
-    """The same over all panels of a figure."""
-    figure.suptitle(f"{title}\n", x=0.01, ha="left", fontsize=12.5, fontweight="bold")
-    height = float(figure.get_size_inches()[1])
-    figure.text(0.012, 1 - 0.37 / height, subtitle, color=MUTED, fontsize=9)
+    """A bold title over all panels, and beneath it a pale text in as many lines as the figure's width wants."""
+    inches, height = (float(side) for side in figure.get_size_inches())
+    room = 0.95 * 72 * inches * (1 - 2 * _EDGE)  # letters on a screen are hinted, and up to a twentieth wider
+    heads = break_lines(title, room=room, size=_TITLE, weight="bold")
+    lines = break_lines(subtitle, room=room, size=_SUBTITLE)
+    # Blank lines under the title hold the room for what is beneath it, which the layout does not know of.
+    figure.suptitle("\n".join([*heads, *("" for _ in lines)]), x=_EDGE, ha="left", fontsize=_TITLE, fontweight="bold")
+    top = 1 - (0.02 + 1.3 * _TITLE * len(heads) / 72 + 0.02) / height
+    figure.text(_EDGE, top, "\n".join(lines), color=MUTED, fontsize=_SUBTITLE, va="top", linespacing=1.25)
+
+
+def break_lines(text: str, *, room: float, size: float, weight: str = "normal") -> list[str]:
+    """A text in lines that are no wider than `room`, at its blanks. room, size: points; a longer word stays whole."""
+    font = FontProperties(family=FONT, weight=weight)
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and TextPath((0, 0), longer, size=size, prop=font).get_extents().width <= room:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:

@@ -6,7 +6,16 @@ from collections.abc import Collection, Iterator, Sequence
 
 from matplotlib.figure import Figure
 
-from pipeline.report.encoder_figures import clusterer_dots, draw_bars, draw_dots, draw_speed, speed_points
+from pipeline.report.encoder_figures import (
+    CLUSTERERS_CAPTION,
+    clusterer_dots,
+    draw_dots,
+    draw_rates,
+    draw_speed,
+    quality_caption,
+    rates_caption,
+    speed_points,
+)
 from pipeline.report.figures import draw_differences, figure_bytes
 from pipeline.report.lase import draw_clusters
 from pipeline.report.map_figure import draw_maps, map_spaces
@@ -14,7 +23,7 @@ from pipeline.report.page import Picture
 from pipeline.report.sensitivity import describe_sensitivity, load_sensitivities
 from pipeline.report.sensitivity_figure import draw_sensitivity
 from pipeline.report.spectrum_figure import draw_spectra, largest_step, read_spectra
-from pipeline.report.sweep_figure import WORDS, draw_sweep
+from pipeline.report.sweep_figure import WORDS, describe_oracles, draw_sweep
 from pipeline.report.sweeps import Sweep
 from pipeline.report.tables import HEADLINE, protocol_title
 from pipeline.report.verdicts import Evidence
@@ -52,7 +61,10 @@ def _differences(evidence: Evidence) -> Iterator[Drawn]:
     results = evidence.results
     corpora = results.corpora_of("similarity")
     title = "What each space does to the encoder's own cosine"
-    words = f"difference in {protocol_title(HEADLINE)}, ×100; bars: {results.confidence:.0%} paired bootstrap intervals"
+    words = (
+        f"difference in {protocol_title(HEADLINE)}; right of the line: better; bars: {results.confidence:.0%} paired "
+        "bootstrap intervals"
+    )
     caption = "Right of the line: better than the cosine of the encoder that the space was made from."
     yield _named("differences", title, caption, draw_differences(results, corpora, HEADLINE, title, words))
 
@@ -93,17 +105,14 @@ def _sweep(
     cells = {corpus: evidence.results.cell(ENCODER, corpus, protocol).value for corpus in corpora}
     baselines = {corpus: value for corpus, value in cells.items() if value is not None}
     title = f"Scores by {WORDS[setting]}, as SBERT-LP's figure {number}"
-    caption = (
-        "The star was chosen on the development corpus alone. How far the curve of a test panel rises above it is what "
-        "choosing on that test set would have bought."
-        if not suffix
-        else "Nothing is chosen on these: regularisation and scaling are those that the similarity development corpus "
-        "chose."
-    )
+    over = "p" if setting == "neighbors" else "k"
+    over = over if suffix else f"{over} and the other settings"
     figure = draw_sweep(
         sweep, setting, corpora=corpora, baselines=baselines, control=control, title=title,
-        subtitle=f"{words}, ×100, the other settings tuned at each point",
+        subtitle=f"{words}, ×100; LP: at each value the maximum over {over} on the drawn set itself, an oracle"
+        f"{'' if suffix else ' on test sets'}",
     )  # fmt: skip
+    caption = describe_oracles(sweep, control, setting, over, classes=bool(suffix))
     return _named(f"sweep-{setting}{suffix}", title, caption, figure)
 
 
@@ -111,11 +120,16 @@ def _spectrum(evidence: Evidence) -> Iterator[Drawn]:
     spectra = read_spectra(evidence.results.suite, LP)
     if spectra:
         title = f"Eigenvalues of {LP} and the residuals of their solve"
-        words = "M = (I − W)ᵀ(I − W) of each corpus; small values: coordinates that neighbours rebuild well"
+        words = (
+            "M = (I − W)ᵀ(I − W) of each corpus, its null space left out; small values: coordinates that neighbours "
+            "rebuild well"
+        )
         corpus, rank, factor = largest_step(spectra, after=10)
         caption = (
             "A gap would mark the dimension of a manifold. Beyond the tenth, the largest step from one eigenvalue to "
-            f"the next is a factor of {factor:.2f} ({corpus}, after rank {rank})."
+            f"the next is a factor of {factor:.2f} ({corpus}, after rank {rank}). Dashed: the least power of ten above "
+            "every residual |Mv − λv| of the corpus; the residuals themselves, which differ by processor, stand in "
+            "lineage.json."
         )
         yield _named("spectrum", title, caption, draw_spectra(spectra, title, words))
 
@@ -123,7 +137,7 @@ def _spectrum(evidence: Evidence) -> Iterator[Drawn]:
 def _maps(evidence: Evidence) -> Iterator[Drawn]:
     maps = map_spaces(evidence.results.suite, (ENCODER, LP))
     if maps:
-        title = f"Maps of {maps[0].corpus} by its labels"
+        title = f"Maps of {maps[0].corpus} by its classes"
         words = f"Isomap of {len(maps[0].labels)} sentences on 12 neighbours; axes have no meaning of their own"
         caption = (
             "Trustworthiness falls from 1 with every drawn neighbour that is none in the space, by how far off it is. "
@@ -134,12 +148,17 @@ def _maps(evidence: Evidence) -> Iterator[Drawn]:
 
 def _clusterers(evidence: Evidence) -> Iterator[Drawn]:
     corpus, protocol = LASE
-    dots = clusterer_dots(evidence.results, corpus, protocol)
+    results = evidence.results
+    dots = clusterer_dots(results, corpus, protocol)
     if len(dots) > 1:
         title = "LASE by clusterer, as its figure 5.1"
-        words = f"{protocol_title(protocol)}, {corpus}, ×100; WordLlama vectors; hollow: partitions without meaning"
-        caption = "If clusters of words carried roles, the filled marks would lie to the right of the hollow ones."
-        yield _named("lase-5.1", title, caption, draw_dots(dots, f"{protocol_title(protocol)}, ×100", title, words))
+        words = (
+            f"{corpus}; WordLlama's vectors alone, of the figure's four concatenations none; bars: "
+            f"{results.confidence:.0%} bootstrap intervals; hollow: partitions that know no meaning"
+        )
+        yield _named(
+            "lase-5.1", title, CLUSTERERS_CAPTION, draw_dots(dots, f"{protocol_title(protocol)}, ×100", title, words)
+        )
 
 
 def _speed(evidence: Evidence) -> Iterator[Drawn]:
@@ -148,17 +167,13 @@ def _speed(evidence: Evidence) -> Iterator[Drawn]:
     if points and evidence.benchmark is not None:
         where = str(evidence.benchmark["processor"])
         title = "Speed against quality"
-        caption = "Up is better, right is faster. The vectors are WordLlama's 256 dimensions for every method."
-        words = f"{corpus}, {protocol_title(protocol)}, ×100, against speed on {where}"
+        caption = quality_caption(evidence.results.suite.encoders)
+        words = f"{corpus}, {protocol_title(protocol)}, ×100, against speed on {where}; fitting excluded"
         figure = draw_speed(points, f"{protocol_title(protocol)}, ×100", title, words)
         yield _named("speed-quality", title, caption, figure)
         title = "Speed, as LASE's figure 5.2"
-        yield _named(
-            "lase-5.2",
-            title,
-            f"Measured on {where}.",
-            draw_bars(points, title, "word vectors looked up, fitting excluded"),
-        )
+        words = f"on {where}; fitting excluded; a step to the right is a factor, for the axis has no zero"
+        yield _named("lase-5.2", title, rates_caption(where), draw_rates(points, title, words))
 
 
 def _words(evidence: Evidence) -> Iterator[Drawn]:

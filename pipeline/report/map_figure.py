@@ -12,11 +12,22 @@ from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from pipeline.artifacts import absence, corpus_path, read_table, read_vectors, space_path
-from pipeline.report.figures import COLOURS, GRID, MARKERS, MUTED, STYLE, head_figure
+from pipeline.report.figures import GRID, MUTED, STYLE, WIDTH, head_figure, look_of
 from pipeline.suite import Suite
 
 CORPORA = ("trec", "subj", "polarity", "mr")  # the first of them that the suite has is drawn
 SAMPLE = 700  # sentences drawn, evenly spread over the rows: more would be a blot
+# What a label stands for, by corpus, as the catalogue numbers them: an artifact keeps the numbers alone. TREC's six
+# coarse classes are those of Li & Roth 2002, Learning Question Classifiers.
+CLASSES = {
+    "trec": (
+        "ABBR (abbreviation)", "DESC (description)", "ENTY (entity)", "HUM (human)", "LOC (location)",
+        "NUM (numeric value)",
+    ),
+    "subj": ("subjective", "objective"),
+    "polarity": ("negative", "positive"),
+    "mr": ("negative", "positive"),
+}  # fmt: skip
 NEIGHBORS = 12  # of the graph whose shortest paths the map keeps
 
 Floats = npt.NDArray[np.float64]
@@ -77,15 +88,15 @@ def _canonical(places: Any) -> Floats:
 def draw_maps(maps: list[SpaceMap], title: str, subtitle: str) -> Figure:
     """The maps side by side, each label in a colour and a shape of its own."""
     with style.context(["default", STYLE]):
-        figure = Figure(figsize=(4.3 * len(maps) + 0.9, 5.0), layout="constrained")
+        figure = Figure(figsize=(WIDTH, WIDTH / len(maps) + 1.4), layout="constrained")
         panels: Any = figure.subplots(1, len(maps), squeeze=False)
         for axes, drawn in zip(panels[0], maps, strict=True):
             for i, label in enumerate(np.unique(drawn.labels).tolist()):
-                at = drawn.places[drawn.labels == label]
-                look = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
-                axes.scatter(
-                    at[:, 0], at[:, 1], s=20, alpha=0.75, linewidths=0.3, edgecolors="white", label=f"{label}", **look
-                )
+                at, look = drawn.places[drawn.labels == label], look_of(i)
+                axes.plot(
+                    at[:, 0], at[:, 1], linestyle="none", markersize=4.5, alpha=0.75,
+                    label=class_name(drawn.corpus, label), **look.mark(),
+                )  # fmt: skip
             axes.set_title(f"{drawn.space}", loc="left", fontsize=10.5, fontweight="bold")
             axes.set_xlabel(f"trustworthiness {drawn.kept:.2f}", color=MUTED)
             axes.set_xticks([])
@@ -95,6 +106,15 @@ def draw_maps(maps: list[SpaceMap], title: str, subtitle: str) -> Figure:
             axes.set_aspect("equal")
             for side in axes.spines.values():
                 side.set_color(GRID)
-        panels[0][-1].legend(title="label", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        handles, labels = panels[0][0].get_legend_handles_labels()
+        figure.legend(
+            handles, labels, frameon=False, loc="outside lower left", ncols=3, markerscale=1.6, handletextpad=0.2
+        )
         head_figure(figure, title, subtitle)
     return figure
+
+
+def class_name(corpus: str, label: int) -> str:
+    """What a label of a corpus stands for, or its number where that is not known."""
+    names = CLASSES.get(corpus, ())
+    return names[label] if 0 <= label < len(names) else str(label)

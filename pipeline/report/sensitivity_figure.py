@@ -8,7 +8,7 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.report.figures import COLOURS, DASHES, INK, MARKERS, STYLE, head_figure, set_plain
+from pipeline.report.figures import INK, STYLE, WIDTH, head_figure, look_of, set_plain
 from pipeline.report.sensitivity import Sensitivity
 
 WORDS = {
@@ -26,7 +26,7 @@ def draw_sensitivity(found: Sensitivity, title: str, subtitle: str) -> Figure:
     """
     with style.context(["default", STYLE]):
         columns, rows = len(found.published), len(found.protocols)
-        figure = Figure(figsize=(max(5.8, 2.35 * columns + 0.6), 2.4 * rows + 1.1), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 2.3 * rows + 1.3), layout="constrained")
         panels: Any = figure.subplots(rows, columns, squeeze=False, sharey="row", sharex="col")
         for line, (corpus, protocol) in zip(panels, found.protocols.items(), strict=True):
             for axes, parameter in zip(line, found.published, strict=True):
@@ -35,7 +35,9 @@ def draw_sensitivity(found: Sensitivity, title: str, subtitle: str) -> Figure:
         for axes, parameter in zip(panels[-1], found.published, strict=True):
             axes.set_xlabel(WORDS.get(parameter, parameter))
         lines = {str(drawn.get_label()): drawn for axes in panels.flat for drawn in axes.get_lines()}
-        figure.legend(lines.values(), lines.keys(), frameon=False, loc="outside lower left", ncols=len(lines))
+        figure.legend(
+            lines.values(), lines.keys(), frameon=False, loc="outside lower left", ncols=len(lines), handlelength=3
+        )
         head_figure(figure, title, subtitle)
     return figure
 
@@ -48,11 +50,9 @@ def _draw_panel(axes: Axes, found: Sensitivity, corpus: str, parameter: str) -> 
     for i, variant in enumerate(found.variants):
         curve = found.curves.get((corpus, variant, parameter))
         if curve:
-            look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
-            face = "white" if i % 2 else look["color"]
+            look = look_of(i)
             axes.plot(
-                list(curve), list(curve.values()), linestyle=DASHES[i % len(DASHES)], markersize=5,
-                markerfacecolor=face, label=variant, **look,
-            )  # fmt: skip
+                list(curve), list(curve.values()), linestyle=look.dash, markersize=6, label=variant, **look.mark()
+            )
     axes.axvline(found.published[parameter], color=INK, linewidth=1, linestyle=":", label="the paper's own value")
     set_plain(axes)

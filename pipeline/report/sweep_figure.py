@@ -9,10 +9,21 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.report.figures import COLOURS, DASHES, INK, MARKERS, STYLE, head_figure, set_plain
+from pipeline.report.figures import (
+    DASHES,
+    INK,
+    STYLE,
+    WIDTH,
+    arrange_panels,
+    head_figure,
+    label_lowest,
+    look_of,
+    set_plain,
+)
 from pipeline.report.sweeps import Sweep
 
 WORDS = {"neighbors": "neighbours k", "components": "dimension p"}
+COLUMNS = 3  # of panels, at most
 
 
 def draw_sweep(
@@ -27,34 +38,51 @@ def draw_sweep(
 ) -> Figure:
     """The best score at each value of a setting, a panel for each corpus; a star where the choice came out.
 
+    The best over the other settings is that of the panel's own corpus: on a test set an oracle, and no result.
+
     corpora    those of the sweep that are drawn, the development corpus among them or not
     baselines  corpus -> score of the encoder's own vectors, drawn as a level line
     control    the sweep of a space that sees no neighbourhood: a curve where it has the setting too, else the level
                of its best point
     """
     with style.context(["default", STYLE]):
-        columns = min(3, len(corpora))
-        rows = -(-len(corpora) // columns)
-        width = max(5.8, 3.1 * columns + 0.4)  # room for the title
-        figure = Figure(figsize=(width, 2.6 * rows + 0.9), layout="constrained")
+        rows, columns = arrange_panels(len(corpora), across=COLUMNS)
+        figure = Figure(figsize=(WIDTH, 2.4 * rows + 1.3), layout="constrained")
         panels: Any = figure.subplots(rows, columns, squeeze=False, sharex=True)
-        cells = [axes for line in panels for axes in line]
-        for axes, corpus in zip(cells, corpora, strict=False):
-            levels = {"encoder": baselines.get(corpus), "PCA, best p": _level(control, corpus, setting)}
+        for axes, corpus in zip(panels.flat, corpora, strict=False):
+            levels = {"encoder": baselines.get(corpus), "PCA at its best p": _level(control, corpus, setting)}
             curves = [(name, _curve(source, corpus, setting)) for name, source in (("LP", sweep), ("PCA", control))]
             _draw_panel(axes, f"{corpus} ({_role(sweep, corpus)})", curves, levels)
             chosen = sweep.values_on(corpus)[sweep.points.index(sweep.chosen)]
             if chosen is not None:
                 look = {"marker": "*", "color": INK, "markersize": 11, "linestyle": "none"}
                 axes.plot([sweep.chosen[setting]], [chosen], label="LP as selected", **look)
-        for axes in cells[len(corpora) :]:
-            axes.set_visible(False)
-        for axes in panels[-1]:
-            axes.set_xlabel(WORDS.get(setting, setting))
-        handles, labels = cells[0].get_legend_handles_labels()
-        figure.legend(handles, labels, frameon=False, loc="outside lower left", ncols=5)
+        label_lowest(panels, len(corpora), WORDS.get(setting, setting))
+        handles, labels = panels[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, frameon=False, loc="outside lower left", ncols=5, handlelength=3)
         head_figure(figure, title, subtitle)
     return figure
+
+
+def describe_oracles(sweep: Sweep, control: Sweep | None, setting: str, over: str, *, classes: bool) -> str:
+    """What a sweep's figure takes from the very sets that it is drawn on, the caption of either kind.
+
+    over     what LP's curve is the maximum over: "p"
+    classes  whether the drawn sets are of classification, where regularisation and scaling are not varied
+    """
+    level = control is not None and not any(setting in point for point in control.points)
+    pca = ", and the level of PCA the maximum over its p" if level else ""
+    taken = f"At each value LP's curve is the maximum over {over} on the drawn set itself{pca}"
+    if classes:
+        return (
+            f"Oracles, never results. {taken}: chosen by the labels that it is scored on. Regularisation and scaling "
+            f"are those that {sweep.corpus}, a similarity corpus, chose. The star is {sweep.corpus}'s choice of all "
+            "settings, made without these labels."
+        )
+    return (
+        f"The star was chosen on {sweep.corpus} alone. {taken}: on a test set an oracle, never a result. How far it "
+        "rises above the star is what choosing on that test set would have bought."
+    )
 
 
 def _role(sweep: Sweep, corpus: str) -> str:
@@ -80,8 +108,9 @@ def _draw_panel(
     for i, (name, curve) in enumerate(curves):
         if curve:
             places = sorted(curve)
-            look = {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": DASHES[i]}
-            axes.plot(places, [curve[place] for place in places], markersize=5, label=name, **look)
+            look = look_of(i)
+            values = [curve[place] for place in places]
+            axes.plot(places, values, markersize=6, label=name, linestyle=look.dash, **look.mark())
             axes.set_xscale("log", base=2)
             axes.set_xticks(places, [str(place) for place in places], fontsize=8)
             axes.minorticks_off()

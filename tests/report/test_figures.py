@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,20 +15,27 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from pipeline.artifacts import corpus_path, space_path, write_json, write_table, write_vectors
+from pipeline.corpora.archive_readers import TREC_CLASSES
+from pipeline.corpora.catalogue import load_catalogue
 from pipeline.errors import ArtifactError
+from pipeline.params import load_parameters
 from pipeline.report.claims import Claim
-from pipeline.report.encoder_figures import Dot, clusterer_dots, draw_bars, draw_dots, draw_speed, speed_points
-from pipeline.report.figures import figure_bytes
+from pipeline.report.encoder_figures import Dot, clusterer_dots, draw_dots, draw_rates, draw_speed, speed_points
+from pipeline.report.figures import LOOKS, break_lines, draw_differences, figure_bytes, look_of
 from pipeline.report.gallery import draw_gallery, swept_panels
-from pipeline.report.map_figure import draw_maps, map_spaces
+from pipeline.report.map_figure import CLASSES, SpaceMap, class_name, draw_maps, map_spaces
 from pipeline.report.results import Cell
+from pipeline.report.sensitivity import Sensitivity, describe_sensitivity
+from pipeline.report.sensitivity_figure import draw_sensitivity
 from pipeline.report.small_tables import cluster_table
 from pipeline.report.spectrum_figure import Spectrum, draw_spectra, largest_step, power_above, read_spectra
 from pipeline.report.speed_tables import load_benchmark, seconds_per_sentence, speed_tables
-from pipeline.report.sweep_figure import draw_sweep
+from pipeline.report.sweep_figure import describe_oracles, draw_sweep
 from pipeline.report.sweep_verdicts import best_between, misleads
 from pipeline.report.sweeps import Sweep, load_sweeps
 from pipeline.report.verdicts import Evidence
+from pipeline.selection.sensitivity_parameters import SensitivityParameters
+from pipeline.suite import load_suite
 from tests.checkout import ROOT
 from tests.report.made_up import make_results, make_suite
 
@@ -42,26 +49,40 @@ def make_sweep(values: list[float | None], rules: dict[str, float] | None = None
     )  # fmt: skip
 
 
-def draw_all() -> dict[str, Figure]:
+LONG = "a subtitle that no figure of a page's width has room for in a single line, as they are with us; " * 2
+DERIVED = [f"minilm-{letter}-selected-among-many" for letter in "abcdefghijklm"]
+
+
+def make_sensitivity() -> Sensitivity:
+    curves = {("dev", "as they are", "window"): {1: 70.0, 7: 71.0}, ("dev", "of length 1", "window"): {1: 72.0}}
+    curves["subj", "of length 1", "window"] = {1: 80.0, 7: 81.0}
+    protocols = {"dev": "pearson.all.cosine", "subj": "accuracy.logistic"}
+    return Sensitivity("wl-gem", "wordllama", {"window": 7}, protocols, {}, curves)
+
+
+def draw_all(subtitle: str = "beneath") -> dict[str, Figure]:
     spectra = [Spectrum(f"c{i}", tuple(0.001 * (i + 1) * rank for rank in range(1, 30)), 1e-9) for i in range(7)]
     cell = Cell(70.0, 68.0, 72.0)
     points = [("sif", 1000.0, cell), ("gem", 10.0, cell)]
     sweep = make_sweep([70.0, 75.0, 74.0, 71.0, 76.0, 75.0])
+    dots = [Dot("k-means", cell, False), Dot("control: frequency, spectral's sizes", cell, True)]
+    scores = {(s, c, "spearman.all.cosine"): 70.0 for s in ("minilm", *DERIVED) for c in ("stsb", "sickr", "lee")}
+    places, labels = np.arange(12.0).reshape(6, 2), np.arange(6)
     return {
-        "spectrum": draw_spectra(spectra, "Title", "beneath"),
-        "dots": draw_dots([Dot("k-means", cell, False), Dot("control", cell, True)], "axis", "Title", "beneath"),
-        "speed": draw_speed(points, "axis", "Title", "beneath"),
-        "bars": draw_bars(points, "Title", "beneath"),
-        "sweep": draw_sweep(
-            sweep,
-            "components",
-            corpora=["dev", "stsb"],
-            baselines={"dev": 80.0},
-            control=sweep,
-            title="T",
-            subtitle="t",
+        "differences": draw_differences(
+            make_results(scores), ["stsb", "sickr", "lee"], "spearman.all.cosine", "Title", subtitle
         ),
-    }
+        "spectrum": draw_spectra(spectra, "Title", subtitle),
+        "map": draw_maps([SpaceMap(name, "trec", places, labels, 0.9) for name in ("minilm", "lp")], "Title", subtitle),
+        "dots": draw_dots(dots, "axis", "Title", subtitle),
+        "speed": draw_speed(points, "axis", "Title", subtitle),
+        "rates": draw_rates(points, "Title", subtitle),
+        "sensitivity": draw_sensitivity(make_sensitivity(), "Title", subtitle),
+        "sweep": draw_sweep(
+            sweep, "components", corpora=["dev", "stsb"], baselines={"dev": 80.0}, control=sweep, title="T",
+            subtitle=subtitle,
+        ),
+    }  # fmt: skip
 
 
 def test_every_figure_has_the_same_bytes_at_every_drawing_and_loads_nothing() -> None:
@@ -85,12 +106,73 @@ def test_names_of_methods_of_like_speed_do_not_cover_each_other() -> None:
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
 
 
-def test_lines_of_a_figure_differ_in_more_than_colour() -> None:
-    spectra = [Spectrum(f"c{i}", (0.1, 0.2), 1e-9) for i in range(5)]
-    lines = draw_spectra(spectra, "T", "t").axes[0].get_lines()[:5]
-    assert len({str(line.get_linestyle()) + str(line._dash_pattern) for line in lines}) == 5  # type: ignore[attr-defined]
+def test_no_text_of_a_figure_is_cut_off_and_a_long_subtitle_stays_clear_of_the_panels() -> None:
+    for name, figure in draw_all(LONG).items():
+        FigureCanvasAgg(figure).draw()
+        beneath = next(text for text in figure.texts if text.get_text().startswith(LONG[:20]))
+        assert beneath.get_text().split() == LONG.split()
+        drawn = [beneath.get_window_extent(), *(legend.get_window_extent() for legend in figure.legends)]
+        panels = [axes.get_tightbbox() for axes in figure.axes if axes.get_visible()]  # with names, numbers and titles
+        for box in [*drawn, *panels]:
+            assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1, name
+            assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1, name
+        assert not any(drawn[0].overlaps(panel) for panel in panels), name
+
+
+def test_lines_are_no_wider_than_their_room_and_a_long_word_stays_whole() -> None:
+    assert break_lines("one two", room=1000.0, size=9) == ["one two"]
+    assert break_lines("one extraordinarily two", room=20.0, size=9) == ["one", "extraordinarily", "two"]
+
+
+def test_looks_differ_in_shape_or_filling_and_neighbours_in_dash_too() -> None:
+    assert len({(look.marker, look.filled) for look in LOOKS}) == len(LOOKS)
+    assert all(str(one.dash) != str(other.dash) for one, other in pairwise(LOOKS))
     curves = draw_all()["sweep"].axes[0].get_lines()
     assert len({line.get_marker() for line in curves}) == 4  # LP, PCA, the encoder's level, the choice
+
+
+def test_no_figure_of_any_suite_here_uses_a_look_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    names = [path.parent.name for path in ROOT.glob("suites/*/suite.yaml")]
+    series = {f"derived spaces of {name}": len(load_suite(name).derived_spaces) for name in ("quick", *names)}
+    series |= {f"classes of {corpus}": len(classes) for corpus, classes in CLASSES.items()}
+    series["timed encoders"] = len((load_benchmark() or {"rates": {}})["rates"])
+    gem = load_parameters(SensitivityParameters, "report.sensitivity.wl-gem")
+    series["variants of GEM"] = len(gem.variants)
+    looks = {(look.marker, look.filled, str(look.dash)) for look in map(look_of, range(len(LOOKS)))}
+    assert not {kind: number for kind, number in series.items() if number > len(looks)}
+    assert max(series.values()) > 10  # the differences of the paper suites, which many a shape is for
+
+
+def test_every_space_s_dots_differ_in_shape_or_filling_in_a_drawn_figure() -> None:
+    axes = draw_all()["differences"].axes[0]
+    dots = [line for line in axes.get_lines() if line.get_marker() not in ("None", None, "")]
+    assert len(dots) == len(DERIVED)
+    assert len({(dot.get_marker(), dot.get_markerfacecolor() == "white") for dot in dots}) == len(DERIVED)
+
+
+def test_a_column_s_lowest_panel_names_its_axis_though_a_row_below_has_others() -> None:
+    sweep = make_sweep([70.0, 75.0, 74.0, 71.0, 76.0, 75.0])
+    tests = {f"t{i}": sweep.values for i in range(5)}
+    figure = draw_sweep(
+        replace(sweep, tests=tests), "components", corpora=list(tests), baselines={}, control=None, title="T",
+        subtitle="t",
+    )  # fmt: skip
+    FigureCanvasAgg(figure).draw()
+    ticked = {
+        axes.get_title(loc="left").partition(" ")[0]: [t.get_text() for t in axes.get_xticklabels() if t.get_visible()]
+        for axes in figure.axes
+        if axes.get_visible()
+    }
+    named = [axes.get_title(loc="left").partition(" ")[0] for axes in figure.axes if axes.get_xlabel()]
+    assert [corpus for corpus in named if corpus] == ["t2", "t3", "t4"]  # of three columns and two rows
+    assert ticked["t2"] == ["16", "128", "256"]
+
+
+def test_speeds_are_marked_by_place_alone_and_labelled_with_their_values() -> None:
+    axes = draw_all()["rates"].axes[0]
+    assert not axes.patches  # a bar's length would say nothing on an axis without a zero
+    assert {text.get_text() for text in axes.texts} == {"10", "1,000"}
 
 
 # --- what they are drawn from -----------------------------------------------------------------------
@@ -99,6 +181,17 @@ def test_lines_of_a_figure_differ_in_more_than_colour() -> None:
 @pytest.mark.parametrize(("value", "bound"), [(3e-10, 1e-9), (1e-9, 1e-9), (0.0, 1e-16), (0.02, 0.1)])
 def test_a_residual_is_shown_as_the_power_of_ten_above_it(value: float, bound: float) -> None:
     assert power_above(value) == pytest.approx(bound, rel=1e-12)
+
+
+def test_each_corpus_has_a_panel_with_its_own_residual_bound_and_the_range_of_all() -> None:
+    spectra = [Spectrum("one", (0.1, 0.2), 1e-9), Spectrum("other", (0.3, 0.4, 0.5), 1e-12)]
+    figure = draw_spectra(spectra, "T", "t")
+    for axes, spectrum in zip(figure.axes, spectra, strict=True):
+        curve, bound = axes.get_lines()
+        assert tuple(curve.get_ydata()) == spectrum.eigenvalues
+        assert set(bound.get_ydata()) == {spectrum.residual_bound}
+        heights = axes.collections[0].get_paths()[0].vertices[:, 1]
+        assert (heights.min(), heights.max()) == (0.1, 0.5)
 
 
 def test_a_gap_in_a_spectrum_is_found_where_it_is() -> None:
@@ -142,6 +235,14 @@ def test_a_map_keeps_two_far_clusters_apart_and_moves_little_when_the_space_does
     assert figure_bytes(draw_maps([one], "T", "t"), "svg") == figure_bytes(draw_maps([one], "T", "t"), "svg")
 
 
+def test_classes_are_named_as_the_catalogue_numbers_them() -> None:
+    assert tuple(name.split()[0] for name in CLASSES["trec"]) == TREC_CLASSES
+    texts = {corpus: load_catalogue()[corpus].text for corpus in ("trec", "subj", "mr")}
+    assert f"label 0-5 = {', '.join(TREC_CLASSES)}" in texts["trec"]
+    assert all(f"label 1 = {class_name(corpus, 1)}" in texts[corpus] for corpus in ("subj", "mr"))
+    assert (class_name("trec", 6), class_name("unheard-of", 0)) == ("6", "0")
+
+
 def test_a_suite_without_labels_has_no_map() -> None:
     assert map_spaces(make_suite(("minilm", "minilm-lp"), ("stsb",)), ("minilm",)) == []
 
@@ -152,7 +253,10 @@ def test_clusterers_are_shown_best_last_with_their_controls() -> None:
         for s, v in (("wl-lase", 60.0), ("wl-lase-random", 65.0), ("minilm", 80.0))
     }
     dots = clusterer_dots(make_results(scores), "sts13", "pearson.mean.cosine")
-    assert [(dot.name, dot.control) for dot in dots] == [("spectral", False), ("control: random partition", True)]
+    assert [(dot.name, dot.control) for dot in dots] == [
+        ("spectral", False),
+        ("control: random, spectral's sizes", True),
+    ]
 
 
 # --- speed ------------------------------------------------------------------------------------------
@@ -240,6 +344,24 @@ def test_a_control_without_the_setting_is_drawn_as_the_level_of_its_best_point()
         {line.get_ydata()[0] for line in axes.get_lines() if len(set(line.get_ydata())) == 1} for axes in figure.axes
     ]
     assert levels == [{80.0, 73.0, 70.0}, {81.0, 72.0, 70.0}]  # 70 is the star of the choice
+
+
+def test_a_caption_owns_that_the_drawn_maximum_is_an_oracle() -> None:
+    sweep = make_sweep([70.0] * 6)
+    control = replace(sweep, points=({"components": 16},))
+    for classes in (False, True):
+        by_k = describe_oracles(sweep, control, "neighbors", "p", classes=classes)
+        assert "maximum over p on the drawn set itself" in by_k
+        assert "oracle" in by_k.lower() and "level of PCA" in by_k
+        assert "level of PCA" not in describe_oracles(sweep, control, "components", "k", classes=classes)
+
+
+def test_a_variant_without_a_curve_is_named_with_the_reason() -> None:
+    said = describe_sensitivity(make_sensitivity())
+    assert "Without a curve on subj: as they are. Regressions take most of the time" in said
+    whole = {key: curve for key, curve in make_sensitivity().curves.items() if key[0] == "dev"}
+    only = replace(make_sensitivity(), protocols={"dev": "pearson.all.cosine"}, curves=whole)
+    assert "Without a curve" not in describe_sensitivity(only)
 
 
 def test_a_sweep_draws_its_corpora_in_the_suites_order_and_stsb_whatever_else_there_is(
