@@ -29,7 +29,7 @@ from pipeline.suite import load_suite
 from tests.checkout import FILES
 
 ROOT = Path(__file__).parents[1]
-BUDGETS = {"quick": 55, "paper": 148, "paper-mirror": 146}
+BUDGETS = {"quick": 55, "paper": 148, "paper-mirror": 148}
 SPACES = 40  # rows that a reader still compares, and what a report judges together
 STAGES: dict[str, Any] = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
 MODULES = sorted((ROOT / "pipeline").rglob("*.py"))

@@ -148,7 +148,7 @@ def _entries(results: Results, grid: Sweep, signs: Mapping[tuple[str, str], int]
     entries = [_chosen_entry(results, grid), _scored(results, grid, grid.corpus)]
     for corpus in grid.tests:
         selected = replace(_scored(results, grid, corpus), sign=signs.get((grid.space, corpus), 0))
-        entries += [selected, oracle_entry(results, grid, corpus), inflation_entry(results, grid, corpus)]
+        entries += [selected, *(entry(grid, corpus, grid.space) for entry in (oracle_entry, inflation_entry))]
     return tuple(entries)
 
 

@@ -71,10 +71,10 @@ RULES = {"residual_variance": "residual variance", "procrustes": "Procrustes sta
 
 def _choice(results: Results, sweep: Sweep) -> tuple[Entry, ...]:
     best, fixed = sweep.values[sweep.best], sweep.space.removesuffix("-selected")
-    points, of = len(sweep.points), _source(results, sweep, sweep.corpus)
+    points, encoder = len(sweep.points), results.suite.encoder_of(sweep.space)
+    of = (f"{encoder}/{sweep.corpus}",)
     count = Entry(str(points), float(points), about=f"combinations in the grid of {sweep.space}", of=of)
     chosen = _score(best, f"best of {points} points on {sweep.corpus}: {describe_point(sweep.chosen)}", of)
-    encoder = results.suite.encoder_of(sweep.space)
     others = [_known(results, space, sweep.corpus, sweep.protocol) for space in (fixed, encoder)]
     rules = [
         _score(sweep.rules.get(rule), f"score on {sweep.corpus} of the point with the smallest {words}", of)
@@ -110,7 +110,7 @@ def _tests(
     names = [f"{sweep.space.removesuffix(SELECTED)}, oracle" for sweep in sweeps]
     best, gains = (
         tuple(
-            Line(name, "", tuple(entry(results, sweep, corpus) for corpus in corpora))
+            Line(name, "", tuple(entry(sweep, corpus, suite.encoder_of(sweep.space)) for corpus in corpora))
             for name, sweep in zip(names, sweeps, strict=True)
         )
         for entry in (oracle_entry, inflation_entry)
@@ -134,27 +134,26 @@ def _tests(
     ]
 
 
-def oracle_entry(results: Results, sweep: Sweep, corpus: str) -> Entry:
-    """The best of a grid on a test set, named an oracle; no interval, for it is the largest of many."""
+def oracle_entry(sweep: Sweep, corpus: str, source: str) -> Entry:
+    """The best of a grid on a test set, named an oracle; no interval, for it is the largest of many.
+
+    source  the space whose vectors every point of the grid was made from
+    """
     place = sweep.best_on(corpus)
     if place is None:
         return Entry(reason=f"no point of the grid fits {corpus}", command="")
     about = f"oracle: the best of {len(sweep.points)} points on {corpus} itself, {describe_point(sweep.points[place])}"
-    return _score(sweep.values_on(corpus)[place], about, _source(results, sweep, corpus))
+    return _score(sweep.values_on(corpus)[place], about, (f"{source}/{corpus}",))
 
 
-def inflation_entry(results: Results, sweep: Sweep, corpus: str) -> Entry:
-    """The oracle less the chosen point's score; a blank where the choice does not fit the test set."""
+def inflation_entry(sweep: Sweep, corpus: str, source: str) -> Entry:
+    """The oracle less the chosen point's score; a blank where the choice does not fit the test set. source: as above"""
     gain = sweep.inflation(corpus)
     if gain is None:
         return Entry(reason=f"the chosen parameters do not fit {corpus}", command="")
     about = f"what choosing among {len(sweep.points)} points on {corpus} itself adds to the score of {sweep.space}"
-    return Entry(f"{gain:+.2f}", gain, about=about, of=(f"{sweep.space}/{corpus}", *_source(results, sweep, corpus)))
-
-
-def _source(results: Results, sweep: Sweep, corpus: str) -> tuple[str, ...]:
-    """What every point of a grid was made from: the encoder's vectors of that corpus."""
-    return (f"{results.suite.encoder_of(sweep.space)}/{corpus}",)
+    places = dict.fromkeys(f"{space}/{corpus}" for space in (sweep.space, source))
+    return Entry(f"{gain:+.2f}", gain, about=about, of=tuple(places))
 
 
 def _inflation_shown(sweep: Sweep, corpora: Sequence[str]) -> str:

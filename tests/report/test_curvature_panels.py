@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.lineage.numbers import read_numbers
@@ -181,6 +181,7 @@ def test_a_beta_without_a_score_is_neither_chosen_nor_an_oracle() -> None:
 points = st.lists(st.integers(-10_000, 10_000), min_size=4, max_size=4)
 
 
+@settings(deadline=None)
 @given(dev=points, test=points, other=points)
 def test_no_test_score_moves_the_choice_and_none_is_inflated_below_zero(
     dev: list[int], test: list[int], other: list[int]
