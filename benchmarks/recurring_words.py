@@ -1,6 +1,6 @@
 """How much wider the intervals on word pairs are when words are drawn instead of pairs.
 
-    python -m benchmarks.recurring_words [--suite quick] [--resamples 2000]
+    python -m benchmarks.recurring_words [--suite quick] [--resamples 2000] [--json FILE]
 
 `simlex` and `wordsim` are resampled by pairs, though their words recur. For each space made from an encoder's this
 prints its difference to the encoder in Spearman of cosine with the interval by pairs, which takes recurring words
@@ -11,6 +11,8 @@ adds the pairs' own noise three times and is too long. The truth lies between. N
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 
 import numpy as np
 
@@ -33,7 +35,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suite", default="quick")
     parser.add_argument("--resamples", type=int, default=2000)
+    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    found = []
     suite = load_suite(arguments.suite)
     print(f"{'corpus':8} {'space':22} {'difference':>10}  {'by pairs':>16}  {'by words':>16}")
     for corpus in (corpus for corpus in CORPORA if corpus in suite.corpora):
@@ -59,6 +63,19 @@ def main() -> None:
             shown = ["" if i is None else f"[{i[0]:+.2f}, {i[1]:+.2f}]" for i in intervals]
             difference = values[space] - values[encoder]
             print(f"{corpus:8} {space:22} {difference:+10.2f}  {shown[0]:>16}  {shown[1]:>16}")
+            pairs, words = (None if i is None else [round(bound, 2) for bound in i] for i in intervals)
+            found.append(
+                {
+                    "by pairs": pairs,
+                    "by words": words,
+                    "corpus": corpus,
+                    "difference": round(difference, 2),
+                    "space": space,
+                }
+            )
+    if arguments.json:
+        content = {"resamples": arguments.resamples, "suite": suite.suite, "differences": found}
+        arguments.json.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "within": ("method", "margin"),
     "gathers": ("ours", "than"),
     "best-between": ("ours", "setting", "between"),
-    "misleads": ("ours", "margin"),
+    "misleads": ("ours", "setting", "margin"),
     "printed": ("printed",),
     "whole": ("printed",),
     "absent": ("reason", "command"),

@@ -48,6 +48,8 @@ def _to_define(reason: str, suite: Suite) -> str:
 def _to_find(results: Results, space: str, corpus: str) -> str:
     """What fills the scores of a space without vectors: its source's text, or nothing where the encoder has them."""
     encoder = next((e for e in results.suite.encoders if "absent" not in results.facts(e, corpus)), None)
+    if encoder is None and results.suite.source == "mirror":
+        return f"put what is missing into the mirror, run sentfold repro --suite {results.suite.suite}"
     return "sentfold repro --suite paper" if encoder is None else f"none: {space} is not made of this corpus"
 
 
@@ -60,8 +62,13 @@ def missing_space(suite: Suite, space: str) -> Entry:
         return Entry(reason=UNTRAINED, command="none yet, it needs a stage that fine-tunes encoders")
     if space in suite.blanks or space.startswith("sbert-"):
         reason = suite.blanks.get(space, "its weights are not in this suite's source")
-        name = "name the row in suites/paper/suite.yaml, run sentfold repro --suite paper"
-        return Entry(reason=reason, command=f"sentfold pin-encoder {space.removesuffix('-lp')}, {name}")
+        encoder = space.removesuffix("-lp")
+        command = (
+            f"sentfold pin-encoder {encoder}, put the lines that it prints into params.yaml; in "
+            f"suites/paper/suite.yaml name {encoder} among the encoders and {space} among the spaces, and take "
+            "it out of blanks; run sentfold repro --suite paper"
+        )
+        return Entry(reason=reason, command=command)
     name = f"name it in {suite.file}, run sentfold repro --suite {suite.suite}"
     return Entry(reason="the suite does not make this space", command=name)
 

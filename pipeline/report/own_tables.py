@@ -48,7 +48,8 @@ KINDS: dict[str, Kind] = {
     "clustering": (
         "clustering",
         "Clustering in every space of the suite",
-        "k-means with as many clusters as classes, the mean over starts, on vectors as they are: not of unit length.",
+        "k-means with as many clusters as classes, the mean over starts, on vectors as they are: not of unit length. "
+        "V-measure is the same number as NMI by the arithmetic mean, and stands here because papers print it.",
         (
             (
                 "Agreement with the classes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from pipeline.artifacts import corpus_path, read_record, sha256_of, space_path, 
 from pipeline.evaluate.parameters import EvaluateParameters
 from pipeline.params import load_parameters
 from pipeline.report.case_table import find_cases
-from pipeline.report.claim_list import claims_content, claims_markdown, decide_all
+from pipeline.report.claim_list import claims_content, claims_markdown, count_verdicts, decide_all
 from pipeline.report.contents import build_tables
 from pipeline.report.difference_panels import TITLE
 from pipeline.report.environment import describe_environment
@@ -26,8 +27,8 @@ from pipeline.report.small_tables import cluster_table
 from pipeline.report.spaces import describe_spaces
 from pipeline.report.speed_tables import load_benchmark
 from pipeline.report.sweeps import load_sweeps
-from pipeline.report.tables import HEADLINE, Blanks, long_csv, wide_csv
-from pipeline.report.verdicts import Evidence
+from pipeline.report.tables import HEADLINE, Blanks, long_csv, markdown_table, wide_csv
+from pipeline.report.verdicts import Decided, Evidence
 from pipeline.report.word_controls import control_pairs
 from pipeline.suite import Suite
 
@@ -54,7 +55,15 @@ def report(suite: Suite) -> Path:
     write_pictures(pictures, folder / "figures")
     _write(folder / "summary.txt", write_summary(results, plan))
     _write(
-        folder / "report.md", "\n".join([write_markdown(results, plan), control_sections(tables), table_links(tables)])
+        folder / "report.md",
+        "\n".join(
+            [
+                opening(suite, decided, evidence.made_of),
+                write_markdown(results, plan),
+                control_sections(tables),
+                table_links(tables),
+            ]
+        ),
     )
     _write(folder / "claims.md", claims_markdown(decided, suite.suite))
     write_json(folder / "claims.json", claims_content(decided, suite.suite))
@@ -94,6 +103,23 @@ def control_sections(tables: list[Table]) -> str:
     if len(parts) == 1:
         parts.append("No row of any other task has a control that was scored beside it.\n")
     return "\n".join([*parts, blanks.legend()])
+
+
+def opening(suite: Suite, decided: Sequence[Decided], made_of: Mapping[str, str]) -> str:
+    """The head of report.md: what was decided, where everything stands, and what each space is made of."""
+    rows = [[space, made_of.get(space, "")] for space in suite.spaces]
+    return "\n".join(
+        [
+            f"# Suite `{suite.suite}`\n",
+            f"Of {len(decided)} claims of the five papers, {count_verdicts(decided)}: [claims](claims.md). "
+            "First come the scores of cosine with their differences and intervals, then "
+            "[all other tables, and what each shows](#all-tables-and-what-each-panel-shows). "
+            "[index.html](index.html) is all of it as one page, to be opened from disk.\n",
+            "<details><summary>What each space is made of</summary>\n",
+            markdown_table(["space", "made of"], rows),
+            "</details>\n",
+        ]
+    )
 
 
 def table_links(tables: list[Table]) -> str:

@@ -68,7 +68,6 @@ def write_markdown(results: Results, plan: Plan) -> str:
     methods, judged = methods_of(results.suite), [(corpus, HEADLINE) for corpus in plan.similar]
     scores = score_rows(results, plan.similar, HEADLINE, blanks, bold=True) + _published(results, plan, HEADLINE)
     parts = [
-        f"# Suite `{results.suite.suite}`\n",
         _introduction(results),
         "![Difference of each space to its encoder's cosine](figures/differences.svg)\n",
         f"## {protocol_title(HEADLINE)}, ×100\n",

@@ -129,7 +129,7 @@ def _tests(
         titles = [f"{title}, {known}" for title in titles]
     return [
         Panel(titles[0], known, heads, (Group(group, False, selected),), (), (smallest_difference(family, "encoder"),)),
-        Panel(titles[1], known, oracles, (Group(group, False, best),), (), (UNRESAMPLED,)),
+        Panel(titles[1], known, oracles, (Group(group, False, best),), _oracles_shown(sweeps, corpora), (UNRESAMPLED,)),
         Panel(titles[2], known, inflations, (Group(group, False, gains),), shown, (UNRESAMPLED,)),
     ]
 
@@ -156,10 +156,22 @@ def inflation_entry(sweep: Sweep, corpus: str, source: str) -> Entry:
     return Entry(f"{gain:+.2f}", gain, about=about, of=tuple(places))
 
 
+def _oracles_shown(sweeps: Sequence[Sweep], corpora: Sequence[str]) -> tuple[str, ...]:
+    """Where each oracle lies in its grid."""
+    shown = []
+    for sweep in sweeps:
+        places = {corpus: place for corpus in corpora if (place := sweep.best_on(corpus)) is not None}
+        parts = [f"{corpus} at {describe_point(sweep.points[place])}" for corpus, place in places.items()]
+        shown += [f"{sweep.space.removesuffix(SELECTED)}, oracle: {'; '.join(parts)}."] if parts else []
+    return tuple(shown)
+
+
 def _inflation_shown(sweep: Sweep, corpora: Sequence[str]) -> str:
     gains = [gain for corpus in corpora if (gain := sweep.inflation(corpus)) is not None]
     if not gains:
         return f"{sweep.space}: the chosen parameters fit none of the test sets."
+    if max(gains) == 0:
+        return f"{sweep.space}: choosing on the test set itself would have added nothing."
     return (
         f"{sweep.space}: choosing on the test set itself would have added {min(gains):.2f} to {max(gains):.2f} points, "
         f"{sum(gains) / len(gains):.2f} on average."

@@ -70,6 +70,11 @@ def _value(results: Results, space: str, corpus: str, protocol: str) -> float | 
 
 def _best(results: Results, spaces: Sequence[str], columns: Columns) -> str:
     winners: dict[str, list[str]] = {}
+    scored = [
+        s for s in spaces if any(_value(results, s, corpus, protocol) is not None for corpus, protocol in columns)
+    ]
+    if len(scored) < 2:
+        return ""
     for corpus, protocol in columns:
         values = {space: value for space in spaces if (value := _value(results, space, corpus, protocol)) is not None}
         if len(values) == 1 or len(set(values.values())) > 1:
@@ -90,7 +95,7 @@ def _hero(results: Results, hero: Hero | None, columns: Columns) -> list[str]:
     for other, role in ((hero.than, ""), (hero.control, ", its control")):
         family = judge_family(results, [(hero.ours, other)], columns)
         if family:
-            sentences.append(f"{hero.ours} against {other}{role}: {_verdicts(family)}.")
+            sentences.append(f"{hero.ours} against {other}{role}, judged by itself: {_verdicts(family)}.")
     return sentences
 
 
@@ -144,7 +149,7 @@ def _verdicts(family: Sequence[Judged]) -> str:
     for word, some in [*kinds, ("too few independent texts to say", few)]:
         if some:
             names = listed([column_name(judged.corpus, judged.protocol, columns) for judged in some])
-            parts.append(f"{word} on {names} ({_span([judged.result.value for judged in some])})")
+            parts.append(f"{word} on {names} ({_spans(some)})")
     return "; ".join(parts)
 
 
@@ -160,6 +165,13 @@ def count_differences(family: Sequence[Judged], baselines: str) -> str:
         f"Of {len(family)} differences to {baselines}, taken together, {above} lie above zero beyond chance, "
         f"{below} below; {rest} cannot be told from zero{end}."
     )
+
+
+def _spans(family: Sequence[Judged]) -> str:
+    """The range of some differences: of points, and apart from it that of nats."""
+    nats = [judged.result.value / 100 for judged in family if judged.protocol.startswith("mi.")]
+    points = [judged.result.value for judged in family if not judged.protocol.startswith("mi.")]
+    return ", ".join(([_span(points)] if points else []) + ([f"{_span(nats)} nats"] if nats else []))
 
 
 def _span(values: Sequence[float]) -> str:

@@ -47,15 +47,19 @@ def best_between(claim: Claim, sweeps: Mapping[str, Sweep]) -> Outcome:
 
 
 def misleads(claim: Claim, sweeps: Mapping[str, Sweep]) -> Outcome:
-    """Whether each rule without labels chooses a point more than `margin` points below the best."""
+    """Whether each rule without labels misses the best value of a setting and loses more than `margin` points."""
     sweep = sweeps.get(claim.ours)
     if sweep is None or not sweep.rules:
         return missing(claim)
     best = sweep.values[sweep.best] or 0.0
     losses = {rule: best - value for rule, value in sweep.rules.items()}
-    said = ", ".join(f"{rule.replace('_', ' ')} loses {loss:.2f}" for rule, loss in losses.items())
-    said = f"on {sweep.corpus}, against the best of the grid at {best:.2f}: {said} points"
-    lost = [loss > claim.margin for loss in losses.values()]
+    setting, at = claim.setting, sweep.points[sweep.best].get(claim.setting)
+    picked = {rule: sweep.picked.get(rule, {}).get(setting) for rule in losses}
+    parts = [f"{rule.replace('_', ' ')} {picked[rule]}, losing {loss:.2f} points" for rule, loss in losses.items()]
+    said = (
+        f"on {sweep.corpus} the best of the grid, {best:.2f}, has {setting} {at}; chosen are by {', by '.join(parts)}"
+    )
+    lost = [picked[rule] != at and loss > claim.margin for rule, loss in losses.items()]
     if all(lost):
         return Outcome("reproduced", f"{said}.")
     return (

@@ -264,7 +264,10 @@ def within(claim: Claim, evidence: Evidence) -> Outcome:
 
 
 def gathers(claim: Claim, evidence: Evidence) -> Outcome:
-    """Common words in fewer clusters than `than` puts them in; the number expected of chance stands beside."""
+    """Common words in fewer clusters than `than` puts them in; the number expected of chance stands beside.
+
+    Undecided where the fewest of `than` are as many.
+    """
     lines = {line.name: line.entries for group in evidence.clusters.panels[0].groups for line in group.lines}
     blank = (Entry(),) * 3
     rows = {name: lines.get(name, blank) for name in (claim.ours, *claim.than)}
@@ -273,7 +276,10 @@ def gathers(claim: Claim, evidence: Evidence) -> Outcome:
         missing = next(name for name, spread in spreads.items() if spread is None)
         return Outcome("not testable here", f"The suite has no small partition by {missing}.", rows[missing][0].command)
     said = ", ".join(f"{name} {row[1].text} of {row[0].text} (chance: {row[2].text})" for name, row in rows.items())
-    fewer = all((spreads[claim.ours] or 0) < (spreads[other] or 0) for other in claim.than)
+    ours, others = spreads[claim.ours] or 0, [spreads[other] or 0 for other in claim.than]
+    if ours == min(others):
+        return Outcome("not testable here", f"Clusters that hold a common word, a tie: {said}.")
+    fewer = all(ours < other for other in others)
     return Outcome("reproduced" if fewer else "contradicted", f"Clusters that hold a common word: {said}.")
 
 
