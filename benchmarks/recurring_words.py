@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pipeline.artifacts import corpus_path, read_table, read_vectors, space_path
 from pipeline.evaluate.bootstrap import (
+    Unit,
     corpus_seed,
     draw_weights,
     make_design,
@@ -26,9 +28,10 @@ from pipeline.evaluate.bootstrap import (
     weighted_spearman,
 )
 from pipeline.evaluate.similarities import pair_similarities
-from pipeline.suite import load_suite
+from pipeline.suite import Suite, load_suite
 
 CORPORA = ("simlex", "wordsim")
+UNITS: dict[str, Unit] = {"by pairs": "items", "by words": "texts"}
 
 
 def main() -> None:
@@ -37,45 +40,44 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=2000)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    found = []
     suite = load_suite(arguments.suite)
+    corpora = [corpus for corpus in CORPORA if corpus in suite.corpora]
+    found = [row for corpus in corpora for row in differences_on(suite, corpus, arguments.resamples)]
     print(f"{'corpus':8} {'space':22} {'difference':>10}  {'by pairs':>16}  {'by words':>16}")
-    for corpus in (corpus for corpus in CORPORA if corpus in suite.corpora):
-        items = read_table(corpus_path(suite.suite, corpus, "items"), kind="items.similarity")
-        rows = np.stack([items.column(name).to_numpy().astype(np.int64) for name in ("row1", "row2")], axis=1)
-        human = sort_once(items.column("score").to_numpy().astype(np.float64))
-        spaces = [*suite.encoders, *suite.derived_spaces]
-        cosines = [
-            sort_once(pair_similarities(read_vectors(space_path(suite.suite, space, corpus)), rows)[0]["cosine"])
-            for space in spaces
-        ]
-        ones = np.ones((1, len(rows)))
-        values = dict(zip(spaces, 100 * weighted_spearman(cosines, human, ones)[:, 0], strict=True))
-        drawn = {}
-        for unit in ("items", "texts"):
-            design = make_design(unit, rows, [""] * len(rows))
-            weights = draw_weights(design, resamples=arguments.resamples, seed=corpus_seed(0, corpus))
-            replicates = np.concatenate([weighted_spearman(cosines, human, chunk) for chunk in weights], axis=1)
-            drawn[unit] = dict(zip(spaces, 100 * replicates, strict=True))
-        for space in suite.derived_spaces:
-            encoder = suite.encoder_of(space)
-            intervals = [percentile_interval(drawn[u][space] - drawn[u][encoder], confidence=0.95) for u in drawn]
-            shown = ["" if i is None else f"[{i[0]:+.2f}, {i[1]:+.2f}]" for i in intervals]
-            difference = values[space] - values[encoder]
-            print(f"{corpus:8} {space:22} {difference:+10.2f}  {shown[0]:>16}  {shown[1]:>16}")
-            pairs, words = (None if i is None else [round(bound, 2) for bound in i] for i in intervals)
-            found.append(
-                {
-                    "by pairs": pairs,
-                    "by words": words,
-                    "corpus": corpus,
-                    "difference": round(difference, 2),
-                    "space": space,
-                }
-            )
+    for row in found:
+        shown = [f"[{low:+.2f}, {high:+.2f}]" for low, high in (row["by pairs"], row["by words"])]
+        print(f"{row['corpus']:8} {row['space']:22} {row['difference']:+10.2f}  {shown[0]:>16}  {shown[1]:>16}")
     if arguments.json:
         content = {"resamples": arguments.resamples, "suite": suite.suite, "differences": found}
         arguments.json.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def differences_on(suite: Suite, corpus: str, resamples: int) -> list[dict[str, Any]]:
+    """Each derived space's difference to its encoder on one corpus, in points, with both intervals."""
+    items = read_table(corpus_path(suite.suite, corpus, "items"), kind="items.similarity")
+    rows = np.stack([items.column(name).to_numpy().astype(np.int64) for name in ("row1", "row2")], axis=1)
+    human = sort_once(items.column("score").to_numpy().astype(np.float64))
+    spaces = [*suite.encoders, *suite.derived_spaces]
+    vectors = [read_vectors(space_path(suite.suite, space, corpus)) for space in spaces]
+    cosines = [sort_once(pair_similarities(own, rows)[0]["cosine"]) for own in vectors]
+    values = dict(zip(spaces, 100 * weighted_spearman(cosines, human, np.ones((1, len(rows))))[:, 0], strict=True))
+    drawn = {}
+    for name, unit in UNITS.items():
+        weights = draw_weights(
+            make_design(unit, rows, [""] * len(rows)), resamples=resamples, seed=corpus_seed(0, corpus)
+        )
+        replicates = np.concatenate([weighted_spearman(cosines, human, chunk) for chunk in weights], axis=1)
+        drawn[name] = dict(zip(spaces, 100 * replicates, strict=True))
+    found = []
+    for space in suite.derived_spaces:
+        encoder = suite.encoder_of(space)
+        row: dict[str, Any] = {"corpus": corpus, "space": space}
+        row["difference"] = round(float(values[space] - values[encoder]), 2)
+        for name, replicate in drawn.items():
+            interval = percentile_interval(replicate[space] - replicate[encoder], confidence=0.95)
+            row[name] = [round(bound, 2) for bound in interval or (np.nan, np.nan)]
+        found.append(row)
+    return found
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from websockets.sync.client import ClientConnection, connect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -21,6 +22,12 @@ WAIT = 30.0  # seconds that a slow machine may take to answer
 def find_chromium() -> str | None:
     """The system's browser, or None."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+CHROMIUM = find_chromium()
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium here, so the page was NOT tried in a browser: apt-get install chromium"
+)
 
 
 class Page:

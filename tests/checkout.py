@@ -63,3 +63,10 @@ def repro(checkout: Path, *arguments: str, **more: str) -> set[str]:
     )
     assert run.returncode == 0, run.stdout + run.stderr
     return set(re.findall(r"Running stage '([^']+)'", run.stdout))
+
+
+def make_checkout_with_suites(folder: Path) -> Path:
+    """A small checkout that has the paper suites too."""
+    make_checkout(folder, corpora="wordsim, happy")
+    shutil.copytree(ROOT / "suites", folder / "suites", symlinks=True)
+    return folder

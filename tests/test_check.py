@@ -15,13 +15,12 @@ from pipeline.corpora.download import download
 from pipeline.errors import EncoderError, ParameterError, SentfoldError, SourceError, SuiteError
 from pipeline.params import read_yaml
 from pipeline.suite import Suite, load_suite
-from tests.checkout import ROOT, make_checkout
+from tests.checkout import make_checkout_with_suites
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = make_checkout(tmp_path / "checkout", corpora="wordsim, happy")
-    shutil.copytree(ROOT / "suites", folder / "suites", symlinks=True)
+    folder = make_checkout_with_suites(tmp_path / "checkout")
     monkeypatch.chdir(folder)
     return folder
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from pipeline.report.spaces import describe_words
 from pipeline.suite import load_suite
 from pipeline.words.locations import find_location
 from pipeline.words.vectors import load_blocks
-from tests.checkout import ROOT, make_checkout
+from tests.checkout import make_checkout_with_suites
 from tests.report.made_up import make_results, make_suite
 
 # GEM's ablation prints them without saying which weights they are: nobody can name a row that is the same.
@@ -105,8 +104,7 @@ def test_a_model_that_no_stage_runs_says_so_and_a_row_that_the_suite_has_is_neve
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = make_checkout(tmp_path / "checkout", corpora="wordsim, happy")
-    shutil.copytree(ROOT / "suites", folder / "suites", symlinks=True)
+    folder = make_checkout_with_suites(tmp_path / "checkout")
     monkeypatch.chdir(folder)
     return folder
 

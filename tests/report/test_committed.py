@@ -5,28 +5,16 @@ from __future__ import annotations
 import csv
 import re
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from tests.browser import Page, find_chromium, open_browser
+from tests.browser import Page, needs_chromium
 from tests.checkout import ROOT
 
 SUITES = ("quick", "paper-mirror")
-CHROMIUM = find_chromium()
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="no chromium here, so the committed pages were NOT tried: apt-get install chromium"
-)
 
 
 # --- the pages --------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    assert CHROMIUM is not None
-    with open_browser(CHROMIUM, tmp_path_factory.mktemp("profile")) as page:
-        yield page
 
 
 @needs_chromium

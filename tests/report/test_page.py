@@ -27,7 +27,7 @@ from pipeline.report.page_svg import inline_svg
 from pipeline.report.page_text import prose
 from pipeline.report.small_tables import cluster_table
 from pipeline.report.verdicts import Evidence
-from tests.browser import Page, find_chromium, open_browser
+from tests.browser import Page, needs_chromium
 from tests.report.made_up import make_results
 
 HEADLINE = "spearman.all.cosine"
@@ -241,18 +241,6 @@ def test_the_texts_of_a_local_page_are_escaped_and_name_their_rows(
 
 
 # --- a real browser ---------------------------------------------------------------------------------
-
-CHROMIUM = find_chromium()
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="no chromium here, so the page was NOT tried in a browser: apt-get install chromium"
-)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    assert CHROMIUM is not None
-    with open_browser(CHROMIUM, tmp_path_factory.mktemp("profile")) as page:
-        yield page
 
 
 @pytest.fixture
