@@ -133,7 +133,8 @@ def test_every_parameter_that_a_stage_names_exists(graph: dict[str, list[Pipelin
     for stage in (stage for stages in graph.values() for stage in stages):
         for dep in stage.deps:
             if isinstance(dep, ParamsDependency):
-                missing = [key for key in dep.params if key not in dep.read_params()]
+                there = dep.read_params()
+                missing = [key for key in dep.params if key not in there]
                 assert not missing, f"{stage.addressing}: {dep.fs_path} lacks {missing}"
 
 

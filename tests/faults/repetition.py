@@ -1,23 +1,40 @@
-"""How often a fault is injected: a few times by default, twenty times in the set that takes hours."""
+"""How often a fault is injected, once by default, twenty times in the set that takes hours; and when."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-DEFAULT = 3
+DEFAULT = 1
+CI = 3
 SLOW = 20
 
+# A stage that is forked lives for some 50 ms: after eight draws from [0, 1] s the moment is at 4 ms on average.
+TRIES = 8
 
-def injections(*case: object, default: int = DEFAULT, slow: int = SLOW) -> list[Any]:
-    """Parameters of the injections of one case, `(*case, number)` each; those from `default` on are marked slow.
 
-    All of them together take longer than continuous integration may, which runs each case at least once: those
-    beyond are marked `hours` too.
+def injections(*case: object, default: int = DEFAULT, ci: int = 1, slow: int = SLOW) -> list[Any]:
+    """Parameters of the injections of one case, `(*case, number)` each.
+
+    default  how many of them the default tests run; those beyond are marked slow
+    ci       how many continuous integration runs, which runs the slow ones, too; those beyond are marked hours
+    slow     how many there are
     """
-    return [pytest.param(*case, number, marks=_marks(number, default)) for number in range(slow)]
+    return [pytest.param(*case, number, marks=_marks(number, default, max(default, ci))) for number in range(slow)]
 
 
-def _marks(number: int, default: int) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.slow] * (number >= default) + [pytest.mark.hours] * (number >= max(default, 1))
+def _marks(number: int, default: int, ci: int) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow] * (number >= default) + [pytest.mark.hours] * (number >= ci)
+
+
+def delays(moments: random.Random, seconds: float) -> Iterator[float]:
+    """Random moments to strike at, in seconds: within `seconds`, and after each that came too late an earlier one.
+
+    How long a process lives depends on the machine; a victim that was missed has shown that it is less than that.
+    """
+    for _ in range(TRIES):
+        seconds = moments.uniform(0, seconds)
+        yield seconds

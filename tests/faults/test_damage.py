@@ -13,7 +13,7 @@ import yaml
 
 from tests.faults.conftest import Disturbed
 from tests.faults.processes import PLAIN_DVC, Command
-from tests.faults.repetition import injections
+from tests.faults.repetition import CI, injections
 
 SPACE = "data/quick/spaces/wl-average/kitchen.parquet"
 MAKER = "encode@wl-average"
@@ -61,7 +61,7 @@ def replace(path: Path, moments: random.Random) -> str:
 DAMAGES = {"truncated": truncate, "bit-flipped": flip, "replaced by another stage's": replace, "deleted": delete}
 
 
-@pytest.mark.parametrize(("damage", "number"), [case for name in DAMAGES for case in injections(name, default=1)])
+@pytest.mark.parametrize(("damage", "number"), [case for name in DAMAGES for case in injections(name)])
 def test_a_damaged_artifact_is_refused_by_its_reader_and_made_whole_by_the_next_run(
     damage: str, number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
@@ -85,7 +85,7 @@ def require_refusal(reader: Command, how: str) -> None:
     assert "kitchen.parquet" in reader.printed and "dvc repro" in reader.printed
 
 
-@pytest.mark.parametrize("number", injections(default=1, slow=5))
+@pytest.mark.parametrize("number", injections(slow=5))
 def test_a_bit_flipped_under_the_old_time_is_unseen_by_dvc_yet_refused_by_its_reader(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
@@ -137,7 +137,7 @@ def drop_stage(lock: dict[str, dict[str, object]], moments: random.Random) -> tu
 EDITS = (edit_output_hash, drop_stage, edit_input_hash, edit_parameter)
 
 
-@pytest.mark.parametrize("number", injections(default=2))
+@pytest.mark.parametrize("number", injections(ci=CI))
 def test_an_edited_lock_makes_dvc_look_at_its_stage_alone_and_becomes_what_it_was(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
@@ -150,7 +150,7 @@ def test_an_edited_lock_makes_dvc_look_at_its_stage_alone_and_becomes_what_it_wa
     assert again.remade() == {stage}, "restored from DVC's cache, or run again; and no stage beside it"
 
 
-@pytest.mark.parametrize("number", injections(default=1))
+@pytest.mark.parametrize("number", injections())
 def test_a_lock_that_is_cut_short_anywhere_is_put_back(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:

@@ -14,22 +14,21 @@ import yaml
 from tests.faults.conftest import Disturbed
 from tests.faults.prefect_server import Server
 from tests.faults.processes import RUN, is_dask_worker, is_stage, strike
-from tests.faults.repetition import injections
+from tests.faults.repetition import CI, delays, injections
 from tests.faults.verdict import take_snapshot
 from tests.flows.checkout import alive, until
 
 
-@pytest.mark.parametrize("number", injections())
+@pytest.mark.parametrize("number", injections(ci=CI))
 def test_a_dask_worker_that_is_killed_takes_its_stage_along_and_nothing_else(
     number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
-    for _ in range(5):
+    for delay in delays(moments, 1.0):
         disturbed = disturb("transforms")
         server.lend(disturbed.starter)
         command = disturbed.starter.start(*RUN, "--runner", "dask")
         victim = command.await_role(is_dask_worker)
         command.await_role(is_stage)
-        delay = moments.uniform(0, 1.0)
         time.sleep(delay)
         below = _processes_below(victim) if victim is not None else []
         if victim is not None and strike(victim, signal.SIGKILL):
@@ -42,7 +41,7 @@ def test_a_dask_worker_that_is_killed_takes_its_stage_along_and_nothing_else(
             assert all(f"the stage '{name}'" in command.printed for name in lacking), command.printed
             disturbed.judge("kill -9 of a Dask worker", f"{delay:.3f} s after the first stage began", command)
             return
-    pytest.fail("five times the worker ended before it was struck")
+    pytest.fail("each time the worker ended before it was struck")
 
 
 def _processes_below(pid: int) -> list[int]:

@@ -26,7 +26,7 @@ ROOM = 300 * 2**10
 
 
 @needs_mounts
-@pytest.mark.parametrize("number", injections(default=1))
+@pytest.mark.parametrize("number", injections())
 def test_a_full_disk_leaves_nothing_that_is_taken_for_whole(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random, tmp_path: Path
 ) -> None:
@@ -62,7 +62,7 @@ def _require_reason(code: int, printed: str, *reasons: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="no prlimit")
-@pytest.mark.parametrize("number", injections(default=1))
+@pytest.mark.parametrize("number", injections())
 def test_a_limit_on_the_size_of_files_leaves_nothing_that_is_taken_for_whole(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
@@ -77,7 +77,7 @@ def test_a_limit_on_the_size_of_files_leaves_nothing_that_is_taken_for_whole(
 
 
 @needs_mounts
-@pytest.mark.parametrize("number", injections(default=1, slow=3))
+@pytest.mark.parametrize("number", injections(slow=3))
 def test_a_read_only_data_folder_is_named_and_left_as_it_was(number: int, disturb: Callable[[str], Disturbed]) -> None:
     disturbed = disturb("transforms")
     data = shlex.quote(str(disturbed.root / "data"))

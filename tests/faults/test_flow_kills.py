@@ -16,7 +16,7 @@ import pytest
 from tests.faults.conftest import Disturbed
 from tests.faults.prefect_server import Server
 from tests.faults.processes import RUN, is_server, is_stage, press_ctrl_c, strike
-from tests.faults.repetition import injections
+from tests.faults.repetition import CI, delays, injections
 from tests.flows.checkout import until
 
 SIGNALS = {"kill -9": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT}
@@ -24,27 +24,25 @@ SIGNALS = {"kill -9": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signa
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [*injections("kill -9"), *injections("SIGTERM", default=1), *injections("SIGINT", default=1)],
+    [*injections("kill -9", ci=CI), *injections("SIGTERM"), *injections("SIGINT")],
 )
 def test_a_flow_that_is_ended_leaves_no_process_and_no_half_artifact(
     name: str, number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
-    for _ in range(5):
+    # Half of the time before the first stage, half of it while there are some.
+    seconds, since = (2.0, "its first stage") if moments.random() < 0.5 else (4.0, "its start")
+    for delay in delays(moments, seconds):
         disturbed = disturb("transforms" if number % 2 == 0 else "space")
         server.lend(disturbed.starter)
         command = disturbed.starter.start(*RUN)
-        # Half of the time before the first stage, half of it while there are some.
-        if moments.random() < 0.5:
+        if since == "its first stage":
             command.await_role(is_stage)
-            delay, since = moments.uniform(0, 2.0), "its first stage"
-        else:
-            delay, since = moments.uniform(0, 4.0), "its start"
         time.sleep(delay)
         if command.process.poll() is None and strike(command.process.pid, SIGNALS[name]):
             command.wait()
             disturbed.judge(f"{name} of sentfold run", f"{delay:.3f} s after {since}", command)
             return
-    pytest.fail("five times the run ended before it was struck")
+    pytest.fail("each time the run ended before it was struck")
 
 
 @pytest.mark.skipif(shutil.which("setsid") is None, reason="no setsid, which puts a run on a terminal of its own")
@@ -52,12 +50,11 @@ def test_a_flow_that_is_ended_leaves_no_process_and_no_half_artifact(
 def test_ctrl_c_on_the_terminal_ends_a_flow_and_its_server(
     number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
-    for _ in range(5):
+    for delay in delays(moments, 2.0):
         disturbed = disturb("transforms")
         server.isolate(disturbed.starter)
         command, keyboard = disturbed.starter.start_on_terminal(*RUN)
         command.await_role(is_stage if number % 2 == 0 else is_server)
-        delay = moments.uniform(0, 2.0)
         time.sleep(delay)
         struck = press_ctrl_c(command, keyboard)
         command.wait()
@@ -67,7 +64,7 @@ def test_ctrl_c_on_the_terminal_ends_a_flow_and_its_server(
             assert "temporary server" not in command.printed, command.printed
             disturbed.judge("Ctrl-C of sentfold run", f"{delay:.3f} s after it began", command)
             return
-    pytest.fail("five times the run ended before it was interrupted")
+    pytest.fail("each time the run ended before it was interrupted")
 
 
 @pytest.mark.parametrize("number", injections(default=0, slow=5))

@@ -23,7 +23,7 @@ from tests.faults.processes import (
     is_warm_server,
     strike,
 )
-from tests.faults.repetition import injections
+from tests.faults.repetition import CI, delays, injections
 
 # What is stale by turns: two cheap stages side by side, a chain, a longer chain with a branch.
 TURNS = ("transforms", "space", "transforms", "graph")
@@ -36,37 +36,37 @@ ROLES = {
     "warm server": is_warm_server,
 }
 
-# Seconds that each lives on a quiet machine; the moment is drawn from them, after it appeared.
+# Seconds that each lives on a quiet machine, a stage in a Python of its own; the moment after it appeared is drawn
+# from them first.
 LIVES = {"stage": 0.8, "dvc": 3.0, "guard": 3.0, "sentfold repro": 4.0, "warm server": 8.0}
 
 
 @pytest.mark.parametrize(
     ("role", "number"),
     [
-        *injections("stage"),
-        *injections("dvc"),
+        *injections("stage", ci=CI),
+        *injections("dvc", ci=CI),
         *injections("guard", default=0),
-        *injections("sentfold repro", default=1),
-        *injections("warm server", default=2),
+        *injections("sentfold repro"),
+        *injections("warm server", ci=CI),
     ],
 )
 def test_a_kill_at_a_random_moment_does_no_harm(
     role: str, number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
-    for _ in range(5):
+    for delay in delays(moments, LIVES[role]):
         disturbed = disturb(TURNS[number % len(TURNS)])
         # By turns, too, so that each change meets both: stages in Pythons of their own, and all of them forked.
-        is_warm = role == "warm server" or (number + number // len(TURNS)) % 2
+        is_warm = role == "warm server" or (number + number // len(TURNS)) % 2 == 0
         disturbed.starter.environment["SENTFOLD_WARM"] = "1" if is_warm else "0"
         command = disturbed.starter.start(*REPRO)
         victim = _await_victim(command, role, moments)
-        delay = moments.uniform(0, LIVES[role])
         time.sleep(delay)
         if victim is not None and strike(victim, signal.SIGKILL):
             command.wait()
             disturbed.judge(f"kill -9 of {role}", f"{delay:.3f} s after its start", command)
             return
-    pytest.fail("five times the process ended before it was struck")
+    pytest.fail("each time the process ended before it was struck")
 
 
 def _await_victim(command: Command, role: str, moments: random.Random) -> int | None:
@@ -77,7 +77,7 @@ def _await_victim(command: Command, role: str, moments: random.Random) -> int | 
     return victim
 
 
-@pytest.mark.parametrize("number", injections(default=1))
+@pytest.mark.parametrize("number", injections())
 def test_a_kill_while_dvc_writes_its_lock_costs_no_more_than_that_stage(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_kill_while_dvc_writes_its_lock_costs_no_more_than_that_stage(
     _kill_at_the_lock(PLAIN_DVC, "kill -9 of plain dvc writing dvc.lock", _await_cut, 0.03, disturb, moments)
 
 
-@pytest.mark.parametrize("number", injections(default=1))
+@pytest.mark.parametrize("number", injections())
 def test_a_kill_while_dvc_lock_is_replaced_costs_no_more_than_that_stage(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
@@ -102,19 +102,18 @@ def _kill_at_the_lock(
     moments: random.Random,
 ) -> None:
     """Kill the dvc of a command within some seconds after it began to write."""
-    for _ in range(5):
+    for delay in delays(moments, seconds):
         disturbed = disturb("transforms")
         command = disturbed.starter.start(*words)
         dvc = command.await_role(is_dvc)
         assert dvc is not None
         await_writing(disturbed.root, command)
-        delay = moments.uniform(0, seconds)
         time.sleep(delay)
         if strike(dvc, signal.SIGKILL):
             command.wait()
             disturbed.judge(fault, f"{delay:.3f} s into it", command)
             return
-    pytest.fail("five times dvc ended before it was struck")
+    pytest.fail("each time dvc ended before it was struck")
 
 
 def _await_cut(root: Path, command: Command) -> None:
@@ -131,7 +130,7 @@ def _await_memory(root: Path, command: Command) -> None:
         assert command.process.poll() is None, f"dvc.lock was never replaced:\n{command.printed}"
 
 
-@pytest.mark.parametrize("number", injections(default=1))
+@pytest.mark.parametrize("number", injections())
 def test_a_kill_while_a_stage_writes_an_artifact_leaves_no_half_of_it(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:

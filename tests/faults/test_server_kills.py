@@ -12,14 +12,14 @@ import pytest
 from tests.faults.conftest import Disturbed
 from tests.faults.prefect_server import Server
 from tests.faults.processes import RUN, is_server, is_stage, strike
-from tests.faults.repetition import injections
+from tests.faults.repetition import CI, delays, injections
 
 
-@pytest.mark.parametrize("number", injections())
+@pytest.mark.parametrize("number", injections(ci=CI))
 def test_a_run_whose_prefect_server_is_killed_says_so_and_the_next_one_finishes(
     number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
-    for _ in range(5):
+    for delay in delays(moments, 2.0):
         disturbed = disturb("transforms" if number % 2 == 0 else "space")
         server.isolate(disturbed.starter)
         command = disturbed.starter.start(*RUN)
@@ -27,7 +27,6 @@ def test_a_run_whose_prefect_server_is_killed_says_so_and_the_next_one_finishes(
         if number % 2 == 0:
             command.await_role(is_stage)
             since = "a stage began"
-        delay = moments.uniform(0, 2.0)
         time.sleep(delay)
         if victim is not None and strike(victim, signal.SIGKILL):
             code = command.wait()
@@ -35,4 +34,4 @@ def test_a_run_whose_prefect_server_is_killed_says_so_and_the_next_one_finishes(
             assert code == 0 or "error: Prefect's temporary server" in command.printed, command.printed
             disturbed.judge("kill -9 of the Prefect server", f"{delay:.3f} s after {since}", command)
             return
-    pytest.fail("five times the server ended before it was struck")
+    pytest.fail("each time the server ended before it was struck")

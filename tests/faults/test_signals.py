@@ -13,36 +13,34 @@ import pytest
 
 from tests.faults.conftest import Disturbed
 from tests.faults.processes import PLAIN_DVC, REPRO, is_dvc, is_stage, press_ctrl_c, strike
-from tests.faults.repetition import injections
+from tests.faults.repetition import delays, injections
 
 
-@pytest.mark.parametrize("number", injections(default=1))
+@pytest.mark.parametrize("number", injections())
 def test_sigterm_ends_a_run_with_all_that_it_started(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
-    for _ in range(5):
+    for delay in delays(moments, 3.0):
         disturbed = disturb("transforms")
         command = disturbed.starter.start(*REPRO)
         command.await_role(is_dvc)
-        delay = moments.uniform(0, 3.0)
         time.sleep(delay)
         if strike(command.process.pid, signal.SIGTERM):
             command.wait()
             disturbed.judge("SIGTERM of sentfold repro", f"{delay:.3f} s after dvc's start", command)
             return
-    pytest.fail("five times the run ended before it was struck")
+    pytest.fail("each time the run ended before it was struck")
 
 
 @pytest.mark.skipif(shutil.which("setsid") is None, reason="no setsid, which puts a run on a terminal of its own")
-@pytest.mark.parametrize("number", injections(default=1))
+@pytest.mark.parametrize("number", injections())
 def test_ctrl_c_on_the_terminal_ends_a_run_with_all_that_it_started(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
-    for _ in range(5):
+    for delay in delays(moments, 1.0 if number % 2 else 3.0):
         disturbed = disturb("transforms")
         command, keyboard = disturbed.starter.start_on_terminal(*REPRO)
         command.await_role(is_stage if number % 2 else is_dvc)
-        delay = moments.uniform(0, 1.0 if number % 2 else 3.0)
         time.sleep(delay)
         struck = press_ctrl_c(command, keyboard)
         command.wait()
@@ -50,7 +48,7 @@ def test_ctrl_c_on_the_terminal_ends_a_run_with_all_that_it_started(
         if struck:
             disturbed.judge("Ctrl-C of sentfold repro", f"{delay:.3f} s after it began", command)
             return
-    pytest.fail("five times the run ended before it was interrupted")
+    pytest.fail("each time the run ended before it was interrupted")
 
 
 @pytest.mark.parametrize("number", injections(default=0, slow=10))
