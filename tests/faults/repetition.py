@@ -12,7 +12,7 @@ DEFAULT = 1
 CI = 3
 SLOW = 20
 
-# A stage that is forked lives for some 50 ms: after eight draws from [0, 1] s the moment is at 4 ms on average.
+# The moment is halved at each try, on average; a machine must be a hundred times as fast as thought to be missed.
 TRIES = 8
 
 
