@@ -16,9 +16,9 @@ INTRODUCTION = (
     "`pipeline/report/claims.yaml` says what is compared, `pipeline/report/verdicts.py` how. Intervals of one claim "
     "hold together; they are not adjusted across claims. A claim is *contradicted* where the difference lies beyond "
     f"chance on the wrong side anywhere, a claim of a gain also where all differences lie within {EQUAL:g} points of 0 "
-    "with their whole intervals, and *not testable here* where the data cannot decide it, where something is "
-    "missing, or where only the paper's own figures speak for it. A verdict holds for the vectors named with it: a "
-    "claim about SBERT-NLI or GloVe is not refuted by MiniLM or WordLlama."
+    "with their whole intervals, and *not testable here* where the data or what was run cannot decide it, "
+    "where something is missing, or where only the paper's own figures speak for it. A verdict holds for the vectors "
+    "named with it: a claim about SBERT-NLI or GloVe is not refuted by MiniLM or WordLlama."
 )
 
 
@@ -60,7 +60,7 @@ def claim_markdown(one: Decided, suite: str) -> str:
             f"### {one.claim.says}\n",
             f"**{one.verdict}** · `{one.name}` · {one.claim.where}\n",
             f"{basis(one)}{one.outcome.because}\n",
-            *(f"{text}\n" for text in (one.control, one.caveat) if text),
+            *(f"{text}\n" for text in (one.control, one.claim.remark, one.caveat) if text),
             f"Shown by: `{claim_command(one.name, suite)}`\n",
             *([f"To test it: {one.outcome.command}\n"] if one.outcome.command else []),
         ]
@@ -68,8 +68,8 @@ def claim_markdown(one: Decided, suite: str) -> str:
 
 
 def basis(one: Decided) -> str:
-    """What the verdict was reached on, as the beginning of its sentence."""
-    return f"On this encoder ({one.vectors}): " if one.vectors and one.verdict != "not testable here" else ""
+    """What was measured, as the beginning of the sentence with the numbers; '' where a command has to measure it."""
+    return f"On this encoder ({one.vectors}): " if one.vectors and not one.outcome.command else ""
 
 
 def claims_content(decided: Sequence[Decided], suite: str) -> dict[str, Any]:
@@ -85,6 +85,7 @@ def _content(one: Decided, suite: str) -> Mapping[str, str]:
         "command": claim_command(one.name, suite),
         "control": one.control,
         "made_on": one.claim.made_on,
+        "remark": one.claim.remark,
         "source": one.claim.source,
         "tested_on": one.vectors,
         "to_test": one.outcome.command,

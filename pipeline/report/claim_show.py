@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.errors import ArtifactError, ParameterError
 
-SHOWN = ("where", "made_on", "tested_on", "because", "control", "caveat", "to_test", "command")
+SHOWN = ("where", "made_on", "tested_on", "because", "control", "remark", "caveat", "to_test", "command")
 
 
 def show_claims(suite: str, name: str = "") -> str:

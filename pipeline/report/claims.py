@@ -15,7 +15,7 @@ CLAIMS_FILE = Path(__file__).with_name("claims.yaml")
 Source = Literal["sbert-lp", "lase", "s3e", "gem", "hyperboloid"]
 Rule = Literal[
     "beats", "matches", "repairs", "prints", "near", "faster", "within", "gathers", "best-between", "misleads",
-    "printed", "whole", "absent",
+    "printed", "whole", "shown", "absent",
 ]  # fmt: skip
 
 # What each rule cannot do without.
@@ -32,6 +32,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "misleads": ("ours", "setting", "margin"),
     "printed": ("printed",),
     "whole": ("printed",),
+    "shown": ("ours", "than", "protocol", "corpora", "reason"),
     "absent": ("reason", "command"),
 }
 
@@ -42,6 +43,7 @@ class PrintedClaim(Parameters):
     by      points that the model has to lie above each of `than`, at least
     enough  data sets on which it has to; all of them if 0
     items   number of test items, for the rule `whole`
+    alike   where the paper says that its rows are of one protocol, though their notes are not the same
     """
 
     table: str
@@ -51,10 +53,17 @@ class PrintedClaim(Parameters):
     by: float = 0.0
     enough: int = 0
     items: int = 0
+    alike: str = ""
 
 
 class Claim(Parameters):
-    """One claim. than_protocol: the protocol of what it is set against, if another than its own."""
+    """One claim.
+
+    control        a space that shows what the method has to be for: of the same size, without what the claim praises
+    beside         other spaces to see it against; they decide nothing
+    than_protocol  the protocol of what it is set against, if another than its own
+    remark         what a reader has to know of the comparison, in a sentence or two
+    """
 
     source: Source
     where: str
@@ -64,6 +73,7 @@ class Claim(Parameters):
     ours: str = ""
     than: list[str] = []
     control: str = ""
+    beside: list[str] = []
     protocol: str = ""
     than_protocol: str = ""
     corpora: list[str] = []
@@ -74,6 +84,7 @@ class Claim(Parameters):
     printed: PrintedClaim | None = None
     reason: str = ""
     command: str = ""
+    remark: str = ""
 
     @model_validator(mode="after")
     def _has_what_its_rule_needs(self) -> Claim:

@@ -31,7 +31,7 @@ def claim_lists(decided: Sequence[Decided], suite: str) -> str:
 
 
 def _claim(one: Decided, suite: str) -> str:
-    texts = [f"{basis(one)}{one.outcome.because}", one.control, one.caveat]
+    texts = [f"{basis(one)}{one.outcome.because}", one.control, one.claim.remark, one.caveat]
     texts += [f"To test it: {one.outcome.command}."] if one.outcome.command else []
     paragraphs = "".join(f"<p>{prose(text)}</p>" for text in texts if text)
     return (

@@ -32,11 +32,11 @@ def judge_printed(claim: Claim) -> Outcome:
             theirs = _find(claim.source, printed.table, model, dataset)
             if ours is None or theirs is None:
                 continue
-            if not alike(ours, theirs):
+            if not (printed.alike or alike(ours, theirs)):
                 unlike.append(dataset)
             else:
                 # As printed, in decimals: a difference of binary fractions would turn 19.7 into 19.69999.
-                gaps.append((f"{dataset} {model}", Decimal(ours.shown) - Decimal(theirs.shown)))
+                gaps.append((f"{model} on {dataset}", Decimal(ours.shown) - Decimal(theirs.shown)))
     return _weigh(printed, gaps, sorted(set(unlike), key=printed.datasets.index))
 
 
@@ -49,17 +49,21 @@ def alike(one: Figure, other: Figure) -> bool:
 def _weigh(printed: PrintedClaim, gaps: list[tuple[str, Decimal]], unlike: list[str]) -> Outcome:
     needed = Decimal(str(printed.by))
     good = [gap for _, gap in gaps if gap >= needed and gap > 0]
-    bad = [f"{name} {gap:+}" for name, gap in gaps if not (gap >= needed and gap > 0)]
+    bad = [f"{name} ({gap:+})" for name, gap in gaps if not (gap >= needed and gap > 0)]
+    said_alike = f"; of one protocol by {printed.alike}" if printed.alike else ""
     enough = printed.enough or len(gaps) + len(unlike)
     if len(good) + len(unlike) < enough:
-        return Outcome("contradicted", f"By the paper's own figures: short on {', '.join(bad)}.")
+        short = f"less than {needed} points above" if needed else "not above"
+        return Outcome("contradicted", f"By the paper's own figures {short} {', '.join(bad)}{said_alike}.")
     if unlike:
         return Outcome(
             "not testable here",
-            f"Its rows are of unlike protocols on {', '.join(unlike)}, as far as the paper says which.",
+            f"Its rows are of unlike protocols on {', '.join(unlike)}, as far as is known.",
         )
     span = f"{min(good):+} to {max(good):+}" if len(good) > 1 else f"{good[0]:+}"
-    return Outcome("not testable here", f"The paper's own figures bear it out ({span}); nothing here measures it.")
+    return Outcome(
+        "not testable here", f"The paper's own figures bear it out ({span}){said_alike}; nothing here measures it."
+    )
 
 
 def judge_whole(claim: Claim) -> Outcome:

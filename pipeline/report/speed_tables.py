@@ -40,11 +40,11 @@ def load_benchmark(path: Path = BENCHMARK) -> dict[str, Any] | None:
     return {"processor": processor, "rates": rates}
 
 
-def seconds_per_sentence(benchmark: dict[str, Any] | None, method: str) -> float | None:
-    """CPU seconds of one sentence, text in, by the method's own tokeniser; None if it was not measured."""
+def seconds_per_sentence(benchmark: dict[str, Any] | None, method: str, *, own_tokeniser: bool = True) -> float | None:
+    """CPU seconds of one sentence, text in, by the method's own tokeniser or split at blanks; None if not measured."""
     rates = (benchmark or {"rates": {}})["rates"].get(method, {})
     own = [rate for what, rate in rates.items() if what.startswith("text in") and what != "text in, whitespace"]
-    rate = own[0] if own else rates.get("text in, whitespace")
+    rate = own[0] if own and own_tokeniser else rates.get("text in, whitespace")
     return 1 / rate if rate else None
 
 

@@ -13,22 +13,24 @@ LEVEL = 0.5
 
 
 def best_between(claim: Claim, sweeps: Mapping[str, Sweep]) -> Outcome:
-    """Where the best value of a setting lies; undecided if one as good to half a point lies on the other side.
+    """Where the best value of a setting lies, on the development corpus or on those that the claim names.
 
-    Of the development corpus, or of the corpora that the claim names: then all of them have to agree.
+    Reproduced if all values that are as good as the best to half a point lie inside, on every corpus; contradicted if
+    on any corpus none of them does.
     """
     sweep = sweeps.get(claim.ours)
     if sweep is None:
         return missing(claim)
     low, high = claim.between
-    inside, parts = [], []
+    inside: list[list[bool]] = []
+    parts = []
     for corpus in claim.corpora or [sweep.corpus]:
         profile = sweep.profile(claim.setting, sweep.values_on(corpus))
         if profile:
             best = max(profile.values())
             said = ", ".join(f"{setting}: {score:.2f}" for setting, score in sorted(profile.items()))
             parts.append(f"best score on {corpus} by {claim.setting}, the others tuned: {said}")
-            inside += [low <= setting <= high for setting, score in profile.items() if score >= best - LEVEL]
+            inside.append([low <= setting <= high for setting, score in profile.items() if score >= best - LEVEL])
     if not parts:
         names = ", ".join(claim.corpora)
         return Outcome(
@@ -37,13 +39,11 @@ def best_between(claim: Claim, sweeps: Mapping[str, Sweep]) -> Outcome:
             f"name one of {names} in the suite file, run sentfold repro",
         )
     said = "; ".join(parts)
-    if all(inside):
+    if all(map(all, inside)):
         return Outcome("reproduced", f"{said}.")
-    return (
-        Outcome("not testable here", f"{said}; too flat to call.")
-        if any(inside)
-        else Outcome("contradicted", f"{said}.")
-    )
+    if all(map(any, inside)):
+        return Outcome("not testable here", f"{said}; too flat to call.")
+    return Outcome("contradicted", f"{said}.")
 
 
 def misleads(claim: Claim, sweeps: Mapping[str, Sweep]) -> Outcome:
@@ -55,7 +55,11 @@ def misleads(claim: Claim, sweeps: Mapping[str, Sweep]) -> Outcome:
     losses = {rule: best - value for rule, value in sweep.rules.items()}
     setting, at = claim.setting, sweep.points[sweep.best].get(claim.setting)
     picked = {rule: sweep.picked.get(rule, {}).get(setting) for rule in losses}
-    parts = [f"{rule.replace('_', ' ')} {picked[rule]}, losing {loss:.2f} points" for rule, loss in losses.items()]
+    parts = [
+        f"{rule.replace('_', ' ')} {picked[rule]}{', the same' if picked[rule] == at else ''}, losing {loss:.2f} points"
+        f"{' by its other settings' if picked[rule] == at and loss else ''}"
+        for rule, loss in losses.items()
+    ]
     said = (
         f"on {sweep.corpus} the best of the grid, {best:.2f}, has {setting} {at}; chosen are by {', by '.join(parts)}"
     )

@@ -119,6 +119,32 @@ def test_a_control_is_named_for_what_it_is(control: str, sizes: tuple[int, int],
     assert decide("made-up", claim, evidence).control.startswith(named)
 
 
+def test_what_stands_beside_a_claim_is_shown_and_decides_nothing() -> None:
+    # Higher than the encoder, and no higher than PCA: as what it has to beat, PCA makes the claim undecided.
+    scores = {(space, "a", HEADLINE): 75.0 - 5 * (space == "minilm") for space in ("minilm", "minilm-lp", "minilm-pca")}
+    results = make_results(scores)
+    beside = verdict(results, make_claim(corpora=["a"], control="", beside=["minilm-pca"]))
+    assert beside.verdict == "reproduced"
+    assert beside.control.startswith("Beside it, against minilm-pca: a +0.00 [")
+    both = make_claim(corpora=["a"], than=["minilm", "minilm-pca"], control="")
+    assert verdict(results, both).verdict == "not testable here"
+
+
+def test_differences_that_cannot_decide_are_shown_with_the_reason_and_the_encoder() -> None:
+    decided = verdict(gains(5, -5), make_claim(rule="shown", reason="one start each"))
+    assert decided.verdict == "not testable here"
+    assert decided.outcome.because.startswith("One start each. Lower: b -5.00 [")
+    assert "On this encoder (LP of all-MiniLM-L6-v2): One start each." in claims_markdown([decided], "made-up")
+    with pytest.raises(ValueError, match="reason"):
+        make_claim(rule="shown")
+
+
+def test_a_remark_stands_with_its_claim() -> None:
+    decided = verdict(gains(5, 5), make_claim(remark="At a setting of ours."))
+    assert "\nAt a setting of ours.\n" in claims_markdown([decided], "made-up")
+    assert claims_content([decided], "made-up")["claims"]["made-up"]["remark"] == "At a setting of ours."
+
+
 def test_what_is_missing_is_named_with_what_would_fill_it() -> None:
     gone = verdict(gains(5, 5), make_claim(ours="wl-lase"))
     assert gone.verdict == "not testable here"
@@ -222,6 +248,16 @@ def test_speed_is_called_unless_it_is_within_a_tenth(rate: int, expected: str) -
     assert verdict(gains(0, 0), claim).outcome.command.startswith("python -m benchmarks.encoders")
 
 
+def test_speed_is_compared_on_texts_split_alike_where_both_were_timed_so() -> None:
+    rates = {"s3e": {"text in, whitespace": 1000}, "gem": {"text in, whitespace": 1500, "text in, wordpunct": 500}}
+    claim = make_claim(rule="faster", ours="", method="s3e", than=["gem"])
+    like = verdict(gains(0, 0), claim, benchmark={"processor": "p", "rates": rates})
+    assert like.verdict == "contradicted" and "0.67 times as fast, split at blanks" in like.outcome.because
+    del rates["gem"]["text in, whitespace"]
+    own = verdict(gains(0, 0), claim, benchmark={"processor": "p", "rates": rates})
+    assert own.verdict == "reproduced" and "2.00 times as fast, each by its own tokeniser" in own.outcome.because
+
+
 def printed(table: str, model: str, than: list[str], datasets: list[str], **more: Any) -> Decided:
     source = {"1": "sbert-lp", "2": "sbert-lp", "5.1": "lase", "4": "gem"}[table]
     facts = {"table": table, "model": model, "than": than, "datasets": datasets, **more}
@@ -236,6 +272,14 @@ def test_printed_figures_can_contradict_a_claim_but_never_reproduce_one() -> Non
     assert printed("5.1", "LASE", ["SIF (GloVe)"], ["average"], by=10.0).verdict == "contradicted"
     assert printed("4", "GEM weights + SDR", ["Mean of L.F.P"], ["stsb-dev"], by=19.7).verdict == "not testable here"
     assert printed("4", "GEM weights + SDR", ["Mean of L.F.P"], ["stsb-dev"], by=19.8).verdict == "contradicted"
+
+
+def test_printed_figures_that_the_paper_calls_alike_are_compared() -> None:
+    # Table 1 prints 76.04 and 72.56 for SBERT-base-LP on STS15 and STS16, 79.09 and 74.30 for SBERT-base.
+    years = printed("1", "SBERT-base-LP", ["SBERT-base"], ["sts12", "sts15", "sts16"], alike="section 4.3.1")
+    assert years.verdict == "contradicted"
+    assert "not above SBERT-base on sts15 (-3.05), SBERT-base on sts16 (-1.74)" in years.outcome.because
+    assert "section 4.3.1" in years.outcome.because
 
 
 def test_printed_figures_of_unlike_protocols_are_not_compared() -> None:

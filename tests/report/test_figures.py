@@ -408,12 +408,14 @@ def test_where_the_best_setting_lies_is_called_unless_it_is_flat(values: list[fl
     assert best_between(CLAIM, {}).verdict == "not testable here"
 
 
-def test_a_claim_about_some_corpora_needs_all_of_them_to_agree() -> None:
+def test_a_claim_about_some_corpora_is_contradicted_by_one_and_reproduced_by_all() -> None:
     lead, trail = (70.0, 75.0, 74.8, 71.0, 74.0, 60.0), (78.0, 75.0, 74.8, 71.0, 74.0, 60.0)
+    flat = (75.0, 75.2, 74.8, 71.0, 74.0, 60.0)
     claim = CLAIM.model_copy(update={"corpora": ["mr", "cr", "absent"]})
     for surfaces, expected in (
         ({"mr": lead, "cr": lead}, "reproduced"),
-        ({"mr": lead, "cr": trail}, "not testable here"),
+        ({"mr": lead, "cr": trail}, "contradicted"),
+        ({"mr": lead, "cr": flat}, "not testable here"),
         ({"mr": trail, "cr": trail}, "contradicted"),
         ({}, "not testable here"),
     ):
