@@ -179,8 +179,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
                 stream.write(f"{value}\n")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A Prefect server that every run of a module may use."""
+    """A Prefect server that every run of a test worker may use."""
     with running_server(tmp_path_factory.mktemp("prefect")) as running:
         yield running
