@@ -59,8 +59,8 @@ TEXT_TARGET = {"sif": 200_000}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--sample", type=int, default=300, help="sentences for the plain implementation")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--sample", type=int, default=3000, help="sentences for the plain implementation")
     parser.add_argument("--fse-python", help="an interpreter that has numpy, gensim and fse")
     parser.add_argument("--methods", nargs="*", default=METHODS)
     arguments = parser.parse_args()
