@@ -12,8 +12,9 @@ from pipeline.report.verdicts import EQUAL, Decided, Evidence, Verdict, decide
 
 ORDER: tuple[Verdict, ...] = ("reproduced", "contradicted", "not testable here")
 INTRODUCTION = (
-    "Each claim is decided by a rule from the scores and their paired bootstrap intervals, none by hand: "
-    "`pipeline/report/claims.yaml` says what is compared, `pipeline/report/verdicts.py` how. Intervals of one claim "
+    "Each claim is decided by a rule from the scores and their paired bootstrap intervals: "
+    "`pipeline/report/claims.yaml` says what is compared, `pipeline/report/verdicts.py` how. By hand it can only be "
+    "kept from being decided, with the reason. Intervals of one claim "
     "hold together; they are not adjusted across claims. A claim is *contradicted* where the difference lies beyond "
     f"chance on the wrong side anywhere, a claim of a gain also where all differences lie within {EQUAL:g} points of 0 "
     "with their whole intervals, and *not testable here* where the data or what was run cannot decide it, "

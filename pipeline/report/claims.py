@@ -43,7 +43,7 @@ class PrintedClaim(Parameters):
     by      points that the model has to lie above each of `than`, at least
     enough  data sets on which it has to; all of them if 0
     items   number of test items, for the rule `whole`
-    alike   where the paper says that its rows are of one protocol, though their notes are not the same
+    alike   why its rows may be compared, though what is known of their aggregation is not the same
     """
 
     table: str
@@ -59,9 +59,10 @@ class PrintedClaim(Parameters):
 class Claim(Parameters):
     """One claim.
 
-    control        a space that shows what the method has to be for: of the same size, without what the claim praises
+    control        a comparison without what the claim praises
     beside         other spaces to see it against; they decide nothing
     than_protocol  the protocol of what it is set against, if another than its own
+    starts         standard deviation of the scores of `ours` over random starts of which the suite makes one, in points
     remark         what a reader has to know of the comparison, in a sentence or two
     """
 
@@ -78,6 +79,7 @@ class Claim(Parameters):
     than_protocol: str = ""
     corpora: list[str] = []
     margin: float = 0.0
+    starts: float = 0.0
     method: str = ""
     setting: str = ""
     between: list[int] = []

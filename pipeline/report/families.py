@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,16 +67,26 @@ def judge_family(
 
 
 def judge_across(
-    results: Results, ours: tuple[str, str], others: Sequence[tuple[str, str]], corpora: Sequence[str]
+    results: Results,
+    ours: tuple[str, str],
+    others: Sequence[tuple[str, str]],
+    corpora: Sequence[str],
+    *,
+    starts: float = 0.0,
 ) -> tuple[Judged, ...]:
-    """The same for one side against several, each a space in a protocol of its own."""
-    return judge_sides(results, [(ours, other, corpus) for other in others for corpus in corpora])
+    """The same for one side against several, each a space in a protocol of its own; for starts see `judge_sides`."""
+    return judge_sides(results, [(ours, other, corpus) for other in others for corpus in corpora], starts=starts)
 
 
-def judge_sides(results: Results, wanted: Sequence[tuple[Side, Side, str]]) -> tuple[Judged, ...]:
-    """The same for any differences at all: two sides, each a space in a protocol, and the corpus."""
+def judge_sides(
+    results: Results, wanted: Sequence[tuple[Side, Side, str]], *, starts: float = 0.0
+) -> tuple[Judged, ...]:
+    """The same for any differences at all: two sides, each a space in a protocol, and the corpus.
+
+    starts  standard deviation of a score over random starts, of which one was made, in points; intervals allow for it
+    """
     found = [(names, contrast) for names in wanted if (contrast := contrast_of(results, *names)) is not None]
-    judged = adjust([contrast for _, contrast in found], confidence=results.confidence)
+    judged = adjust([allow_for(contrast, starts) for _, contrast in found], confidence=results.confidence)
     return tuple(
         Judged(ours[0], than[0], corpus, ours[1], result, few_units(results, ours[0], corpus))
         for ((ours, than, corpus), _), result in zip(found, judged, strict=True)
@@ -93,6 +104,14 @@ def contrast_of(results: Results, ours: Side, than: Side, corpus: str) -> Contra
         return None
     paired = 100 * (columns[0] - columns[1])
     return Contrast(round(cells[0] - cells[1], 2), paired, corpus) if np.isfinite(paired).all() else None
+
+
+def allow_for(contrast: Contrast, starts: float) -> Contrast:
+    """A contrast whose replicates vary by the random start too: the same deviations for all contrasts of its data."""
+    if not starts:
+        return contrast
+    drawn = np.random.default_rng(zlib.crc32(contrast.data.encode())).standard_normal(len(contrast.replicates))
+    return replace(contrast, replicates=contrast.replicates + starts * drawn)
 
 
 def few_units(results: Results, space: str, corpus: str) -> bool:

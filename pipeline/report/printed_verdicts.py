@@ -32,7 +32,7 @@ def judge_printed(claim: Claim) -> Outcome:
             theirs = _find(claim.source, printed.table, model, dataset)
             if ours is None or theirs is None:
                 continue
-            if not (printed.alike or alike(ours, theirs)):
+            if not alike(ours, theirs, notes=not printed.alike):
                 unlike.append(dataset)
             else:
                 # As printed, in decimals: a difference of binary fractions would turn 19.7 into 19.69999.
@@ -40,9 +40,9 @@ def judge_printed(claim: Claim) -> Outcome:
     return _weigh(printed, gaps, sorted(set(unlike), key=printed.datasets.index))
 
 
-def alike(one: Figure, other: Figure) -> bool:
-    """Whether two printed figures are of one protocol, as far as the paper says."""
-    single = one.dataset in SINGLE_SETS
+def alike(one: Figure, other: Figure, *, notes: bool = True) -> bool:
+    """Whether two printed figures are of one protocol, as far as is known; without `notes`, aggregation apart."""
+    single = one.dataset in SINGLE_SETS or not notes
     return (one.statement, one.metric) == (other.statement, other.metric) and (single or one.note == other.note)
 
 
@@ -50,7 +50,7 @@ def _weigh(printed: PrintedClaim, gaps: list[tuple[str, Decimal]], unlike: list[
     needed = Decimal(str(printed.by))
     good = [gap for _, gap in gaps if gap >= needed and gap > 0]
     bad = [f"{name} ({gap:+})" for name, gap in gaps if not (gap >= needed and gap > 0)]
-    said_alike = f"; of one protocol by {printed.alike}" if printed.alike else ""
+    said_alike = f"; compared by {printed.alike}" if printed.alike else ""
     enough = printed.enough or len(gaps) + len(unlike)
     if len(good) + len(unlike) < enough:
         short = f"less than {needed} points above" if needed else "not above"

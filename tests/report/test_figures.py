@@ -441,3 +441,6 @@ def test_rules_without_labels_mislead_by_another_setting_that_costs_more_than_th
     outcome = misleads(CLAIM, {"minilm-lp-selected": replace(sweep, picked=picked)})
     assert outcome.verdict == expected
     assert f"has components {right['components']}; chosen are by procrustes" in outcome.because
+    lost = rules["procrustes"] < 75.0
+    assert ("procrustes 128, the same, losing" in outcome.because) == (not other)
+    assert (" points by its other settings" in outcome.because) == (not other and lost)
