@@ -44,4 +44,8 @@ def unpack_sources(packed: bytes, root: Path) -> None:
     """Write what `pack_sources` read below `root`, which is created."""
     root.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as archive:
-        archive.extractall(root, filter="data")
+        # Python before 3.11.4, Debian 12's among them, has no filters; the archive is our own and needs none.
+        if hasattr(tarfile, "data_filter"):
+            archive.extractall(root, filter="data")
+        else:
+            archive.extractall(root)

@@ -41,7 +41,7 @@ def test_a_dask_worker_that_is_killed_takes_its_stage_along_and_nothing_else(
             assert all(f"the stage '{name}'" in command.printed for name in lacking), command.printed
             disturbed.judge("kill -9 of a Dask worker", f"{delay:.3f} s after the first stage began", command)
             return
-    pytest.fail("each time the worker ended before it was struck")
+    pytest.fail(f"each time the worker ended before it was struck:\n{command.printed}")
 
 
 def _processes_below(pid: int) -> list[int]:

@@ -42,7 +42,7 @@ def test_a_flow_that_is_ended_leaves_no_process_and_no_half_artifact(
             command.wait()
             disturbed.judge(f"{name} of sentfold run", f"{delay:.3f} s after {since}", command)
             return
-    pytest.fail("each time the run ended before it was struck")
+    pytest.fail(f"each time the run ended before it was struck:\n{command.printed}")
 
 
 @pytest.mark.skipif(shutil.which("setsid") is None, reason="no setsid, which puts a run on a terminal of its own")
@@ -64,7 +64,7 @@ def test_ctrl_c_on_the_terminal_ends_a_flow_and_its_server(
             assert "temporary server" not in command.printed, command.printed
             disturbed.judge("Ctrl-C of sentfold run", f"{delay:.3f} s after it began", command)
             return
-    pytest.fail("each time the run ended before it was interrupted")
+    pytest.fail(f"each time the run ended before it was interrupted:\n{command.printed}")
 
 
 @pytest.mark.parametrize("number", injections(default=0, slow=5))

@@ -66,7 +66,7 @@ def test_a_kill_at_a_random_moment_does_no_harm(
             command.wait()
             disturbed.judge(f"kill -9 of {role}", f"{delay:.3f} s after its start", command)
             return
-    pytest.fail("each time the process ended before it was struck")
+    pytest.fail(f"each time the process ended before it was struck:\n{command.printed}")
 
 
 def _await_victim(command: Command, role: str, moments: random.Random) -> int | None:
@@ -113,7 +113,7 @@ def _kill_at_the_lock(
             command.wait()
             disturbed.judge(fault, f"{delay:.3f} s into it", command)
             return
-    pytest.fail("each time dvc ended before it was struck")
+    pytest.fail(f"each time dvc ended before it was struck:\n{command.printed}")
 
 
 def _await_cut(root: Path, command: Command) -> None:

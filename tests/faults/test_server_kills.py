@@ -34,4 +34,4 @@ def test_a_run_whose_prefect_server_is_killed_says_so_and_the_next_one_finishes(
             assert code == 0 or "error: Prefect's temporary server" in command.printed, command.printed
             disturbed.judge("kill -9 of the Prefect server", f"{delay:.3f} s after {since}", command)
             return
-    pytest.fail("each time the server ended before it was struck")
+    pytest.fail(f"each time the server ended before it was struck:\n{command.printed}")

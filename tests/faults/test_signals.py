@@ -29,7 +29,7 @@ def test_sigterm_ends_a_run_with_all_that_it_started(
             command.wait()
             disturbed.judge("SIGTERM of sentfold repro", f"{delay:.3f} s after dvc's start", command)
             return
-    pytest.fail("each time the run ended before it was struck")
+    pytest.fail(f"each time the run ended before it was struck:\n{command.printed}")
 
 
 @pytest.mark.skipif(shutil.which("setsid") is None, reason="no setsid, which puts a run on a terminal of its own")
@@ -48,7 +48,7 @@ def test_ctrl_c_on_the_terminal_ends_a_run_with_all_that_it_started(
         if struck:
             disturbed.judge("Ctrl-C of sentfold repro", f"{delay:.3f} s after it began", command)
             return
-    pytest.fail("each time the run ended before it was interrupted")
+    pytest.fail(f"each time the run ended before it was interrupted:\n{command.printed}")
 
 
 @pytest.mark.parametrize("number", injections(default=0, slow=10))
