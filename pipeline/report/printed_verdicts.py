@@ -53,7 +53,7 @@ def _weigh(printed: PrintedClaim, gaps: list[tuple[str, Decimal]], unlike: list[
     said_alike = f"; compared by {printed.alike}" if printed.alike else ""
     enough = printed.enough or len(gaps) + len(unlike)
     if len(good) + len(unlike) < enough:
-        short = f"less than {needed} points above" if needed else "not above"
+        short = f"less than {printed.by:g} points above" if needed else "not above"
         return Outcome("contradicted", f"By the paper's own figures {short} {', '.join(bad)}{said_alike}.")
     if unlike:
         return Outcome(

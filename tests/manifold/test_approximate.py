@@ -10,6 +10,9 @@ from pipeline.errors import ParameterError
 from pipeline.manifold.approximate import approximate_neighbors, find_neighbors, others_once, recall_of
 from pipeline.manifold.neighbors import Neighbors, nearest_neighbors
 
+# pynndescent is compiled anew by every process that calls it, for half a minute to a minute.
+descends = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def clustered() -> np.ndarray:
@@ -41,6 +44,7 @@ def test_of_what_the_descent_returns_the_row_itself_repeats_and_gaps_are_left_ou
     assert (ids[0, :2].tolist(), ids[1, :1].tolist()) == ([1, 2], [2])
 
 
+@descends
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_on_clusters_most_neighbors_are_the_true_ones_and_recall_says_how_many(
     clustered: np.ndarray, metric: str
@@ -54,6 +58,7 @@ def test_on_clusters_most_neighbors_are_the_true_ones_and_recall_says_how_many(
     assert abs(by_sample - recall) < 0.02
 
 
+@descends
 def test_what_is_found_is_ordered_by_exact_distance_and_row_without_the_row_itself(clustered: np.ndarray) -> None:
     found, _ = approximate_neighbors(clustered, 15, seed=3)
     full = cdist(clustered.astype(np.float64), clustered.astype(np.float64))
@@ -63,12 +68,14 @@ def test_what_is_found_is_ordered_by_exact_distance_and_row_without_the_row_itse
     assert not (found.indices == np.arange(3000)[:, None]).any()
 
 
+@descends
 def test_one_seed_gives_the_same_bits_twice(clustered: np.ndarray) -> None:
     first, second = (approximate_neighbors(clustered, 10, seed=5) for _ in range(2))
     np.testing.assert_array_equal(first[0].indices, second[0].indices)
     assert first[1] == second[1]
 
 
+@descends
 @pytest.mark.parametrize(("n", "k"), [(2, 1), (5, 4), (40, 39)])
 def test_rows_for_which_the_descent_finds_too_few_are_completed_exactly(n: int, k: int) -> None:
     x = np.random.default_rng(1).standard_normal((n, 3))
@@ -79,6 +86,7 @@ def test_rows_for_which_the_descent_finds_too_few_are_completed_exactly(n: int, 
     assert recall == 1.0
 
 
+@descends
 def test_the_method_is_exact_up_to_a_size_unless_it_is_named(clustered: np.ndarray) -> None:
     def ask(method: str, exact_up_to: int) -> tuple[Neighbors, float]:
         return find_neighbors(clustered, 5, metric="euclidean", method=method, exact_up_to=exact_up_to, seed=0)
