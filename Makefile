@@ -43,10 +43,10 @@ lint: install ## ruff and mypy
 	@mypy
 
 test: lint ## set up, lint, type-check, run the default tests
-	@python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+	@python -m pytest -q -n 2 --dist loadfile
 
 test-slow: install crate-venv ## the tests marked slow, but for the repeated faults
-	@python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m 'slow and not hours'
+	@python -m pytest -q -n 2 --dist loadfile -m 'slow and not hours'
 
 test-faults: install ## every fault, twenty kills of each kind: hours
 	@python -m pytest -q -m 'slow or not slow' tests/faults

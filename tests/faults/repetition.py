@@ -1,4 +1,4 @@
-"""How often a fault is injected, once by default, twenty times in the set that takes hours; and when."""
+"""How often a fault is injected, once or not by default, twenty times in the set that takes hours; and when."""
 
 from __future__ import annotations
 
