@@ -1,5 +1,6 @@
 import os
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,26 @@ from pipeline.errors import RunError
 def git(root: Path, *words: str) -> None:
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True)
+
+
+@pytest.fixture
+def of_python_3_11_3(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tarfile as it is before Python 3.11.4: no filters, and an extractall that knows of none."""
+    extract = tarfile.TarFile.extractall
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+
+    def extract_all(archive: tarfile.TarFile, path: Path) -> None:
+        extract(archive, path)
+
+    monkeypatch.setattr(tarfile.TarFile, "extractall", extract_all)
+
+
+@pytest.mark.usefixtures("of_python_3_11_3")
+def test_sources_are_unpacked_by_a_tarfile_without_filters(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "text").write_text("x")
+    unpack_sources(pack_sources(tmp_path), tmp_path / "copy")
+    assert (tmp_path / "copy/text").read_text() == "x"
 
 
 def test_sources_are_the_files_of_git_as_they_lie_there_committed_or_not(tmp_path: Path) -> None:

@@ -145,7 +145,9 @@ def test_intervals_allow_for_a_random_start_of_which_one_was_made() -> None:
     # Noise of 0.3 on each side and starts of 0.4: sqrt(2 * 0.3^2 + 0.4^2) = 0.583, so 1.0 is 1.7 standard errors.
     narrow, wide = (verdict(gains(1, 1), make_claim(corpora=["a"], starts=starts)) for starts in (0.0, 0.4))
     assert (narrow.verdict, wide.verdict) == ("reproduced", "not testable here")
-    low, high = (float(end) for end in re.search(r"a \+1\.00 \[(\S+), (\S+)\]", wide.outcome.because).groups())  # type: ignore[union-attr]
+    said = re.search(r"a \+1\.00 \[(\S+), (\S+)\]", wide.outcome.because)
+    assert said is not None
+    low, high = float(said[1]), float(said[2])
     assert (high - low) / 2 == pytest.approx(1.96 * 0.583, rel=0.1)
 
 
