@@ -22,13 +22,13 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	@touch $@
 
 reproduce: install ## set up, run the quick suite, print its table
-	@sentfold repro --suite quick
+	@sentfold run --suite quick
 
 paper: install ## set up, run the paper suite from the Hugging Face hub and official archives
-	@sentfold repro --suite paper
+	@sentfold run --suite paper
 
 paper-mirror: install ## the same from the folder SENTFOLD_MIRROR
-	@sentfold repro --suite paper-mirror
+	@sentfold run --suite paper-mirror
 
 .venv-crate/.installed: requirements-crate.lock
 	$(PYTHON) -m venv .venv-crate

@@ -12,11 +12,12 @@ import argparse
 
 import numpy as np
 
+from pipeline.base.params import load_parameters
 from pipeline.corpora.catalogue import find_corpus
-from pipeline.corpora.download import number_sentences
 from pipeline.corpora.package import read_split
-from pipeline.encoders.embed import EncoderParameters, encode_sentences, load_model, locate_model
-from pipeline.params import load_parameters
+from pipeline.stages.download import number_sentences
+from sentfold.encoders.model_folder import ModelSource, locate_model
+from sentfold.encoders.transformer import encode_sentences, load_model
 
 
 def main() -> None:
@@ -26,7 +27,7 @@ def main() -> None:
     lee = find_corpus("lee")
     reading = read_split("lee", lee.dataset, "all")
     sentences = number_sentences([reading.frame["sentence1"].to_list()], list(reading.further))[0][:count]
-    model = load_model("minilm", locate_model("minilm", load_parameters(EncoderParameters, "encoders.minilm")))
+    model = load_model("minilm", locate_model("minilm", load_parameters(ModelSource, "encoders.minilm")))
     together = encode_sentences(model, sentences, batch_size=64).vectors
     alone = np.vstack([encode_sentences(model, [sentence], batch_size=64).vectors for sentence in sentences])
     cosine = np.abs(together.astype(float) @ together.T - alone.astype(float) @ alone.T).max()

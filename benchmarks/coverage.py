@@ -3,14 +3,14 @@
     python -m benchmarks.coverage [--simulations 1500]
 
 Prints the share of simulated data sets whose 95% interval holds the population's Spearman, with the
-standard error of that share. The designs are those of tests/evaluate/test_bootstrap.py.
+standard error of that share. The designs are those of tests/compare/test_bootstrap.py.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from tests.evaluate.test_bootstrap import DESIGNS, coverage
+from tests.compare.test_bootstrap import DESIGNS, coverage
 
 
 def main() -> None:

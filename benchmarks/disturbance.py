@@ -1,6 +1,6 @@
 """How far scores move when vectors move by what another processor would change them.
 
-    sentfold repro && python -m benchmarks.disturbance [--seeds 5] [--size 2e-7]
+    sentfold run && python -m benchmarks.disturbance [--seeds 5] [--size 2e-7]
 
 Disturbs every coordinate of the quick suite's MiniLM vectors by up to `size`, folds them again, and prints
 the largest change of each space's Spearman (x100) over the seeds.
@@ -14,18 +14,19 @@ import numpy as np
 from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
-from pipeline.artifacts import Vectors, corpus_path, read_table, read_vectors, space_path
-from pipeline.evaluate.similarities import cosines
-from pipeline.manifold.eigensolver import bottom_eigenvectors, weight_matrix
-from pipeline.manifold.manifolds import LleParameters, load_manifold
-from pipeline.manifold.neighbors import nearest_neighbors
-from pipeline.manifold.principal import principal_axes, principal_map
-from pipeline.manifold.weights import solve_weights
+from pipeline.base.artifacts import corpus_path, read_table, read_vectors, space_path
+from sentfold.files import Vectors
+from sentfold.manifold.base.linear import principal_axes, principal_map
+from sentfold.manifold.base.local import LocalSettings
+from sentfold.manifold.solver.eigensolver import bottom_eigenvectors, weight_matrix
+from sentfold.manifold.weights.weights import solve_weights
+from sentfold.measures.base.pairs import cosines
+from sentfold.neighbors.neighbors import nearest_neighbors
 
 CORPORA = ("lee", "simlex", "wordsim")
 
 
-def fold(x: Vectors, lp: LleParameters) -> dict[str, np.ndarray]:
+def fold(x: Vectors, lp: LocalSettings) -> dict[str, np.ndarray]:
     """The three spaces of the quick suite."""
     neighbors = nearest_neighbors(x, lp.neighbors).indices
     weights = weight_matrix(neighbors, solve_weights(x, neighbors, regularization=lp.regularization).values)
@@ -39,7 +40,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--size", type=float, default=2e-7)
     arguments = parser.parse_args()
-    lp = load_manifold("lp", LleParameters)
+    lp = LocalSettings()
     for corpus in CORPORA:
         items = read_table(corpus_path("quick", corpus, "items"), kind="items.similarity").to_pydict()
         rows = np.column_stack([items["row1"], items["row2"]])

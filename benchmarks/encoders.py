@@ -35,15 +35,14 @@ import polars as pl
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from pipeline.encoders.lexicon import Clusters, Lexicon
-from pipeline.encoders.protocol import Encoder, find_method
-from pipeline.encoders.ragged import number_tokens
-from pipeline.encoders.settings import make_settings
-from pipeline.words.adjust import level_variance
-from pipeline.words.counts import WordCounts
-from pipeline.words.tokenizers import TOKENIZERS, tokenize
-from pipeline.words.vector_parameters import WordVectorParameters
-from pipeline.words.wordllama import token_means
+from sentfold.encoders.base.lexicon import Clusters, Lexicon
+from sentfold.encoders.base.protocol import Encoder, find_method
+from sentfold.encoders.base.ragged import number_tokens
+from sentfold.encoders.base.settings import make_settings
+from sentfold.words.counts import WordCounts
+from sentfold.words.tokenizers import TOKENIZERS, tokenize
+from sentfold.words.vectors import WordVectorParameters, level_variance
+from sentfold.words.wordllama import token_means
 from tests.reference import naive
 
 CORPORA = ("sts12", "sts13", "sts15", "stsb", "sickr")
@@ -179,7 +178,7 @@ def distinct_sentences(folder: Path) -> list[str]:
 
 def make_lexicon(sentences: list[str]) -> Lexicon:
     """Every token of every tokeniser with its WordLlama vector, enwiki's counts, and 50 clusters."""
-    from pipeline.params import load_parameters
+    from pipeline.base.params import load_parameters
 
     seen = (word for name in TOKENIZERS for words in tokenize(sentences, name) for word in words)
     lowered = (word for words in tokenize([text.lower() for text in sentences], "whitespace") for word in words)

@@ -15,20 +15,21 @@ import json
 import resource
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from benchmarks.manifold import measure_machine
-from pipeline.artifacts import absence, read_vectors, space_path
-from pipeline.errors import ArtifactError
-from pipeline.evaluate.case import Case, load_case
-from pipeline.evaluate.describe import describe_geometry
-from pipeline.evaluate.judge import judge
-from pipeline.evaluate.parameters import EvaluateParameters
-from pipeline.params import load_parameters
-from pipeline.suite import load_suite
+from pipeline.base.artifacts import absence, read_vectors, space_path
+from pipeline.base.cases import load_case
+from pipeline.base.params import load_parameters
+from pipeline.base.suite import load_suite
+from sentfold.errors import ArtifactError
+from sentfold.measures.base.case import Case
+from sentfold.measures.geometry import GeometrySettings, describe_geometry
+from sentfold.measures.registry import EvaluateParameters, evaluate_parameters, find_measure
 
 # CPU seconds per space: similarity of all corpora together, the others each.
 BUDGETS = {"similarity": 5.0, "classification": 40.0, "paraphrase": 40.0, "clustering": 20.0}
@@ -41,17 +42,20 @@ def time_corpus(suite: str, space: str, corpus: str, parameters: EvaluateParamet
         case = load_case(suite, space, corpus)
     except ArtifactError:
         return None
-    if isinstance(case, str) or case.task == "example":
+    if isinstance(case, str) or not find_measure(case.task).geometry:
         return None
-    pool = _pool(case, suite, space)
+    pool, measure = _pool(case, suite, space), find_measure(case.task)
+    settings, shape = parameters.pick(measure.settings), parameters.pick(GeometrySettings)
     encoder = load_suite(suite).encoder_of(space)
     source = None if encoder == space else read_vectors(space_path(suite, encoder, corpus))
-    fitted = space not in parameters.unfitted
+    alone = replace(case, fitted=space not in parameters.unfitted)
+    headed = replace(alone, training=pool)
+    positive = measure.positive_pairs(case)
     seconds = {}
     for name, job in (
-        ("judge", lambda: judge(case, parameters, fitted=fitted)),
-        ("head", lambda: judge(case, parameters, pool=pool, fitted=fitted)),
-        ("geometry", lambda: describe_geometry(case, parameters, source=source)),
+        ("judge", lambda: measure.score(alone, settings)),
+        ("head", lambda: measure.score(headed, settings)),
+        ("geometry", lambda: describe_geometry(case, shape, positive=positive, source=source)),
     ):
         if name != "head" or pool is not None:
             start = time.process_time()
@@ -112,7 +116,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="corpora; all of the suite by default")
     parser.add_argument("--json", type=Path, default=Path("reports/benchmarks/evaluate.json"))
     arguments = parser.parse_args()
-    parameters = load_parameters(EvaluateParameters, "evaluate")
+    parameters = load_parameters(evaluate_parameters(), "evaluate")
     with threadpool_limits(1):
         corpora = arguments.only or load_suite(arguments.suite).corpora
         time_corpus(arguments.suite, arguments.spaces[0], corpora[0], parameters)

@@ -61,17 +61,17 @@ def inject(records: Path, *, slow: bool, select: str) -> int:
 
 
 def time_undisturbed(folder: Path, environment: Mapping[str, str] | None = None) -> dict[str, float]:
-    """Seconds of `sentfold repro` of the whole fixture suite, its CPU time, the load before it, and its stages.
+    """Seconds of `dvc repro` of the whole fixture suite, its CPU time, the load before it, and its stages.
 
     environment  variables beside those of this process
     """
     from tests.faults.fixture_suite import create_checkout
-    from tests.faults.processes import REPRO, Starter
+    from tests.faults.processes import PLAIN_DVC, Starter
 
     starter = Starter(create_checkout(folder / "checkout"), folder)
     starter.environment.update(environment or {})
     load, before, begin = os.getloadavg()[0], resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    run = starter.run(*REPRO)
+    run = starter.run(*PLAIN_DVC)
     seconds, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     if run.wait():
         sys.exit(f"the undisturbed run failed:\n{run.printed}")

@@ -90,8 +90,9 @@ def vectors(count: int, encoder: Encoder = "wordllama", *, cache: Path | None = 
 
 
 def _minilm_vectors(texts: list[str]) -> npt.NDArray[np.float32]:
-    from pipeline.encoders.embed import EncoderParameters, encode_sentences, load_model, locate_model
-    from pipeline.params import load_parameters
+    from pipeline.base.params import load_parameters
+    from sentfold.encoders.model_folder import ModelSource, locate_model
+    from sentfold.encoders.transformer import encode_sentences, load_model
 
-    folder = locate_model("minilm", load_parameters(EncoderParameters, "encoders.minilm"))
+    folder = locate_model("minilm", load_parameters(ModelSource, "encoders.minilm"))
     return encode_sentences(load_model("minilm", folder), texts, batch_size=64, label="minilm").vectors

@@ -29,17 +29,17 @@ from matplotlib import style
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
-from pipeline.artifacts import corpus_path, read_table
-from pipeline.encoders.encode import WordEncoderParameters, load_lexicon
-from pipeline.encoders.lexicon import Clusters, Lexicon
-from pipeline.encoders.protocol import find_method
-from pipeline.evaluate.similarities import cosines
-from pipeline.evaluate.similarity import score_similarity
-from pipeline.params import load_parameters
-from pipeline.report.figures import GRID, MUTED, STYLE, figure_bytes
-from pipeline.words.clustering_parameters import ClusteringParameters
-from pipeline.words.load import load_clusters
-from pipeline.words.partition import Partition, frequency_partition, random_partition
+from pipeline.base.artifacts import corpus_path, read_table
+from pipeline.base.params import load_parameters
+from pipeline.stages.encode import WordEncoderParameters, load_lexicon
+from pipeline.words.artifacts import load_clusters
+from sentfold.clusterers.base import ClusteringParameters
+from sentfold.encoders.base.lexicon import Clusters, Lexicon
+from sentfold.encoders.base.protocol import find_method
+from sentfold.measures.base.pairs import cosines
+from sentfold.measures.similarity import score_similarity
+from sentfold.report.drawing import GRID, MUTED, STYLE, figure_bytes
+from sentfold.words.partition import Partition, frequency_partition, random_partition
 
 CORPUS = "stsb-dev"
 CLUSTERINGS = {"lase-kmeans": "k-means", "lase-spectral": "spectral"}

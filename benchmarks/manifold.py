@@ -46,9 +46,9 @@ RATES = ("weights_gflops", "products_gb_s")
 
 
 def embed_ours(x: Array, arguments: argparse.Namespace) -> tuple[Array, dict[str, Any]]:
-    from pipeline.manifold.eigensolver import bottom_eigenvectors, weight_matrix
-    from pipeline.manifold.neighbors import nearest_neighbors
-    from pipeline.manifold.weights import solve_weights
+    from sentfold.manifold.solver.eigensolver import bottom_eigenvectors, weight_matrix
+    from sentfold.manifold.weights.weights import solve_weights
+    from sentfold.neighbors.neighbors import nearest_neighbors
 
     marks = [time.process_time()]
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from benchmarks.inputs import Encoder, vectors
-from pipeline.manifold.neighbors import LARGE, nearest_neighbors
+from sentfold.neighbors.neighbors import LARGE, nearest_neighbors
 
 Search = Callable[[npt.NDArray[np.float32], int], Any]
 

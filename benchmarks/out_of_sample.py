@@ -27,9 +27,9 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from benchmarks.inputs import Encoder, vectors
-from pipeline.manifold import LocalityPreservingEmbedding
-from pipeline.manifold.neighbors import Searched, nearest_among
-from pipeline.manifold.out_of_sample import TILE
+from sentfold import LocalityPreservingEmbedding
+from sentfold.manifold.base.local import TILE
+from sentfold.neighbors.neighbors import Searched, nearest_among
 
 SHARES = (0.9, 0.5, 0.25, 0.1)
 PAIRS = 100_000

@@ -25,10 +25,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.inputs import Encoder, vectors
 from benchmarks.manifold import summarize
-from pipeline.manifold import ordering, product
-from pipeline.manifold.eigensolver import weight_matrix
-from pipeline.manifold.neighbors import nearest_neighbors
-from pipeline.manifold.weights import solve_weights
+from sentfold.manifold.solver import ordering, product
+from sentfold.manifold.solver.eigensolver import weight_matrix
+from sentfold.manifold.weights.weights import solve_weights
+from sentfold.neighbors.neighbors import nearest_neighbors
 
 Order = Callable[[sp.csr_array], npt.NDArray[np.int32]]
 

@@ -5,7 +5,8 @@
 `simlex` and `wordsim` are resampled by pairs, though their words recur. For each space made from an encoder's this
 prints its difference to the encoder in Spearman of cosine with the interval by pairs, which takes recurring words
 for new ones and is too short, and the interval by words, where a pair weighs the product of its words' draws, which
-adds the pairs' own noise three times and is too long. The truth lies between. Needs the artifacts of `sentfold repro`.
+adds the pairs' own noise three times and is too long. The right interval is between the two.
+Needs the artifacts of `sentfold run`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.artifacts import corpus_path, read_table, read_vectors, space_path
-from pipeline.evaluate.bootstrap import (
+from pipeline.base.artifacts import corpus_path, read_table, read_vectors, space_path
+from pipeline.base.suite import Suite, load_suite
+from sentfold.compare.bootstrap import (
     Unit,
     corpus_seed,
     draw_weights,
@@ -27,8 +29,7 @@ from pipeline.evaluate.bootstrap import (
     sort_once,
     weighted_spearman,
 )
-from pipeline.evaluate.similarities import pair_similarities
-from pipeline.suite import Suite, load_suite
+from sentfold.measures.base.pairs import pair_similarities
 
 CORPORA = ("simlex", "wordsim")
 UNITS: dict[str, Unit] = {"by pairs": "items", "by words": "texts"}

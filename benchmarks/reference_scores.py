@@ -34,21 +34,19 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.inputs import mirror
 from benchmarks.moses import moses_lower
-from pipeline.encoders.lexicon import Clusters, Lexicon
-from pipeline.encoders.protocol import find_method
-from pipeline.encoders.settings import make_settings
-from pipeline.evaluate.similarities import cosines
-from pipeline.evaluate.similarity import score_similarity
-from pipeline.params import load_parameters
-from pipeline.words.adjust import level_variance
-from pipeline.words.blurred import cluster_by_blurred_affinity
-from pipeline.words.clustering_parameters import ClusteringParameters, KMeansParameters, MixtureParameters
-from pipeline.words.counts import WordCounts
-from pipeline.words.model_clusters import cluster_by_kmeans, cluster_by_mixture
-from pipeline.words.partition import Partition, centroids_of, random_partition
-from pipeline.words.tokenizers import tokenize
-from pipeline.words.vector_parameters import WordVectorParameters
-from pipeline.words.wordllama import token_means
+from pipeline.base.params import load_parameters
+from sentfold.clusterers import blurred, kmeans, mixture
+from sentfold.clusterers.base import ClusteringParameters
+from sentfold.encoders.base.lexicon import Clusters, Lexicon
+from sentfold.encoders.base.protocol import find_method
+from sentfold.encoders.base.settings import make_settings
+from sentfold.measures.base.pairs import cosines
+from sentfold.measures.similarity import score_similarity
+from sentfold.words.counts import WordCounts
+from sentfold.words.partition import Partition, centroids_of, random_partition
+from sentfold.words.tokenizers import tokenize
+from sentfold.words.vectors import WordVectorParameters, level_variance
+from sentfold.words.wordllama import token_means
 
 Float32 = npt.NDArray[np.float32]
 Scores = tuple[float, ...]
@@ -283,22 +281,22 @@ def encode(method: str, lexicon: Lexicon, sentences: list[str], settings: Settin
 
 def find_kmeans(pairs: Pairs, size: int, seed: int) -> Partition:
     """S3E's weighted k-means, with one start as scikit-learn has it now."""
-    parameters = KMeansParameters(restarts=1, iterations=300, tolerance=1e-4)
-    return cluster_by_kmeans(pairs.levelled.vectors, pairs.sif_weights, size, seed=seed, parameters=parameters)
+    settings = kmeans.Settings(restarts=1, iterations=300, tolerance=1e-4)
+    return next(kmeans.cluster(pairs.levelled.vectors, pairs.sif_weights, (size,), seed=seed, settings=settings))
 
 
 def find_mixture(pairs: Pairs, size: int, seed: int) -> Partition:
     """LASE's Gaussian mixture, with full covariances."""
-    parameters = MixtureParameters(covariance="full", regularization=1e-6, iterations=100, tolerance=1e-3)
-    return cluster_by_mixture(pairs.levelled.vectors, size, seed=seed, parameters=parameters)
+    settings = mixture.Settings(covariance="full", regularization=1e-6, iterations=100, tolerance=1e-3)
+    return next(mixture.cluster(pairs.levelled.vectors, pairs.sif_weights, (size,), seed=seed, settings=settings))
 
 
 def find_blurred(pairs: Pairs, size: int, seed: int) -> Partition:
     """LASE's spectral clustering, with the centroids of its code; the seed is that of `rank` too."""
-    chosen = load_parameters(ClusteringParameters, "clusterings.lase-blurred").blurred
-    assert chosen is not None
+    chosen = load_parameters(ClusteringParameters, "clusterings.lase-blurred").settings
     order = rank(pairs, seed)
-    found = cluster_by_blurred_affinity(pairs.levelled.vectors[order], (size,), seed=seed, parameters=chosen)[0]
+    ordered = pairs.levelled.vectors[order], pairs.sif_weights[order]
+    found = next(blurred.cluster(*ordered, (size,), seed=seed, settings=chosen))
     labels = np.empty_like(found.labels)
     labels[order] = found.labels
     found = replace(found, labels=labels)

@@ -19,13 +19,10 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from pipeline.artifacts import Vectors
-from pipeline.words.blurred import cluster_by_blurred_affinity
-from pipeline.words.clustering_parameters import BlurredParameters, KMeansParameters, SpectralParameters
-from pipeline.words.files import read_file
-from pipeline.words.model_clusters import cluster_by_kmeans
-from pipeline.words.spectral import cluster_spectrally
-from pipeline.words.tokenizers import TOKENIZERS, tokenize
+from sentfold.clusterers import blurred, kmeans, spectral
+from sentfold.files import Vectors
+from sentfold.words.files import read_file
+from sentfold.words.tokenizers import TOKENIZERS, tokenize
 
 CLUSTERS = 50
 SENTENCE = "The old harbour's kettles aren't new, but nine loaves rise near the door."
@@ -55,16 +52,16 @@ def read_made_up_file(dimension: int, *, records: int = 100_000, wanted: int = 1
 def jobs(count: int, dimension: int) -> dict[str, Callable[[], object]]:
     """Name -> what is timed."""
     x, weights = make_words(count, dimension)
-    kmeans = KMeansParameters(restarts=1, iterations=300, tolerance=1e-4)
-    spectral = SpectralParameters(neighbors=10, distance="euclidean", rows="degree", restarts=10)
-    blurred = BlurredParameters(sigma=1.0, threshold=0.95, shrink=0.01, spare=5, stop=0.01, restarts=1)
+    ten = spectral.Settings(neighbors=10, distance="euclidean", rows="degree", restarts=10)
+    one = blurred.Settings(sigma=1.0, threshold=0.95, shrink=0.01, spare=5, stop=0.01, restarts=1)
+    once = kmeans.Settings(restarts=1, iterations=300, tolerance=1e-4)
     texts = [SENTENCE] * 100_000
     return {
         **{f"tokenize 100,000 sentences, {name}": lambda name=name: tokenize(texts, name) for name in TOKENIZERS},
         "file of 100,000 records": lambda: read_made_up_file(dimension),
-        f"kmeans, {count} words": lambda: cluster_by_kmeans(x, weights, CLUSTERS, seed=0, parameters=kmeans),
-        f"spectral, {count} words": lambda: cluster_spectrally(x, (CLUSTERS,), seed=0, parameters=spectral),
-        f"blurred, {count} words": lambda: cluster_by_blurred_affinity(x, (CLUSTERS,), seed=0, parameters=blurred),
+        f"kmeans, {count} words": lambda: next(kmeans.cluster(x, weights, (CLUSTERS,), seed=0, settings=once)),
+        f"spectral, {count} words": lambda: next(spectral.cluster(x, weights, (CLUSTERS,), seed=0, settings=ten)),
+        f"blurred, {count} words": lambda: next(blurred.cluster(x, weights, (CLUSTERS,), seed=0, settings=one)),
     }
 
 

@@ -1,149 +1,117 @@
-"""Run stages on Dask workers: on a cluster of our own on this machine, or on one that is there."""
+"""Run stages on Dask workers: on a cluster of this run's own on this machine, or on one that is there.
+
+Every worker works in the one checkout, which on other machines has to be mounted at the same path.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import ipaddress
 import os
 import re
 import socket
-import uuid
-from collections.abc import Callable
-from contextvars import copy_context
-from dataclasses import replace
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
-import dask
+import distributed
+from prefect import task
+from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL
 from prefect_dask.task_runners import DaskTaskRunner
 
-from flows.dask_worker import (
-    THREADS,
-    CheckoutPlugin,
-    Made,
-    Runs,
-    WorkerError,
-    WorkerOrder,
-    make_on_worker,
-    stop_event,
-)
-from flows.execute import End
+from flows.lock import LOCK_FILE
 from flows.plan import Plan
 from flows.progress import Progress
-from flows.run_stage import StageResult, log_file
-from flows.shared_cache import shared_cache
-from flows.sources import pack_sources
-from flows.thread_route import ThreadRoute, end_of
-from pipeline.errors import RunError
-from pipeline.lineage.manifest import add_runs
-from pipeline.lineage.origin import ask_origin
+from flows.run_stage import Order, StageResult, run_stage
+from flows.schedule import End, end_of, order_of
+from sentfold.errors import RunError
 
-# Where the workers of our own cluster have their checkouts.
+# The files of Dask's own worker processes.
 FOLDER = Path(".dvc/tmp/sentfold-workers")
 
-# What a stage may read of the environment, and a worker on another machine does not have.
-PASSED_ON = re.compile(r"SENTFOLD_(MIRROR|VECTORS)|HF_[A-Z_]+|" + "|".join(THREADS))
+# Variables that a stage may read, and that a worker on another machine may lack.
+PASSED_ON = re.compile(r"SENTFOLD_(MIRROR|VECTORS)|HF_[A-Z_]+")
+
+STOP_POLL_SECONDS = 2.0
+
+
+@dataclass
+class RunEnded:
+    """A Stop: set as soon as the run that a worker works for no longer holds the checkout.
+
+    holder  what the file of the lock says of the run; another content, or a lock that is free, ends the stage
+    """
+
+    root: Path
+    holder: bytes
+    _asked: float = field(default=0.0, compare=False)
+    _answer: bool = field(default=False, compare=False)
+
+    def is_set(self) -> bool:
+        """Whether to end; the file is read every two seconds."""
+        if not self._answer and time.monotonic() - self._asked > STOP_POLL_SECONDS:
+            self._answer = self._is_over()
+            self._asked = time.monotonic()
+        return self._answer
+
+    def _is_over(self) -> bool:
+        try:
+            with (self.root / LOCK_FILE).open("rb") as file:
+                if file.read() != self.holder:
+                    return True
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return True  # nobody holds the lock: the run was killed
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+
+@task(name="stage on a worker", task_run_name="{stage}", persist_result=False, cache_policy=NO_CACHE)
+def make_on_worker(stage: str, order: Order, stop: RunEnded, environment: Mapping[str, str]) -> StageResult:
+    """Bring one stage up to date in the checkout, from a worker process. Raises RunError if the stage fails."""
+    if stop.is_set():
+        raise RunError(
+            "a Dask worker does not see the checkout of the run, or the run has ended",
+            where=f"{distributed.get_worker().address}: {order.root}",
+            expected="the checkout of the run at the same path",
+            state="the stage was not started",
+            remedy="mount the checkout where every worker finds it at this path",
+        )
+    os.environ.update(environment)
+    return run_stage(stage, order, stop=stop)
 
 
 class DaskRoute:
-    """A Route: a worker makes a stage in its own checkout, then this one takes it from the shared cache.
-
-    The second step is the stage's usual `dvc repro`: DVC compares the hashes of all that the stage
-    reads with those that the worker had, and only then restores what the worker made; else it runs the
-    stage here. So dvc.lock is written in one place. It is done for one stage at a time.
-    """
+    """A Route: one task of a Dask cluster for each stage."""
 
     def __init__(self, plan: Plan, progress: Progress) -> None:
         self._plan = plan
-        self._progress = progress
         self._runner: Any = _task_runner(plan)
-        self._here = ThreadRoute(plan, progress, threads=1)
-        self._stop = f"sentfold-stop-{uuid.uuid4()}"
-        self._lock = b""
+        holder = (plan.root / LOCK_FILE).read_bytes()
+        environment = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
+        self._common = {"order": order_of(plan), "stop": RunEnded(plan.root, holder), "environment": environment}
 
     def __enter__(self) -> DaskRoute:
-        root = self._plan.root
-        plugin = CheckoutPlugin(pack_sources(root), ask_origin(root), shared_cache(root), _environment())
-        # Not for the length of the run: only workers that start now read it, and ours all do.
-        with dask.config.set({"distributed.nanny.pre-spawn-environ": {}}):
-            self._runner.__enter__()
-            try:
-                self._runner.client.register_plugin(plugin)
-            except BaseException:
-                self._runner.__exit__(None, None, None)
-                raise
-        self._here.__enter__()
-        self._lock = self._read_lock()
+        self._runner.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            stop_event(self._stop, self._runner.client).set()
-        self._here.__exit__(kind, error, trace)
+            (self._plan.root / LOCK_FILE).write_bytes(b"")  # tells the workers; see RunEnded
         self._runner.__exit__(kind, error, trace)
 
     def start(self, stage: str, done: Callable[[End], None]) -> None:
-        """Send a stage to a worker; `done` is called when it is made and taken over, or has failed."""
-        # Prefect knows by the context which flow run a task belongs to; callbacks come without one.
-        context = copy_context()
-        future = self._runner.submit(make_on_worker, {"order": self._order(stage)})
-        future.add_done_callback(lambda ended: context.run(self._made, stage, end_of(stage, ended), done))
-
-    def _made(self, stage: str, end: Made | RunError, done: Callable[[End], None]) -> None:
-        if isinstance(end, Made | WorkerError):
-            self._bring_home(stage, end.runs)
-        if isinstance(end, Made):
-            self._here.start(stage, lambda taken: self._taken(end, taken, done))
-            return
-        if isinstance(end, WorkerError):
-            log = log_file(stage, root=self._plan.root)
-            log.parent.mkdir(parents=True, exist_ok=True)
-            log.write_bytes(end.log)
-            end.where = f"{log.relative_to(self._plan.root)}, from {end.where}"
-        done(end)
-
-    def _bring_home(self, stage: str, runs: Runs) -> None:
-        try:
-            add_runs(self._plan.root, runs)
-        except OSError as error:
-            # As in the recorder itself: the stage is worth more than the note of it.
-            self._progress.note(stage, f"this run is not in the manifest: {error.strerror}")
-
-    def _taken(self, made: Made, taken: End, done: Callable[[End], None]) -> None:
-        # Here, in the only thread that takes over, no other dvc process of ours writes the lock.
-        self._lock = self._read_lock()
-        if isinstance(taken, StageResult):
-            log = log_file(made.result.stage, root=self._plan.root)
-            log.write_bytes(made.log + b"\n" + log.read_bytes())
-            if taken.outcome == "ran":
-                self._progress.note(taken.stage, "ran here, as DVC did not find what the worker made")
-            else:
-                taken = replace(taken, outcome=made.result.outcome, seconds=made.result.seconds + taken.seconds)
-        done(taken)
-
-    def _order(self, stage: str) -> WorkerOrder:
-        plan = self._plan
-        parents = plan.graph.parents[stage]
-        loose = (out for parent in parents for out in plan.graph.outs[parent] if out in plan.graph.in_git)
-        return WorkerOrder(
-            stage,
-            plan.dvcfile,
-            parents,
-            self._lock,
-            {name: content for out in loose for name, content in _files(plan.root, out)},
-            not plan.graph.in_git.isdisjoint(plan.graph.outs[stage]),
-            plan.request.command,
-            plan.profile.retries,
-            self._stop,
-        )
-
-    def _read_lock(self) -> bytes:
-        path = self._plan.root / self._plan.dvcfile.with_suffix(".lock")
-        return path.read_bytes() if path.exists() else b""
+        """Send a stage to a worker; `done` is called when the stage has ended."""
+        future = self._runner.submit(make_on_worker, {"stage": stage, **self._common})
+        future.add_done_callback(lambda ended: done(end_of(stage, ended)))
 
 
 def _task_runner(plan: Plan) -> DaskTaskRunner:
@@ -156,7 +124,7 @@ def _task_runner(plan: Plan) -> DaskTaskRunner:
             "threads_per_worker": 1,
             "processes": True,
             "dashboard_address": None,
-            # The worker only watches: what takes memory is the stage, a process of its own.
+            # The worker only watches: the memory is taken by the stage, a process of its own.
             "memory_limit": None,
             "local_directory": str(plan.root / FOLDER),
         }
@@ -181,13 +149,3 @@ def _is_here(host: str) -> bool:
         return ipaddress.ip_address(socket.gethostbyname(host)).is_loopback
     except OSError:
         return False
-
-
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
-
-
-def _files(root: Path, out: str) -> list[tuple[str, bytes]]:
-    path = root / out
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return [(file.relative_to(root).as_posix(), file.read_bytes()) for file in files if file.is_file()]

@@ -13,9 +13,9 @@ from typing import Any
 import typer
 import yaml
 
-from flows.lockfile import YAML_LOADER
-from flows.server import quieten_prefect, require_configured
-from pipeline.errors import RunError
+from flows.server import CONFIGURED, configured_url
+from pipeline.base.params import parse_yaml
+from sentfold.errors import RunError
 
 PREFECT_FILE = Path("prefect.yaml")
 
@@ -55,8 +55,7 @@ def deploy(root: Path, prefect_file: Path = PREFECT_FILE) -> Deployed:
     """
     root = root.absolute()
     deployments = _read_deployments(root / prefect_file)
-    quieten_prefect()
-    require_configured()
+    require_server()
     pools = tuple(sorted({deployment["work_pool"]["name"] for deployment in deployments}))
     for pool in pools:
         _ensure_pool(pool)
@@ -82,9 +81,22 @@ def deploy(root: Path, prefect_file: Path = PREFECT_FILE) -> Deployed:
     return Deployed(tuple(f"{_flow_name(deployment)}/{deployment['name']}" for deployment in deployments), pools)
 
 
+def require_server() -> None:
+    """Raise RunError if no Prefect server is configured, or if it does not answer."""
+    if configured_url() is None:
+        raise RunError(
+            "no Prefect server is configured",
+            where=CONFIGURED,
+            expected="the address of a running server's API",
+            state="nothing was registered",
+            remedy="prefect server start; then, elsewhere: "
+            "prefect config set PREFECT_API_URL=http://127.0.0.1:4200/api",
+        )
+
+
 def _read_deployments(path: Path) -> list[dict[str, Any]]:
     try:
-        deployments = yaml.load(path.read_bytes(), Loader=YAML_LOADER)["deployments"]
+        deployments = parse_yaml(path.read_bytes())["deployments"]
         if all(deployment["name"] and deployment["work_pool"]["name"] for deployment in deployments) and deployments:
             return list(deployments)
         got = "none"

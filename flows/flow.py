@@ -1,30 +1,39 @@
-"""The flow `sentfold`: what the command line runs, and what a server runs by its schedule.
+"""The flows `sentfold` and `sentfold-audit`: what the command line runs, and what a server runs by its schedule.
 
-Prefect decides nothing here that DVC decides: a task is one `dvc repro` of one stage, and DVC alone
-knows what is stale, what is cached and what the lock says.
+Prefect decides nothing that DVC decides: a task is one `dvc repro` of one stage. DVC alone knows what is stale, what
+is cached, and what dvc.lock records.
 """
 
 from __future__ import annotations
 
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import typer
-from prefect import flow
+from prefect import flow, task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
+from prefect.task_runners import ThreadPoolTaskRunner
 
-from flows.execute import Route, execute
 from flows.lock import hold_checkout
-from flows.lockfile import sort_lock
-from flows.plan import Plan, Runner, RunRequest, handed_plan, make_plan, prepare
-from flows.prefect_artifacts import publish
-from flows.progress import Progress, shown
+from flows.plan import Plan, Runner, RunRequest, make_plan
+from flows.processes import Stop, stage_environment, start_guarded, wait_for
+from flows.progress import Progress, Summary, shown, unfinished
 from flows.recovery import recover
-from flows.summary import Summary, unfinished
-from flows.sweep_costs import sweep_costs
-from flows.thread_route import ThreadRoute
+from flows.run_stage import Order, StageResult, run_stage
+from flows.schedule import End, Route, end_of, execute, order_of
+from sentfold.errors import RunError
+
+if TYPE_CHECKING:
+    pass
 
 
 @flow(name="sentfold", flow_run_name="{suite}", persist_result=False)
@@ -47,42 +56,84 @@ def sentfold(
     runner   `threads` of this process, or workers of `dask`
     address  of a Dask scheduler; none: a cluster of `jobs` processes on this machine
     wait     for another run that holds the checkout; false: fail at once
-    check    hold params.yaml, the suite file and the catalogue against each other first
+    check    the suite, params.yaml and a mirror first
 
     Raises RunError if stages failed, naming each with cause and log; what does not need them is finished.
     """
     start = time.monotonic()
-    request = RunRequest(suite, jobs, tuple(targets or ()), profile, runner, address)
-    prepared = handed_plan()
-    root = prepared.root if prepared else Path.cwd()
-    say = _lines()
+    request, root, say = RunRequest(suite, jobs, tuple(targets or ()), profile, runner, address), Path.cwd(), _lines()
     with hold_checkout(root, wait=wait, purpose=request.command, say=say):
-        plan = prepared or prepare(request, root, check=check)
-        progress = Progress(total=len(plan.stale) if plan else 0, say=say)
-        if plan and plan.stale:
-            _carry_out(plan, progress)
+        plan = make_plan(request, root, check=check)
+        progress = Progress(total=len(plan.stale), say=say)
+        try:
+            with shown(progress):
+                execute(plan, progress, _route(plan, progress))
+        finally:
+            recover(root)
     summary = Summary(tuple(progress.results.values()), time.monotonic() - start)
     say(str(summary))
-    for line in sweep_costs(summary, root):
-        say(line)
-    publish(suite, summary, root)
+    _publish(suite, summary, root)
     if progress.errors:
         raise unfinished(progress.errors, summary, resume=request.command)
     return summary
 
 
-def _carry_out(plan: Plan, progress: Progress) -> None:
-    try:
-        with shown(progress):
-            execute(plan, progress, _route(plan, progress))
-    finally:
-        recover(plan.root)
-        sort_lock(plan.root / plan.dvcfile.with_suffix(".lock"))
-    if progress.errors:
-        return
-    # DVC confirms the run, and the next one that finds nothing touched since need not ask at all.
-    if left := make_plan(plan.request, plan.root).stale:
-        progress.say(f"stale again, because something was changed during the run: {', '.join(left)}")
+@flow(name="sentfold-audit", flow_run_name="audit of {suite}", persist_result=False)
+def audit(suite: str = "quick", options: list[str] | None = None) -> None:
+    """Run `sentfold audit` on the checkout in the working folder, in a process of its own.
+
+    suite    quick, or the name of a folder of suites/
+    options  more of its options, such as ["--recompute", "sample"] or ["--strict"]
+
+    What it prints becomes the artifact `sentfold-<suite>-audit`. An audit only reads the checkout, so it takes no
+    lock. Raises RunError unless the audit exits 0.
+    """
+    command = [sys.executable, "-m", "pipeline", "audit", "--suite", suite, *(options or [])]
+    with tempfile.TemporaryFile() as output:
+        code = wait_for(start_guarded(command, cwd=Path.cwd(), env=stage_environment(), output=output))
+        output.seek(0)
+        printed = output.read().decode("utf-8", "replace").rstrip()
+    get_run_logger().info(printed)
+    create_markdown_artifact(f"```\n{printed}\n```\n", key=f"sentfold-{suite}-audit", description=f"exit code {code}")
+    if code:
+        raise RunError(
+            f"the audit of suite '{suite}' ended with exit code {code}",
+            where=" ".join(command[1:]),
+            got="\n".join(printed.splitlines()[-15:]),
+            remedy="its whole output is the artifact of this run",
+        )
+
+
+# DVC keeps the results and knows which of them hold; a second memory could only disagree.
+@task(name="stage", task_run_name="{stage}", persist_result=False, cache_policy=NO_CACHE)
+def reproduce_stage(stage: str, order: Order, stop: Stop, say: Callable[[str, str], None]) -> StageResult:
+    """Bring one stage up to date. Raises RunError if the stage fails."""
+    return run_stage(stage, order, stop=stop, say=lambda text: say(stage, text))
+
+
+class ThreadRoute:
+    """A Route: as many threads of this process as the plan has jobs."""
+
+    def __init__(self, plan: Plan, progress: Progress) -> None:
+        self._runner: Any = ThreadPoolTaskRunner(max_workers=plan.request.jobs)
+        self._stop = Event()
+        self._common = {"order": order_of(plan), "stop": self._stop, "say": progress.note}
+
+    def __enter__(self) -> ThreadRoute:
+        self._runner.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Prefect waits for its threads before an interrupt gets through, and the threads wait for their stages.
+        self._stop.set()
+        self._runner.__exit__(kind, error, trace)
+
+    def start(self, stage: str, done: Callable[[End], None]) -> None:
+        """Begin a stage in a thread; `done` is called when the stage has ended."""
+        future = self._runner.submit(reproduce_stage, {"stage": stage, **self._common})
+        future.add_done_callback(lambda ended: done(end_of(stage, ended)))
 
 
 def _route(plan: Plan, progress: Progress) -> Route:
@@ -106,3 +157,17 @@ def _lines() -> Callable[[str], None]:
         logger.info(line)
 
     return both
+
+
+def _publish(suite: str, summary: Summary, root: Path) -> None:
+    """Put the suite's table and the times of the stages on Prefect's pages: `sentfold-<suite>-{results,stages}`."""
+    table = root / "reports" / suite / "summary.txt"
+    if table.is_file():
+        text = table.read_text(encoding="utf-8").rstrip()
+        create_markdown_artifact(f"```\n{text}\n```\n", key=f"sentfold-{suite}-results", description=str(summary))
+    rows = [
+        {"stage": result.stage, "outcome": result.outcome, "seconds": round(result.seconds, 1)}
+        for result in summary.results
+    ]
+    if rows:
+        create_table_artifact(rows, key=f"sentfold-{suite}-stages", description=str(summary))

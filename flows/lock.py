@@ -1,7 +1,7 @@
-"""The one outer lock of a checkout: whoever runs stages holds it, by whichever command.
+"""The one lock of a checkout: a run holds it from its beginning to its end.
 
-DVC's own locks guard single files for moments. Two whole runs at once pass them by turns until one
-of them gives up on a path that the other is writing, so a run takes this lock first.
+DVC's own locks guard single files for moments. Two whole runs at once take turns at those until one of the two fails
+on a path that the other writes, so a run takes this lock first.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import psutil
 import typer
 
 from flows.recovery import recover
-from pipeline.errors import RunError
+from sentfold.errors import RunError
 
 LOCK_FILE = Path(".dvc/tmp/sentfold.lock")
 
-# Names the process that holds the lock to everything that it starts.
+# The variable that tells all processes below the holder of the lock which process that is.
 HELD_BY = "SENTFOLD_LOCK_HELD"
 
 POLL_SECONDS = 0.3
@@ -37,12 +37,11 @@ def hold_checkout(root: Path, *, wait: bool, purpose: str, say: Callable[[str], 
 
     wait     True: say who holds it and wait; False: raise at once
     purpose  what the holder is doing, in a few words, for those who wait
-    say      is told, in a line, whom we wait for
+    say      is told, in a line, who holds the checkout
 
-    The lock is flock's, so it is free the moment its holder dies, however it dies; the JSON in the
-    file only says who holds it and counts for nothing by itself. What a killed run left damaged of
-    DVC's own files is put right before the block begins. A process that the holder started
-    (make calling sentfold), or the holder itself, passes through.
+    The lock is flock's, so it is free the moment its holder dies, however it dies; the JSON in the file only says
+    who holds it. The files of DVC that a killed run left damaged are repaired before the block begins. The holder,
+    and a process that the holder started, such as the flow, pass through.
 
     Raises RunError if `root` is no DVC checkout, or is held and `wait` is False.
     """
@@ -55,7 +54,7 @@ def hold_checkout(root: Path, *, wait: bool, purpose: str, say: Callable[[str], 
         )
     path = root / LOCK_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
-    if _held_for_us(path):
+    if _is_held_by_ancestor(path):
         yield
         return
     with path.open("a+", encoding="utf-8") as file:
@@ -122,7 +121,7 @@ def _describe(holder: dict[str, object]) -> str:
     return f"process {holder.get('pid')} on {holder.get('host')} since {holder.get('since')}: {holder.get('purpose')}"
 
 
-def _held_for_us(path: Path) -> bool:
+def _is_held_by_ancestor(path: Path) -> bool:
     # The variable alone proves nothing: it may come from the run of another checkout, or from a
     # holder long dead whose number went to someone else. It counts if this checkout's file names
     # the same process on this host, and that process is this one or one that started it.

@@ -1,28 +1,29 @@
-"""What one run is asked to do, and what it has to do for that."""
+"""What one run is asked to do, and what the run has to do for that."""
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
 import typer
 
-from flows.check import check_suite
-from flows.contention import BusyError
-from flows.graph import StageGraph, read_graph, require_dvcfile, stage_groups, stale_stages
-from flows.leftovers import clear_leftovers
+from flows.graph import StageGraph, build_graph, changed_stages, group_of, require_dvcfile, select_stages
+from flows.processes import pause
 from flows.profile import PROFILE_FILE, Retry, RunProfile, check_profile, read_profile
-from flows.run_stage import pause
-from flows.targets import select_stages
-from flows.uptodate import remember, surely_up_to_date
-from pipeline.errors import RunError
+from flows.recovery import clear_leftovers
+from pipeline.base.suite import plan_file
+from pipeline.lineage.stages import load_graph, require_suite
+from pipeline.lineage.trees import WorkingTree
+from sentfold.errors import RunError
 
 Runner = Literal["threads", "dask"]
+
+MIRROR_VARIABLE = "SENTFOLD_MIRROR"
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,9 @@ class RunRequest:
             )
 
     @property
-    def command(self) -> str:
-        """The command line that asks for this; run again, it takes up where a run stopped."""
-        words = ["sentfold", "run", "--suite", self.suite, "--jobs", str(self.jobs)]
+    def words(self) -> list[str]:
+        """The options of the command line that asks for this."""
+        words = ["--suite", self.suite, "--jobs", str(self.jobs)]
         for target in self.targets:
             words += ["--target", target]
         if self.profile:
@@ -68,14 +69,20 @@ class RunRequest:
             words += ["--runner", self.runner]
         if self.address:
             words += ["--address", self.address]
-        return shlex.join(words)
+        return words
+
+    @property
+    def command(self) -> str:
+        """The command line that asks for this; given again, the run continues where it stopped."""
+        return shlex.join(["sentfold", "run", *self.words])
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A request held against the checkout.
+    """A request compared with the checkout.
 
-    stale  the stages to bring up to date, a stage's parents before it
+    changed  the stages that `dvc status` names
+    stale    the stages to bring up to date, a stage's parents before it
     """
 
     request: RunRequest
@@ -83,65 +90,67 @@ class Plan:
     dvcfile: Path
     graph: StageGraph
     profile: RunProfile
+    changed: frozenset[str]
     stale: tuple[str, ...]
 
 
-# A run from the command line has made its plan before it knows that it needs Prefect at all; the flow
-# takes it from here. Prefect would show it among the parameters, and wants those as JSON.
-_PREPARED: ContextVar[Plan | None] = ContextVar("prepared plan", default=None)
+def make_plan(request: RunRequest, root: Path, *, check: bool = True) -> Plan:
+    """Find out what a run that is about to begin has to do. Only for the holder of the checkout.
 
+    check  if anything is stale: bring the suite's plan.yaml up to date and check the suite, params.yaml and a mirror
 
-@contextmanager
-def handed_on(plan: Plan) -> Iterator[None]:
-    """Let `handed_plan` return `plan` for the length of a `with` block, in this thread."""
-    token = _PREPARED.set(plan)
-    try:
-        yield
-    finally:
-        _PREPARED.reset(token)
-
-
-def handed_plan() -> Plan | None:
-    """The plan that whoever calls the flow has made already."""
-    return _PREPARED.get()
-
-
-def prepare(request: RunRequest, root: Path, *, check: bool) -> Plan | None:
-    """The plan of a run that is about to begin; None if nothing can be stale, as no file was touched since.
-
-    check  hold params.yaml, the suite file and the catalogue against each other first
+    Removes what stages left that are gone: in a folder that a stage reads it would make that stage stale. Raises
+    SentfoldError about what is wrong with the suite or its parameters. Cost: that of `dvc status`, two seconds; of the
+    checks, some more.
     """
-    # Targets have to be looked up, so they need the graph.
-    touched = bool(request.targets) or not surely_up_to_date(request.suite, root)
-    if check:
-        check_suite(request.suite, touched=touched)
-    if touched:
-        # Before DVC is asked: a leftover in a folder that a stage reads makes that stage stale.
-        clear_leftovers(request.suite, root)
-    return make_plan(request, root) if touched else None
+    file = root / plan_file(request.suite)
+    if not file.is_file():
+        _run_pipeline("plan", request.suite, root)
+    plan = _compare(request, root)
+    if check and plan.stale:
+        before = file.read_bytes()
+        _run_pipeline("plan", request.suite, root)
+        _run_pipeline("check", request.suite, root)
+        return plan if file.read_bytes() == before else _compare(request, root)
+    if check and os.environ.get(MIRROR_VARIABLE):  # DVC does not see the mirror
+        _run_pipeline("check", request.suite, root)
+    return plan
 
 
-def make_plan(request: RunRequest, root: Path) -> Plan:
-    """Read profile, graph and status; remember it if nothing at all is stale. Nothing is run.
+def _run_pipeline(command: str, suite: str, root: Path) -> None:
+    """Run a command of the checkout's pipeline. Raises RunError with what it printed if it fails."""
+    words = [sys.executable, "-m", "pipeline", command, "--suite", suite]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RunError(
+            f"suite '{suite}' cannot be run",
+            where=f"sentfold {command} --suite {suite}",
+            got="\n".join((done.stdout + done.stderr).strip().splitlines()[-15:]),
+            state="no stage was started",
+        )
 
-    Raises RunError or ParameterError about what cannot be read, or is not there.
-    """
-    dvcfile = require_dvcfile(request.suite, root)
+
+def _compare(request: RunRequest, root: Path) -> Plan:
+    tree, dvcfile = WorkingTree(root), require_dvcfile(request.suite, root)
+    known = load_graph(tree, request.suite)
+    graph = build_graph(known.stages, dvcfile)
     profile = read_profile(root, Path(request.profile) if request.profile else None)
-    graph = _read_patiently(dvcfile, root, profile.retries.contention)
-    check_profile(profile, graph, stage_groups(root / dvcfile), where=request.profile or str(PROFILE_FILE))
-    stale = stale_stages(graph)
-    if not stale:
-        remember(request.suite, graph, root)
+    groups = {group_of(name) for name in graph.names} | set(require_suite(tree, request.suite)["stages"])
+    check_profile(profile, groups, where=request.profile or str(PROFILE_FILE))
     selected = select_stages(graph, request.targets)
-    return Plan(request, root, dvcfile, graph, profile, tuple(name for name in stale if name in selected))
+    clear_leftovers(known, root)
+    changed = _changed_patiently(dvcfile, root, profile.retries.contention)
+    stale = tuple(name for name in graph.stale(changed) if name in selected)
+    return Plan(request, root, dvcfile, graph, profile, changed, stale)
 
 
-def _read_patiently(dvcfile: Path, root: Path, retry: Retry) -> StageGraph:
+def _changed_patiently(dvcfile: Path, root: Path, retry: Retry) -> frozenset[str]:
+    # dvc.yaml could be read, so most likely another dvc process, such as a user's `dvc repro`, writes an output.
     for attempt in range(1, retry.attempts):
         try:
-            return read_graph(dvcfile, root=root)
-        except BusyError as error:
-            typer.echo(f"{error.what}; attempt {attempt + 1} of {retry.attempts} in {retry.delay * attempt:g} s")
+            return changed_stages(dvcfile, root=root)
+        except RunError as error:
+            typer.echo(f"{error.what}: {error.got}")
+            typer.echo(f"attempt {attempt + 1} of {retry.attempts} in {retry.delay * attempt:g} s")
             pause(retry.delay * attempt)
-    return read_graph(dvcfile, root=root)
+    return changed_stages(dvcfile, root=root)

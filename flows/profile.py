@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from pydantic import Field
 
-from flows.graph import StageGraph, group_of
-from pipeline.errors import ParameterError
-from pipeline.params import Parameters, read_yaml, validate
+from flows.graph import group_of
+from pipeline.base.params import read_yaml
+from sentfold.errors import ParameterError
+from sentfold.settings import Parameters, validate
 
 PROFILE_FILE = Path("run.yaml")
 
@@ -35,10 +37,10 @@ class Retry(Parameters):
 
 
 class Retries(Parameters):
-    """download: a server failed, of texts or of a model; contention: another dvc process held a lock of DVC's."""
+    """download: a server of texts or of a model did not answer; contention: dvc failed, and the stage did not."""
 
     download: Retry = Retry(attempts=3, delay=20)
-    contention: Retry = Retry(attempts=20, delay=3)
+    contention: Retry = Retry(attempts=6, delay=3)
 
 
 class RunProfile(Parameters):
@@ -68,9 +70,8 @@ def read_profile(root: Path, path: Path | None) -> RunProfile:
     return validate(RunProfile, content, where=str(place))
 
 
-def check_profile(profile: RunProfile, graph: StageGraph, known: frozenset[str], *, where: str) -> None:
-    """Raise ParameterError if a kind names a stage that neither `graph` nor `known` has: it would limit nothing."""
-    groups = {group_of(name) for name in graph.names} | known
+def check_profile(profile: RunProfile, groups: Collection[str], *, where: str) -> None:
+    """Raise ParameterError if a kind names a stage that is not in `groups`: the kind would limit nothing."""
     for name, kind in profile.kinds.items():
         for stage in kind.stages:
             if stage not in groups:

@@ -1,11 +1,11 @@
-"""What has happened so far in one run, told as it happens: in lines, or live in a terminal."""
+"""What has happened so far in one run, shown as it happens, in lines or live in a terminal; and its summary."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import RLock
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from flows.run_stage import StageResult
-from pipeline.errors import RunError
+from sentfold.errors import RunError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -69,15 +69,61 @@ class Progress:
         self.say(f"[{len(self.results):>{len(str(self.total))}}/{self.total}] {stage}: {text}")
 
 
+@dataclass(frozen=True)
+class Summary:
+    """What a run did: how each stale stage ended, in the order they ended, and the whole time."""
+
+    results: tuple[StageResult, ...]
+    seconds: float
+
+    def __str__(self) -> str:
+        if not self.results:
+            return f"everything is up to date (checked in {self.seconds:.1f} s)"
+        longest = max(self.results, key=lambda result: result.seconds)
+        return (
+            f"{len(self.results)} stages in {self.seconds:.1f} s: {count_outcomes(self.results)}; "
+            f"longest {longest.stage} {longest.seconds:.1f} s"
+        )
+
+
+def count_outcomes(results: Iterable[StageResult]) -> str:
+    """How many stages ended in which way: `2 ran, 1 skipped`."""
+    counts = Counter(result.outcome for result in results)
+    return ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+
+
+def unfinished(errors: Mapping[str, RunError], summary: Summary, *, resume: str) -> RunError:
+    """One error for a run in which stages failed: each one's name, cause and log, and what was skipped.
+
+    errors  why each stage failed, at least one
+    resume  the command that continues the run
+    """
+    first = next(iter(errors.values()))
+    if len(errors) == 1:
+        what, where, got = first.what, first.where, first.got
+    else:
+        what = f"{len(errors)} stages failed: {', '.join(errors)}"
+        where = ", ".join(error.where for error in errors.values())
+        got = "\n".join(f"{error.what}, {error.where}: {error.got}" for error in errors.values())
+    skipped = [result.stage for result in summary.results if result.outcome == "skipped"]
+    return RunError(
+        what,
+        where=where,
+        got=got,
+        state=f"skipped, because they need it: {', '.join(skipped) or 'none'}; stages that finished are kept",
+        remedy=f"remove the cause, then: {resume}",
+    )
+
+
 @contextmanager
 def shown(progress: Progress) -> Iterator[None]:
-    """Show `progress` for the length of a `with` block: plain lines, and in a terminal what runs now below them."""
+    """Show `progress` for the length of a `with` block: in a terminal, what runs now is shown below the lines."""
     if not sys.stdout.isatty():
         yield
         return
     from rich.live import Live
 
-    # While it is shown, what is printed meanwhile appears above it.
+    # What is printed meanwhile appears above.
     with Live(get_renderable=lambda: picture(progress), refresh_per_second=REFRESHES_PER_SECOND, transient=True):
         yield
 
@@ -90,9 +136,8 @@ def picture(progress: Progress) -> RenderableType:
 
     with progress.turn:
         done, running = len(progress.results), dict(progress.running)
-        counts = Counter(result.outcome for result in progress.results.values())
+        outcomes = count_outcomes(progress.results.values())
     head = Table.grid(padding=(0, 1))
-    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
     head.add_row(ProgressBar(progress.total, done, width=30), f"{done}/{progress.total}", outcomes)
     now = time.monotonic()
     body = Table.grid(padding=(0, 2))

@@ -1,25 +1,28 @@
-"""Put right what a DVC that was killed while it wrote has left in its own files.
+"""Repair what a killed dvc left damaged in its own files, and remove the outputs of stages that are gone.
 
-DVC writes dvc.lock and its table of paths in use (`.dvc/tmp/rwlock`) in place. Whoever ends it in
-that moment, or a full disk, leaves half a file or none of it, and every later dvc then refuses to
-start. Our own runs write dvc.lock in one step (see dvc.py), but not where they leave it to DVC, as after
-a user's edit; a plain `dvc repro` takes a tenth of a second and more for it, after every stage.
+DVC writes dvc.lock and its table of paths in use (`.dvc/tmp/rwlock`) in place. A kill in that moment, or a full disk,
+leaves half a file, and every later dvc refuses to start.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import typer
 import yaml
 
-from flows.lockfile import YAML_LOADER
-from flows.replacing import drop_drafts, replace_file
-from pipeline.errors import RunError
+from pipeline.base.params import parse_yaml
+from pipeline.lineage.stages import Entry, Graph, related
+from pipeline.lineage.trees import WorkingTree
+from sentfold.errors import RunError
+from sentfold.files import write_bytes_atomically
 
 COPIES = Path(".dvc/tmp/sentfold-locks")
 PATHS_IN_USE = Path(".dvc/tmp/rwlock")
@@ -27,26 +30,55 @@ PATHS_IN_USE = Path(".dvc/tmp/rwlock")
 # What git writes around the two sides of a conflict. DVC indents all but its two headings.
 CONFLICT = re.compile(rb"^(<{7}|\|{7}|={7}|>{7})( |\r?$)", re.MULTILINE)
 
-# Another dvc may be writing the table just now; it takes milliseconds.
+# Another dvc may be writing the table at this moment; that takes milliseconds.
 TABLE_SECONDS = 1.0
 
 
 def recover(root: Path) -> None:
     """Make the files that DVC starts from readable again, if a killed dvc left them damaged.
 
-    A sound dvc.lock, of whichever suite, is copied aside; a damaged one is replaced by that copy,
-    which may be some stages behind: those run again, or DVC restores them. Without a copy it is left
-    as it is, and DVC says what it cannot read. Prints what it mends. Only for the holder of the
-    checkout (see lock.py); cost: a few milliseconds when nothing changed.
+    A sound dvc.lock, of whichever suite, is copied; a damaged one is replaced by that copy. The copy may be some
+    stages behind: those run again, or DVC restores them. Without a copy the file stays as it is, and DVC says what
+    it cannot read. Prints what was repaired. Only for the holder of the checkout (see lock.py).
 
-    Raises RunError if a dvc.lock holds a merge conflict: which side is right is for the user to say, and
-    the copy may be neither.
+    Raises RunError if a dvc.lock holds a merge conflict: only the user can say which side is right.
     """
     for lock in [root / "dvc.lock", *sorted(root.glob("suites/*/dvc.lock"))]:
-        drop_drafts(lock)
         with suppress(FileNotFoundError):
             _keep_or_restore(lock, root / COPIES / "-".join(lock.relative_to(root).parts), name=lock.relative_to(root))
     _drop_damaged_table(root / PATHS_IN_USE)
+
+
+def read_lock(content: bytes) -> dict[str, Any] | None:
+    """The stages of a dvc.lock by their names; None unless the file is whole: one cut short can still be YAML."""
+    try:
+        document = parse_yaml(content)
+    except yaml.YAMLError:
+        return None
+    if not isinstance(document, dict) or not isinstance(document.get("stages"), dict) or not content.endswith(b"\n"):
+        return None
+    stages: dict[str, Any] = document["stages"]
+    return stages if all(isinstance(stage, dict) and "cmd" in stage for stage in stages.values()) else None
+
+
+def clear_leftovers(graph: Graph, root: Path, *, say: Callable[[str], None] = typer.echo) -> None:
+    """Remove the outputs under data/<suite>/ of stages that dvc.lock records and dvc.yaml no longer has.
+
+    A folder over several outputs, such as all spaces, is hashed whole: with a leftover inside, its hash is one that
+    no other checkout can have. An output is removed only if its bytes are still the recorded ones, so that DVC's
+    cache or the stage can give it again; another is left and named. `say` is told a line for each. Only for the
+    holder of the checkout.
+    """
+    tree = WorkingTree(root)
+    for name, entry in _leftover_outputs(graph):
+        here = tree.digest(entry.path)
+        if here is None:
+            continue
+        if here.md5 == entry.md5:
+            _remove(root / entry.path, root / "data" / graph.suite)
+            say(f"removed {entry.path}: {name}, which wrote it, is no stage of {graph.dvcfile} any more")
+        else:
+            say(f"left {entry.path}, whose stage {name} is gone: it is not what was recorded; remove it by hand")
 
 
 def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:
@@ -55,11 +87,10 @@ def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:
         return
     if found := CONFLICT.search(content):
         raise _conflict(name, content.count(b"\n", 0, found.start()) + 1)
-    if _sound(content):
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(copy, content)
+    if read_lock(content) is not None:
+        write_bytes_atomically(copy, content)
     elif copy.exists():
-        replace_file(lock, copy.read_bytes())
+        write_bytes_atomically(lock, copy.read_bytes())
         typer.echo(f"{name} was damaged by a run that was cut short; the last whole one was put back")
 
 
@@ -69,25 +100,14 @@ def _conflict(name: Path, line: int) -> RunError:
         where=f"{name}, line {line}",
         expected="a dvc.lock as DVC writes it",
         got="the lines that git puts around the two sides of a conflict",
-        state="it was left as it is",
+        state="the file was left as it is",
         remedy=f"resolve the conflict, or take one side (git checkout --ours {name}, or --theirs), then run again",
     )
 
 
-def _sound(content: bytes) -> bool:
-    """Whether this is a dvc.lock from its first line to its last: one cut short can still be YAML."""
-    try:
-        document = yaml.load(content, Loader=YAML_LOADER)
-    except yaml.YAMLError:
-        return False
-    if not isinstance(document, dict) or not isinstance(document.get("stages"), dict) or not content.endswith(b"\n"):
-        return False
-    return all(isinstance(stage, dict) and "cmd" in stage for stage in document["stages"].values())
-
-
 def _drop_damaged_table(table: Path) -> None:
     end = time.monotonic() + TABLE_SECONDS
-    while not _readable(table):
+    while not _is_readable(table):
         if time.monotonic() > end:
             table.unlink(missing_ok=True)
             typer.echo(f"{table.name}, where DVC notes paths in use, was damaged and was removed")
@@ -95,7 +115,7 @@ def _drop_damaged_table(table: Path) -> None:
         time.sleep(TABLE_SECONDS / 20)
 
 
-def _readable(table: Path) -> bool:
+def _is_readable(table: Path) -> bool:
     try:
         json.loads(table.read_bytes())
     except FileNotFoundError:
@@ -103,3 +123,25 @@ def _readable(table: Path) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _leftover_outputs(graph: Graph) -> Iterator[tuple[str, Entry]]:
+    """The outputs of leftover stages that are among the suite's artifacts and are no part of any stage's output."""
+    for name in graph.leftovers if graph.stages else ():
+        for path, entry in graph.locked[name].outs.items():
+            inside = path.startswith(f"data/{graph.suite}/") and ".." not in Path(path).parts
+            if inside and not any(related(path, out) for out in graph.producers):
+                yield name, entry
+
+
+def _remove(place: Path, top: Path) -> None:
+    """Remove a file or folder, and the folders above it that are empty then, up to `top`."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink()
+    with suppress(OSError):  # The first folder that is not empty ends it.
+        for folder in place.parents:
+            if folder == top:
+                return
+            folder.rmdir()

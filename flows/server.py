@@ -1,4 +1,4 @@
-"""Prefect's API for one run: the server that is configured, or a temporary one of our own."""
+"""Prefect's server for one run: the configured one, or a temporary one that this run starts and ends."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from flows.guard import start_guarded
-from flows.watch import ConfiguredServer, OwnServer, unanswered, watched
-from pipeline.errors import RunError
+from flows.processes import start_guarded
+from sentfold.errors import RunError
 
 SERVER_LOG = Path(".dvc/tmp/sentfold-logs/prefect-server.log")
 DATABASE = Path(".dvc/tmp/sentfold-prefect.db")
@@ -22,74 +23,109 @@ DATABASE = Path(".dvc/tmp/sentfold-prefect.db")
 # 6 s is usual; the first start on a cold disk, which also creates the database, took 21 s.
 STARTUP_SECONDS = 600.0
 
-DRAIN_SECONDS = 10.0
+# How long a configured server may be silent: it may be started anew meanwhile, and Prefect's clients try again.
+PATIENCE_SECONDS = 60.0
+HEALTH_SECONDS = 5.0
+
+CONFIGURED = "PREFECT_API_URL, or the active Prefect profile"
+
+
+@dataclass
+class Server:
+    """A Prefect server that a run depends on.
+
+    url      of its API
+    process  of the temporary server; None: a configured server
+    """
+
+    url: str
+    process: subprocess.Popen[bytes] | None = None
+    _heard: float = field(default_factory=time.monotonic)
+    _asked: float = field(default_factory=time.monotonic)
+    _problem: str = ""
+
+    def is_gone(self) -> bool:
+        """Whether the server ended, or a configured one was silent for PATIENCE_SECONDS."""
+        if self.process:
+            return self.process.poll() is not None
+        now = time.monotonic()
+        if now - self._asked > HEALTH_SECONDS:
+            self._problem = unanswered(self.url)
+            self._asked = time.monotonic()
+            self._heard = self._heard if self._problem else self._asked
+        return now - self._heard > PATIENCE_SECONDS
+
+    def error(self, resume: str) -> RunError:
+        """What to tell the user; resume: the command that continues the run."""
+        return RunError(
+            "Prefect's temporary server ended before the run did"
+            if self.process
+            else "the configured Prefect server went away during the run",
+            where=str(SERVER_LOG) if self.process else CONFIGURED,
+            got=f"exit code {self.process.returncode}" if self.process else self._problem,
+            state="stages that finished are kept; those that ran were stopped",
+            remedy=f"{'read its log' if self.process else 'start that server'}, then: {resume}; "
+            "`dvc repro` runs the same stages without Prefect",
+        )
 
 
 def quieten_prefect() -> None:
     """Set what Prefect reads when it is imported; the user's own settings win."""
-    # Our own lines tell the run; Prefect's go to its server, where its pages show them.
+    # The flow prints its own lines; Prefect's go to its server, where its pages show them.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     os.environ.setdefault("DO_NOT_TRACK", "1")
 
 
-@contextmanager
-def prefect_api(root: Path, *, resume: str = "run it again") -> Iterator[None]:
-    """Make Prefect's API answer for the length of a `with` block.
+def configured_url() -> str | None:
+    """The address of the configured server's API, which answers; None if no server is configured.
 
-    A configured server (PREFECT_API_URL or a profile) is used as it is. Otherwise one is started
-    for this run. Prefect would start one too, but would leave it behind if we are killed, and gives
-    up after 20 s, which a cold start exceeds.
-
-    resume  the command that takes the run up again, for the error
-
-    Raises RunError if the server does not answer at first, or ends before the block does: see `watched`.
+    Raises RunError if the server does not answer.
     """
     quieten_prefect()
-    from prefect.context import refresh_global_settings_context
     from prefect.settings import PREFECT_API_URL
 
-    configured = PREFECT_API_URL.value()
-    if configured:
-        _require_answer(configured)
-        with watched(ConfiguredServer(configured), resume):
-            yield
+    url = PREFECT_API_URL.value()
+    if url and (problem := unanswered(url)):
+        raise RunError(
+            "the configured Prefect server does not answer",
+            where=CONFIGURED,
+            got=problem,
+            state="no stage was started",
+            remedy="start that server (prefect server start), or unset PREFECT_API_URL for a temporary one",
+        )
+    return str(url) if url else None
+
+
+@contextmanager
+def prefect_server(root: Path) -> Iterator[Server]:
+    """The configured server, or a temporary one for the length of a `with` block.
+
+    Prefect would start a temporary one too, but would leave it behind if this process were killed, and gives up
+    after 20 s, which a cold start exceeds. Raises RunError if the server does not answer.
+    """
+    if url := configured_url():
+        yield Server(url)
         return
     url, process = _start_server(root)
     try:
-        _wait_healthy(url, process, root)
-        # The environment, not a context variable: Prefect's own threads must see it too.
-        os.environ["PREFECT_API_URL"] = url
-        refresh_global_settings_context()
-        with watched(OwnServer(process, SERVER_LOG), resume):
-            try:
-                yield
-            finally:
-                if process.poll() is None:
-                    _drain()
+        _wait_until_healthy(url, process)
+        yield Server(url, process)
     finally:
         process.terminate()
         process.wait()
-        os.environ.pop("PREFECT_API_URL", None)
-        refresh_global_settings_context()
 
 
-def require_configured() -> str:
-    """The address of the configured server's API; RunError if there is none, or it does not answer."""
-    from prefect.settings import PREFECT_API_URL
-
-    configured = PREFECT_API_URL.value()
-    if not configured:
-        raise RunError(
-            "no Prefect server is configured",
-            where="PREFECT_API_URL, or the active Prefect profile",
-            expected="the address of a running server's API",
-            state="nothing was registered",
-            remedy="prefect server start; then, elsewhere: "
-            "prefect config set PREFECT_API_URL=http://127.0.0.1:4200/api",
-        )
-    _require_answer(configured)
-    return str(configured)
+def unanswered(url: str) -> str:
+    """Why the API at this address does not answer; empty if it does."""
+    # Any answer will do, a refusal too: what a server wants from its users is Prefect's affair.
+    try:
+        urllib.request.urlopen(f"{url}/health", timeout=10.0).close()
+    except urllib.error.HTTPError:
+        return ""
+    except (OSError, ValueError) as error:
+        return f"{url}/health: {error}"
+    return ""
 
 
 def _start_server(root: Path) -> tuple[str, subprocess.Popen[bytes]]:
@@ -104,7 +140,7 @@ def _start_server(root: Path) -> tuple[str, subprocess.Popen[bytes]]:
         process = start_guarded(
             [*command, "--no-services", "--no-ui"],
             cwd=root,
-            # Its own database: one shared by the runs of several checkouts would be locked at times.
+            # A database of its own: one that several checkouts share would be locked at times.
             env={**os.environ, "PREFECT_API_DATABASE_CONNECTION_URL": database},
             output=output,
             session=True,
@@ -112,47 +148,16 @@ def _start_server(root: Path) -> tuple[str, subprocess.Popen[bytes]]:
     return f"http://127.0.0.1:{port}/api", process
 
 
-def _drain() -> None:
-    # Prefect sends logs and events from threads of its own. Those that find no server any more try
-    # again for a minute, while the finished run seems to hang.
-    from prefect.events.worker import EventsWorker
-    from prefect.logging.handlers import APILogWorker
-
-    APILogWorker.drain_all(timeout=DRAIN_SECONDS)
-    EventsWorker.drain_all(timeout=DRAIN_SECONDS)
-
-
-def _wait_healthy(url: str, process: subprocess.Popen[bytes], root: Path) -> None:
+def _wait_until_healthy(url: str, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + STARTUP_SECONDS
-    while not _healthy(url):
+    while problem := unanswered(url):
         if process.poll() is not None or time.monotonic() > end:
-            ended = process.poll() is not None
             raise RunError(
                 "Prefect's temporary server did not start",
                 where=str(SERVER_LOG),
-                expected=f"an answer at {url}/health within {STARTUP_SECONDS:.0f} s",
-                got=f"it ended with exit code {process.returncode}" if ended else "no answer",
+                expected=f"an answer within {STARTUP_SECONDS:.0f} s",
+                got=problem if process.poll() is None else f"it ended with exit code {process.returncode}",
                 state="no stage was started",
-                remedy="read its log; 'make reproduce' runs the same stages one by one without Prefect",
+                remedy="read its log; `dvc repro` runs the same stages one by one without Prefect",
             )
         time.sleep(0.1)
-
-
-def _require_answer(url: str) -> None:
-    problem = unanswered(url)
-    if problem:
-        raise RunError(
-            "the configured Prefect server does not answer",
-            where="PREFECT_API_URL, or the active Prefect profile",
-            got=problem,
-            state="no stage was started",
-            remedy="start that server (prefect server start), or unset PREFECT_API_URL for a temporary one",
-        )
-
-
-def _healthy(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/health", timeout=10.0) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False

@@ -7,57 +7,46 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline.artifacts import corpus_path, read_record
+from pipeline.base.artifacts import corpus_path, read_record
+from pipeline.base.params import GROUPS, PARAMS_FILE, load_parameters, read_yaml
+from pipeline.base.suite import Suite, load_suite
 from pipeline.corpora.catalogue import find_corpus
-from pipeline.encoders.embed import EmbedParameters, EncoderParameters, check_pin
-from pipeline.encoders.encode import WordEncoderParameters
-from pipeline.errors import ArtifactError, ParameterError, SourceError, SuiteError, located
-from pipeline.evaluate.parameters import EvaluateParameters
-from pipeline.manifold.knn_graph import GraphParameters
-from pipeline.manifold.manifolds import (
-    METHODS,
-    AbttParameters,
-    LandmarkParameters,
-    LleParameters,
-    LppParameters,
-    NpeParameters,
-    PcaParameters,
-    SmoothParameters,
-    WhiteningParameters,
-    load_manifold,
-)
-from pipeline.manifold.solver_parameters import SolverParameters
-from pipeline.params import GROUPS, PARAMS_FILE, Parameters, check_slug, load_parameters, read_yaml, refuse_unknown
+from pipeline.manifolds import load_block, load_grid, load_maker
+from pipeline.plan import check_plan
 from pipeline.report.parameters import ReportParameters
-from pipeline.selection.grids import GRIDS, largest_neighbors, load_grid
-from pipeline.selection.sensitivity_parameters import SensitivityParameters, sensitivities_of
-from pipeline.suite import Suite, load_suite
-from pipeline.words.clustering_parameters import ClusteringParameters
-from pipeline.words.locations import find_location
-from pipeline.words.tokenizers import TOKENIZERS
-from pipeline.words.vector_parameters import WordVectorParameters
-from pipeline.words.vectors import load_blocks
-from pipeline.words.vocabulary import VocabularyParameters
-
-# What the stage `transform` serves; its own list would load its libraries.
-TRANSFORMS: tuple[type[Parameters], ...] = (PcaParameters, WhiteningParameters, AbttParameters, LandmarkParameters)
+from pipeline.stages.embed import EmbedParameters
+from pipeline.stages.encode import WordEncoderParameters
+from pipeline.stages.knn_graph import GraphParameters
+from pipeline.stages.sensitivity import SensitivityParameters, list_trials
+from pipeline.stages.vocabulary import VocabularyParameters
+from pipeline.stages.word_vectors import load_blocks
+from pipeline.words.published import find_location
+from sentfold.clusterers.base import ClusteringParameters
+from sentfold.encoders.model_folder import ModelSource, check_pin
+from sentfold.errors import ArtifactError, ParameterError, SourceError, SuiteError, located
+from sentfold.manifold.base.protocol import SolverSettings
+from sentfold.measures.registry import evaluate_parameters, find_measure
+from sentfold.settings import Parameters, check_slug, refuse_unknown
+from sentfold.words.tokenizers import TOKENIZERS
+from sentfold.words.vectors import WordVectorParameters
 
 MIRROR_VARIABLE = "SENTFOLD_MIRROR"
 
 SINGLE: dict[str, type[Parameters]] = {
     "embed": EmbedParameters,
     "knn_graph": GraphParameters,
-    "eigensolve": SolverParameters,
-    "evaluate": EvaluateParameters,
+    "eigensolve": SolverSettings,
+    "evaluate": evaluate_parameters(),
     "report": ReportParameters,
     "vocabulary": VocabularyParameters,
 }
-NAMED: dict[str, Callable[[str], Parameters]] = {
-    "encoders": lambda name: load_parameters(EncoderParameters, f"encoders.{name}"),
-    "manifolds": lambda name: load_manifold(name, *METHODS.values()),
+NAMED: dict[str, Callable[[str], object]] = {
+    "encoders": lambda name: load_parameters(ModelSource, f"encoders.{name}"),
+    "manifolds": lambda name: load_grid(name) if load_block(name).is_grid else load_maker(name),
     "word_vectors": lambda name: load_parameters(WordVectorParameters, f"word_vectors.{name}"),
     "clusterings": lambda name: load_parameters(ClusteringParameters, f"clusterings.{name}"),
     "word_encoders": lambda name: load_parameters(WordEncoderParameters, f"word_encoders.{name}"),
+    "sensitivity": lambda name: load_parameters(SensitivityParameters, f"sensitivity.{name}"),
 }
 
 
@@ -70,32 +59,15 @@ def check_everything(suite: str) -> Suite:
     for group, load in NAMED.items():
         for name in content.get(group) or {}:
             _check_name(group, name)
-            block = content[group][name]
-            if group == "manifolds" and isinstance(block, dict) and block.get("method") in GRIDS:
-                load_grid(name)
-            else:
-                load(name)
+            load(name)
     _check_unfitted(content)
+    check_plan(suite)
     chosen = load_suite(suite)
-    for group, names in (
-        ("encoders", chosen.encoders),
-        ("manifolds", (*chosen.manifolds, *chosen.transforms, *chosen.graph_transforms, *chosen.selections)),
-        ("word_vectors", chosen.makers.word_vectors),
-        ("clusterings", chosen.makers.clusterings),
-        ("word_encoders", chosen.word_encoders),
-    ):
-        _check_members(chosen, group, names, content.get(group) or {})
-    for name in chosen.manifolds:
-        load_manifold(name, LleParameters)
-    for name in chosen.transforms:
-        load_manifold(name, *TRANSFORMS)
-    for name in chosen.graph_transforms:
-        load_manifold(name, NpeParameters, LppParameters, SmoothParameters)
     for corpus in chosen.corpora:
         _check_corpus(chosen, corpus)
     _check_selections(chosen)
     for encoder in chosen.encoders:
-        check_pin(encoder, load_parameters(EncoderParameters, f"encoders.{encoder}"))
+        check_pin(encoder, load_parameters(ModelSource, f"encoders.{encoder}"))
     _check_neighbors(chosen)
     _check_words(chosen)
     _check_word_encoders(chosen, content.get("word_encoders") or {})
@@ -114,7 +86,7 @@ def _check_unfitted(content: dict[str, Any]) -> None:
     """That each space without regressions is one that params.yaml can make: a slip of the pen would fit them."""
     makers = [*(content.get("encoders") or {}), *(content.get("word_encoders") or {})]
     known = {*makers, *(f"{maker}-{manifold}" for maker in makers for manifold in content.get("manifolds") or {})}
-    for space in load_parameters(EvaluateParameters, "evaluate").unfitted:
+    for space in load_parameters(evaluate_parameters(), "evaluate").unfitted:
         if space not in known:
             raise ParameterError(
                 f"there is no space '{space}' to leave without regressions",
@@ -125,39 +97,29 @@ def _check_unfitted(content: dict[str, Any]) -> None:
             )
 
 
-def _check_members(suite: Suite, group: str, names: tuple[str, ...], known: dict[str, Any]) -> None:
-    for name in names:
-        if name not in known:
-            raise ParameterError(
-                f"suite '{suite.suite}' names an unknown {group.removesuffix('s')} '{name}'",
-                where=suite.file,
-                expected=f"one of: {', '.join(known)}",
-                got=name,
-                remedy=f"correct {suite.file}, or add a block {group}.{name} to {PARAMS_FILE}",
-            )
-
-
 def _check_corpus(suite: Suite, slug: str) -> None:
     corpus = find_corpus(slug)
     dataset = corpus.dataset
     if dataset.task == "counts":
         raise SuiteError(
             f"'{slug}' holds words and counts, no sentences to embed",
-            where=suite.file,
+            where=suite.written,
             expected="corpora of sentences",
             got=slug,
-            remedy=f"take it out of `corpora:` in {suite.file}",
+            remedy=f"take it out of `corpora:` in {suite.written}",
         )
+    with located(f"pipeline/catalogue.yaml: {corpus.dataset_name}.task"):
+        find_measure(dataset.task)
     if dataset.inline or dataset.package is not None:
         return
     homeless = [split for split in corpus.splits if split not in {**dataset.hub, **dataset.archive}]
     if suite.source == "package" or (suite.source == "hub" and homeless):
         raise SuiteError(
             f"'{slug}' cannot be had from the source '{suite.source}'",
-            where=suite.file,
+            where=suite.written,
             expected="a source that the catalogue names for it: see `sentfold catalogue`",
             got=suite.source,
-            remedy=f"change `source:` in {suite.file}, or take the corpus out",
+            remedy=f"change `source:` in {suite.written}, or take the corpus out",
         )
 
 
@@ -191,7 +153,7 @@ def mirror_changes(suite: Suite) -> None:
         if changed:
             stale.append(slug)
     if stale:
-        stages = " ".join(f"{Path(suite.file).with_name('dvc.yaml')}:download@{slug}" for slug in stale)
+        stages = " ".join(f"{Path(suite.written).with_name('dvc.yaml')}:download@{slug}" for slug in stale)
         raise SourceError(
             "the mirror holds something else than when it was read",
             where=MIRROR_VARIABLE,
@@ -202,16 +164,18 @@ def mirror_changes(suite: Suite) -> None:
 
 
 def _check_neighbors(suite: Suite) -> None:
+    """That the neighbour graph holds as many neighbours as each block of `manifolds:` wants of it."""
     held = load_parameters(GraphParameters, "knn_graph").neighbors
-    asked = {name: load_manifold(name, LleParameters).neighbors for name in suite.manifolds}
-    for name in suite.graph_transforms:
-        asked[name] = load_manifold(name, NpeParameters, LppParameters, SmoothParameters).neighbors
-    asked.update({name: largest_neighbors(load_grid(name)) for name in suite.selections})
-    for manifold, wanted in asked.items():
-        if wanted > held:
+    made = {**suite.stages["eigensolve"], **suite.stages["transform"], **suite.stages["selected"]}
+    for item in made.values():
+        maker = str(item["maker"])
+        is_grid = load_block(maker).is_grid
+        points = load_grid(maker).points if is_grid else (load_maker(maker).settings,)
+        wanted = max(getattr(point, "neighbors", 0) for point in points)
+        if "/graphs/" in item["reads"] and wanted > held:
             raise ParameterError(
-                f"manifold '{manifold}' wants more neighbours than the graph holds",
-                where=f"{PARAMS_FILE}: manifolds.{manifold}.neighbors",
+                f"manifold '{maker}' wants more neighbours than the graph holds",
+                where=f"{PARAMS_FILE}: manifolds.{maker}.neighbors",
                 expected=f"<= knn_graph.neighbors = {held}",
                 got=str(wanted),
                 remedy="raise knn_graph.neighbors, or lower this one",
@@ -219,104 +183,61 @@ def _check_neighbors(suite: Suite) -> None:
 
 
 def _check_selections(suite: Suite) -> None:
-    """That there is a similarity corpus to choose on."""
-    for name in suite.selections:
-        load_grid(name)
+    """That there is a similarity corpus to choose on, where the suite chooses anything."""
+    if suite.development is None and not suite.stages["sweep"]:
+        return
     held = [slug for slug in suite.corpora if find_corpus(slug).dataset.task == "similarity"]
     if suite.development not in held:
         raise SuiteError(
             "there is nothing to choose hyper-parameters on",
-            where=f"{suite.file}: development",
+            where=f"{suite.written}: development",
             expected=f"one of: {', '.join(held)}",
             got=str(suite.development or "nothing"),
-            remedy=f"name one in {suite.file}; no table should then count it as a test set",
+            remedy=f"name one in {suite.written}; no table then counts it as a test set",
         )
 
 
 def _check_words(suite: Suite) -> None:
-    """Tokenisers, counts and the words of clusterings: what each asks for must be made in this suite."""
-    for tokenizer in suite.makers.tokenizers:
+    """That counts, tokenizers and files of word vectors can be had."""
+    for tokenizer in suite.tokenizers:
         if tokenizer not in TOKENIZERS:
-            raise SuiteError(
-                f"there is no tokeniser '{tokenizer}'",
-                where=f"{suite.file}: makers.tokenizers",
+            raise ParameterError(
+                f"there is no tokenizer '{tokenizer}'",
+                where=f"{PARAMS_FILE}: word_encoders, clusterings",
                 expected=f"one of: {', '.join(TOKENIZERS)}",
                 got=tokenizer,
-                remedy=f"correct {suite.file}",
+                remedy=f"correct {PARAMS_FILE}",
             )
     if suite.counts != "own" and suite.source == "package":
         raise SuiteError(
-            f"the counts '{suite.counts}' lie in no package",
-            where=f"{suite.file}: counts",
+            f"the counts '{suite.counts}' are in no package",
+            where=f"{suite.written}: counts",
             expected="own, where the source is `package`",
             got=suite.counts,
-            remedy=f"write `counts: own` in {suite.file}, or take another source",
+            remedy=f"write `counts: own` in {suite.written}, or take another source",
         )
-    for source in suite.makers.word_vectors:
+    for source in suite.word_vectors:
         for name, block in load_blocks(source).items():
             if block.file is not None:
                 with located(f"{PARAMS_FILE}: word_vectors.{name}.file"):
                     find_location(block.file)
-    for clustering in suite.makers.clusterings:
-        wanted = load_parameters(ClusteringParameters, f"clusterings.{clustering}")
-        for kind, name, made in (
-            ("word vectors", wanted.vectors, suite.makers.word_vectors),
-            ("tokeniser", wanted.tokenizer, suite.makers.tokenizers),
-        ):
-            if name not in made:
-                raise SuiteError(
-                    f"the clustering '{clustering}' wants {kind} that the suite does not make",
-                    where=suite.file,
-                    expected=f"one of: {', '.join(made)}",
-                    got=name,
-                    remedy=f"add '{name}' to {suite.file}, or take '{clustering}' out",
-                )
 
 
 def _check_word_encoders(suite: Suite, blocks: dict[str, Any]) -> None:
-    """The settings of every word encoder, and that the suite makes the words and clusters of those it lists."""
+    """The settings of every word encoder, and that a clustering which it names fits it."""
     for name in blocks:
         load_parameters(WordEncoderParameters, f"word_encoders.{name}").method_settings(name)
     for name in suite.word_encoders:
         wanted = load_parameters(WordEncoderParameters, f"word_encoders.{name}")
-        needs = [
-            ("word vectors", wanted.vectors, suite.makers.word_vectors),
-            ("tokeniser", wanted.tokenizer, suite.makers.tokenizers),
-        ]
-        if wanted.clusters is not None:
-            needs.append(("clustering", wanted.clusters.clustering, suite.makers.clusterings))
-        for kind, asked, made in needs:
-            if asked not in made:
-                raise SuiteError(
-                    f"the word encoder '{name}' wants a {kind} that the suite does not make",
-                    where=suite.file,
-                    expected=f"one of: {', '.join(made)}",
-                    got=asked,
-                    remedy=f"add '{asked}' to {suite.file}, or take '{name}' out",
-                )
         if wanted.clusters is not None:
             _check_partition(name, wanted)
 
 
 def _check_sensitivities(suite: Suite) -> None:
     """That each word encoder whose hyper-parameters are varied has a block of values, each of them its method's."""
-    beside = Path(suite.file).with_name("sensitivities.yaml")
-    if not beside.is_file():
-        raise SuiteError(
-            "a suite has no list of sensitivities, which dvc.yaml reads",
-            where=str(beside),
-            expected="a file beside the suite's own, which may list none",
-            remedy=f"cp sensitivities.yaml {beside}, and set `file:` in it to that path",
-        )
-    names = sensitivities_of(suite)
-    if not names:
-        return
-    # Only now: it imports scikit-learn, a second of the start of every run.
-    from pipeline.selection.sensitivity import points_of
-
-    for name in names:
-        varied = load_parameters(SensitivityParameters, f"report.sensitivity.{name}")
-        list(points_of(name, varied, load_parameters(WordEncoderParameters, f"word_encoders.{name}")))
+    for name in suite.sensitivities:
+        varied = load_parameters(SensitivityParameters, f"sensitivity.{name}")
+        list(list_trials(name, varied, load_parameters(WordEncoderParameters, f"word_encoders.{name}")))
 
 
 def _check_partition(name: str, wanted: WordEncoderParameters) -> None:

@@ -8,23 +8,30 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from pipeline.suite import Makers
+from pipeline.base.params import read_yaml
+from pipeline.base.suite import Suite, freeze
+from pipeline.plan import SuiteFile, resolve
 
 ROOT = Path(__file__).resolve().parents[1]
-MAKERS = Makers(
-    encoders=("minilm",),
-    manifolds=("lp",),
-    transforms=("pca",),
-    graph_transforms=("npe",),
-    word_encoders=("wl-average",),
-    tokenizers=("regex", "whitespace"),
-    word_vectors=("wordllama",),
-    clusterings=("s3e",),
-)
+SPACES = ("minilm", "minilm-lp", "minilm-pca", "minilm-npe", "wl-average")
 FILES = (
-    "dvc.yaml", "suite.yaml", "sensitivities.yaml", "params.yaml", ".gitignore", ".dvcignore", "requirements.lock",
+    "dvc.yaml", "suite.yaml", "plan.yaml", "params.yaml", ".gitignore", ".dvcignore", "requirements.lock",
 )  # fmt: skip
+
+
+def make_suite(params: dict[str, Any] | None = None, **written: Any) -> Suite:
+    """The resolved suite of a suite file with these keys; its corpora need not be in the catalogue.
+
+    params  groups of params.yaml that replace the project's; blocks of a group are added to the project's own
+    """
+    content = read_yaml(ROOT / "params.yaml")
+    for group, blocks in (params or {}).items():
+        content[group] = {**content[group], **blocks}
+    keys = {"suite": "mine", "source": "package", "corpora": ("lee",), "spaces": SPACES, **written}
+    plan = resolve(SuiteFile.model_validate(keys), content, dataset_of=lambda corpus: corpus)
+    return Suite.model_validate(freeze(plan))
 
 
 def make_checkout(folder: Path, *, corpora: str) -> Path:
@@ -32,7 +39,7 @@ def make_checkout(folder: Path, *, corpora: str) -> Path:
     folder.mkdir(parents=True)
     for name in FILES:
         shutil.copy(ROOT / name, folder / name)
-    for name in ("pipeline", "flows"):
+    for name in ("sentfold", "pipeline", "flows"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "reports/benchmarks", folder / "reports/benchmarks")
     (folder / ".dvc").mkdir()
@@ -40,8 +47,16 @@ def make_checkout(folder: Path, *, corpora: str) -> Path:
         shutil.copy(ROOT / ".dvc" / name, folder / ".dvc" / name)
     suite = folder / "suite.yaml"
     suite.write_text(re.sub(r"corpora: \[.*\]", f"corpora: [{corpora}]", suite.read_text()))
+    write_plans(folder)
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     return folder
+
+
+def write_plans(checkout: Path, *suites: str) -> None:
+    """Write the plans of a checkout's suites, as `sentfold plan` does."""
+    for suite in suites or ("quick",):
+        command = [sys.executable, "-m", "pipeline", "plan", "--suite", suite]
+        subprocess.run(command, cwd=checkout, env=environment(), check=True, capture_output=True)
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -18,22 +18,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pipeline.artifacts import (
+from pipeline.base.artifacts import (
     absence,
     fixed_lists,
     read_lists,
     read_record,
     read_table,
     read_vectors,
-    sha256_of,
     space_path,
     write_absence,
-    write_bytes_atomically,
-    write_json,
     write_table,
     write_vectors,
 )
-from pipeline.errors import ArtifactError
+from sentfold.errors import ArtifactError
+from sentfold.files import sha256_of, write_bytes_atomically, write_json
 
 ROOT = Path(__file__).parents[1]
 FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -148,7 +146,7 @@ WRITE_MANY = """
 import sys
 from pathlib import Path
 import numpy as np, pyarrow as pa
-from pipeline.artifacts import read_vectors, write_vectors
+from pipeline.base.artifacts import read_vectors, write_vectors
 pa.set_cpu_count(int(sys.argv[2]))
 x = np.random.default_rng(7).standard_normal((70_000, 8), dtype=np.float32)
 write_vectors(Path(sys.argv[1]), x, parameters={"b": 2, "a": 1}, notes={"z": "é", "y": 0.1})
@@ -288,7 +286,7 @@ def test_another_corpus_moved_onto_an_artifact_is_refused(place: Path) -> None:
 
 def test_another_schema_version_is_refused(place: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; import numpy as np; import pipeline.artifacts as a\n"
+        "import sys; from pathlib import Path; import numpy as np; import pipeline.base.artifacts as a\n"
         "a.SCHEMA_VERSION += 1; a.write_vectors(Path(sys.argv[1]), np.ones((2, 2), dtype=np.float32), parameters={})"
     )
     assert run_python(code, str(place)).returncode == 0
@@ -330,8 +328,8 @@ WRITE_UNDER_A_LIMIT = """
 import resource, sys
 from pathlib import Path
 import numpy as np
-from pipeline.artifacts import write_vectors
-from pipeline.errors import ArtifactError
+from pipeline.base.artifacts import write_vectors
+from sentfold.errors import ArtifactError
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
     write_vectors(Path(sys.argv[1]), np.ones((5000, 8), dtype=np.float32), parameters={})
@@ -410,7 +408,7 @@ WRITE_FOREVER = """
 import sys
 from pathlib import Path
 import numpy as np
-from pipeline.artifacts import write_vectors
+from pipeline.base.artifacts import write_vectors
 value = 0
 while True:
     value += 1
@@ -446,7 +444,7 @@ def test_a_killed_writer_never_leaves_a_wrong_artifact_and_the_next_write_sweeps
 
 def test_the_sweep_spares_the_temporary_file_of_a_living_writer(place: Path) -> None:
     place.parent.mkdir(parents=True)
-    living = place.with_name(f".{place.name}.1.tmp")  # process 1 lives as long as the machine
+    living = place.with_name(f".{place.name}.{os.uname().nodename}.1.tmp")  # process 1 lives as long as the machine
     living.write_bytes(b"half")
     write_small(place)
     assert leftovers(place) == [living.name]
@@ -455,7 +453,7 @@ def test_the_sweep_spares_the_temporary_file_of_a_living_writer(place: Path) -> 
 def test_two_writers_of_different_artifacts_do_not_sweep_each_other(place: Path) -> None:
     other = place.with_name("lee2.parquet")
     place.parent.mkdir(parents=True)
-    dead = place.with_name(f".{other.name}.999999999.tmp")
+    dead = place.with_name(f".{other.name}.{os.uname().nodename}.999999999.tmp")
     dead.write_bytes(b"half")
     write_bytes_atomically(place, b"whole")
     assert leftovers(place) == [dead.name]

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-import yaml
 
+from pipeline.base.suite import Suite, load_suite
 from pipeline.check import check_everything, mirror_changes
 from pipeline.corpora.catalogue import find_corpus
-from pipeline.corpora.download import download
-from pipeline.errors import EncoderError, ParameterError, SentfoldError, SourceError, SuiteError
-from pipeline.params import read_yaml
-from pipeline.suite import Suite, load_suite
+from pipeline.plan import write_plan
+from pipeline.stages.download import download
+from sentfold.errors import EncoderError, ParameterError, SentfoldError, SourceError, SuiteError
 from tests.checkout import make_checkout_with_suites
 
 
@@ -26,7 +25,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def spaces_of(encoder: str) -> list[str]:
-    """What the makers of the paper suite make of an encoder."""
+    """The spaces of the paper suite that are made with one encoder, under another's name."""
     return [space.replace("minilm", encoder, 1) for space in load_suite("paper").spaces if space.startswith("minilm")]
 
 
@@ -41,10 +40,14 @@ def test_the_suites_that_are_shipped_pass(checkout: Path, suite: str) -> None:
     assert check_everything(suite).suite == suite
 
 
-def test_a_suite_without_the_file_that_dvc_reads_beside_it_is_told_how_to_make_one(checkout: Path) -> None:
-    (checkout / "suites/paper/sensitivities.yaml").unlink()
-    with pytest.raises(SuiteError, match=r"cp sensitivities\.yaml suites/paper/sensitivities\.yaml"):
-        check_everything("paper")
+def test_a_plan_that_does_not_follow_from_its_suite_file_is_refused_with_the_command_that_mends_it(
+    checkout: Path,
+) -> None:
+    change(checkout, "suite.yaml", "minilm-npe,", "minilm-lpp,")
+    with pytest.raises(SuiteError, match="sentfold plan --suite quick"):
+        check_everything("quick")
+    write_plan("quick")
+    assert "minilm-lpp" in check_everything("quick").spaces
 
 
 @pytest.mark.parametrize(("space", "known"), [("minilm-lp", True), ("wl-dcd", False), ("minilm-no-such", False)])
@@ -59,46 +62,23 @@ def test_a_space_without_regressions_has_to_be_one_that_can_be_made(checkout: Pa
 
 def test_a_corpus_without_sentences_is_refused(checkout: Path) -> None:
     change(checkout, "suites/paper/suite.yaml", "happy]", "word-freq]")
+    write_plan("paper")
     with pytest.raises(SuiteError, match="word-freq"):
         check_everything("paper")
 
 
 def test_a_corpus_that_no_package_holds_is_refused_for_a_suite_of_packages(checkout: Path) -> None:
-    change(checkout, "suite.yaml", "wordsim", "stsb")
+    change(checkout, "suite.yaml", "[wordsim,", "[wordsim, stsb,")
+    write_plan("quick")
     with pytest.raises(SuiteError, match="'stsb' cannot be had from the source 'package'"):
         check_everything("quick")
 
 
-MAKERS = ("manifolds", "transforms", "graph_transforms", "selections")
-
-
 def test_an_encoder_without_a_pinned_commit_is_refused_before_anything_runs(checkout: Path) -> None:
     change(checkout, "suites/paper/suite.yaml", "  [minilm,", f"  [{', '.join(spaces_of('sbert-base-nli'))}, minilm,")
-    change(checkout, "suites/paper/suite.yaml", "encoders: [minilm]", "encoders: [minilm, sbert-base-nli]")
+    write_plan("paper")
     with pytest.raises(EncoderError, match="not pinned"):
         check_everything("paper")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "served"),
-    [
-        ("manifolds: [lp]", "manifolds: [pca]", "one of: lle"),
-        ("whitening, lp-landmark]", "whitening, npe]", "one of: lle-landmark, pca, whitening, abtt"),
-        ("graph_transforms: [npe]", "graph_transforms: [abtt]", "one of: npe, lpp, smooth"),
-    ],
-)
-def test_a_space_that_is_listed_under_a_stage_that_does_not_make_it_is_refused(
-    checkout: Path, old: str, new: str, served: str
-) -> None:
-    change(checkout, "suite.yaml", old, new)
-    content = read_yaml(checkout / "suite.yaml")
-    makers = [name for group in MAKERS for name in content["makers"][group]]
-    own = ["minilm", *(f"minilm-{maker}" for maker in makers), *content["makers"]["word_encoders"]]
-    spaces = list(dict.fromkeys(own))
-    (checkout / "suite.yaml").write_text(yaml.safe_dump({**content, "spaces": spaces}))
-    with pytest.raises(ParameterError, match="made by another stage") as error:
-        check_everything("quick")
-    assert error.value.expected == served
 
 
 def test_a_graph_transform_that_wants_more_neighbours_than_the_graph_holds_is_refused(checkout: Path) -> None:
@@ -160,12 +140,10 @@ def test_a_corpus_that_the_mirror_lacked_and_now_has_is_noticed(
 @pytest.mark.parametrize(
     ("file", "old", "new", "parts"),
     [
-        ("suite.yaml", "tokenizers: [whitespace,", "tokenizers: [moses,", ["no tokeniser 'moses'", "wordpunct"]),
-        ("suite.yaml", "counts: own", "counts: enwiki", ["lie in no package", "counts: own"]),
-        ("suite.yaml", "word_vectors: [wordllama,", "word_vectors: [wordlama,", ["wordlama", "wordllama"]),
-        ("suite.yaml", "clusterings: [s3e", "clusterings: [s4e", ["s4e", "clustering"]),
-        ("suite.yaml", ", wordllama-pvn]", "]", ["'s3e' wants word vectors", "wordllama-pvn"]),
-        ("suite.yaml", "whitespace, regex,", "whitespace,", ["'s3e' wants tokeniser", "regex"]),
+        ("params.yaml", "tokenizer: wordpunct", "tokenizer: moses", ["tokenizer", "wordpunct"]),
+        ("suite.yaml", "source: package", "source: package\ncounts: enwiki", ["are in no package", "counts: own"]),
+        ("suite.yaml", "wl-s3e,", "wl-s4e,", ["wl-s4e", "a block of encoders: or word_encoders:"]),
+        ("params.yaml", "clustering: s3e,", "clustering: s4e,", ["no block clusterings.s4e", "lase-spectral"]),
         ("params.yaml", "    of: wordllama\n", "    of: wordlama\n", ["word_vectors.wordlama"]),
         ("params.yaml", "    of: wordllama\n", "    file: nowhere\n", ["no word vectors 'nowhere'", "glove-840b"]),
         ("params.yaml", "minimum_count: 1 ", "minimum_count: 0 ", ["vocabulary.minimum_count", "greater than"]),
@@ -176,6 +154,7 @@ def test_words_that_a_suite_cannot_make_are_refused_before_anything_runs(
 ) -> None:
     change(checkout, file, old, new)
     with pytest.raises(SentfoldError) as caught:
+        write_plan("quick")
         check_everything("quick")
     for part in parts:
         assert part in str(caught.value)

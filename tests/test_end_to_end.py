@@ -13,18 +13,18 @@ import yaml
 from scipy.stats import spearmanr
 from sklearn.manifold import LocallyLinearEmbedding
 
-from pipeline.artifacts import absence, read_lists, read_record, read_table, read_vectors, sha256_of
-from pipeline.manifold.eigensolver import canonical_signs, weight_matrix
+from pipeline.base.artifacts import absence, read_lists, read_record, read_table, read_vectors
+from sentfold.files import sha256_of
+from sentfold.manifold.solver.eigensolver import canonical_signs, weight_matrix
 from tests.checkout import ROOT, environment, make_checkout, repro
 
 pytestmark = pytest.mark.slow  # a dozen runs of all stages
 
 DATA = Path("data/quick")
-TRANSFORMS = ("pca", "whitening", "lp-landmark")
-GRAPH_TRANSFORMS = ("npe",)
+TRANSFORMS = ("pca", "whitening", "lp-landmark", "npe")
 SELECTIONS = ("lp-selected", "pca-selected")
-MAKERS = yaml.safe_load((ROOT / "suite.yaml").read_text(encoding="utf-8"))["makers"]
-WORD_ENCODERS = MAKERS["word_encoders"]
+STAGES = yaml.safe_load((ROOT / "plan.yaml").read_text(encoding="utf-8"))["stages"]
+WORD_ENCODERS = tuple(STAGES["encode"])
 ENCODE = {f"encode@{encoder}" for encoder in WORD_ENCODERS}
 
 
@@ -64,32 +64,50 @@ def test_a_second_repro_runs_nothing(checkout: Path) -> None:
 def test_changing_k_alone_runs_the_weights_and_what_follows_from_them(checkout: Path) -> None:
     edit(checkout / "params.yaml", "neighbors: 30 ", "neighbors: 25 ")
     assert repro(checkout) == {
-        "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp", "evaluate@minilm-lp", "report",
+        "plan", "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp", "evaluate@minilm-lp", "report",
     }  # fmt: skip
 
 
 def test_changing_the_dimension_alone_leaves_the_weights_as_they_are(checkout: Path) -> None:
     edit(checkout / "params.yaml", "components: 128 # p,", "components: 64 # p,")
-    assert repro(checkout) == {"eigensolve@minilm-lp", "evaluate@minilm-lp", "report"}
+    assert repro(checkout) == {"plan", "eigensolve@minilm-lp", "evaluate@minilm-lp", "report"}
 
 
 def test_a_comment_in_the_encoder_reruns_it_with_the_same_bytes_and_stops_there(checkout: Path) -> None:
     before = digests(checkout)
-    source = checkout / "pipeline/encoders/embed.py"
+    source = checkout / "sentfold/encoders/transformer.py"
     source.write_text(source.read_text() + "\n# a comment, and nothing else\n")
-    # The word encoders, and the report that shows LASE's sentences, take the whole folder as their code, since a
-    # method is loaded by its name. No space changes, so nothing is scored again.
-    assert repro(checkout) == {"embed@wordsim-minilm", "embed@happy-minilm", *ENCODE, "report"}
+    # No space changes, so nothing is scored again; the report reads the titles in the library's files.
+    assert repro(checkout) == {"embed@wordsim-minilm", "embed@happy-minilm", "report"}
     assert digests(checkout) == before
 
 
+def test_an_edit_of_one_word_encoder_s_file_reruns_its_spaces_and_the_report(checkout: Path) -> None:
+    source = checkout / "sentfold/encoders/gem.py"
+    source.write_text(source.read_text() + "\n# a comment, and nothing else\n")
+    assert repro(checkout) == {"encode@wl-gem", "report"}
+
+
+def test_an_edit_of_one_manifold_method_s_file_reruns_its_spaces_and_the_report(checkout: Path) -> None:
+    source = checkout / "sentfold/manifold/lle.py"
+    source.write_text(source.read_text() + "\n# a comment, and nothing else\n")
+    assert repro(checkout) == {
+        "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp", "sweep@minilm-lp-selected",
+        "selected@minilm-lp-selected", "report",
+    }  # fmt: skip
+
+
+def test_a_block_added_to_the_catalogue_reruns_nothing(checkout: Path) -> None:
+    catalogue = checkout / "pipeline/catalogue.yaml"
+    text = catalogue.read_text()
+    block = text[text.index("\nwordsim:") : text.index("\nhappy:")]
+    catalogue.write_text(text + block.replace("wordsim:", "more:", 1).replace("{wordsim:", "{more:"))
+    assert repro(checkout) == set()
+
+
 def test_changing_one_word_encoder_reruns_it_alone(checkout: Path) -> None:
-    edit(
-        checkout / "params.yaml",
-        "settings: {a: 0.001, components: 1}\n  wl-sif-released",
-        "settings: {a: 0.0003, components: 1}\n  wl-sif-released",
-    )
-    assert repro(checkout) == {"encode@wl-sif", "evaluate@wl-sif", "report"}
+    edit(checkout / "params.yaml", "&sif-settings {a: 0.001,", "&sif-settings {a: 0.0003,")
+    assert repro(checkout) == {"plan", "encode@wl-sif", "evaluate@wl-sif", "report"}
 
 
 def test_a_damaged_artifact_is_made_anew_and_not_taken_for_good(checkout: Path) -> None:
@@ -107,16 +125,16 @@ def test_no_temporary_file_and_no_nested_gitignore_is_left(finished: Path) -> No
     assert not list((finished / "data").rglob(".gitignore"))
     status = yaml.safe_load((finished / "dvc.lock").read_text())
     assert set(status["stages"]) == {
-        "download@wordsim", "download@happy", "vocabulary", "word_counts", "word_vectors@wordllama",
-        "word_vectors@wordllama-pvn", *(f"cluster_words@{name}" for name in MAKERS["clusterings"]),
+        "plan", "download@wordsim", "download@happy",
+        *(f"{stage}@{name}" for stage in ("vocabulary", "word_counts") for name in STAGES["vocabulary"]),
+        *(f"{stage}@{name}" for stage in ("word_vectors", "cluster_words") for name in STAGES[stage]),
         "embed@wordsim-minilm", "embed@happy-minilm", *ENCODE, "knn_graph@minilm",
         "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp",
         *(f"transform@minilm-{name}" for name in TRANSFORMS),
-        *(f"graph_transform@minilm-{name}" for name in GRAPH_TRANSFORMS),
         *(f"{stage}@minilm-{name}" for stage in ("sweep", "selected") for name in SELECTIONS),
         *(
             f"evaluate@minilm{name}"
-            for name in ("", "-lp", *(f"-{name}" for name in (*TRANSFORMS, *GRAPH_TRANSFORMS, *SELECTIONS)))
+            for name in ("", "-lp", *(f"-{name}" for name in (*TRANSFORMS, *SELECTIONS)))
         ),
         *(f"evaluate@{encoder}" for encoder in WORD_ENCODERS),
         "report",
@@ -176,9 +194,9 @@ def test_the_printed_score_is_the_spearman_of_the_stored_vectors(
         assert float(value) == pytest.approx(100 * spearmanr(cosine, items["score"]).statistic, abs=0.0051)
 
 
-def test_the_report_shows_the_referee_row_and_its_picture(finished: Path) -> None:
-    report = (finished / "reports/quick/report.md").read_text()
-    assert "0.943" in report and "0.665" in report and "0.685" in report
+def test_the_report_has_the_printed_cosines_of_the_referee_and_a_picture(finished: Path) -> None:
+    table = (finished / "reports/quick/tables/hyperboloid-1.md").read_text()
+    assert "0.943" in table and "0.665" in table and "0.685" in table
     assert (finished / "reports/quick/figures/differences.svg").stat().st_size > 1000
     assert (finished / "reports/quick/figures/differences.png").read_bytes().startswith(b"\x89PNG")
 

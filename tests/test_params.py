@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
+from pipeline.base.params import GROUPS, load_parameters, read_yaml
 from pipeline.check import NAMED, SINGLE, check_everything
-from pipeline.encoders.embed import EmbedParameters, EncoderParameters
-from pipeline.errors import ParameterError, SentfoldError, SuiteError
-from pipeline.evaluate.evaluate import EvaluateParameters
-from pipeline.manifold.knn_graph import GraphParameters
-from pipeline.manifold.manifolds import LleParameters
-from pipeline.manifold.solver_parameters import SolverParameters
-from pipeline.params import GROUPS, Parameters, check_slug, load_parameters, read_yaml
-from pipeline.suite import load_suite, suite_file
+from pipeline.stages.embed import EmbedParameters
+from pipeline.stages.knn_graph import GraphParameters
+from sentfold.encoders.model_folder import ModelSource
+from sentfold.errors import ParameterError, SentfoldError
+from sentfold.manifold.base.protocol import SolverSettings
+from sentfold.measures.registry import evaluate_parameters
+from sentfold.settings import Parameters, check_slug
 
 ROOT = Path(__file__).parents[1]
 SUITES = ["quick", *sorted(folder.name for folder in (ROOT / "suites").iterdir())]
@@ -98,23 +96,9 @@ def test_every_number_of_params_has_a_comment() -> None:
         (EmbedParameters, "embed", "batch_size: 64", "batch_size: 64.5", ["embed.batch_size", "integer", "64.5"]),
         (EmbedParameters, "embed", "batch_size: 64", "batch_size:", ["embed.batch_size", "integer", "None"]),
         (GraphParameters, "knn_graph", "metric: euclidean", "metric: hamming", ["metric", "'cosine'", "hamming"]),
-        (
-            LleParameters,
-            "manifolds.lp",
-            "regularization: 0.001 #",
-            "regularization: 0 #",
-            ["regularization", "than 0"],
-        ),
-        (
-            LleParameters,
-            "manifolds.lp",
-            "regularization: 0.001 #",
-            "regularization: .nan #",
-            ["regularization", "nan"],
-        ),
-        (SolverParameters, "eigensolve", "null_tolerance: 1.0e-10", "null_tolerance: 1e-10", ["null_tol", "'1e-10'"]),
-        (EvaluateParameters, "evaluate", "confidence: 0.95", "confidence: 95", ["confidence", "less than 1", "95"]),
-        (EvaluateParameters, "evaluate", "confidence: 0.95", "confidence: 0.95\n  level: 1", ["evaluate.level"]),
+        (SolverSettings, "eigensolve", "null_tolerance: 1.0e-10", "null_tolerance: tiny", ["null_tol", "'tiny'"]),
+        (evaluate_parameters(), "evaluate", "confidence: 0.95", "confidence: 95", ["confidence", "less than 1", "95"]),
+        (evaluate_parameters(), "evaluate", "confidence: 0.95", "confidence: 0.95\n  level: 1", ["evaluate.level"]),
     ],
 )
 def test_a_bad_value_is_refused_with_its_key_its_value_and_what_is_allowed(
@@ -174,7 +158,7 @@ def test_a_missing_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["encoders.nope", "nope", "embed.batch_size.deeper", "encoders.minilm.package.name"])
 def test_a_group_that_is_not_there_is_refused_with_those_that_are(params: Path, key: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        load_parameters(EncoderParameters, key, path=params)
+        load_parameters(ModelSource, key, path=params)
     said(caught.value, key, "one of:")
 
 
@@ -188,7 +172,7 @@ def test_an_encoder_has_exactly_one_place(params: Path) -> None:
     for block in ("{package: a, hub: b}", "{}"):
         params.write_text(f"encoders: {{minilm: {block}}}\n")
         with pytest.raises(ParameterError) as caught:
-            load_parameters(EncoderParameters, "encoders.minilm", path=params)
+            load_parameters(ModelSource, "encoders.minilm", path=params)
         said(caught.value, "exactly one of: package, folder, hub")
 
 
@@ -196,7 +180,7 @@ def test_an_encoder_has_exactly_one_place(params: Path) -> None:
 def test_a_revision_is_forty_hexadecimal_digits(params: Path, revision: str) -> None:
     params.write_text(f"encoders: {{a: {{hub: x/y, revision: '{revision}'}}}}\n")
     with pytest.raises(ParameterError) as caught:
-        load_parameters(EncoderParameters, "encoders.a", path=params)
+        load_parameters(ModelSource, "encoders.a", path=params)
     said(caught.value, "revision", revision)
 
 
@@ -208,7 +192,7 @@ class Range(Parameters):
 
 @given(st.floats())
 def test_a_range_accepts_what_lies_in_it_and_nothing_else(value: float) -> None:
-    from pipeline.params import validate
+    from sentfold.settings import validate
 
     if 0 <= value < 1:
         assert validate(Range, {"share": value}, where="here").share == value
@@ -241,147 +225,3 @@ def test_any_other_character_is_refused(before: str, after: str, bad: str) -> No
 def test_a_name_that_dvc_or_a_folder_would_choke_on_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="is not a name"):
         check_slug(name)
-
-
-# --- suites -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A sound suite called `mine`, to be spoilt; the working directory is a checkout that holds it."""
-    monkeypatch.chdir(tmp_path)
-    content = yaml.safe_load((ROOT / "suite.yaml").read_text(encoding="utf-8"))
-    return {**content, "suite": "mine", "root": "../..", "file": "suites/mine/suite.yaml"}
-
-
-GROUPS_OF_MAKERS = ("manifolds", "transforms", "graph_transforms", "selections")
-
-
-def write_suite(content: dict[str, Any]) -> None:
-    path = suite_file("mine")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(content), encoding="utf-8")
-
-
-def test_a_sound_suite_is_read(suite: dict[str, Any]) -> None:
-    write_suite(suite)
-    mine = load_suite("mine")
-    assert mine.corpora == tuple(suite["corpora"])
-    makers = [maker for group in GROUPS_OF_MAKERS for maker in suite["makers"][group]]
-    made = ("minilm", *(f"minilm-{maker}" for maker in makers))
-    assert set(mine.spaces) == {*made, *mine.word_encoders}
-    owners = {space: mine.encoder_of(space) for space in mine.spaces}
-    assert owners == {**dict.fromkeys(made, "minilm"), **{encoder: encoder for encoder in mine.word_encoders}}
-    assert set(mine.derived_spaces) == set(made[1:])
-
-
-def test_the_owner_of_a_space_is_the_longest_encoder_that_fits(suite: dict[str, Any]) -> None:
-    suite["makers"]["encoders"] = ["minilm", "minilm-large"]
-    suite["spaces"] += [
-        space.replace("minilm", "minilm-large") for space in suite["spaces"] if space.startswith("minilm")
-    ]
-    write_suite(suite)
-    assert load_suite("mine").encoder_of("minilm-large-lp") == "minilm-large"
-    assert load_suite("mine").encoder_of("minilm-lp") == "minilm"
-
-
-@pytest.mark.parametrize(
-    ("change", "parts"),
-    [
-        ({"corpora": []}, ["'corpora' is empty"]),
-        ({"spaces": []}, ["'spaces' is empty"]),
-        ({"corpora": ["lee", "simlex", "lee"]}, ["'corpora'", "lee", "twice"]),
-        ({"spaces": ["minilm", "minilm-lp"]}, ["'spaces' must list exactly", "minilm-npe", "minilm-pca"]),
-        ({"spaces": ["minilm", "other"]}, ["'spaces' must list exactly", "other"]),
-        ({"corpora": ["a/b"]}, ["corpora.0", "a/b", "single hyphens"]),
-        ({"corpora": "lee"}, ["corpora", "tuple", "'lee'"]),
-        ({"development": "stsb"}, ["'development' names 'stsb'", "no corpus of the suite"]),
-        ({"wordless": ["stsb"]}, ["'wordless' names stsb", "no corpora of the suite"]),
-        ({"corpora": [1]}, ["corpora.0", "string", "1"]),
-        ({"source": "disk"}, ["source", "'package', 'mirror' or 'hub'", "disk"]),
-        ({"skip_missing": "no"}, ["skip_missing", "boolean", "'no'"]),
-        ({"skip_missing": 1}, ["skip_missing", "boolean"]),
-        ({"suite": "other"}, ["does not name itself", "suite: mine", "suite: other"]),
-        ({"file": "suite.yaml"}, ["does not name itself", "suites/mine/suite.yaml"]),
-        ({"colour": "blue"}, ["unknown key 'colour'", "skip_missing"]),
-    ],
-)
-def test_a_bad_suite_is_refused_by_file_key_and_value(
-    suite: dict[str, Any], change: dict[str, Any], parts: list[str]
-) -> None:
-    write_suite({**suite, **change})
-    with pytest.raises(SuiteError) as caught:
-        load_suite("mine")
-    said(caught.value, "suites/mine/suite.yaml", *parts)
-
-
-@pytest.mark.parametrize("key", ["suite", "root", "file", "source", "skip_missing", "corpora", "makers", "spaces"])
-def test_a_suite_that_lacks_a_key_is_refused_by_that_key(suite: dict[str, Any], key: str) -> None:
-    del suite[key]
-    write_suite(suite)
-    with pytest.raises(SuiteError) as caught:
-        load_suite("mine")
-    said(caught.value, key, "required")
-
-
-@pytest.mark.parametrize("maker", ["encoders", "manifolds", "transforms", "graph_transforms"])
-def test_an_empty_list_of_makers_is_refused(suite: dict[str, Any], maker: str) -> None:
-    # DVC would expand it to no stages at all, without a word.
-    suite["makers"][maker] = []
-    write_suite(suite)
-    with pytest.raises(SuiteError) as caught:
-        load_suite("mine")
-    said(caught.value, f"'{maker}' is empty")
-
-
-def test_an_unknown_suite_is_refused_with_those_that_exist(suite: dict[str, Any]) -> None:
-    write_suite(suite)
-    with pytest.raises(SuiteError) as caught:
-        load_suite("yours")
-    said(caught.value, "yours", "quick, mine")
-
-
-@pytest.mark.parametrize("name", ["../mine", "mine/../mine", "/mine", "", "."])
-def test_a_suite_name_that_is_a_path_is_refused(suite: dict[str, Any], name: str) -> None:
-    write_suite(suite)
-    with pytest.raises(SuiteError):
-        load_suite(name)
-
-
-# --- params, suite and catalogue against each other -------------------------------------------------
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("params.yaml", "suite.yaml", "sensitivities.yaml"):
-        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    check_everything("quick")
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "parts"),
-    [
-        ("suite.yaml", "corpora: [lee,", "corpora: [leee,", ["leee", "catalogue", "lee"]),
-        ("suite.yaml", "manifolds: [lp]", "manifolds: [isomap]", ["isomap"]),
-        ("suite.yaml", "development: wordsim", "development: polarity", ["development", "lee, simlex, wordsim"]),
-        (
-            "params.yaml",
-            "neighbors: [10, 20, 30, 60, 100]",
-            "neighbors: [10, 101]",
-            ["manifolds.lp-selected.neighbors", "101"],
-        ),
-        ("params.yaml", "  lp: #", "  l_p: #", ["l_p", "single hyphens"]),
-        ("params.yaml", "  minilm: # all", "  mini: # all", ["minilm", "sbert-base-nli", "suite.yaml"]),
-        ("params.yaml", "    neighbors: 30", "    neighbors: 101", ["manifolds.lp.neighbors", "100", "101"]),
-        ("params.yaml", "\nreport:", "\nrun: {jobs: 4}\nreport:", ["run"]),
-    ],
-)
-def test_what_does_not_fit_together_is_refused_before_anything_runs(
-    checkout: Path, file: str, old: str, new: str, parts: list[str]
-) -> None:
-    change(checkout / file, old, new)
-    with pytest.raises(SentfoldError) as caught:
-        check_everything("quick")
-    said(caught.value, *parts)

@@ -4,11 +4,10 @@
 #SBATCH --cpus-per-task=4
 #SBATCH --mem-per-cpu=4G
 #SBATCH --time=12:00:00
-# Not tried. One job: the first task schedules, runs Prefect's server and the flow; the others work. Submit it from
-# the checkout, which like /shared has to lie on a file system that the nodes share: sbatch flows/examples/slurm.sh
+# Not tried. One job: the first task runs the scheduler, the Prefect server and the flow; the others work. Submit it from
+# the checkout, which has to be on a file system that the nodes share: sbatch flows/examples/slurm.sh
 set -euo pipefail
 source .venv/bin/activate
-dvc cache dir --local /shared/sentfold-cache
 
 here=$(hostname -f)
 export PREFECT_API_URL="http://$here:4200/api"

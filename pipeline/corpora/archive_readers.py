@@ -9,7 +9,7 @@ from xml.parsers import expat
 
 import polars as pl
 
-from pipeline.errors import SourceError
+from sentfold.errors import SourceError
 
 # SentEval's order of the six coarse question classes.
 TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
@@ -90,7 +90,7 @@ def read_newsgroups(members: Sequence[Member]) -> Table:
     for member in members:
         parts = member.name.split("/")
         if len(parts) < 2:
-            raise SourceError("a message lies in no group's folder", where=member.name, expected="<group>/<number>")
+            raise SourceError("a message is in no group's folder", where=member.name, expected="<group>/<number>")
         keyed.append((parts[-2], parts[-1], member.data))
     keyed.sort(key=lambda entry: entry[:2])
     groups = sorted({group for group, _, _ in keyed})
@@ -169,8 +169,8 @@ def read_word_freq(members: Sequence[Member]) -> Table:
 def read_cqa(members: Sequence[Member]) -> Table:
     """SemEval-2016/2017 Task 3 XML, subtask B: queries, candidates, relevance, search rank.
 
-    The labels stand in the XML, or, where that is the unlabelled input, in a `*.relevancy` file
-    beside it. query and candidate are subject + blank + body. Rows in the order of the XML.
+    The labels are in the XML, or, where that is the unlabelled input, in a `*.relevancy` file
+    next to it. query and candidate are subject + blank + body. Rows in the order of the XML.
     Raises SourceError on malformed XML, an entity declaration, or a missing label.
     """
     gold: dict[str, int] = {}

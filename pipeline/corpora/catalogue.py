@@ -1,31 +1,22 @@
-"""The catalogue of corpora: what each is, who made it, under which terms, and where it lies."""
+"""The catalogue of corpora: what each is, who made it, under which terms, and where it can be had."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from pipeline.errors import SourceError
-from pipeline.params import Parameters, Slug, read_yaml, validate
+from pipeline.base.params import read_yaml
+from sentfold.errors import SourceError
+from sentfold.settings import Parameters, Slug, validate
 
-CATALOGUE_FILE = Path(__file__).with_name("catalogue.yaml")
+CATALOGUE_FILE = (
+    Path(__file__).parents[1] / "catalogue.yaml"
+)  # not in this package: a block added there makes no stage stale
 
-Task = Literal[
-    "similarity",
-    "regression",
-    "classification",
-    "paraphrase",
-    "clustering",
-    "ranking",
-    "inference",
-    "example",
-    "counts",
-]
-
-# What recurs, and is therefore what a bootstrap resamples (see pipeline/evaluate/bootstrap.py).
+# What recurs, and is therefore what a bootstrap resamples (see sentfold/compare/bootstrap.py).
 Unit = Literal["items", "groups", "texts"]
 
 
@@ -66,14 +57,14 @@ class HubSplit(Parameters):
 
 
 class ArchiveSplit(Parameters):
-    """One split inside official files given by URL; their sha256 stand in hashes.yaml.
+    """One split inside official files given by URL.
 
-    urls     what to download
+    urls     what to download -> its sha256, or None until it is recorded, and then refused
     members  files inside a zip or tar (glob patterns), empty when the URL is the file itself
     reader   the name of the reader in archive_readers.py that understands them
     """
 
-    urls: tuple[str, ...]
+    urls: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None] = Field(min_length=1)
     members: tuple[str, ...] = ()
     reader: str
 
@@ -81,6 +72,8 @@ class ArchiveSplit(Parameters):
 class Dataset(Parameters):
     """One released data set: its splits, their published sizes, and every place it can be had.
 
+    task     the measure of its corpora: the name of a file of sentfold/measures; `counts` for words and their counts
+    items_of the task whose columns the items have, where that is another one: a new task over known columns
     splits   split -> published number of items
     corpora  corpus slug -> the splits that make it up; a corpus is the pool that every
              transductive step sees, so `stsb` (test) and `stsb-dev` are two corpora
@@ -94,7 +87,8 @@ class Dataset(Parameters):
     mirror_labels   the mirror's label -> canonical integer label, where they differ
     """
 
-    task: Task
+    task: Slug
+    items_of: Slug | None = None
     title: str
     citation: str
     licence: str
@@ -111,6 +105,11 @@ class Dataset(Parameters):
     hub: dict[str, HubSplit] = {}
     archive: dict[str, ArchiveSplit] = {}
     inline: tuple[dict[str, str | float], ...] = ()
+
+    @property
+    def layout(self) -> str:
+        """The task whose columns the items have."""
+        return self.items_of or self.task
 
     def mirror_files(self, name: str, split: str) -> tuple[str, ...]:
         """Where a mirror holds one split of the data set called `name`."""

@@ -6,27 +6,24 @@ import fnmatch
 import hashlib
 import os
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-import httpx2
 import polars as pl
 
-from pipeline.artifacts import sha256_of
-from pipeline.corpora.archive import PATIENCE, Patience
+from pipeline.corpora.archive import locate_in_cache
 from pipeline.corpora.catalogue import Dataset, HubSplit
-from pipeline.corpora.sources import Reading
-from pipeline.errors import SourceError
+from pipeline.corpora.fetch import PATIENCE, Patience, fetch
+from pipeline.corpora.reading import Reading
+from sentfold.errors import SourceError, UnansweredError, located
+from sentfold.files import sha256_of
 
 if TYPE_CHECKING:
-    from huggingface_hub import HfApi
     from huggingface_hub.hf_api import RepoFile
 
 ENDPOINT_VARIABLE = "HF_ENDPOINT"
 OFFICIAL_ENDPOINT = "https://huggingface.co"
+USE_MIRROR = "or use a mirror (`source: mirror`)"
 
 # File kind -> the parser of the `datasets` library. Nothing else in a repository is ever opened.
 PARSERS = {
@@ -39,34 +36,23 @@ PARSERS = {
     ".csv.gz": "csv",
 }
 
-_RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
-
-Result = TypeVar("Result")
-
-
-class _InterruptionError(Exception):
-    """A failure that another attempt may not meet. Of no type that huggingface_hub retries itself."""
-
 
 def read_split(name: str, dataset: Dataset, split: str, *, patience: Patience = PATIENCE) -> Reading:
     """Read one split from the hub at its pinned revision, honouring HF_ENDPOINT.
 
-    Every file is checked against the size and hash that the hub's own listing gives for that
-    revision. Raises SourceError if the repository, revision or file does not exist, the network
-    fails `patience.tries` times, or the content lacks a mapped column. Rows are counted by the
-    caller. Cost: the split in memory.
+    Every file is checked against the hash that the hub's own listing gives for that revision.
+    Raises SourceError if the repository, revision or file does not exist, or the content lacks a mapped
+    column, UnansweredError if the hub does not answer. Rows are counted by the caller. Cost: the split in memory.
     """
     place = dataset.hub[split]
+    listing = {file.path: file for file in _list_files(place, patience)}
     frames: list[pl.DataFrame] = []
     hashes: dict[str, str] = {}
-    with _patient_sessions(patience):
-        api = _open_api(place)
-        listing = {file.path: file for file in _persist(lambda: _list_files(api, place), place, "", patience)}
-        for part in place.files:
-            for path in _choose_files(list(listing), part, place):
-                local = _download(api, place, listing[path], patience)
-                frames.append(_map_columns(_parse(local, path, place), place, path))
-                hashes[_name(place, path)] = sha256_of(local)
+    for part in place.files:
+        for path in _choose_files(list(listing), part, place):
+            local = _download(place, listing[path], patience)
+            frames.append(_map_columns(_parse(local, path, place), place, path))
+            hashes[_name(place, path)] = sha256_of(local)
     frame = pl.concat(frames, how="vertical_relaxed")
     return Reading(frame=_name_subsets(frame, dataset, place), source="hub", files=hashes)
 
@@ -74,196 +60,98 @@ def read_split(name: str, dataset: Dataset, split: str, *, patience: Patience = 
 # --- network -----------------------------------------------------------------------------------
 
 
-class _PatientClient(httpx2.Client):
-    """A client with timeouts that leaves every retry to `_persist`.
+def _list_files(place: HubSplit, patience: Patience) -> list[RepoFile]:
+    """The files of the repository at the pinned revision, with their hashes."""
+    import httpx2
+    from huggingface_hub import HfApi, is_offline_mode, set_client_factory
+    from huggingface_hub.hf_api import RepoFile
+    from huggingface_hub.utils import logging
 
-    huggingface_hub asks for listings without any timeout, and repeats interrupted transfers for as
-    long as some bytes arrive; a server that misbehaves would hold a stage for ever.
-    """
-
-    def __init__(self, patience: Patience) -> None:
-        super().__init__(follow_redirects=True)
-        self._patience = patience
-
-    def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        limits = httpx2.Timeout(self._patience.read, connect=self._patience.connect)
-        request.extensions = {**request.extensions, "timeout": limits.as_dict()}
-        try:
-            # Always as a stream, so that the time of the whole body is watched too.
-            response = super().send(request, stream=True, **options)
-        except httpx2.TransportError as error:
-            raise _InterruptionError(_describe(error)) from None
-        if response.status_code in _RETRY_STATUS:
-            response.close()
-            raise _InterruptionError(f"HTTP status {response.status_code}")
-        if isinstance(response.stream, httpx2.SyncByteStream):
-            response.stream = _Body(response.stream, self._patience)
-        if not stream:
-            with closing(response):
-                response.read()
-        return response
-
-
-class _Body(httpx2.SyncByteStream):
-    """The body of an answer; if it breaks off or takes too long, that is reported as `_InterruptionError`."""
-
-    def __init__(self, stream: httpx2.SyncByteStream, patience: Patience) -> None:
-        self._stream = stream
-        self._patience = patience
-
-    def __iter__(self) -> Iterator[bytes]:
-        deadline = time.monotonic() + self._patience.total
-        try:
-            for chunk in self._stream:
-                yield chunk
-                if time.monotonic() > deadline:
-                    raise _InterruptionError(f"not complete after {self._patience.total:g} s")
-        except httpx2.TransportError as error:
-            raise _InterruptionError(_describe(error)) from None
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-@contextmanager
-def _patient_sessions(patience: Patience) -> Iterator[None]:
-    """Within this context huggingface_hub uses patient clients; afterwards its own again."""
-    # The files are below 25 MB: plain HTTP is enough, and unlike Xet it is timed and checked here.
-    # huggingface_hub reads this at its import, which therefore comes after.
-    os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
-    from huggingface_hub import set_client_factory
-    from huggingface_hub.utils._http import default_client_factory
-
-    set_client_factory(lambda: _PatientClient(patience))
-    try:
-        yield
-    finally:
-        set_client_factory(default_client_factory)
-
-
-def _open_api(place: HubSplit) -> HfApi:
-    from huggingface_hub import HfApi, is_offline_mode
-
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # its own retries are told in the one error at their end
     if is_offline_mode():
         raise SourceError(
             "the hub is switched off",
             where=_name(place),
             expected="HF_HUB_OFFLINE unset",
             got="HF_HUB_OFFLINE is set",
-            remedy="unset it, or use a mirror (`source: mirror`)",
+            remedy=f"unset it, {USE_MIRROR}",
         )
+    limits = httpx2.Timeout(patience.read, connect=patience.connect).as_dict()
+
+    def limit(request: httpx2.Request) -> None:
+        # huggingface_hub asks for a listing without a limit of time.
+        request.extensions["timeout"] = limits
+
+    set_client_factory(lambda: httpx2.Client(follow_redirects=True, event_hooks={"request": [limit]}))
     # Public data at a public revision: no credential is looked for and none is sent.
-    return HfApi(endpoint=_endpoint(), token=False, library_name="sentfold")
+    api = HfApi(endpoint=_endpoint(), token=False, library_name="sentfold")
+    try:
+        tree = list(api.list_repo_tree(place.id, recursive=True, revision=place.revision, repo_type="dataset"))
+    except Exception as error:  # noqa: BLE001  (huggingface_hub raises its own kinds, OSError, ValueError and KeyError alike)
+        raise _explain(error, place) from None
+    return [entry for entry in tree if isinstance(entry, RepoFile)]
 
 
 def _endpoint() -> str:
     return (os.environ.get(ENDPOINT_VARIABLE) or OFFICIAL_ENDPOINT).rstrip("/")
 
 
-def _cache_folder() -> Path | None:
-    """The hub cache as the environment says now; huggingface_hub looks only at its import."""
-    if place := os.environ.get("HF_HUB_CACHE"):
-        return Path(place)
-    home = os.environ.get("HF_HOME")
-    return Path(home) / "hub" if home else None
+def _download(place: HubSplit, file: RepoFile, patience: Patience) -> Path:
+    """The file in the cache, checked against the listing. Raises SourceError."""
+    from huggingface_hub import hf_hub_url
 
-
-def _list_files(api: HfApi, place: HubSplit) -> list[RepoFile]:
-    from huggingface_hub.hf_api import RepoFile
-
-    tree = api.list_repo_tree(place.id, recursive=True, revision=place.revision, repo_type="dataset")
-    return [entry for entry in tree if isinstance(entry, RepoFile)]
-
-
-def _download(api: HfApi, place: HubSplit, file: RepoFile, patience: Patience) -> Path:
-    """The file in the local cache, checked against the listing. Raises SourceError.
-
-    What fails the check is deleted from the cache, which would serve it for ever, and fetched once more.
-    """
-
-    def fetch() -> Path:
-        path = api.hf_hub_download(
-            place.id,
-            file.path,
-            repo_type="dataset",
-            revision=place.revision,
-            cache_dir=_cache_folder(),
-            etag_timeout=patience.read,
+    url = hf_hub_url(place.id, file.path, repo_type="dataset", revision=place.revision, endpoint=_endpoint())
+    path = locate_in_cache(url)
+    with located(_name(place, file.path), remedy=USE_MIRROR):
+        if file.lfs is not None:
+            return fetch(url, path, sha256=file.lfs.sha256, patience=patience)
+        # The hub lists small files by the hash that git gives them.
+        if path.is_file() and _git_hash(path) != file.blob_id:
+            path.unlink()
+        fetch(url, path, sha256=None, patience=patience)
+    if _git_hash(path) != file.blob_id:
+        got = _git_hash(path)
+        path.unlink()
+        raise SourceError(
+            "a file from the hub is not the one at the pinned revision",
+            where=_name(place, file.path),
+            expected=f"{file.size} bytes, hash {file.blob_id}",
+            got=f"hash {got}",
+            remedy=f"try again later, {USE_MIRROR}",
         )
-        return Path(path)
-
-    expected = file.lfs.sha256 if file.lfs else file.blob_id
-    wrong = []
-    for _ in range(2):
-        path = _persist(fetch, place, file.path, patience)
-        got = sha256_of(path) if file.lfs else _git_hash(path)
-        if expected == got:
-            return path
-        wrong.append(f"{path.stat().st_size} bytes, hash {got}")
-        _discard(path)
-    raise SourceError(
-        "a file from the hub is not the one at the pinned revision",
-        where=_name(place, file.path),
-        expected=f"{file.size} bytes, hash {expected}",
-        got=", then ".join(dict.fromkeys(wrong)),
-        remedy="try again later: nothing of it was kept in the Hugging Face cache",
-    )
-
-
-def _discard(path: Path) -> None:
-    """Delete a file of the hub's cache, and the bytes under their hash that it is a link to."""
-    content = path.resolve()
-    path.unlink(missing_ok=True)
-    content.unlink(missing_ok=True)
+    return path
 
 
 def _git_hash(path: Path) -> str:
-    """The name git gives a file's content; the hub lists it for files outside LFS."""
+    """The name that git gives to a file's content."""
     data = path.read_bytes()
     return hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
 
 
-def _persist(action: Callable[[], Result], place: HubSplit, path: str, patience: Patience) -> Result:
-    """Do `action`, again while it is interrupted. Every failure becomes a SourceError."""
-    reason = ""
-    for attempt in range(patience.tries):
-        if attempt:
-            time.sleep(patience.delay * 2 ** (attempt - 1))
-        try:
-            return action()
-        except _InterruptionError as error:
-            reason = str(error)
-        except Exception as error:  # noqa: BLE001  (huggingface_hub raises its own kinds, OSError, ValueError and KeyError alike)
-            raise _explain(error, place, path) from None
-    raise SourceError(
-        "the hub cannot be reached",
-        where=_name(place, path),
-        expected=f"an answer of {_endpoint()} within {patience.read:g} s",
-        got=f"{reason} ({patience.tries} tries)",
-        remedy=f"check the network, the proxy and {ENDPOINT_VARIABLE}, try later, or use a mirror (`source: mirror`)",
-    )
+def _explain(error: Exception, place: HubSplit) -> SourceError:
+    import httpx2
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
 
-
-def _explain(error: Exception, place: HubSplit, path: str) -> SourceError:
-    from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError
-
-    where, got = _name(place, path), _describe(error)
+    remedy = f"check {ENDPOINT_VARIABLE}; if the dataset moved, pin its new place in the catalogue; {USE_MIRROR}"
+    kind, expected = SourceError, "a dataset repository as the hub serves it"
     if isinstance(error, RevisionNotFoundError):
         what, expected = "the hub does not know the pinned revision", f"revision {place.revision}"
     elif isinstance(error, RepositoryNotFoundError):
         what, expected = "the hub has no such dataset, or it is private", f"dataset {place.id}"
-    elif isinstance(error, EntryNotFoundError):
-        what, expected = "the hub lists a file that it does not have", path
+    elif isinstance(error, httpx2.TransportError | HfHubHTTPError):
+        kind, what, expected = UnansweredError, "the hub cannot be reached", f"an answer of {_endpoint()}"
+        remedy = f"check the network, the proxy and {ENDPOINT_VARIABLE}, try later, {USE_MIRROR}"
     else:
-        what, expected = "the hub's answer cannot be used", "a dataset repository as the hub serves it"
-    return SourceError(
-        what,
-        where=where,
-        expected=expected,
-        got=got,
-        remedy=f"check {ENDPOINT_VARIABLE}; if the dataset moved, pin its new place in the catalogue; "
-        "or use a mirror (`source: mirror`)",
-    )
+        what = "the hub's answer cannot be used"
+    return kind(what, where=_name(place), expected=expected, got=_describe(error), remedy=remedy)
+
+
+def _name(place: HubSplit, path: str = "") -> str:
+    return f"hub:{place.id}@{place.revision}" + (f"/{path}" if path else "")
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200].rstrip(": ")
 
 
 # --- files and columns -------------------------------------------------------------------------
@@ -345,7 +233,7 @@ def _map_labels(frame: pl.DataFrame, place: HubSplit, path: str) -> pl.DataFrame
 
 def _name_subsets(frame: pl.DataFrame, dataset: Dataset, place: HubSplit) -> pl.DataFrame:
     """A `subset` column for a similarity task: the given counts in order, else one nameless subset."""
-    if dataset.task != "similarity" or "subset" in frame.columns:
+    if dataset.layout != "similarity" or "subset" in frame.columns:
         return frame
     if not place.subsets:
         return frame.with_columns(pl.lit("").alias("subset"))
@@ -355,11 +243,3 @@ def _name_subsets(frame: pl.DataFrame, dataset: Dataset, place: HubSplit) -> pl.
             "the rows do not fill the subsets", where=_name(place), expected=str(len(names)), got=str(len(frame))
         )
     return frame.with_columns(pl.Series("subset", names))
-
-
-def _name(place: HubSplit, path: str = "") -> str:
-    return f"hub:{place.id}@{place.revision}" + (f"/{path}" if path else "")
-
-
-def _describe(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200].rstrip(": ")

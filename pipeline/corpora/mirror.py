@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.corpora.catalogue import Dataset
-from pipeline.corpora.sources import MissingError, Reading
-from pipeline.errors import SourceError, first_line
+from pipeline.corpora.reading import MissingError, Reading
+from sentfold.errors import SourceError, first_line
 
 VARIABLE = "SENTFOLD_MIRROR"
 

@@ -1,4 +1,4 @@
-"""Corpora that ship inside installed packages, or stand in the catalogue itself."""
+"""Corpora inside installed packages, or in the catalogue itself."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.artifacts import sha256_of
 from pipeline.corpora.catalogue import Dataset, PackageFiles
-from pipeline.corpora.sources import Reading
-from pipeline.errors import SourceError
+from pipeline.corpora.reading import Reading
+from sentfold.errors import SourceError
+from sentfold.files import sha256_of
 
 # A sentence ends at . ! or ? (and a closing quote or bracket) before a blank and a capital. Good
 # enough to cut news prose into sentence-sized texts; nothing is scored on these cuts.
@@ -24,14 +24,14 @@ def read_split(name: str, dataset: Dataset, split: str) -> Reading:
     if dataset.inline:
         return Reading(frame=pl.DataFrame(list(dataset.inline)), source="inline")
     if dataset.package is None:
-        raise SourceError(f"'{name}' ships in no package", where="pipeline/corpora/catalogue.yaml")
+        raise SourceError(f"'{name}' ships in no package", where="pipeline/catalogue.yaml")
     paths = _locate(dataset.package)
     texts = {path.name: _decode(path) for path in paths}
     reader = READERS.get(dataset.package.reader)
     if reader is None:
         raise SourceError(
             f"no reader called '{dataset.package.reader}'",
-            where=f"pipeline/corpora/catalogue.yaml: {name}",
+            where=f"pipeline/catalogue.yaml: {name}",
             expected=f"one of: {', '.join(READERS)}",
         )
     frame, further = reader(list(texts.values()))
@@ -70,10 +70,10 @@ def _decode(path: Path) -> str:
     return path.read_bytes().decode("utf-8", errors="replace")
 
 
-def read_lee(texts: list[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """All pairs of the 50 Lee texts with their mean human similarity; background sentences beside.
+def read_rated_texts(texts: list[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """All pairs of texts with their mean human similarity, and sentences that belong to the corpus but to no pair.
 
-    texts  contents of lee.cor, lee_background.cor and the 50 x 50 similarity matrix, in this order
+    texts  contents of three files: one text a line, further texts, and the matrix of similarities
     """
     documents = _lines(texts[0])
     background = [sentence for line in _lines(texts[1]) for sentence in split_sentences(line)]
@@ -90,7 +90,7 @@ def read_lee(texts: list[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
     return frame, tuple(background)
 
 
-def read_polarity(texts: list[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def read_labelled_lines(texts: list[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Review snippets labelled `__label__pos` (1) or `__label__neg` (0)."""
     rows = [line.split(" ", 1) for line in _lines(texts[0])]
     frame = pl.DataFrame(
@@ -126,7 +126,7 @@ def _lines(text: str) -> list[str]:
 
 
 READERS: dict[str, Callable[[list[str]], tuple[pl.DataFrame, tuple[str, ...]]]] = {
-    "lee": read_lee,
-    "polarity": read_polarity,
+    "rated_texts": read_rated_texts,
+    "labelled_lines": read_labelled_lines,
     "word_pairs": read_word_pairs,
 }

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from pipeline.corpora.archive_readers import Member
-from pipeline.errors import SourceError, first_line
+from sentfold.errors import SourceError, first_line
 
 # 20 Newsgroups unpacks to 18,846 files of 35 MB together.
 MAX_MEMBER = 128 * 2**20
@@ -74,7 +74,7 @@ def _zip_members(stream: BinaryIO, patterns: tuple[str, ...]) -> Iterator[Member
                 if info.flag_bits & 1:
                     raise _unsafe(info.filename, "an open file", "an encrypted one")
                 with archive.open(info) as member:
-                    # The size in the directory may be a lie, so reading is bounded too.
+                    # The size in the directory may be wrong, so reading is bounded too.
                     data = member.read(info.file_size + 1)
                 if len(data) != info.file_size:
                     raise _unsafe(info.filename, f"{info.file_size} bytes", "another number")

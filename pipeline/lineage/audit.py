@@ -8,36 +8,38 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pipeline.lineage.causes import Cause
 from pipeline.lineage.checks import StageChecks
-from pipeline.lineage.numbers import Number, read_numbers, tables_folder
+from pipeline.lineage.hashes import LineageError
+from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
 from pipeline.lineage.recompute import Remade, causes_of
-from pipeline.lineage.remarks import remarks_on
-from pipeline.lineage.scope import Scope
-from pipeline.lineage.scores import Scores
+from pipeline.lineage.scope import Cause, Scope, State, listed
+from pipeline.lineage.stages import variable_files
 
-Verdict = Literal["verified", "absent", "wrong"]
+Verdict = Literal["verified", "absent", "uncommitted", "wrong"]
+
+STATES: tuple[State, ...] = ("wrong", "uncommitted", "absent")  # the worst first
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A number and why it cannot be vouched for; with no cause it is verified."""
+    """A number, and the reasons why it is not verified."""
 
     number: Number
     causes: tuple[Cause, ...]
 
     @property
     def verdict(self) -> Verdict:
-        """verified; absent: nothing speaks against it, but not all that it rests on is here; wrong."""
-        return "wrong" if any(cause.wrong for cause in self.causes) else "absent" if self.causes else "verified"
+        """The worst state of its causes; without a cause it is verified."""
+        states = {cause.state for cause in self.causes}
+        return next((state for state in STATES if state in states), "verified")
 
 
 @dataclass(frozen=True)
 class Audit:
-    """The findings over one suite.
+    """The findings of one audit.
 
-    apart    faults of reported files that no number rests on: pages, figures, summaries
-    remarks  what could not be looked at, or is worth knowing
+    apart    causes on which no reported number rests: pages, figures, summaries
+    remarks  what could not be checked, or is worth knowing
     remade   the stages that were run again
     """
 
@@ -50,37 +52,38 @@ class Audit:
     remade: tuple[Remade, ...] = ()
 
     def count(self, verdict: Verdict) -> int:
-        """How many numbers got a verdict."""
+        """How many numbers have a verdict."""
         return sum(finding.verdict == verdict for finding in self.findings)
 
     @property
     def faults_apart(self) -> int:
-        """How many files and records are wrong though no number that is here rests on them."""
-        return sum(cause.wrong for cause in self.apart)
+        """How many files and records are wrong on which no reported number rests."""
+        return sum(cause.state == "wrong" for cause in self.apart)
 
     @cached_property
     def causes(self) -> dict[Cause, list[Number]]:
-        """Every cause with the numbers that rest on it, wrong ones first, then by how many."""
+        """Every cause with the numbers that rest on it: the worst first, then by how many."""
         found: dict[Cause, list[Number]] = {cause: [] for cause in self.apart}
         for finding in self.findings:
             for cause in finding.causes:
                 found.setdefault(cause, []).append(finding.number)
-        return dict(sorted(found.items(), key=lambda item: (not item[0].wrong, item[0].kind != "cell", -len(item[1]))))
+        order = sorted(found, key=lambda cause: (STATES.index(cause.state), cause.kind != "cell", -len(found[cause])))
+        return {cause: found[cause] for cause in order}
 
     def failed(self, *, strict: bool) -> bool:
-        """Whether anything is wrong, or, if strict, absent."""
-        return any(cause.wrong or strict for cause in self.causes)
+        """Whether anything is wrong; if strict, also whether anything is uncommitted or absent."""
+        return any(cause.state == "wrong" or strict for cause in self.causes)
 
 
 def audit(
     root: Path, suite: str, *, revision: str | None = None, again: Callable[[Scope], list[Remade]] | None = None
 ) -> Audit:
-    """Look at every reported number of a suite, in the checkout or, by `revision`, in a commit.
+    """Check every reported number of a suite, in the checkout or, by `revision`, in a commit.
 
-    again  runs stages a second time (see `recompute`); none if None
+    again  runs stages a second time (see `recompute`); None runs none
 
     Reads only. Raises LineageError if there is no such suite, report or commit. Cost: hashing every artifact of
-    the suite that lies here, about half a gigabyte per second.
+    the suite that is here, about half a gigabyte per second.
     """
     scope = Scope(root, suite, revision=revision)
     numbers = read_numbers(scope.tree, suite)
@@ -97,7 +100,14 @@ class Auditor:
         self.confirmed = {found.stage for found in remade if found.outcome in ("equal", "within bound")}
         self.checks = StageChecks(scope)
         self.scores = Scores(scope.tree, scope.suite)
-        self.evaluators = self._evaluators()
+        # The report, which writes tables; and space -> the stage that writes its scores.
+        self.writers = tuple(scope.graph.makers_of(tables_folder(scope.suite)))
+        self.evaluators = {
+            out.rpartition("/")[2].removesuffix(".json"): name
+            for out, name in scope.graph.producers.items()
+            if out.startswith(f"reports/{scope.suite}/scores/")
+        }
+        self._ancestors: dict[str, tuple[str, ...]] = {}
 
     def run(self, numbers: Sequence[Number]) -> Audit:
         """Check every number, then the reported files that hold none."""
@@ -105,59 +115,53 @@ class Auditor:
         named = {cause for finding in findings for cause in finding.causes}
         every = dict.fromkeys(self._faults(tuple(self.scope.graph.stages)))
         apart = tuple(cause for cause in every if cause not in named)
-        head = self.scope.head
-        commit = "" if head is None else head.commit
-        remarks = tuple(
-            remarks_on(self.scope, len(numbers), self.checks.run_again, self.checks.definitions.edited_beside())
-        )
+        commit = "" if self.scope.head is None else self.scope.head.commit
+        remarks = tuple(self._remarks(len(numbers)))
         return Audit(self.scope.suite, self.scope.tree.name, commit, findings, apart, remarks, self.remade)
 
     def _causes(self, number: Number) -> Iterator[Cause]:
         yield from self._cell(number)
-        stages, written = self._stages(number)
+        stages, by_report = self._stages(number)
         for cause in self._faults(stages):
             if cause.kind != "table":
                 yield cause
-        if written:
-            for cause in self._faults(self._writers()):
+        if by_report:
+            for cause in self._faults(self.writers):
                 if cause.kind != "table" or self._concerns(cause, number):
                     yield cause
 
     def _faults(self, stages: tuple[str, ...]) -> Iterator[Cause]:
-        """What speaks against stages. A stage that was run again and wrote the recorded bytes lacks nothing."""
+        """The faults of stages. A stage that was run again and wrote the recorded bytes lacks nothing."""
         for name in stages:
             if name in self.faulty:
                 yield self.faulty[name]
-            yield from (cause for cause in self.checks.of(name) if cause.wrong or name not in self.confirmed)
+            yield from (
+                cause for cause in self.checks.of(name) if cause.state != "absent" or name not in self.confirmed
+            )
             if name not in self.confirmed:
                 yield from self.checks.forged(name)
 
-    def _stages(self, number: Number) -> tuple[tuple[str, ...], bool]:
-        """The stages whose records a number rests on, and whether the report itself computed or copied it."""
-        if number.origin == "score":
-            return self._upstream(number.space), False
-        if number.origin == "difference":
-            return self._upstream(number.space, number.other), False
-        if number.origin == "printed":
-            return (), True
-        if number.space and number.other:
-            return self._upstream(number.space, number.other), True
-        return tuple(dict.fromkeys(name for writer in self._writers() for name in self._ancestors(writer))), True
+    # --- the cell ---------------------------------------------------------------------------------
 
     def _cell(self, number: Number) -> Iterator[Cause]:
-        """The printed text against the scores file."""
-        if number.origin not in ("score", "difference"):
-            return
-        expected = self.scores.text_of(number)
-        if expected == number.text or (expected is None and self._scores_absent(number)):
-            return
-        source = self.scores.path(number.space)
+        """The printed text against the index of cells, and against the scores file."""
         place = f"{number.table}, line {number.line}, {number.row} × {number.column}, {number.field}"
-        says = f"{source} has no such score" if expected is None else f"{source} gives {expected}"
-        yield Cause("cell", place, f"the table says {number.text}, {says}", self.scope.rerun("report"))
+        if number.origin == "unknown":
+            message = f"the table says {number.text}, the index of cells has no such cell"
+            yield Cause("cell", place, message, self.scope.rerun("report"))
+        elif number.origin in ("score", "difference"):
+            expected = self.scores.text_of(number)
+            if expected == number.text or (expected is None and self._scores_absent(number)):
+                return
+            source = self.scores.path(number.space)
+            says = f"{source} has no such score" if expected is None else f"{source} gives {expected}"
+            yield Cause("cell", place, f"the table says {number.text}, {says}", self.scope.rerun("report"))
+        elif number.indexed != number.text:
+            message = f"the table says {number.text}, the index of cells {number.indexed}"
+            yield Cause("cell", place, message, self.scope.rerun("report"))
 
     def _scores_absent(self, number: Number) -> bool:
-        """Whether a scores file that a stage writes is not here; its stage's checks say so."""
+        """Whether a scores file that a stage writes is not here; the checks of that stage name it."""
         spaces = [space for space in (number.space, number.other) if space in self.evaluators]
         return any(self.scope.digest(self.scores.path(space)) is None for space in spaces)
 
@@ -167,36 +171,72 @@ class Auditor:
             return True
         if cause.subject != tables_folder(self.scope.suite):
             return False
-        entry = next((self.scope.graph.locked[name].outs[cause.subject] for name in self._writers()), None)
+        entry = next((self.scope.graph.locked[name].outs[cause.subject] for name in self.writers), None)
         here = self.scope.digest(cause.subject)
         if entry is None or here is None:
             return True
         changed = self.scope.changed_files(entry, here)
         return not changed or number.table.removeprefix(f"{cause.subject}/") in changed
 
-    # --- which stages ---------------------------------------------------------------------------
+    # --- which stages -----------------------------------------------------------------------------
 
-    def _evaluators(self) -> dict[str, str]:
-        """Space -> the stage that writes its scores."""
-        return {
-            out.rpartition("/")[2].removesuffix(".json"): name
-            for out, name in self.scope.graph.producers.items()
-            if out.startswith(f"reports/{self.scope.suite}/scores/")
-        }
+    def _stages(self, number: Number) -> tuple[tuple[str, ...], bool]:
+        """The stages whose records a number rests on, and whether the report computed or copied it itself."""
+        if number.origin in ("score", "difference"):
+            return self._above(self._evaluators(number)), False
+        if number.origin == "printed":
+            return (), True
+        if number.vectors:
+            makers = (self.scope.graph.makers_of(path) for path in vector_paths(self.scope.suite, number))
+            return self._above(name for names in makers for name in names), True
+        return self._above(self._evaluators(number) if number.other else self.writers), True
 
-    def _writers(self) -> tuple[str, ...]:
-        """The stages that write tables: the report."""
-        return tuple(self.scope.graph.makers_of(tables_folder(self.scope.suite)))
+    def _evaluators(self, number: Number) -> list[str]:
+        return [self.evaluators[space] for space in (number.space, number.other) if space in self.evaluators]
 
-    def _upstream(self, *spaces: str) -> tuple[str, ...]:
-        scored = [self.evaluators[space] for space in spaces if space in self.evaluators]
-        return tuple(dict.fromkeys(name for stage in scored for name in self._ancestors(stage)))
+    def _above(self, names: Sequence[str] | Iterator[str]) -> tuple[str, ...]:
+        """Stages and all that they rest on."""
+        found: dict[str, None] = {}
+        for name in names:
+            if name not in self._ancestors:
+                self._ancestors[name] = self.scope.graph.ancestors(name)
+            found |= dict.fromkeys(self._ancestors[name])
+        return tuple(found)
 
-    def _ancestors(self, name: str) -> tuple[str, ...]:
-        if name not in self._upstreams:
-            self._upstreams[name] = self.scope.graph.ancestors(name)
-        return self._upstreams[name]
+    # --- remarks ----------------------------------------------------------------------------------
 
-    @cached_property
-    def _upstreams(self) -> dict[str, tuple[str, ...]]:
-        return {}
+    def _remarks(self, numbers: int) -> Iterator[str]:
+        """What could not be checked, or is worth knowing. numbers: how many the report has here."""
+        scope, graph = self.scope, self.scope.graph
+        if scope.head is None:
+            yield "there is no git here: code was compared with this checkout alone"
+        elif scope.revision is None:
+            files = [graph.lockfile, graph.dvcfile, *variable_files(scope.tree, scope.suite), ".dvcignore"]
+            yield from (f"{path} here is not the committed one" for path in files if scope.differs_from_head(path))
+            if scope.committed is None:
+                yield f"git's HEAD has no {graph.dvcfile} and dvc.lock that can be read: no record is compared with it"
+            committed = self._committed_numbers()
+            if committed > numbers:
+                yield f"the committed report has {committed} numbers, {committed - numbers} more than the one here"
+        if graph.leftovers:
+            yield f"{graph.lockfile} still has stages that {graph.dvcfile} has no more: {', '.join(graph.leftovers)}"
+        edited = self.checks.definitions.undeclared_edits()
+        if edited:
+            yield f"files of code that no stage declares are not those of git's HEAD{listed(edited)}"
+        if self.checks.run_again:
+            yield (
+                "stages that ran here wrote other bytes than the committed ones from the same inputs, as another "
+                f"processor may{listed(sorted(self.checks.run_again))}: --recompute compares their scores"
+            )
+
+    def _committed_numbers(self) -> int:
+        """How many numbers the report of git's HEAD has; 0 if it has none that can be read."""
+        try:
+            return 0 if self.scope.head is None else len(read_numbers(self.scope.head, self.scope.suite))
+        except LineageError:
+            return 0
+
+
+def vector_paths(suite: str, number: Number) -> list[str]:
+    """The files of the vectors that a derived number was computed from."""
+    return [f"data/{suite}/spaces/{vectors}.parquet" for vectors in number.vectors]

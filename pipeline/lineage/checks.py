@@ -1,23 +1,24 @@
-"""What is wrong with, or absent from, the record of one stage: each of its own faults, none that it inherits."""
+"""What is wrong with, or absent from, the record of one stage: its own faults, none of its inputs' makers."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import Any
 
-from pipeline.lineage.causes import Cause
-from pipeline.lineage.definitions import DefinitionChecks
-from pipeline.lineage.inputs import InputChecks
-from pipeline.lineage.outputs import OutputChecks
-from pipeline.lineage.phrases import MISSING, brief, leaves, value_in
-from pipeline.lineage.scope import Scope
-from pipeline.lineage.stages import Locked, Stage, tracked_values
+from pipeline.lineage.file_checks import InputChecks, OutputChecks
+from pipeline.lineage.scope import MISSING, Cause, Scope, brief, leaves, value_in
+from pipeline.lineage.stages import Locked, Stage, related, tracked_values
+
+# The package that records and checks what stages did; nothing in it decides a number.
+OBSERVERS = "lineage"
 
 
 class StageChecks:
     """The faults of stages, each stage looked at once.
 
-    run_again  stages that a recorded run on this machine made other bytes in than the committed ones
+    run_again  stages whose outputs here are not the committed ones, and that a recorded run on this machine made
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -80,13 +81,9 @@ class StageChecks:
             message = f"it ran '{locked.command}'; {self.graph.dvcfile} says '{stage.command}'"
             yield Cause("lock", place, message, self.scope.rerun(stage.name))
         for what, wanted, recorded in (("deps", stage.deps, locked.deps), ("outs", stage.outs, locked.outs)):
-            lacking, surplus = sorted(set(wanted) - set(recorded)), sorted(set(recorded) - set(wanted))
-            if lacking or surplus:
-                parts = [
-                    *([f"lacks {', '.join(lacking)}"] if lacking else []),
-                    *([f"has {', '.join(surplus)} too many"] if surplus else []),
-                ]
-                message = f"its {what} are not those of {self.graph.dvcfile}: it {' and '.join(parts)}"
+            text = _gap(set(recorded), set(wanted))
+            if text:
+                message = f"its {what} are not those of {self.graph.dvcfile}: they {text}"
                 yield Cause("lock", place, message, self.scope.rerun(stage.name))
 
     def _parameters(self, stage: Stage, locked: Locked) -> Iterator[Cause]:
@@ -94,21 +91,22 @@ class StageChecks:
             recorded, here = locked.params.get(file, {}), tracked_values(self.scope.yaml(file), keys)
             committed = tracked_values(self.scope.committed_yaml(file), keys)
             for key in dict.fromkeys([*here, *recorded]):
-                ours, theirs = here.get(key, MISSING), recorded.get(key, MISSING)
-                if ours != theirs:
-                    yield from self._altered_block(stage.name, file, key, ours, theirs, committed.get(key, MISSING))
-                elif self.scope.has_git and committed.get(key, MISSING) != ours:
-                    for place, used, theirs in leaves(key, ours, committed.get(key, MISSING)):
-                        message = f"{brief(used)} made these numbers; git's HEAD has {brief(theirs)}"
-                        yield Cause("parameter", f"{file}: {place}", message, f"commit {file}, or restore it and rerun")
+                own, other = here.get(key, MISSING), recorded.get(key, MISSING)
+                if own != other:
+                    yield from self._altered_block(stage.name, file, key, own, other, committed.get(key, MISSING))
+                elif self.scope.has_git and committed.get(key, MISSING) != own:
+                    for place, used, other in leaves(key, own, committed.get(key, MISSING)):
+                        message = f"{brief(used)} made these numbers; git's HEAD has {brief(other)}"
+                        remedy = f"commit {file}, or restore it and rerun"
+                        yield Cause("parameter", f"{file}: {place}", message, remedy, state="uncommitted")
 
     def _altered_block(
         self, name: str, file: str, key: str, here: Any, recorded: Any, committed: Any
     ) -> Iterator[Cause]:
         """Each value of a block that differs by itself: stages track blocks, or parts of them, and it is one edit."""
-        for place, ours, theirs in leaves(key, here, recorded):
+        for place, own, other in leaves(key, here, recorded):
             inner = place.removeprefix(key).removeprefix(".")
-            yield self._altered_parameter(name, file, place, ours, theirs, value_in(committed, inner))
+            yield self._altered_parameter(name, file, place, own, other, value_in(committed, inner))
 
     def _altered_parameter(self, name: str, file: str, key: str, here: Any, recorded: Any, committed: Any) -> Cause:
         lock = self.graph.lockfile
@@ -122,3 +120,95 @@ class StageChecks:
         by = "; git's HEAD has the recorded value: the file was edited" if edited else ""
         message = f"it is {here_} here; the numbers were made with {recorded_} ({lock}){by}"
         return Cause("parameter", f"{file}: {key}", message, f"restore {file}, or {self.scope.rerun()}")
+
+
+class DefinitionChecks:
+    """Whether stages, and the code that they run undeclared, are those of git's HEAD. A commit is its own witness."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.dvcfile = scope.graph.dvcfile
+
+    def definition(self, stage: Stage) -> Iterator[Cause]:
+        """A stage that dvc.yaml, or its variables, define otherwise than in git's HEAD."""
+        if self.scope.revision is not None or self.scope.committed is None:
+            return
+        committed = self.scope.committed.stages.get(stage.name)
+        differences = "git's HEAD has no such stage" if committed is None else _differences(stage, committed)
+        if differences:
+            place = f"{self.dvcfile}, stage {stage.name.partition('@')[0]}"
+            remedy = f"git checkout -- {self.dvcfile}, or commit it and its variables"
+            yield Cause("definition", place, differences, remedy, state="uncommitted")
+
+    def unlisted_code(self, stage: Stage) -> Iterator[Cause]:
+        """Files that Python runs before a stage's own: its package's entry, and what makes folders packages."""
+        if self.scope.revision is not None or self.scope.head is None:
+            return
+        for path in entry_files(stage):
+            here, head = self.scope.digest(path), self.scope.head_digest(path)
+            if (here and here.md5) == (head and head.md5):
+                continue
+            state = "is not here" if here is None else "is not in git's HEAD" if head is None else "was edited here"
+            remedy = f"remove or commit {path}" if head is None else f"git checkout -- {path}, or commit it"
+            message = f"it {state}; stages run it, and none declares it"
+            yield Cause("code", path, message, remedy, state="uncommitted")
+
+    def undeclared_edits(self) -> list[str]:
+        """Edited Python files of the stages' package that git tracks and no stage declares or runs undeclared."""
+        if self.scope.revision is not None or self.scope.head is None:
+            return []
+        stages = self.scope.graph.stages.values()
+        packages = {package for stage in stages if (package := package_of(stage))}
+        deps = {path for stage in stages for path in (*stage.deps, *entry_files(stage))}
+        return [
+            path
+            for path in self.scope.head.all_files()
+            if path.endswith(".py")
+            and path.partition("/")[0] in packages
+            and PurePosixPath(path).parts[1] != OBSERVERS
+            and not any(related(dep, path) for dep in deps)
+            and ((here := self.scope.digest(path)) is None or here != self.scope.head_digest(path))
+        ]
+
+
+def package_of(stage: Stage) -> str:
+    """The package of `python -m PACKAGE ...`; "" of any other command."""
+    words = shlex.split(stage.command)
+    return words[2] if words[:2] == ["python", "-m"] and len(words) > 2 else ""
+
+
+def entry_files(stage: Stage) -> list[str]:
+    """What Python runs of a stage's package that the stage does not list."""
+    package = package_of(stage)
+    if not package:
+        return []
+    modules = [PurePosixPath(dep) for dep in stage.deps if dep.startswith(f"{package}/")]
+    folders = {folder.as_posix() for module in modules for folder in module.parents if folder.parts} | {package}
+    files = [f"{package}/__main__.py", *(f"{folder}/__init__.py" for folder in sorted(folders))]
+    return [file for file in files if not any(related(dep, file) for dep in stage.deps)]
+
+
+def _differences(stage: Stage, committed: Stage) -> str:
+    parts = []
+    if stage.command != committed.command:
+        parts.append(f"it runs '{brief(stage.command)}'; git's HEAD has '{brief(committed.command)}'")
+    for what, own, others in (
+        ("deps", set(stage.deps), set(committed.deps)),
+        ("outs", set(stage.outs), set(committed.outs)),
+        ("params", _keys(stage), _keys(committed)),
+    ):
+        text = _gap(own, others)
+        parts += [f"against git's HEAD its {what} {text}"] if text else []
+    return "; ".join(parts)
+
+
+def _gap(own: set[str], others: set[str]) -> str:
+    """What one set lacks of another, and has too many, in words; "" for equal sets."""
+    lacking, surplus = sorted(others - own), sorted(own - others)
+    parts = [f"lack {brief(', '.join(lacking))}"] if lacking else []
+    parts += [f"have {brief(', '.join(surplus))} too many"] if surplus else []
+    return " and ".join(parts)
+
+
+def _keys(stage: Stage) -> set[str]:
+    return {f"{file}: {key}" for file, keys in stage.params.items() for key in (keys or ("all",))}

@@ -1,4 +1,4 @@
-"""The commands that walk numbers home; each imports what it needs when it is called."""
+"""The commands that follow reported numbers to their sources; each imports what it needs when it is called."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.errors import ParameterError
+from sentfold.errors import ParameterError
 
 if TYPE_CHECKING:
     from pipeline.lineage.recompute import Remade
@@ -20,7 +20,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions
 
 def slug(name: str) -> str:
     """A suite's name, refused unless it is one: names become paths."""
-    from pipeline.params import check_slug
+    from sentfold.settings import check_slug
 
     try:
         return check_slug(name)
@@ -43,13 +43,15 @@ def audit(
         str | None, typer.Option(help="Run stages again in a scratch copy and compare: sample (a few), or all.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Which stages a sample is made of.")] = 0,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 also where something is absent here.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 1 also if something is uncommitted or absent.")
+    ] = False,
     json_file: JsonOption = None,
 ) -> None:
     """Verify every reported number: table, scores, artifacts, parameters, code in git. Exit 1 if one is wrong."""
     from pipeline.lineage.audit import audit as run
-    from pipeline.lineage.audit_text import audit_content, audit_text
     from pipeline.lineage.recompute import recompute as rerun
+    from pipeline.lineage.text import audit_content, audit_text
 
     if recompute not in (None, "sample", "all"):
         raise ParameterError("bad value", where="--recompute", expected="sample or all", got=str(recompute))
@@ -71,25 +73,21 @@ def audit(
 @app.command(rich_help_panel=PANEL)
 def trace(
     table: Annotated[str, typer.Argument(help="A table of a report, e.g. reports/quick/tables/sts.csv.")],
-    row: Annotated[str, typer.Option("--row", help="The row, e.g. minilm-lp.")],
+    row: Annotated[str, typer.Option("--row", help="The row: a space.")],
     column: Annotated[str, typer.Option("--column", help="The column: a corpus, a protocol, or 'corpus protocol'.")],
     field: Annotated[
         str, typer.Option(help="value, low, high, difference, difference_low, ..., control_difference, ...")
     ] = "value",
     line: Annotated[int | None, typer.Option(help="Line of the file, where several cells have one name.")] = None,
     json_file: JsonOption = None,
-    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it.")] = None,
 ) -> None:
-    """Walk one printed number home: scores, spaces, graph, corpus, model, parameters, code, each with its hash."""
+    """Follow one printed number to its sources: scores, spaces, corpus, model, parameters, code, each with its hash."""
+    from pipeline.lineage.text import trace_content, trace_text
     from pipeline.lineage.trace import trace as run
-    from pipeline.lineage.trace_svg import trace_svg
-    from pipeline.lineage.trace_text import trace_content, trace_text
 
     found = run(Path.cwd(), table, row=row, column=column, field=field, line=line)
     if json_file is not None:
         write_text(json_file, json.dumps(trace_content(found), indent=1))
-    if svg is not None:
-        write_text(svg, trace_svg(found))
     typer.echo(trace_text(found))
 
 
@@ -102,7 +100,7 @@ def diff(
 ) -> None:
     """Say which reported numbers two commits disagree about, by how much, and what changed above each."""
     from pipeline.lineage.diff import diff as run
-    from pipeline.lineage.diff_text import diff_content, diff_text
+    from pipeline.lineage.diff import diff_content, diff_text
 
     found = run(Path.cwd(), old, new, suite)
     if json_file is not None:
@@ -112,44 +110,33 @@ def diff(
 
 @app.command(rich_help_panel=PANEL)
 def export(
+    crate: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to write; it must be new or empty.")],
     suite: SuiteOption = "quick",
-    crate: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write a Workflow Run RO-Crate.")] = None,
-    openlineage: Annotated[Path | None, typer.Option(metavar="FILE", help="Write OpenLineage events.")] = None,
 ) -> None:
-    """Write the runs behind a report for other tools: an RO-Crate, OpenLineage events, or both."""
-    if crate is None and openlineage is None:
-        raise ParameterError(
-            "nothing to write", where="the command line", expected="--crate FOLDER or --openlineage FILE"
-        )
-    if crate is not None:
-        from pipeline.lineage.crate import export_crate
+    """Write the report, its definitions and the runs behind it as a Workflow Run RO-Crate, for an archive."""
+    from pipeline.lineage.crate import export_crate
 
-        typer.echo(f"{crate}: an RO-Crate of {export_crate(Path.cwd(), suite, crate)} runs of stages")
-    if openlineage is not None:
-        from pipeline.lineage.events import export_events
-
-        typer.echo(f"{openlineage}: {export_events(Path.cwd(), suite, openlineage)} events")
+    typer.echo(f"{crate}: an RO-Crate of {export_crate(Path.cwd(), suite, crate)} runs of stages")
 
 
 @app.command(rich_help_panel=PANEL)
 def runs(suite: SuiteOption = "quick") -> None:
     """List what ran on this machine: when, how long, how much memory, how it ended, on which commit."""
-    from pipeline.lineage.manifest import read_manifest
-    from pipeline.lineage.runs_text import runs_text
+    from pipeline.lineage.runs import read_runs, runs_text
     from pipeline.lineage.stages import require_suite
-    from pipeline.lineage.working_tree import WorkingTree
+    from pipeline.lineage.trees import WorkingTree
 
     require_suite(WorkingTree(Path.cwd()), suite)
-    typer.echo(runs_text(read_manifest(Path.cwd(), suite), suite))
+    typer.echo(runs_text(read_runs(Path.cwd(), suite), suite))
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a file that the user named. Raises ArtifactError, or ParameterError for one that git tracks.
 
-    What says whether a checkout is as it was recorded must not alter it.
+    A command that says whether a checkout is as it was recorded must not alter it.
     """
-    from pipeline.artifacts import write_bytes_atomically
     from pipeline.lineage.trees import git
+    from sentfold.files import write_bytes_atomically
 
     if git(Path.cwd(), "ls-files", "--error-unmatch", "--", str(path)) is not None:
         raise ParameterError(

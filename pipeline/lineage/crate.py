@@ -6,6 +6,7 @@ Source: https://w3id.org/ro/wfrun/workflow/0.5 (Leo et al. 2024, doi:10.1371/jou
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,10 @@ from rocrate.model.computerlanguage import ComputerLanguage
 from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
-from pipeline.lineage.errors import LineageError
+from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.runs import StageRun, stage_runs
-from pipeline.lineage.stages import Graph, load_graph
-from pipeline.lineage.trees import git
-from pipeline.lineage.working_tree import WorkingTree
-from pipeline.suite import suite_file
+from pipeline.lineage.stages import Graph, load_graph, variable_files
+from pipeline.lineage.trees import WorkingTree, git
 
 PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
@@ -41,7 +40,7 @@ def export_crate(root: Path, suite: str, target: Path) -> int:
             "the folder of a crate is not empty", where=str(target), remedy="name a folder that does not exist yet"
         )
     graph = load_graph(WorkingTree(root), suite)
-    runs = stage_runs(root, suite, graph.in_order(), graph.locked, graph.lockfile)
+    runs = stage_runs(root, graph)
     crate = CrateBuilder(root, graph, runs).build()
     target.mkdir(parents=True, exist_ok=True)
     crate.write(target)
@@ -96,12 +95,18 @@ class CrateBuilder:
             source, "dvc.yaml", main=True, lang=dvc, properties={"name": "sentfold", **self._version()}
         )
         self.entities[self.graph.dvcfile] = workflow
-        for name, path in (("suite", suite_file(self.graph.suite).as_posix()), ("parameters", "params.yaml")):
+        for name, path in (
+            ("suite", variable_files(WorkingTree(self.root), self.graph.suite)[0]),
+            ("parameters", "params.yaml"),
+        ):
             parameter = self.crate.add_formal_parameter(name, "File", identifier=f"#input-{name}", valueRequired=True)
             self._file(path)["exampleOfWork"] = parameter
             parameter["workExample"] = self.entities[path]
             workflow.append_to("input", parameter)
         return workflow
+
+    def _suite_file(self) -> str:
+        return variable_files(WorkingTree(self.root), self.graph.suite)[0]
 
     def _version(self) -> dict[str, str]:
         head = git(self.root, "rev-parse", "HEAD")
@@ -127,7 +132,11 @@ class CrateBuilder:
         """A file that goes into the crate."""
         if path not in self.entities:
             place = self.root / path
-            properties = {"name": path, "contentSize": str(place.stat().st_size), "encodingFormat": format_of(path)}
+            properties = {
+                "name": path,
+                "contentSize": str(place.stat().st_size),
+                "encodingFormat": guess_type(path)[0] or "text/plain",
+            }
             self.entities[path] = self.crate.add_file(place, path, properties=properties)
         return self.entities[path]
 
@@ -181,7 +190,7 @@ class CrateBuilder:
         return found
 
     def _whole_run(self, workflow: Any) -> None:
-        suite, parameters = suite_file(self.graph.suite).as_posix(), "params.yaml"
+        suite, parameters = self._suite_file(), "params.yaml"
         times = {"endTime": max(run.ended for run in self.runs).isoformat()}
         self.crate.add_action(
             workflow,
@@ -192,22 +201,4 @@ class CrateBuilder:
         )
 
 
-WHERE = "Not in this crate, since it may hold texts of a corpus: `dvc pull` fetches it, `dvc repro` makes it anew."
-
-
-def format_of(path: str) -> str:
-    """The media type of a file of a report."""
-    return MEDIA.get(Path(path).suffix, "text/plain")
-
-
-MEDIA = {
-    ".csv": "text/csv",
-    ".html": "text/html",
-    ".json": "application/json",
-    ".lock": "application/yaml",
-    ".md": "text/markdown",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".tex": "application/x-tex",
-    ".yaml": "application/yaml",
-}
+WHERE = "Not in this crate, since it may hold texts of a corpus: `dvc pull` fetches it, `dvc repro` makes it again."

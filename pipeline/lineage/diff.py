@@ -1,20 +1,35 @@
-"""Which reported numbers two commits disagree about, by how much, and why."""
+"""Which reported numbers two commits disagree about, by how much, and what changed above each of them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
-from pipeline.lineage.changes import Change, Changes
-from pipeline.lineage.numbers import Number, read_numbers, tables_folder
-from pipeline.lineage.scores import Scores
-from pipeline.lineage.stages import load_graph
-from pipeline.lineage.trees import Revision
+from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
+from pipeline.lineage.scope import MISSING, brief, leaves
+from pipeline.lineage.stages import Graph, Locked, load_graph
+from pipeline.lineage.trees import Revision, git
 
-Key = tuple[str, str, str, str, int]
+Kind = Literal["parameter", "command", "data", "stage", "code"]
+ORDER: tuple[Kind, ...] = ("parameter", "command", "data", "stage", "code")
+
+# Scores and changes that the text lists of a group; the JSON has them all.
+SHOWN = 12
+UNEXPLAINED = "nothing above changed; `sentfold audit` says whether both are sound:"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change, named once however many stages it touches. before, after: values, hashes or commands, as text."""
+
+    kind: Kind
+    subject: str
+    before: str
+    after: str
 
 
 @dataclass(frozen=True)
@@ -42,7 +57,7 @@ class Moved:
 
     @property
     def outside(self) -> bool | None:
-        """Whether the new value lies outside of the old interval; None where there is none."""
+        """Whether the new value is outside of the old interval; None where there is none."""
         if self.low is None or self.high is None or self.delta is None:
             return None
         return not self.low <= float(self.after) <= self.high
@@ -50,20 +65,13 @@ class Moved:
 
 @dataclass(frozen=True)
 class Difference:
-    """All that moved between two commits. unmoved: how many numbers both have alike."""
+    """All that moved between two commits. unmoved: how many numbers are alike in both."""
 
     suite: str
     old: str
     new: str
     moved: tuple[Moved, ...]
     unmoved: int
-
-    def by_cause(self) -> dict[tuple[Change, ...], list[Moved]]:
-        """The numbers that moved, by what changed above them; the most numerous first."""
-        found: dict[tuple[Change, ...], list[Moved]] = {}
-        for moved in self.moved:
-            found.setdefault(moved.why, []).append(moved)
-        return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
 def diff(root: Path, old: str, new: str, suite: str) -> Difference:
@@ -72,8 +80,8 @@ def diff(root: Path, old: str, new: str, suite: str) -> Difference:
     Cost: reading both commits' tables, scores and locks; under a second for a thousand numbers.
     """
     first, second = Revision(root, old), Revision(root, new)
-    before, after = keyed(read_numbers(first, suite)), keyed(read_numbers(second, suite))
-    causes = Causes(Changes(load_graph(first, suite), load_graph(second, suite)), suite)
+    before, after = _keyed(read_numbers(first, suite)), _keyed(read_numbers(second, suite))
+    changes = Changes(load_graph(first, suite), load_graph(second, suite))
     scores = Scores(first, suite)
     moved = []
     for key in dict.fromkeys([*before, *after]):
@@ -81,22 +89,21 @@ def diff(root: Path, old: str, new: str, suite: str) -> Difference:
         then, since = ("" if number is None else number.text for number in (was, now))
         number = now or was
         if number is not None and then != since:
-            low, high = interval(scores, number)
-            moved.append(Moved(number, then, since, low, high, causes.of(number)))
+            moved.append(Moved(number, then, since, *_interval(scores, number), changes.above_number(number)))
     return Difference(suite, first.commit, second.commit, tuple(moved), len({*before, *after}) - len(moved))
 
 
-def keyed(numbers: Sequence[Number]) -> dict[Key, Number]:
-    """Numbers by what they are. A score is one number, in however many tables it is printed.
+def _keyed(numbers: Sequence[Number]) -> dict[tuple[str | int, ...], Number]:
+    """Numbers by what they are: a score is one number, in however many tables it is printed.
 
     Any other is known by table, row, column, field, and its count among those of one name: lines move, names stay.
     """
-    seen: Counter[tuple[str, str, str, str]] = Counter()
-    found: dict[Key, Number] = {}
+    seen: Counter[tuple[str, ...]] = Counter()
+    found: dict[tuple[str | int, ...], Number] = {}
     for number in numbers:
         if number.origin in ("score", "difference"):
-            place = f"{number.corpus} {number.protocol} {number.unit}"
-            found.setdefault((number.origin, f"{number.space} {number.other}", place, number.field, 0), number)
+            which = (number.space, number.other, number.corpus, number.protocol, number.unit)
+            found.setdefault((number.origin, *which, number.field), number)
             continue
         name = (number.table, number.row, number.column, number.field)
         found[*name, seen[name]] = number
@@ -104,31 +111,147 @@ def keyed(numbers: Sequence[Number]) -> dict[Key, Number]:
     return found
 
 
-def interval(scores: Scores, number: Number) -> tuple[float | None, float | None]:
+def _interval(scores: Scores, number: Number) -> tuple[float | None, float | None]:
     """The interval of a score in a commit."""
     if number.origin != "score" or number.field != "value":
         return None, None
-    score = scores.score(number.space, number.corpus, number.protocol) or {}
+    score = scores.score(number.space, number.corpus, number.protocol)
     scale = 100.0 if number.unit == "nats" else 1.0
     low, high = (score.get(bound) for bound in ("low", "high"))
     return (low / scale, high / scale) if low is not None and high is not None else (None, None)
 
 
-class Causes:
-    """The changes above each number."""
+class Changes:
+    """The changes between two graphs of one suite, by the locks of both."""
 
-    def __init__(self, changes: Changes, suite: str) -> None:
-        self.changes = changes
-        self.suite = suite
+    def __init__(self, old: Graph, new: Graph) -> None:
+        self.old = old
+        self.new = new
+        self._own: dict[str, tuple[Change, ...]] = {}
+        self._above: dict[str, tuple[Change, ...]] = {}
 
-    def of(self, number: Number) -> tuple[Change, ...]:
+    def above_number(self, number: Number) -> tuple[Change, ...]:
         """A score rests on what evaluated it; any other number on the report and all that it read."""
-        stages = self._stages(number)
-        return tuple(dict.fromkeys(change for stage in stages for change in self.changes.above(stage)))
-
-    def _stages(self, number: Number) -> list[str]:
-        graphs = (self.changes.old, self.changes.new)
-        paths = [f"reports/{self.suite}/scores/{space}.json" for space in (number.space, number.other) if space]
+        paths = [f"reports/{self.new.suite}/scores/{space}.json" for space in (number.space, number.other) if space]
         if number.origin not in ("score", "difference"):
-            paths = [tables_folder(self.suite)]
-        return sorted({name for graph in graphs for path in paths for name in graph.makers_of(path)})
+            paths = [tables_folder(self.new.suite)]
+        stages = sorted({name for graph in (self.old, self.new) for path in paths for name in graph.makers_of(path)})
+        return tuple(dict.fromkeys(change for stage in stages for change in self.above(stage)))
+
+    def above(self, name: str) -> tuple[Change, ...]:
+        """What changed in a stage and in everything that it rests on, in either commit."""
+        if name not in self._above:
+            graphs = [graph for graph in (self.old, self.new) if name in graph.stages]
+            stages = dict.fromkeys(stage for graph in graphs for stage in graph.ancestors(name))
+            self._above[name] = tuple(dict.fromkeys(change for stage in stages for change in self._of(stage)))
+        return self._above[name]
+
+    def _of(self, name: str) -> tuple[Change, ...]:
+        if name not in self._own:
+            self._own[name] = tuple(self._compare(name))
+        return self._own[name]
+
+    def _compare(self, name: str) -> Iterator[Change]:
+        old, new = self.old.locked.get(name), self.new.locked.get(name)
+        if old is None or new is None:
+            if old is not new:
+                was, now = ("absent" if locked is None else "recorded" for locked in (old, new))
+                yield Change("stage", name, was, now)
+            return
+        found = [*self._parameters(old, new), *self._code(old, new)]
+        if old.command != new.command:
+            found.append(Change("command", name, old.command, new.command))
+        yield from found
+        if not found and not self._fed_otherwise(old, new):
+            for path, entry in new.outs.items():
+                if path in old.outs and old.outs[path] != entry:
+                    yield Change("data", path, old.outs[path].md5, entry.md5)
+
+    def _parameters(self, old: Locked, new: Locked) -> Iterator[Change]:
+        for file in dict.fromkeys([*old.params, *new.params]):
+            was, now = old.params.get(file, {}), new.params.get(file, {})
+            for key in dict.fromkeys([*was, *now]):
+                before, after = was.get(key, MISSING), now.get(key, MISSING)
+                if before != after:
+                    for part, one, other in leaves(key, before, after):
+                        yield Change("parameter", f"{file}: {part}", str(one), str(other))
+
+    def _code(self, old: Locked, new: Locked) -> Iterator[Change]:
+        for path in dict.fromkeys([*old.deps, *new.deps]):
+            if self.old.makers_of(path) or self.new.makers_of(path):
+                continue
+            was, now = (locked.deps[path].md5 if path in locked.deps else MISSING for locked in (old, new))
+            if was != now:
+                yield Change("code", path, was, now)
+
+    def _fed_otherwise(self, old: Locked, new: Locked) -> bool:
+        """Whether a stage read other data, made by other stages: then the change is further up."""
+        made = [path for path in {*old.deps, *new.deps} if self.new.makers_of(path) or self.old.makers_of(path)]
+        return any(path not in old.deps or path not in new.deps or old.deps[path] != new.deps[path] for path in made)
+
+
+# --- in words -----------------------------------------------------------------------------------------
+
+
+def diff_text(found: Difference, root: Path) -> str:
+    """Groups of numbers that the same changes moved: first the changes, then the numbers."""
+    head = f"suite {found.suite}, {found.old[:10]} to {found.new[:10]}"
+    lines = [f"{head}: {len(found.moved)} reported numbers differ, {found.unmoved} are alike"]
+    groups: dict[tuple[Change, ...], list[Moved]] = {}
+    for one in found.moved:
+        groups.setdefault(one.why, []).append(one)
+    for why, moved in sorted(groups.items(), key=lambda item: -len(item[1])):
+        shown = sorted(why, key=lambda change: ORDER.index(change.kind))[:SHOWN]
+        lines += ["", "changed above:" if why else UNEXPLAINED, *(f"  {_change(c, found, root)}" for c in shown)]
+        if len(why) > SHOWN:
+            lines.append(f"  and {len(why) - SHOWN} more (all of them: --json FILE)")
+        lines += ["moved:", *(f"  {line}" for line in _numbers(moved))]
+    return "\n".join(lines)
+
+
+def _change(change: Change, found: Difference, root: Path) -> str:
+    if change.kind == "code":
+        log = git(root, "log", "--format=%h %s", f"{found.old}..{found.new}", "--", change.subject) or b""
+        commits = log.decode("utf-8", "replace").splitlines()
+        more = f" and {len(commits) - 1} more" if len(commits) > 1 else ""
+        return f"code {change.subject}" + (f"  ({commits[0]}{more})" if commits else "")
+    if change.kind == "data":
+        return f"data {change.subject}: other bytes, and nothing that makes it changed (another machine or source?)"
+    return f"{change.kind} {change.subject}: {brief(change.before)} -> {brief(change.after)}"
+
+
+def _numbers(moved: Sequence[Moved]) -> Iterator[str]:
+    """Each score once, the largest move first, then how many other numbers moved."""
+    scores = [one for one in moved if one.number.origin == "score" and one.number.field == "value"]
+    for one in sorted(scores, key=lambda one: -abs(one.delta or 0.0))[:SHOWN]:
+        yield _score(one)
+    if len(scores) > SHOWN:
+        yield f"and {len(scores) - SHOWN} more scores (all of them: --json FILE)"
+    if len(moved) > len(scores):
+        yield f"other numbers: {len(moved) - len(scores)}"
+
+
+def _score(moved: Moved) -> str:
+    number = moved.number
+    name = f"{number.space} × {number.corpus} {number.protocol}"
+    if moved.delta is None:
+        return f"{name}: {moved.before or 'none'} -> {moved.after or 'none'}"
+    text = f"{name}: {moved.before} -> {moved.after} ({moved.delta:+.2f})"
+    if moved.outside is None:
+        return text
+    side = "outside" if moved.outside else "inside"
+    return f"{text}, {side} its interval [{moved.low:.2f}, {moved.high:.2f}]"
+
+
+def diff_content(found: Difference) -> dict[str, Any]:
+    """The difference as data: every change once, and every number with its changes' positions."""
+    changes = list(dict.fromkeys(change for moved in found.moved for change in moved.why))
+    places = {change: place for place, change in enumerate(changes)}
+    numbers = [
+        vars(one.number)
+        | {"before": one.before, "after": one.after, "delta": one.delta, "interval": [one.low, one.high]}
+        | {"outside_interval": one.outside, "changes": [places[change] for change in one.why]}
+        for one in found.moved
+    ]
+    about = {"suite": found.suite, "old": found.old, "new": found.new, "unmoved": found.unmoved}
+    return about | {"changes": [vars(change) for change in changes], "numbers": numbers}

@@ -1,4 +1,4 @@
-"""The machine and the packages that a run had. Stays on this machine, so a host name is in it."""
+"""What a run had: the machine, its packages, and the commit of its code. The record of runs stays on this machine."""
 
 from __future__ import annotations
 
@@ -10,20 +10,27 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pipeline.lineage.stages import Stage
+from pipeline.lineage.trees import git
+from sentfold.numeric_profile import processor_flags, profile_name
+
 INSTRUCTION_SETS = frozenset({"avx2", "avx512f", "avx512_vnni", "amx_tile", "fma", "asimd", "sve"})
 
 
+DATA_FOLDERS = ("data/", "reports/")  # dependencies under these are no code
+
+
 def describe_machine() -> dict[str, Any]:
-    """Host, processor, cores, memory, and the BLAS kernels that are loaded now."""
-    model, flags = _processor()
+    """Host, processor, cores, memory, the numeric profile, and the BLAS kernels that are loaded now."""
     return {
         "host": socket.gethostname(),
         "system": f"{platform.system()} {platform.release()}",
         "architecture": platform.machine(),
-        "cpu": model,
-        "instruction_sets": sorted(INSTRUCTION_SETS & set(flags)),
+        "cpu": _processor(),
+        "instruction_sets": sorted(INSTRUCTION_SETS & processor_flags()),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "profile": profile_name(),
         "blas": _blas(),
         "python": platform.python_version(),
     }
@@ -40,23 +47,22 @@ def describe_packages() -> dict[str, str]:
 
 
 def peak_memory() -> int:
-    """The most memory that this process or one of its children held, in bytes."""
+    """The largest memory of this process or one of its children, in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
-def _processor() -> tuple[str, list[str]]:
+def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
-        return platform.processor(), []
-    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in reversed(lines))}
-    return facts.get("model name", platform.machine()), facts.get("flags", facts.get("Features", "")).split()
+        return platform.processor()
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.machine())
 
 
 def _blas() -> list[str]:
-    # Nothing is loaded for the sake of being described.
-    if "numpy" not in sys.modules:
+    if "numpy" not in sys.modules:  # a description loads nothing
         return []
     from threadpoolctl import threadpool_info
 
@@ -64,3 +70,20 @@ def _blas() -> list[str]:
     return sorted(
         {f"{pool.get('internal_api')} {pool.get('version')} {pool.get('architecture', '')}".strip() for pool in pools}
     )
+
+
+# --- the commit -----------------------------------------------------------------------------------
+
+
+def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
+    """The commit that is checked out, and which of the files that decide the stage's result differ from it."""
+    commit = git(root, "rev-parse", "HEAD")
+    if commit is None:
+        return {"commit": None, "dirty": None}
+    deciding = {"dvc.yaml", "pipeline/__main__.py", "params.yaml"}
+    if stage is not None:
+        deciding |= {*stage.params, *(dep for dep in stage.deps if not dep.startswith(DATA_FOLDERS))}
+    words = ("--porcelain", "-z", "--no-renames", "--untracked-files=all")
+    status = (git(root, "status", *words, "--", *sorted(deciding)) or b"").decode("utf-8", "replace").split("\0")
+    dirty = sorted(entry[3:] for entry in status if entry[3:])
+    return {"commit": commit.decode().strip(), "dirty": dirty}

@@ -1,36 +1,45 @@
-"""Every number that a suite's tables print, with the score that it must equal or the stage that computed it."""
+"""Every number that a suite's tables print, where it comes from, and what the scores files say that it must be.
+
+The report's index, reports/<suite>/tables/cells.json, says where each number comes from; pipeline/report/cells.py
+defines it. The CSV files next to it say what is printed.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
 
-from pipeline.errors import first_line
-from pipeline.lineage.errors import LineageError
-from pipeline.lineage.stages import read_yaml
+from pipeline.base.artifacts import scores_path
+from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.trees import Tree
-from pipeline.suite import suite_file
+from sentfold.errors import first_line
 
-Origin = Literal["score", "difference", "derived", "printed"]
+Origin = Literal["score", "difference", "derived", "printed", "unknown"]
 
-# What `wide_csv` of the report writes, and in which protocol.
-HEADLINE_TABLE = "sts.csv"
-HEADLINE = "spearman.all.cosine"
-LONG_TABLE = "scores.csv"
+SCHEMA = 1
+FIELDS = (
+    "value", "low", "high", "difference", "difference_low", "difference_high",
+    "control_difference", "control_low", "control_high",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Number:
     """One printed number.
 
-    table     its file; line counts from 1, the header's being 1
-    field     value, low, high, difference, difference_low, difference_high, and the same three of the control
-    origin    score: copied from a scores file. difference: of two such. derived: computed by the report from
-              artifacts. printed: copied out of a paper
-    space     whose score it is; other: the one it is compared to; both "" where no space is named
+    table     its file; line counts from 1, which is the header
+    field     one of FIELDS
+    text      what the CSV file prints; indexed: what the index says that it prints
+    origin    score: copied from a scores file. difference: of two such. derived: computed by the report.
+              printed: copied from a paper. unknown: the index has no such cell
+    space     whose score it is; other: the space that it is compared with; both "" where no space is named
+    vectors   for a derived number, the vectors that it was computed from, each "space/corpus"; () if not of vectors
     """
 
     table: str
@@ -39,68 +48,72 @@ class Number:
     column: str
     field: str
     text: str
+    indexed: str
     origin: Origin
     space: str = ""
     other: str = ""
     corpus: str = ""
     protocol: str = ""
     unit: str = "x100"
+    vectors: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
-        """How messages call it: table, row, column, and which of a cell's numbers."""
+        """Its name in messages: table, row, column, and which of a cell's numbers."""
         short = self.table.rpartition("/")[2]
         return f"{short}: {self.row} × {self.column}" + ("" if self.field == "value" else f", {self.field}")
 
 
 def tables_folder(suite: str) -> str:
-    """Where a suite's tables lie."""
+    """The folder of a suite's tables."""
     return f"reports/{suite}/tables"
 
 
 def read_numbers(tree: Tree, suite: str) -> list[Number]:
     """Every number in every table of a suite. Raises LineageError if there is no table, or one cannot be read."""
-    folder = tables_folder(suite)
+    folder, index = tables_folder(suite), read_index(tree, suite)
     names = [name for name in tree.list_files(folder) if name.endswith(".csv")]
-    if not names:
+    return [number for name in names for number in read_table(tree, f"{folder}/{name}", index.get(name, []))]
+
+
+def read_index(tree: Tree, suite: str) -> dict[str, list[dict[str, Any]]]:
+    """Name of a CSV file -> its cells, each with the fields that the index declares. Raises LineageError."""
+    path = f"{tables_folder(suite)}/cells.json"
+    remedy = f"run `sentfold run --suite {suite}`, or take {tables_folder(suite)} from git"
+    content = tree.read(path)
+    if content is None:
+        raise LineageError(f"suite '{suite}' has no tables in {tree.name}", where=path, remedy=remedy)
+    try:
+        index = json.loads(content)
+        if index["schema"] != SCHEMA:
+            raise ValueError(f"schema {index['schema']}")
+        fields = index["fields"]
+        return {
+            name: [dict(zip(fields, cell, strict=True)) for cell in cells] for name, cells in index["tables"].items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LineageError(
-            f"suite '{suite}' has no tables in {tree.name}",
-            where=folder,
-            remedy=f"run `sentfold repro --suite {suite}`, or take {folder} from git",
-        )
-    known = known_spaces(tree, suite)
-    return [number for name in names for number in read_table(tree, f"{folder}/{name}", known)]
+            "the index of cells cannot be read",
+            where=f"{path} of {tree.name}",
+            expected=f"an index of schema {SCHEMA}",
+            got=f"{type(error).__name__}: {first_line(error)}",
+            remedy=remedy,
+        ) from None
 
 
-def known_spaces(tree: Tree, suite: str) -> frozenset[str]:
-    """The spaces that the suite file lists. Raises LineageError if they are no list."""
-    path = suite_file(suite).as_posix()
-    spaces = (read_yaml(tree, path) or {}).get("spaces", [])
-    if not isinstance(spaces, list):
-        raise LineageError(
-            "a suite lists no spaces",
-            where=f"{path} of {tree.name}: spaces",
-            expected="a list of names",
-            got=str(spaces),
-            remedy=f"correct {path}, or take it from git again",
-        )
-    return frozenset(map(str, spaces))
-
-
-def read_table(tree: Tree, path: str, spaces: frozenset[str]) -> list[Number]:
-    """The numbers of one CSV file. spaces: the suite's, which tell a score's row from any other."""
+def read_table(tree: Tree, path: str, cells: Iterable[Mapping[str, Any]]) -> list[Number]:
+    """The numbers of one CSV file. cells: the file's part of the index. Raises LineageError."""
     content = tree.read(path)
     try:
         header, *rows = list(csv.reader(io.StringIO((content or b"").decode("utf-8"), newline=""))) or [[]]
         if len(set(header)) < len(header):
             raise csv.Error("two columns have one name")
         for line, row in enumerate(rows, 2):
-            # A cell too many shifts no column, so nothing else would notice it.
+            # One cell too many shifts no column, so nothing else would notice it.
             if len(row) != len(header):
                 raise csv.Error(f"row {line} has {len(row)} cells, the header {len(header)}")
-        read = _reader_of(path.rpartition("/")[2], header)
-        named = [dict(zip(header, row, strict=True)) for row in rows]
-        return [number for line, row in enumerate(named, 2) for number in read(path, line, row, spaces)]
+        printed = {line: dict(zip(header, row, strict=True)) for line, row in enumerate(rows, 2)}
+        return list(_numbers(path, printed, cells))
     except (csv.Error, ValueError, KeyError, AttributeError, TypeError) as error:
         raise LineageError(
             "a table cannot be read",
@@ -111,50 +124,149 @@ def read_table(tree: Tree, path: str, spaces: frozenset[str]) -> list[Number]:
         ) from None
 
 
-Reader = Callable[[str, int, dict[str, str], frozenset[str]], Iterator[Number]]
+def _numbers(
+    path: str, printed: Mapping[int, Mapping[str, str]], cells: Iterable[Mapping[str, Any]]
+) -> Iterator[Number]:
+    known: set[tuple[int, str]] = set()
+    for cell in cells:
+        for column, indexed in cell["texts"].items():
+            known.add((cell["line"], column))
+            yield _number(path, cell, column, indexed, printed.get(cell["line"], {}).get(column, ""))
+    for line, row in printed.items():
+        name = row.get("row", row.get("space", ""))
+        for field in FIELDS:
+            if row.get(field) and (line, field) not in known:
+                yield Number(path, line, name, "", field, row[field], "", "unknown")
 
 
-def _reader_of(name: str, header: Sequence[str]) -> Reader:
-    if name == LONG_TABLE:
-        return _long_numbers
-    return _tidy_numbers if "origin" in header else _wide_numbers
+def _number(path: str, cell: Mapping[str, Any], column: str, indexed: str, text: str) -> Number:
+    corpus, protocol, key = cell["corpus"], cell["protocol"], list(cell["key"])
+    # sts.csv, the table for programs, has a column per corpus.
+    field, title = (column, " ".join(filter(None, (corpus, protocol)))) if column in FIELDS else ("value", column)
+    origin: Origin = cell["origin"]
+    spaces = key[:1] if origin == "score" else key[:2] if origin == "difference" else []
+    space, other = (*spaces, "", "")[:2]
+    vectors = tuple(map(str, key)) if origin == "derived" else ()
+    if origin == "difference" and field.endswith(("low", "high")):
+        origin = "derived"  # from the replicates of two scores
+    if origin in ("score", "difference") or space:
+        corpus, protocol = key[-2:]
+    return Number(
+        path, cell["line"], cell["row"], title, field, text, indexed, origin, space, other, corpus, protocol,
+        cell["unit"], vectors,
+    )  # fmt: skip
 
 
-def _wide_numbers(path: str, line: int, row: dict[str, str], spaces: frozenset[str]) -> Iterator[Number]:
-    space, *corpora = row
-    for corpus in corpora:
-        if row[corpus]:
-            name = row[space]
-            yield Number(path, line, name, corpus, "value", row[corpus], "score", name, "", corpus, HEADLINE)
+# --- one number ---------------------------------------------------------------------------------------
 
 
-def _long_numbers(path: str, line: int, row: dict[str, str], spaces: frozenset[str]) -> Iterator[Number]:
-    space, corpus, protocol = row["space"], row["corpus"], row["protocol"]
-    column, other = f"{corpus} {protocol}", row["difference_to"]
-    unit = "x100"
-    for field in ("value", "low", "high"):
-        if row[field]:
-            yield Number(path, line, space, column, field, row[field], "score", space, "", corpus, protocol, unit)
-    for field in ("difference", "difference_low", "difference_high"):
-        if row[field]:
-            origin: Origin = "difference" if field == "difference" else "derived"
-            yield Number(path, line, space, column, field, row[field], origin, space, other, corpus, protocol, unit)
-    # Tables of before they had these columns are read too.
-    control = row.get("control", "")
-    for field in ("control_difference", "control_low", "control_high"):
-        if row.get(field):
-            origin = "difference" if field == "control_difference" else "derived"
-            yield Number(path, line, space, column, field, row[field], origin, space, control, corpus, protocol, unit)
+def find_table(root: Path, table: str) -> tuple[str, str]:
+    """Suite and path of a table. Raises LineageError with the nearest names."""
+    path = Path(table)
+    if path.is_absolute() and path.is_relative_to(root):
+        path = path.relative_to(root)
+    parts = path.parts
+    if len(parts) == 4 and (parts[0], parts[2]) == ("reports", "tables") and (root / path).is_file():
+        return parts[1], path.as_posix()
+    known = sorted(file.relative_to(root).as_posix() for file in root.glob("reports/*/tables/*.csv"))
+    raise LineageError(
+        f"there is no table '{table}'",
+        where=str(root),
+        expected="reports/<suite>/tables/<table>.csv",
+        got=_near(table, known),
+        remedy="name one of the tables; `sentfold run` makes the tables of a suite that has none",
+    )
 
 
-def _tidy_numbers(path: str, line: int, row: dict[str, str], spaces: frozenset[str]) -> Iterator[Number]:
-    name, corpus, protocol, unit = row["row"], row["corpus"], row["protocol"], row["unit"]
-    column = " ".join(part for part in (corpus, protocol) if part)
-    origin: Origin = "printed" if row["origin"] == "printed" else "derived"
-    # A row that carries a space's name holds its scores, but for an average, which is a corpus of no suite.
-    if origin == "derived" and name in spaces and protocol.count(".") and corpus != "average":
-        origin = "score"
-    for field in ("value", "low", "high"):
-        if row[field]:
-            yield Number(path, line, name, column, field, row[field], origin, name if name in spaces else "", "",
-                         corpus, protocol, unit)  # fmt: skip
+def find_number(
+    tree: Tree, suite: str, path: str, *, row: str, column: str, field: str = "value", line: int | None = None
+) -> Number:
+    """The number of one cell. Raises LineageError with the nearest rows or columns, or with the cells to choose from.
+
+    column  the corpus, the protocol, or both with a blank or a slash between them, as far as it needs both
+    field   one of FIELDS
+    line    of the file, where several cells have one name
+    """
+    numbers = read_table(tree, path, read_index(tree, suite).get(path.rpartition("/")[2], []))
+    rows = [number for number in numbers if number.row == row]
+    if not rows:
+        raise _unknown("row", row, (number.row for number in numbers), path)
+    asked = column.replace("/", " ")
+    fitting = [n for n in rows if asked in (n.column, n.corpus, n.protocol)]
+    if not fitting:
+        raise _unknown("column", column, (number.column for number in rows), path)
+    cells = [n for n in fitting if n.field == field and line in (None, n.line)]
+    if not cells:
+        where = "" if line is None else f" in line {line}"
+        raise _unknown("number of this cell", f"{field}{where}", (f"{n.field} in line {n.line}" for n in fitting), path)
+    if len(cells) > 1:
+        same = len({number.column for number in cells}) == 1
+        choices = (f"--line {n.line}: {n.text}" if same else n.column for n in cells)
+        got = "; ".join(dict.fromkeys(choices))
+        raise LineageError(f"'{row}' × '{column}' is {len(cells)} cells", where=path, got=got, remedy="name one")
+    return cells[0]
+
+
+def _unknown(what: str, asked: str, known: Iterable[str], path: str) -> LineageError:
+    got = _near(asked, list(dict.fromkeys(known)))
+    return LineageError(f"there is no {what} '{asked}'", where=path, got=got, remedy="name one that exists")
+
+
+def _near(asked: str, known: list[str]) -> str:
+    """The names most like the one that was asked for, or the first of all."""
+    if not known:
+        return "there are none"
+    near = get_close_matches(asked, known, n=5, cutoff=0.5)
+    inside = [name for name in known if asked and asked in name]
+    shown = list(dict.fromkeys([*near, *inside]))[:8]
+    return f"nearest: {', '.join(shown)}" if shown else f"there are: {', '.join(known[:12])}"
+
+
+# --- scores -------------------------------------------------------------------------------------------
+
+
+class Scores:
+    """scores/<space>.json of one suite in one tree. Each file is read once."""
+
+    def __init__(self, tree: Tree, suite: str) -> None:
+        self.tree = tree
+        self.suite = suite
+        self._files: dict[str, dict[str, Any]] = {}
+
+    def path(self, space: str) -> str:
+        """The scores file of a space."""
+        return scores_path(self.suite, space).as_posix()
+
+    def score(self, space: str, corpus: str, protocol: str) -> dict[str, Any]:
+        """value, low and high of one score on the x100 scale; {} if there is no such score."""
+        if space not in self._files:
+            self._files[space] = self._read(space)
+        found: Any = self._files[space]
+        for key in ("corpora", corpus, "scores", protocol):
+            found = found.get(key) if isinstance(found, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    def text_of(self, number: Number) -> str | None:
+        """What a table must print for a score, or for a difference of two; None if there is no such score."""
+        if number.origin == "difference":
+            values = [
+                self.score(space, number.corpus, number.protocol).get("value") for space in (number.space, number.other)
+            ]
+            if not all(isinstance(value, int | float) for value in values):
+                return None
+            own, other = (float(value) for value in values if value is not None)
+            difference = round(own - other, 2) + 0.0  # plus 0: what rounds to -0.0 is 0
+            return f"{difference:+.2f}" if number.text.startswith("+") else f"{difference:.2f}"
+        score = self.score(number.space, number.corpus, number.protocol).get(number.field)
+        if not isinstance(score, int | float):
+            return None
+        if number.unit == "nats":  # stored times 100, printed with four digits, its bounds with three
+            return f"{score / 100:.4f}" if number.field == "value" else f"{score / 100:.3f}"
+        return f"{score:.2f}"
+
+    def _read(self, space: str) -> dict[str, Any]:
+        try:
+            content = json.loads(self.tree.read(self.path(space)) or b"null")
+        except (ValueError, LineageError):
+            return {}
+        return content if isinstance(content, dict) else {}

@@ -1,4 +1,4 @@
-"""Run stages again in a scratch copy, and hold what they write against what is recorded."""
+"""Run stages again in a scratch copy, and compare what they write with what is recorded."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from pipeline.lineage.causes import Cause
-from pipeline.lineage.errors import LineageError
+from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.numbers import read_numbers, tables_folder
-from pipeline.lineage.scope import Scope
-from pipeline.lineage.stages import Entry, Locked, related
-from pipeline.lineage.trees import Revision, Tree, git
-from pipeline.lineage.working_tree import WorkingTree
+from pipeline.lineage.scope import Cause, Scope
+from pipeline.lineage.stages import Entry, Locked, Stage, related
+from pipeline.lineage.trees import Revision, Tree, WorkingTree, git
+from sentfold.numeric_profile import NAME, is_supported
 
 Outcome = Literal["equal", "within bound", "differs", "failed", "skipped"]
 
@@ -68,7 +67,11 @@ class Bench:
         self.root = root
         self.bound = bound
         self.tell = tell
+        for stage in scope.graph.stages.values():
+            require_inside(stage)
         copy_sources(scope, root)
+        if not is_supported():
+            tell(f"note: this processor lacks the numeric profile {NAME}: bytes will differ, so scores decide")
 
     def remake_all(self) -> list[Remade]:
         """Every stage in order, from nothing."""
@@ -96,9 +99,7 @@ class Bench:
 
     def _remake_alone(self, name: str) -> Remade:
         self._clear()
-        for path in self.graph.locked[name].deps:
-            if self.graph.makers_of(path):
-                self._link(path)
+        self._link_inputs(name)
         return self._remake(name)
 
     def _remake_below(self, name: str) -> dict[str, Remade]:
@@ -110,9 +111,7 @@ class Bench:
                 continue
             if any(out.endswith("/tables") for out in self.graph.locked[other].outs):
                 continue
-            for path in self.graph.locked[other].deps:
-                if self.graph.makers_of(path):
-                    self._link(path)
+            self._link_inputs(other)
             fresh.add(other)
             done[other] = self._remake(other)
         return done
@@ -122,11 +121,12 @@ class Bench:
         locked = self.graph.locked.get(name)
         if locked is None:
             return Remade(name, "skipped", f"{self.graph.lockfile} has no entry of it")
-        for out in locked.outs:
+        stage = self.graph.stages[name]
+        for out in stage.outs:
             _remove(self.root / out)
         began = time.monotonic()
         done = subprocess.run(
-            words_of(locked.command),
+            words_of(stage.command),
             cwd=self.root,
             env=environment(self.root),
             capture_output=True,
@@ -138,7 +138,8 @@ class Bench:
             said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
             remade = Remade(name, "failed", f"exit {done.returncode}: {said[0]}", seconds)
         else:
-            differing = [text for entry in locked.outs.values() if (text := self._difference(entry))]
+            recorded = [locked.outs.get(out, Entry(out, "none")) for out in stage.outs]
+            differing = [text for entry in recorded if (text := self._difference(entry))]
             remade = Remade(name, "differs" if differing else "equal", "; ".join(differing), seconds)
         self.tell(f"{name}: {remade.outcome}, {seconds:.1f} s")
         return remade
@@ -197,6 +198,12 @@ class Bench:
         digests = ((entry, self.scope.artifacts.digest(entry.path)) for entry in made)
         return all(found is not None and found.md5 == entry.md5 for entry, found in digests)
 
+    def _link_inputs(self, name: str) -> None:
+        """Link the recorded artifacts that a stage reads."""
+        for path in self.graph.stages[name].deps:
+            if self.graph.makers_of(path):
+                self._link(path)
+
     def _link(self, path: str) -> None:
         source, target = self.scope.root / path, self.root / path
         files = [source] if source.is_file() else [file for file in source.rglob("*") if file.is_file()]
@@ -207,9 +214,24 @@ class Bench:
                 place.symlink_to(file.resolve())
 
     def _clear(self) -> None:
-        made = {out for locked in self.graph.locked.values() for out in locked.outs}
-        for path in made:
-            _remove(self.root / path)
+        for stage in self.graph.stages.values():
+            for out in stage.outs:
+                _remove(self.root / out)
+
+
+def require_inside(stage: Stage) -> None:
+    """Raise LineageError if a stage names a path outside of the checkout: it would be removed or overwritten."""
+    for path in (*stage.deps, *stage.outs):
+        parts = PurePosixPath(path).parts
+        if path.startswith("/") or ".." in parts or not parts:
+            raise LineageError(
+                "a stage names a path outside of the checkout",
+                where=f"stage {stage.name}",
+                expected="a path inside of the checkout",
+                got=path,
+                state="nothing was run again",
+                remedy="correct dvc.yaml",
+            )
 
 
 def draw(names: Sequence[str], seed: int) -> list[str]:
@@ -251,8 +273,8 @@ def words_of(command: str) -> list[str]:
 def environment(root: Path) -> dict[str, str]:
     """The environment of a stage in the scratch copy, whose own code comes first."""
     kept = {name: value for name, value in os.environ.items() if name not in ("DVC_ROOT", "DVC_STAGE")}
-    ours = {"PYTHONPATH": [str(root)], "PATH": [str(Path(sys.executable).parent)]}
-    paths = {name: os.pathsep.join([*first, *filter(None, [kept.get(name)])]) for name, first in ours.items()}
+    first_paths = {"PYTHONPATH": [str(root)], "PATH": [str(Path(sys.executable).parent)]}
+    paths = {name: os.pathsep.join([*first, *filter(None, [kept.get(name)])]) for name, first in first_paths.items()}
     return {**kept, **paths}
 
 
@@ -295,7 +317,7 @@ def causes_of(remade: list[Remade]) -> list[Cause]:
     ]
 
 
-REMEDY = "sentfold repro, and commit what comes out; or find out what the numbers were made with"
+REMEDY = "sentfold run, and commit what comes out; or find out what the numbers were made with"
 
 WORDS: dict[Outcome, str] = {
     "equal": "wrote the same bytes",

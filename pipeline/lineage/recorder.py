@@ -1,79 +1,84 @@
-"""Write down each run of a stage, without getting in its way.
+"""Record each run of a stage, without getting in its way.
 
-Imported by every command, so it imports nothing that costs: the rest is loaded when a stage runs.
+Every command imports this module, so it imports nothing that costs; the rest is loaded when a stage runs.
 """
 
 from __future__ import annotations
 
 import atexit
-import hashlib
+import json
 import os
 import shlex
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
-
-from pipeline import preloaded
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from pipeline.lineage.stages import Stage
+
+T = TypeVar("T")
+
+BIG = 1 << 20  # bytes; the hash of a smaller file is computed faster than it is looked up
 
 
 @contextmanager
 def recorded(arguments: Sequence[str]) -> Iterator[None]:
     """Record what runs inside, if the command line is a stage's; else do nothing.
 
-    arguments  of the command line, the program's name left out
+    arguments  of the command line, without the program's name
 
-    Raises RunError if code or parameters of the stage are not what they were when it began: DVC would write down
-    the new ones as those that made its outputs.
+    Raises RunError if code or parameters of the stage are not what they were when it began: DVC would record the
+    new ones as those that made the outputs.
 
-    Two lines go to .sentfold/runs/<suite>.jsonl: one at the start, which is all that is left of a run that was
-    killed, and one at the end with everything. Whatever fails here is a warning; the stage goes on.
+    Two lines go to .sentfold/runs/<suite>.jsonl: one at the start, which is all that a killed run leaves, and one
+    at the end with everything. A failure to record is a warning; the stage continues.
     """
     run = _guarded(lambda: start_run(Path.cwd(), arguments))
     if run is None:
         yield
         return
-    code, said = 0, ""
+    code, message = 0, ""
     try:
         try:
             yield
-        except SystemExit as left:  # how a command line that went well ends
+        except SystemExit as left:  # how a successful command line ends
             if exit_code(left) == 0:
                 refuse_changes(run)
             raise
         refuse_changes(run)
     except BaseException as error:
         code = exit_code(error)
-        said = "" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}".removesuffix(": ")
+        message = "" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}".removesuffix(": ")
         raise
     finally:
-        _guarded(lambda: end_run(run, code, said))
+        _guarded(lambda: end_run(run, code, message))
 
 
 def exit_code(error: BaseException) -> int:
-    """What the process will exit with."""
-    from pipeline.errors import SentfoldError
+    """The code that the process will exit with."""
+    from sentfold.errors import SentfoldError
 
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     if isinstance(error, KeyboardInterrupt):
         return 130
-    return 2 if isinstance(error, SentfoldError) else 1
+    return error.exit_code if isinstance(error, SentfoldError) else 1
 
 
 @dataclass(frozen=True)
 class Run:
     """A run of a stage that has begun.
 
-    head     what both of its lines say
-    sources  sha256 of the files of code that decide its result, by name; parameters: the values that do
+    head        what both of its lines hold
+    code        the commit, and the files that differ from it
+    sources     md5 of each file of code that the stage declares, by name
+    parameters  the values that the stage declares, by file
     """
 
     root: Path
@@ -86,38 +91,33 @@ class Run:
 
 
 def start_run(root: Path, arguments: Sequence[str]) -> Run | None:
-    """Write a run's first line; None if the command is no stage's. Raises OSError, SentfoldError."""
+    """Write the first line of a run; None if the command is no stage's. Raises OSError, SentfoldError."""
     if not arguments or not _is_stage(root, arguments[0]):
         return None
-    from pipeline.lineage.lines import append_line
-    from pipeline.lineage.manifest import manifest_path
+    from pipeline.lineage.machine import describe_code
+    from pipeline.lineage.runs import append_line, runs_path
 
     suite = suite_of(arguments)
     if not _is_suite(root, suite):
         return None
-    command = shlex.join(["python", "-m", "pipeline", *arguments])
     stage = find_stage(root, suite, arguments)
     began = datetime.now(UTC)
     head: dict[str, Any] = {
         "run": uuid.uuid4().hex,
         "suite": suite,
-        # None: by hand, with options that no stage of dvc.yaml has.
-        "stage": None if stage is None else stage.name,
-        "command": command,
+        "stage": None if stage is None else stage.name,  # None: by hand, with options that no stage of dvc.yaml has
+        "command": shlex.join(["python", "-m", "pipeline", *arguments]),
         "by_dvc": "DVC_STAGE" in os.environ,
         "pid": os.getpid(),
-        # Then its peak memory is that of libraries it may not need, and its time has none of their import.
-        "warm": preloaded.warm,
         "started": began.isoformat(timespec="milliseconds"),
     }
-    append_line(manifest_path(root, suite), {"event": "started", **head})
-    code = describe_code(root, stage)
-    return Run(root, head, began, stage, code, _imported_sources(root, stage), _parameters(root, stage))
+    append_line(runs_path(root, suite), {"event": "started", **head})
+    return Run(root, head, began, stage, describe_code(root, stage), _sources(root, stage), _parameters(root, stage))
 
 
 def refuse_changes(run: Run) -> None:
-    """Raise RunError if what decides the result of a stage that DVC started is not what it was when it began."""
-    from pipeline.errors import RunError
+    """Raise RunError if the code or the parameters of a stage that DVC started have changed since it began."""
+    from sentfold.errors import RunError
 
     if not run.head["by_dvc"]:
         return
@@ -128,21 +128,19 @@ def refuse_changes(run: Run) -> None:
         raise RunError(
             "code or parameters were changed while the stage ran",
             where=", ".join(changed),
-            expected="what they were when it began: DVC would record the new ones beside what the old ones made",
+            expected="what they were when it began: DVC would record the new ones with the outputs of the old ones",
             state="the stage is not recorded as done",
             remedy="run it again",
         )
 
 
-def end_run(run: Run, code: int, said: str) -> None:
-    """Write a run's last line. Cost: hashing the files it read and wrote, the big ones once in their lives."""
-    from pipeline.lineage.lines import append_line
+def end_run(run: Run, code: int, message: str) -> None:
+    """Write the last line of a run. Cost: hashing the files that it read and wrote, each big one once."""
     from pipeline.lineage.machine import describe_machine, describe_packages, peak_memory
-    from pipeline.lineage.manifest import manifest_path
-    from pipeline.lineage.sha256 import Hashes
+    from pipeline.lineage.runs import append_line, runs_path
 
     ended, peak = datetime.now(UTC), peak_memory()
-    hashes = Hashes(run.root)
+    hashes = FileHashes(run.root)
     deps, outs = ((), ()) if run.stage is None else (run.stage.deps, run.stage.outs)
     record = {
         "event": "ended",
@@ -150,7 +148,7 @@ def end_run(run: Run, code: int, said: str) -> None:
         "ended": ended.isoformat(timespec="milliseconds"),
         "seconds": round((ended - run.began).total_seconds(), 3),
         "exit": code,
-        "error": said,
+        "error": message,
         "peak_memory_bytes": peak,
         "code": run.code,
         "machine": describe_machine(),
@@ -159,34 +157,10 @@ def end_run(run: Run, code: int, said: str) -> None:
         "inputs": {name: facts for dep in deps for name, facts in hashes.of(dep).items()},
         "outputs": {name: facts for out in outs for name, facts in hashes.of(out).items()},
     }
-    append_line(manifest_path(run.root, run.head["suite"]), record)
+    append_line(runs_path(run.root, run.head["suite"]), record)
 
 
-def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
-    """The commit that is checked out, and which files that decide this stage's result differ from it.
-
-    A copy that was sent to a worker has the commit and the changes of the checkout it was made of.
-    """
-    from pipeline.lineage.origin import kept_origin
-    from pipeline.lineage.trees import git
-
-    deciding = ["dvc.yaml", "pipeline/__main__.py", "params.yaml"]
-    if stage is not None:
-        deciding += [*stage.params, *(dep for dep in stage.deps if not dep.startswith(("data/", "reports/")))]
-    # Before git is asked: a copy may lie inside a checkout, ignored, and git then answers for that one.
-    if origin := kept_origin(root):
-        if origin.commit is None:
-            return {"commit": None, "dirty": None}
-        places = set(deciding)
-        dirty = [path for path in origin.changed if places & {path, *map(str, PurePosixPath(path).parents)}]
-        return {"commit": origin.commit, "dirty": dirty}
-    commit = git(root, "rev-parse", "HEAD")
-    if commit is None:
-        return {"commit": None, "dirty": None}
-    words = ("--porcelain", "-z", "--no-renames", "--untracked-files=all")
-    changed = git(root, "status", *words, "--", *sorted(set(deciding)))
-    dirty = sorted(entry[3:] for entry in (changed or b"").decode("utf-8", "replace").split("\0") if entry[3:])
-    return {"commit": commit.decode().strip(), "dirty": dirty}
+# --- which stage ------------------------------------------------------------------------------------
 
 
 def suite_of(arguments: Sequence[str]) -> str:
@@ -207,21 +181,21 @@ def _is_stage(root: Path, command: str) -> bool:
 
 
 def _is_suite(root: Path, suite: str) -> bool:
-    """Whether there is such a suite; the stage itself refuses a name that is none, and names become paths."""
-    from pipeline.params import SLUG
-    from pipeline.suite import suite_file
+    """Whether there is such a suite. The stage itself refuses a name that is no name; names become paths."""
+    from pipeline.base.suite import suite_file
+    from sentfold.settings import SLUG
 
-    return SLUG.fullmatch(suite) is not None and (root / suite_file(suite)).is_file()
+    return SLUG.fullmatch(suite) is not None and (root / suite_file(suite).with_name("dvc.yaml")).is_file()
 
 
 def find_stage(root: Path, suite: str, arguments: Sequence[str]) -> Stage | None:
-    """The stage of dvc.yaml with this command line. None where there is none, or where a file cannot be read.
+    """The stage of dvc.yaml with this command line. None if there is none, or if a file cannot be read.
 
-    What cannot be read here the stage will complain of, in better words.
+    The stage itself reports a file that cannot be read, in better words.
     """
-    from pipeline.errors import SentfoldError
     from pipeline.lineage.stages import load_stages
-    from pipeline.lineage.working_tree import WorkingTree
+    from pipeline.lineage.trees import WorkingTree
+    from sentfold.errors import SentfoldError
 
     try:
         stages = load_stages(WorkingTree(root), suite).values()
@@ -230,24 +204,26 @@ def find_stage(root: Path, suite: str, arguments: Sequence[str]) -> Stage | None
     return next((stage for stage in stages if shlex.split(stage.command)[3:] == list(arguments)), None)
 
 
+# --- what decides its result --------------------------------------------------------------------------
+
+
 def _sources(root: Path, stage: Stage | None) -> dict[str, str]:
-    deps = () if stage is None else stage.deps
-    files = [dep for dep in deps if not dep.startswith(("data/", "reports/")) and (root / dep).is_file()]
-    return {name: hashlib.sha256((root / name).read_bytes()).hexdigest() for name in files}
+    from pipeline.lineage.machine import DATA_FOLDERS
+    from pipeline.lineage.trees import WorkingTree
 
-
-def _imported_sources(root: Path, stage: Stage | None) -> dict[str, str]:
-    """The same, but for files that this process had imported before, and that are others now: these equal nothing."""
-    sources = _sources(root, stage)
-    # After the hashes: whatever is edited from now on has another one at the end.
-    others = preloaded.changed_since_imported()
-    return {name: "" if str((root / name).absolute()) in others else digest for name, digest in sources.items()}
+    tree = WorkingTree(root)
+    found: dict[str, str] = {}
+    for dep in () if stage is None else stage.deps:
+        digest = None if dep.startswith(DATA_FOLDERS) else tree.digest(dep)
+        if digest is not None:
+            found |= {f"{dep}/{name}": md5 for name, md5 in digest.files.items()} or {dep: digest.md5}
+    return found
 
 
 def _parameters(root: Path, stage: Stage | None) -> dict[str, Any]:
-    from pipeline.errors import SentfoldError
     from pipeline.lineage.stages import read_yaml, tracked_values
-    from pipeline.lineage.working_tree import WorkingTree
+    from pipeline.lineage.trees import WorkingTree
+    from sentfold.errors import SentfoldError
 
     tree = WorkingTree(root)
     wanted = {} if stage is None else stage.params
@@ -257,15 +233,56 @@ def _parameters(root: Path, stage: Stage | None) -> dict[str, Any]:
         return {}
 
 
-def _guarded(action: Any) -> Any:
+class FileHashes:
+    """sha256 of the files of one checkout, of each big file once for as long as it stays as it is.
+
+    The hash of a big file is kept under its path, size, inode, and times of change of content and of record. The
+    kernel sets the last one (ctime): an edit that restores the modification time is still noticed.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.store = root / ".sentfold/sha256.jsonl"
+
+    def of(self, path: str) -> dict[str, dict[str, int | str]]:
+        """File -> sha256 and size: of one file, or of every file in a folder; {} if there is nothing."""
+        place = self.root / path
+        if place.is_file():
+            return {path: self._file(path)}
+        inside = sorted(file.relative_to(self.root).as_posix() for file in place.rglob("*") if file.is_file())
+        ignored = (".tmp", ".gitignore")
+        return {file: self._file(file) for file in inside if "__pycache__" not in file and not file.endswith(ignored)}
+
+    def _file(self, path: str) -> dict[str, int | str]:
+        from pipeline.lineage.runs import append_line
+        from sentfold.files import sha256_of
+
+        place = self.root / path
+        facts = place.stat()
+        if facts.st_size < BIG:
+            return {"sha256": sha256_of(place), "size": facts.st_size}
+        key = json.dumps([path, facts.st_size, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns])
+        if key not in self._known:
+            self._known[key] = sha256_of(place)
+            append_line(self.store, {"key": key, "sha256": self._known[key]})
+        return {"sha256": self._known[key], "size": facts.st_size}
+
+    @cached_property
+    def _known(self) -> dict[str, str]:
+        from pipeline.lineage.runs import read_lines
+
+        return {str(record.get("key")): str(record.get("sha256")) for record in read_lines(self.store)[0]}
+
+
+def _guarded(action: Callable[[], T]) -> T | None:
     try:
         return action()
     except Exception as error:  # noqa: BLE001  (whatever it is, the stage's own work is worth more)
-        # After whatever the stage itself has to say.
+        # At exit: after everything that the stage itself prints.
         atexit.register(print, f"warning: this run is not in the manifest: {_words(error)}", file=sys.stderr)
         return None
 
 
 def _words(error: Exception) -> str:
-    said = error.strerror if isinstance(error, OSError) else str(error)
-    return f"{type(error).__name__}: {said}".splitlines()[0]
+    text = error.strerror if isinstance(error, OSError) else str(error)
+    return f"{type(error).__name__}: {text}".splitlines()[0]

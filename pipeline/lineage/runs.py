@@ -1,27 +1,156 @@
-"""One record per stage of what made the artifacts: the manifest's where it has the run, else dvc.lock's."""
+"""The record of runs on this machine: what ran when, on what code, with what, and what it wrote.
+
+One file of JSON lines per suite, .sentfold/runs/<suite>.jsonl, outside of what DVC hashes and git tracks. Several
+processes append to it, and it survives a killed writer.
+"""
 
 from __future__ import annotations
 
+import errno
+import json
+import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pipeline.artifacts import sha256_of
-from pipeline.lineage.errors import LineageError
-from pipeline.lineage.manifest import Manifest, read_manifest
-from pipeline.lineage.stages import Entry, Locked
+from pipeline.lineage.hashes import LineageError
+from pipeline.lineage.stages import Entry, Graph, Locked
 from pipeline.lineage.trees import git
+from sentfold.files import sha256_of
+
+MEGA = 1_000_000
+
+
+def append_line(path: Path, record: Mapping[str, Any]) -> None:
+    """Append a record in one write, so that lines of parallel writers never mix. Raises OSError.
+
+    Where a killed writer left half a line, the record starts a new one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = json.dumps(record, ensure_ascii=False, sort_keys=False).encode() + b"\n"
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        size = os.fstat(handle).st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        written = os.write(handle, line)
+    finally:
+        os.close(handle)
+    if written != len(line):
+        raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes could be written")
+
+
+def read_lines(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
+    """Every whole record, and the numbers of the lines that are none: torn by a kill, or edited."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return [], []
+    records, torn = [], []
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if isinstance(record, dict):
+            records.append(record)
+        else:
+            torn.append(number)
+    return records, torn
+
+
+def runs_path(root: Path, suite: str) -> Path:
+    """The file of a suite's runs."""
+    return root / ".sentfold" / "runs" / f"{suite}.jsonl"
+
+
+@dataclass(frozen=True)
+class RunLog:
+    """The runs of one suite's stages on this machine.
+
+    ended    the record of every run that ended, with or without success, in the order of their ends
+    started  the first line of every run
+    torn     numbers of lines that are no record
+    """
+
+    ended: tuple[Mapping[str, Any], ...]
+    started: tuple[Mapping[str, Any], ...]
+    torn: tuple[int, ...]
+
+    @property
+    def unfinished(self) -> tuple[Mapping[str, Any], ...]:
+        """Runs that started and have no second line: they were killed, or still run."""
+        ended = {record.get("run") for record in self.ended}
+        return tuple(record for record in self.started if record.get("run") not in ended)
+
+    def succeeded(self, stage: str) -> list[Mapping[str, Any]]:
+        """The runs of a stage that succeeded, the last one first."""
+        return [run for run in reversed(self.ended) if run.get("stage") == stage and run.get("exit") == 0]
+
+
+def read_runs(root: Path, suite: str) -> RunLog:
+    """The runs of a suite; none if nothing was recorded."""
+    records, torn = read_lines(runs_path(root, suite))
+    by_event: dict[str, list[Mapping[str, Any]]] = {"started": [], "ended": []}
+    for record in records:
+        by_event.setdefault(str(record.get("event")), []).append(record)
+    return RunLog(tuple(by_event["ended"]), tuple(by_event["started"]), tuple(torn))
+
+
+def run_that_wrote(
+    root: Path, log: RunLog, stage: str, outs: Iterable[str], *, same_inputs: bool = False
+) -> Mapping[str, Any] | None:
+    """The last run of a stage that wrote exactly the files that are under `outs` now; None if no recorded run did.
+
+    same_inputs  whether the inputs that are here must be those that the run read, too. An input that is not here
+                 says nothing.
+
+    Cost: hashing the outputs, and the inputs of each run that could be the one.
+    """
+    known: dict[str, str] = {}
+    here = {file for out in outs for file in _files_under(root, out)}
+
+    def is_same(files: Mapping[str, Mapping[str, Any]]) -> bool:
+        for file, facts in files.items():
+            if file not in known:
+                known[file] = sha256_of(root / file)
+            if known[file] != facts["sha256"]:
+                return False
+        return True
+
+    for run in log.succeeded(stage):
+        outputs = {file: facts for file, facts in run["outputs"].items() if _is_under(file, outs)}
+        inputs = {file: facts for file, facts in run["inputs"].items() if same_inputs and (root / file).is_file()}
+        if here and outputs.keys() == here and is_same(outputs) and is_same(inputs):
+            return run
+    return None
+
+
+def _files_under(root: Path, path: str) -> list[str]:
+    place = root / path
+    files = [place] if place.is_file() else [file for file in place.rglob("*") if file.is_file()]
+    names = (file.relative_to(root).as_posix() for file in files)
+    return [name for name in names if not name.endswith((".tmp", ".gitignore"))]
+
+
+def _is_under(file: str, outs: Iterable[str]) -> bool:
+    return any(file == out or file.startswith(f"{out}/") for out in outs)
+
+
+# --- one record per stage, for exports ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class StageRun:
-    """How a stage came to its recorded outputs.
+    """The run that made a stage's outputs.
 
     inputs, outputs  path -> hash with its algorithm, "md5:..." or "sha256:..."
-    recorded         the manifest's line, {} where it has none of this run: then times are those of the commit
+    recorded         the record of the run on this machine; {} if there is none, and the times are the commit's
     """
 
     name: str
@@ -35,65 +164,24 @@ class StageRun:
     recorded: Mapping[str, Any] = field(default_factory=dict)
 
 
-def stage_runs(
-    root: Path, suite: str, stages: list[str], locked: Mapping[str, Locked], lockfile: str
-) -> list[StageRun]:
-    """A record for each of the named stages. Raises LineageError for a stage that has not run.
+def stage_runs(root: Path, graph: Graph) -> list[StageRun]:
+    """A record of each stage of a suite, in order: of this machine if it wrote the files here, else of dvc.lock.
 
-    A line of the manifest counts for a stage if the outputs it names are those that lie here. Cost: hashing them.
+    Raises LineageError for a stage that has not run. Cost: hashing the outputs of recorded runs.
     """
-    manifest = read_manifest(root, suite)
-    when = lock_time(root, lockfile)
+    log, when = read_runs(root, graph.suite), _lock_time(root, graph.lockfile)
     found = []
-    for name in stages:
-        if name not in locked:
-            raise LineageError(
-                f"stage '{name}' has not run", where=lockfile, remedy=f"run `sentfold repro --suite {suite}` first"
-            )
-        run = matching_run(root, manifest, name)
-        found.append(from_lock(locked[name], suite, when) if run is None else from_manifest(locked[name], run))
+    for name in graph.in_order():
+        if name not in graph.locked:
+            remedy = f"run `sentfold run --suite {graph.suite}` first"
+            raise LineageError(f"stage '{name}' has not run", where=graph.lockfile, remedy=remedy)
+        locked = graph.locked[name]
+        run = run_that_wrote(root, log, name, tuple(locked.outs))
+        found.append(_from_lock(locked, graph.suite, when) if run is None else _from_record(locked, run))
     return found
 
 
-def matching_run(root: Path, manifest: Manifest, name: str) -> Mapping[str, Any] | None:
-    """The last good run of a stage in the manifest, if what it wrote is what lies here."""
-    run = manifest.latest().get(name)
-    if run is None or not run["outputs"]:
-        return None
-    places = {path: root / path for path in run["outputs"]}
-    same = all(place.is_file() and sha256_of(place) == run["outputs"][path]["sha256"] for path, place in places.items())
-    return run if same else None
-
-
-def wrote(root: Path, suite: str, locked: Locked, path: str) -> bool:
-    """Whether a recorded run of a stage wrote what lies under one of its outputs now, from the inputs that lie here.
-
-    Cost: hashing the output and the inputs, once per recorded run that could be the one.
-    """
-    known: dict[str, str] = {}
-
-    def sha256(file: str) -> str:
-        if file not in known:
-            known[file] = sha256_of(root / file) if (root / file).is_file() else ""
-        return known[file]
-
-    place = root / path
-    files = [path] if place.is_file() else [file.relative_to(root).as_posix() for file in place.rglob("*")]
-    here = {file for file in files if (root / file).is_file() and not file.endswith(".tmp")}
-    for run in read_manifest(root, suite).ended:
-        if run.get("stage") != locked.name or run.get("exit") != 0:
-            continue
-        outputs = {file: facts for file, facts in run["outputs"].items() if file == path or file.startswith(f"{path}/")}
-        # An input that is not here any more says nothing; the records of it agree, or another check speaks.
-        inputs = {file: facts for file, facts in run["inputs"].items() if (root / file).is_file()}
-        same = all(sha256(file) == facts["sha256"] for file, facts in {**outputs, **inputs}.items())
-        if outputs and outputs.keys() == here and same:
-            return True
-    return False
-
-
-def from_manifest(locked: Locked, run: Mapping[str, Any]) -> StageRun:
-    """The record of a run that the manifest has."""
+def _from_record(locked: Locked, run: Mapping[str, Any]) -> StageRun:
     inputs, outputs = (
         {path: f"sha256:{facts['sha256']}" for path, facts in run[section].items()} for section in ("inputs", "outputs")
     )
@@ -102,23 +190,48 @@ def from_manifest(locked: Locked, run: Mapping[str, Any]) -> StageRun:
     return StageRun(locked.name, identifier, run["command"], inputs, outputs, run["parameters"], began, ended, run)
 
 
-def from_lock(locked: Locked, suite: str, when: datetime) -> StageRun:
-    """The record of a run that only dvc.lock knows; its identifier is made of its hashes."""
-    inputs, outputs = (hashes(section) for section in (locked.deps, locked.outs))
+def _from_lock(locked: Locked, suite: str, when: datetime) -> StageRun:
+    inputs, outputs = (_hashes(section) for section in (locked.deps, locked.outs))
     text = f"{suite} {locked.name} {sorted(inputs.items())} {sorted(outputs.items())}"
     identifier = str(uuid.uuid5(uuid.NAMESPACE_URL, text))
     return StageRun(locked.name, identifier, locked.command, inputs, outputs, locked.params, when, when)
 
 
-def hashes(entries: Mapping[str, Entry]) -> dict[str, str]:
-    """path -> "md5:..." of files and folders."""
+def _hashes(entries: Mapping[str, Entry]) -> dict[str, str]:
     return {path: f"md5:{entry.md5}" for path, entry in entries.items()}
 
 
-def lock_time(root: Path, lockfile: str) -> datetime:
-    """When dvc.lock was committed last; without git, when the file was written."""
-    said = (git(root, "log", "-1", "--format=%cI", "--", lockfile) or b"").decode().strip()
-    if said:
-        return datetime.fromisoformat(said)
+def _lock_time(root: Path, lockfile: str) -> datetime:
+    """The time of the last commit of dvc.lock; without git, of the last change of the file."""
+    committed = (git(root, "log", "-1", "--format=%cI", "--", lockfile) or b"").decode().strip()
+    if committed:
+        return datetime.fromisoformat(committed)
     place = root / lockfile
     return datetime.fromtimestamp(place.stat().st_mtime, UTC) if place.exists() else datetime.now(UTC)
+
+
+# --- in words -----------------------------------------------------------------------------------------
+
+
+def runs_text(log: RunLog, suite: str) -> str:
+    """One line per run, the latest last; then the runs that did not end, and lines that cannot be read."""
+    if not log.started and not log.ended:
+        return f"suite {suite}: no run of a stage is recorded on this machine"
+    lines = [_line(run) for run in log.ended]
+    lines += [f"{run['started'][:19]}  {_fate(run)}  {run['stage'] or run['command']}" for run in log.unfinished]
+    if log.torn:
+        lines.append(f"lines that are no record, torn by a kill or edited: {', '.join(map(str, log.torn))}")
+    return "\n".join(lines)
+
+
+def _line(run: Mapping[str, Any]) -> str:
+    code = run["code"]
+    commit = (code["commit"] or "no git")[:10] + (" edited" if code["dirty"] else "")
+    ended = "ok" if run["exit"] == 0 else f"exit {run['exit']}"
+    cost = f"{run['seconds']:8.1f} s  {run['peak_memory_bytes'] / MEGA:7.0f} MB"
+    return f"{run['started'][:19]}  {cost}  {ended}  {commit}  {run['stage'] or run['command']}"
+
+
+def _fate(run: Mapping[str, Any]) -> str:
+    alive = Path(f"/proc/{run['pid']}").exists()
+    return "still runs, or another process has its number" if alive else "was killed"

@@ -1,18 +1,41 @@
-"""What an audit looks at: one tree with its graph, the artifacts that lie here, and git's HEAD as a witness."""
+"""What an audit looks at, and how it names what it finds: one tree, its artifacts, and git's HEAD as a witness."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pipeline.errors import SentfoldError
-from pipeline.lineage.digests import Digest, md5_of_bytes
+from pipeline.lineage.hashes import Cache, Digest, md5_of_bytes
 from pipeline.lineage.stages import Entry, Graph, Locked, load_graph, read_yaml
-from pipeline.lineage.storage import Storage
-from pipeline.lineage.trees import Revision, Tree, git, head_of
-from pipeline.lineage.working_tree import WorkingTree
+from pipeline.lineage.trees import Revision, Tree, WorkingTree, git, head_of
+from sentfold.errors import SentfoldError
+
+Kind = Literal["cell", "score", "table", "artifact", "parameter", "lock", "code", "definition", "recomputation"]
+State = Literal["wrong", "uncommitted", "absent"]
+
+MISSING = "nothing"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One reason why a number is not verified, named once however many numbers rest on it.
+
+    kind     what sort of thing it is about
+    subject  the file, parameter, stage or cell
+    message  what was expected of it and what was found
+    remedy   what to do
+    state    wrong: two records that should agree do not. uncommitted: the records here agree, and git's HEAD has
+             another version. absent: it is not here, and nothing speaks against it
+    """
+
+    kind: Kind
+    subject: str
+    message: str
+    remedy: str
+    state: State = "wrong"
 
 
 class Scope:
@@ -31,7 +54,7 @@ class Scope:
         self.tree: Tree = self.artifacts if revision is None or self.head is None else self.head
         self.revision = revision
         self.graph: Graph = load_graph(self.tree, suite)
-        self.storage = Storage(root)
+        self.cache = Cache(root)
         self._yaml: dict[tuple[str, str], dict[str, Any]] = {}
 
     @property
@@ -50,20 +73,19 @@ class Scope:
             return None
 
     def digest(self, path: str) -> Digest | None:
-        """The digest of what lies in the tree, or, for what a commit does not hold, in the checkout."""
+        """The digest of a path in the tree, or, if a commit does not hold it, in the checkout."""
         found = self.tree.digest(path)
         return self.artifacts.digest(path) if found is None else found
 
     def foreign(self, path: str) -> bool:
-        """Whether what lies here under this path need not belong to the commit that is looked at."""
+        """Whether what is here under this path need not belong to the commit that is audited."""
         return self.revision is not None and self.tree.digest(path) is None
 
     def head_digest(self, path: str) -> Digest | None:
         """The digest of what git's HEAD holds."""
-        return None if self.head is None else self._head_digests(path)
-
-    def _head_digests(self, path: str) -> Digest | None:
-        if path not in self._heads and self.head is not None:
+        if self.head is None:
+            return None
+        if path not in self._heads:
             self._heads[path] = self.head.digest(path)
         return self._heads[path]
 
@@ -104,7 +126,7 @@ class Scope:
             return []
         witness = self.head_digest(entry.path)
         if witness is None or witness.md5 != entry.md5:
-            witness = self.storage.listing(entry.md5)
+            witness = self.cache.listing(entry.md5)
         return [] if witness is None else here.differing(witness)
 
     def history(self, entry: Entry) -> str:
@@ -124,8 +146,8 @@ class Scope:
     def rerun(self, stage: str = "") -> str:
         """The command that makes stages anew."""
         if self.revision is not None:
-            return f"git switch --detach {self.revision}, then sentfold repro --suite {self.suite}"
-        return f"dvc repro {self._target(stage)}" if stage else f"sentfold repro --suite {self.suite}"
+            return f"git switch --detach {self.revision}, then sentfold run --suite {self.suite}"
+        return f"dvc repro {self._target(stage)}" if stage else f"sentfold run --suite {self.suite}"
 
     def fetch(self, entry: Entry, *, altered: bool = False, strange: Sequence[str] = ()) -> str:
         """The command that fetches an artifact, or else makes it. strange: files in it that have to go."""
@@ -135,9 +157,9 @@ class Scope:
             remove = f"remove {', '.join(strange)}, then " if strange else ""
             return f"{remove}{first}git checkout -- {entry.path}"
         force = "--force " if altered else ""
-        if self.storage.holds(entry.md5):
+        if self.cache.holds(entry.md5):
             return f"{first}dvc checkout {force}{self._target()}".rstrip()
-        if self.storage.has_remote:
+        if self.cache.has_remote:
             return f"{first}dvc pull {force}{self._target()}".rstrip()
         return self.rerun() if not altered else f"delete it, then {self.rerun()}"
 
@@ -145,3 +167,56 @@ class Scope:
         if self.graph.dvcfile == "dvc.yaml":
             return stage
         return f"{self.graph.dvcfile}:{stage}" if stage else self.graph.dvcfile
+
+
+# --- in words ----------------------------------------------------------------------------------------
+
+
+def listed(files: Sequence[str]) -> str:
+    """A few names in brackets; "" for none."""
+    shown = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    return f" ({shown})" if files else ""
+
+
+def described(path: str, here: Digest) -> str:
+    """A path's md5, or what of it cannot be read."""
+    if not here.unreadable:
+        return f"md5 {here.md5}"
+    inner, why = next(iter(here.unreadable.items()))
+    rest = f", and {len(here.unreadable) - 1} more" if len(here.unreadable) > 1 else ""
+    return f"which cannot be read: {path}{'/' if inner else ''}{inner} ({why}){rest}"
+
+
+def brief(value: Any) -> str:
+    """A value, cut where it is long."""
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def leaves(key: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
+    """What differs between two values: they themselves, or of two mappings each part that differs, by dotted key."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        yield key, one, other
+        return
+    for part in dict.fromkeys([*one, *other]):
+        first, second = one.get(part, MISSING), other.get(part, MISSING)
+        if first != second:
+            yield from leaves(f"{key}.{part}", first, second)
+
+
+def value_in(content: Any, key: str) -> Any:
+    """The value of a dotted key; keys of dvc.lock are dotted themselves, up to the block that a stage tracks."""
+    if not key:
+        return content
+    if not isinstance(content, dict):
+        return MISSING
+    for name, value in content.items():
+        if key == name or key.startswith(f"{name}."):
+            return value_in(value, key.removeprefix(str(name)).removeprefix("."))
+    return MISSING
+
+
+def edited_entry(lockfile: str, name: str, entry: Entry, before: str) -> Cause:
+    """dvc.lock was edited: the committed one has another md5 of a file, and there is ground to believe it."""
+    message = f"its entry of {entry.path} says md5 {entry.md5}, the committed one {before}: the entry was edited"
+    return Cause("lock", f"{lockfile}, stage {name}", message, f"git checkout -- {lockfile}")

@@ -1,4 +1,7 @@
-"""What dvc.yaml wants and what dvc.lock records of each stage, read as YAML from any tree."""
+"""The stages of a suite: what dvc.yaml defines, and what dvc.lock records of the last run of each.
+
+Reads the part of DVC's templates that this project uses: `vars`, `${a.b}`, and `foreach` over a mapping.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +14,20 @@ from typing import Any
 
 import yaml
 
-from pipeline.errors import first_line
-from pipeline.lineage.errors import LineageError
-from pipeline.lineage.templates import expand
+from pipeline.base.params import parse_yaml
+from pipeline.base.suite import suite_file
+from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.trees import Tree
-from pipeline.suite import suite_file
+from sentfold.errors import first_line
 
-# The C parser reads the lock of 120 stages in a tenth of a second, the Python one in seconds.
-_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_Base):  # type: ignore[misc]  # a base that depends on how PyYAML was built
-    """YAML 1.2's floats beside 1.1's: DVC writes 1e-10, which 1.1 takes for text."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+\Z"), list("-+.0123456789")
-)
+_REFERENCE = re.compile(r"\$\{\s*([^}]+?)\s*\}")
 
 
 @dataclass(frozen=True)
 class Stage:
     """A stage as dvc.yaml defines it, references replaced.
 
-    params  file -> dotted keys that are tracked in it; () stands for all of them
+    params  file -> dotted keys of that file; () are all of them
     """
 
     name: str
@@ -46,7 +39,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Entry:
-    """A file or folder as dvc.lock records it."""
+    """A file or folder in dvc.lock."""
 
     path: str
     md5: str
@@ -54,7 +47,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Locked:
-    """A stage as dvc.lock records its last run. params: file -> key -> value; deps and outs by path."""
+    """The last run of a stage in dvc.lock. params: file -> key -> value; deps and outs by path."""
 
     name: str
     command: str
@@ -65,7 +58,7 @@ class Locked:
 
 @dataclass(frozen=True)
 class Graph:
-    """The stages of one suite, as they are wanted and as they last ran."""
+    """The stages of one suite: their definitions, and their last runs."""
 
     suite: str
     dvcfile: str
@@ -75,27 +68,27 @@ class Graph:
 
     @cached_property
     def producers(self) -> Mapping[str, str]:
-        """Output -> the stage that writes it, as wanted and as recorded; not those that dvc.yaml has no more."""
+        """Output -> the stage that writes it, by dvc.lock and by dvc.yaml. Only stages that dvc.yaml defines."""
         recorded = {out: name for name, locked in self.locked.items() if name in self.stages for out in locked.outs}
         return {**recorded, **{out: name for name, stage in self.stages.items() for out in stage.outs}}
 
     def makers_of(self, path: str) -> list[str]:
-        """The stages that write `path`, something inside it, or the folder it lies in."""
+        """The stages that write `path`, something inside it, or a folder that contains it."""
         return sorted({name for out, name in self.producers.items() if related(out, path)})
 
     @property
     def leftovers(self) -> list[str]:
-        """Stages that dvc.lock still has and dvc.yaml has no more."""
+        """Stages that are in dvc.lock and not in dvc.yaml."""
         return sorted(set(self.locked) - set(self.stages))
 
     def inputs_of(self, name: str) -> list[str]:
-        """The dependencies of a stage, wanted and recorded."""
+        """The dependencies of a stage, by dvc.yaml and by dvc.lock."""
         wanted = self.stages[name].deps if name in self.stages else ()
         recorded = tuple(self.locked[name].deps) if name in self.locked else ()
         return list(dict.fromkeys([*wanted, *recorded]))
 
     def ancestors(self, name: str) -> tuple[str, ...]:
-        """A stage and every stage that its inputs come from, itself first."""
+        """A stage, first, and every stage that it rests on."""
         found, waiting = {name: None}, [name]
         while waiting:
             for parent in self.parents(waiting.pop()):
@@ -116,38 +109,32 @@ class Graph:
         return {}
 
     def in_order(self) -> list[str]:
-        """Every stage of dvc.yaml, a stage's parents before it."""
+        """Every stage of dvc.yaml, the parents of a stage before it."""
         from graphlib import TopologicalSorter
 
         return list(TopologicalSorter({name: self.parents(name) for name in sorted(self.stages)}).static_order())
 
 
 def related(one: str, other: str) -> bool:
-    """Whether two paths are the same, or one lies inside the other."""
+    """Whether two paths are equal, or one is inside the other."""
     return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
 
 
 def load_graph(tree: Tree, suite: str) -> Graph:
-    """Read dvc.yaml, dvc.lock and the suite file of a suite. Raises LineageError; a missing lock is an empty one."""
+    """Read dvc.yaml, its variables and dvc.lock of a suite. Raises LineageError. A missing dvc.lock has no entries."""
     folder = PurePosixPath(suite_file(suite)).parent
     dvcfile, lockfile = str(folder / "dvc.yaml"), str(folder / "dvc.lock")
-    stages = load_stages(tree, suite)
-    lock = read_yaml(tree, lockfile) or {}
-    entries = lock.get("stages") or {}
+    entries = (read_yaml(tree, lockfile) or {}).get("stages") or {}
     if not isinstance(entries, dict):
         raise _malformed(lockfile, "stages", f"a {type(entries).__name__}", "a mapping of stages")
     locked = {str(name): _locked(lockfile, str(name), entry) for name, entry in entries.items()}
-    return Graph(suite, dvcfile, lockfile, stages, locked)
+    return Graph(suite, dvcfile, lockfile, load_stages(tree, suite), locked)
 
 
 def load_stages(tree: Tree, suite: str) -> dict[str, Stage]:
     """The stages that a suite's dvc.yaml defines, by name. Raises LineageError. Cost: some 20 ms for 150 of them."""
-    folder = PurePosixPath(suite_file(suite)).parent
-    dvcfile = str(folder / "dvc.yaml")
-    content = require_suite(tree, suite)
-    context: dict[str, Any] = {}
-    for entry in content.get("vars") or []:
-        context |= entry if isinstance(entry, dict) else read_yaml(tree, str(folder / str(entry))) or {}
+    dvcfile = str(PurePosixPath(suite_file(suite)).with_name("dvc.yaml"))
+    content, context = require_suite(tree, suite), load_variables(tree, suite)
     definitions = content.get("stages") or {}
     if not isinstance(definitions, dict):
         raise _malformed(dvcfile, "stages", f"a {type(definitions).__name__}", "a mapping of stages")
@@ -158,6 +145,24 @@ def load_stages(tree: Tree, suite: str) -> dict[str, Stage]:
         for address, filled in expand(name, definition, context, where=dvcfile):
             stages[address] = _stage(dvcfile, address, filled)
     return stages
+
+
+def variable_files(tree: Tree, suite: str) -> list[str]:
+    """The files that a suite's dvc.yaml takes its variables from. Raises LineageError if there is no such suite."""
+    folder = PurePosixPath(suite_file(suite)).parent
+    entries = require_suite(tree, suite).get("vars") or []
+    return [str(folder / entry) for entry in entries if isinstance(entry, str)]
+
+
+def load_variables(tree: Tree, suite: str) -> dict[str, Any]:
+    """The variables of a suite's dvc.yaml, from its files and its own text. Raises LineageError."""
+    content = require_suite(tree, suite)
+    found: dict[str, Any] = {}
+    for file in variable_files(tree, suite):
+        found |= read_yaml(tree, file) or {}
+    for entry in content.get("vars") or []:
+        found |= entry if isinstance(entry, dict) else {}
+    return found
 
 
 def require_suite(tree: Tree, suite: str) -> dict[str, Any]:
@@ -179,18 +184,17 @@ def read_yaml(tree: Tree, path: str) -> dict[str, Any] | None:
     if content is None:
         return None
     try:
-        parsed = yaml.load(content, Loader=_Loader)
+        parsed = parse_yaml(content)
     except yaml.YAMLError as error:
-        raise LineageError(
-            f"{path} is not valid YAML", where=f"{path} of {tree.name}", got=" ".join(str(error).split())
-        ) from None
+        got = " ".join(str(error).split())
+        raise LineageError(f"{path} is not valid YAML", where=f"{path} of {tree.name}", got=got) from None
     if not isinstance(parsed, dict):
         raise LineageError(f"{path} holds no mapping", where=f"{path} of {tree.name}", got=type(parsed).__name__)
     return parsed
 
 
 def tracked_values(content: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """The values of dotted keys in a YAML file, of all its keys where none is named; absent keys are left out."""
+    """The values of dotted keys in a YAML file; of all its keys if none is named. Absent keys are left out."""
     if not keys:
         return dict(content)
     found: dict[str, Any] = {}
@@ -203,6 +207,72 @@ def tracked_values(content: Mapping[str, Any], keys: tuple[str, ...]) -> dict[st
         else:
             found[key] = value
     return found
+
+
+# --- templates ------------------------------------------------------------------------------------
+
+
+def expand(
+    name: str, definition: Mapping[str, Any], context: Mapping[str, Any], *, where: str
+) -> Iterator[tuple[str, Any]]:
+    """The stages that one entry of dvc.yaml defines: one, or one per item of its `foreach`."""
+    if "foreach" in definition:
+        items, body = _items(name, definition["foreach"], context, where=where), definition.get("do") or {}
+        for key, item in items.items():
+            yield f"{name}@{key}", fill(body, {**context, "key": key, "item": item}, where=where)
+    else:
+        yield name, fill(definition, context, where=where)
+
+
+def _items(name: str, template: Any, context: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+    items = fill(template, context, where=where)
+    if isinstance(items, list):
+        items = {str(item): item for item in items}
+    if not isinstance(items, dict):
+        raise LineageError(
+            f"the foreach of stage '{name}' is no mapping",
+            where=where,
+            expected="a mapping, or a list",
+            got=str(items),
+            remedy=f"run `sentfold plan`, or take {where} and its variables from git again",
+        )
+    return {str(key): item for key, item in items.items()}
+
+
+def fill(template: Any, context: Mapping[str, Any], *, where: str) -> Any:
+    """`template` with its references replaced, in strings at any depth, keys included.
+
+    A string that is one reference becomes the value itself, whatever its type; inside a longer string the value
+    becomes text.
+    """
+    if isinstance(template, dict):
+        return {fill(key, context, where=where): fill(value, context, where=where) for key, value in template.items()}
+    if isinstance(template, list):
+        return [fill(value, context, where=where) for value in template]
+    if not isinstance(template, str):
+        return template
+    whole = _REFERENCE.fullmatch(template)
+    if whole:
+        return _look_up(context, whole[1], where=where)
+    return _REFERENCE.sub(lambda match: str(_look_up(context, match[1], where=where)), template)
+
+
+def _look_up(context: Mapping[str, Any], reference: str, *, where: str) -> Any:
+    value: Any = context
+    for part in reference.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            raise LineageError(
+                f"'${{{reference}}}' has no value",
+                where=where,
+                expected="a name in one of the files under `vars`",
+                got=reference,
+                remedy=f"run `sentfold plan`, or correct {where}",
+            )
+        value = value[part]
+    return value
+
+
+# --- entries --------------------------------------------------------------------------------------
 
 
 def _stage(dvcfile: str, name: str, filled: Mapping[str, Any]) -> Stage:
@@ -222,7 +292,8 @@ def _defined(name: str, filled: Mapping[str, Any]) -> Stage:
             for file, keys in entry.items():
                 params[file] = tuple(keys or ())
     outs = [path for section in ("outs", "metrics", "plots") for path in _paths(filled.get(section, []))]
-    return Stage(name, " ".join(filled["cmd"].split()), tuple(_paths(filled.get("deps", []))), params, tuple(outs))
+    deps = dict.fromkeys(_paths(filled.get("deps", [])))  # an input that is named twice is one input
+    return Stage(name, " ".join(filled["cmd"].split()), tuple(deps), params, tuple(outs))
 
 
 def _paths(entries: list[Any]) -> Iterator[str]:
@@ -245,10 +316,10 @@ def _locked(lockfile: str, name: str, entry: Mapping[str, Any]) -> Locked:
         raise _malformed(lockfile, f"stage {name}", got, "an entry as DVC writes it") from None
 
 
-def _malformed(file: str, place: str, got: str, expected: str) -> LineageError:
+def _malformed(file: str, where: str, got: str, expected: str) -> LineageError:
     return LineageError(
         f"{file} is malformed",
-        where=f"{file}: {place}",
+        where=f"{file}: {where}",
         expected=expected,
         got=got,
         remedy=f"take it from git again: git checkout -- {file}",

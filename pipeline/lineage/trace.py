@@ -8,22 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from pipeline.artifacts import sha256_of
-from pipeline.lineage.cells import find_number, find_table
-from pipeline.lineage.digests import folder_digest, md5_of_bytes
-from pipeline.lineage.inputs_read import Inputs, record_of
-from pipeline.lineage.manifest import Manifest, read_manifest
-from pipeline.lineage.numbers import Number
+from pipeline.lineage.audit import vector_paths
+from pipeline.lineage.hashes import Digest, folder_digest, md5_of_bytes
+from pipeline.lineage.numbers import Number, Scores, find_number, find_table
+from pipeline.lineage.runs import read_runs, run_that_wrote
 from pipeline.lineage.scope import Scope
-from pipeline.lineage.scores import Scores
 from pipeline.lineage.stages import Entry, Locked, related
+from sentfold.errors import ArtifactError
+from sentfold.files import sha256_of
 
 Kind = Literal["number", "file", "stage", "code", "model", "source"]
-State = Literal["", "as recorded", "absent here", "not as recorded"]
+NodeState = Literal["", "as recorded", "absent here", "not as recorded"]
 
-
-# Facts of a corpus's source that say nothing about where it came from.
-UNTOLD = ("replaced_characters", "splits")
+# Facts of a corpus's source that do not say where it came from.
+OTHER_FACTS = ("replaced_characters", "splits")
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Node:
     kind: Kind
     title: str
     facts: Mapping[str, Any] = field(default_factory=dict)
-    state: State = ""
+    state: NodeState = ""
 
 
 @dataclass(frozen=True)
@@ -60,9 +58,9 @@ class Trace:
 
 
 def trace(root: Path, table: str, *, row: str, column: str, field: str = "value", line: int | None = None) -> Trace:
-    """Walk one number of a table home. Reads only. Raises LineageError if there is no such number.
+    """Walk from one number of a table to its sources. Reads only. Raises LineageError if there is no such number.
 
-    Cost: hashing what it rests on, as far as it lies here.
+    Cost: hashing what the number rests on, as far as it is here.
     """
     suite, path = find_table(root, table)
     scope = Scope(root, suite)
@@ -78,8 +76,8 @@ class Tracer:
         self.graph = scope.graph
         self.number = number
         self.found = Trace(number)
-        self.manifest: Manifest = read_manifest(scope.root, scope.suite)
-        self.inputs = Inputs(scope, number.corpus)
+        self.log = read_runs(scope.root, scope.suite)
+        self.lineage = _json(scope.tree.read(f"reports/{scope.suite}/lineage.json"))
 
     def run(self) -> Trace:
         """Start at the cell."""
@@ -92,17 +90,17 @@ class Tracer:
             self._file("number", path)
         return self.found
 
-    def _compared(self) -> tuple[State, dict[str, str]]:
-        """The cell against the scores that it was copied from; nothing to compare where the report computed it."""
+    def _compared(self) -> tuple[NodeState, dict[str, str]]:
+        """The cell against the scores that it was copied from; nothing to compare if the report computed it."""
         scores = Scores(self.scope.tree, self.scope.suite)
         if self.number.origin not in ("score", "difference"):
             return "", {}
         text = scores.text_of(self.number)
         if text == self.number.text:
             return "as recorded", {}
-        said = f"{scores.path(self.number.space)} {'has no such score' if text is None else f'gives {text}'}"
+        other = f"{scores.path(self.number.space)} {'has no such score' if text is None else f'gives {text}'}"
         absent = any(self.scope.digest(file) is None for file in self._sources())
-        return ("absent here" if absent else "not as recorded"), {"score": said}
+        return ("absent here" if absent else "not as recorded"), {"score": other}
 
     def _sources(self) -> list[str]:
         """The files that a number was taken from."""
@@ -110,7 +108,8 @@ class Tracer:
         files = [f"{scores}/{space}.json" for space in (number.space, number.other) if space]
         if number.origin in ("score", "difference") and all(file in self.graph.producers for file in files):
             return files
-        return [number.table]
+        vectors = [path for path in vector_paths(self.scope.suite, number) if self.graph.makers_of(path)]
+        return [number.table, *vectors]
 
     def _add(self, node: Node) -> bool:
         if node.key in self.found.nodes:
@@ -131,20 +130,19 @@ class Tracer:
         entries = {name: self._entry(name, path) for name in makers}
         recorded = self._recorded(path, entries)
         here = self.scope.digest(path)
-        state: State = "absent here" if here is None else "as recorded"
+        state: NodeState = "absent here" if here is None else "as recorded"
         if here is not None and ((recorded and here.md5 != recorded) or self._changed_since(path, handed)):
             state = "not as recorded"
         md5 = recorded or ("" if here is None else here.md5)
         folders = {f"of {entry.path}": entry.md5 for entry in entries.values() if entry and entry.path != path}
-        facts = {"md5": md5, **folders}
-        new = self._add(Node(path, "file", path, facts, state))
-        self._join(above, path, handed or (f"md5 {md5}" if md5 else "md5 unknown: it lies nowhere here"))
+        new = self._add(Node(path, "file", path, {"md5": md5, **folders}, state))
+        self._join(above, path, handed or (f"md5 {md5}" if md5 else "md5 unknown: the file is not here"))
         if new:
             for name in makers:
                 self._stage(path, name, path)
 
     def _changed_since(self, path: str, handed: str) -> bool:
-        """Whether a file is no longer what its reader remembers to have read."""
+        """Whether a file is no longer what its reader recorded."""
         kind, _, expected = handed.partition(" ")
         place = self.scope.root / path
         return kind == "sha256" and place.is_file() and sha256_of(place) != expected
@@ -153,17 +151,59 @@ class Tracer:
         return next((entry for out, entry in self.graph.locked[name].outs.items() if related(out, path)), None)
 
     def _recorded(self, path: str, entries: Mapping[str, Entry | None]) -> str:
-        """The md5 that dvc.lock gives a file: its own, or the one in the listing of the folder it lies in."""
+        """The md5 that dvc.lock has for a file: its own, or the one in the listing of the folder that it is in."""
         for entry in entries.values():
             if entry is None:
                 continue
             if entry.path == path:
                 return entry.md5
-            listing = self.inputs.listing(entry.path, entry.md5)
+            listing = self._listing(entry.path, entry.md5)
             inside = path.removeprefix(f"{entry.path}/")
             if listing is not None and inside in listing.files:
                 return listing.files[inside]
         return ""
+
+    def _listing(self, path: str, md5: str) -> Digest | None:
+        """The files of a recorded folder, if it is here unaltered, or if DVC's cache still lists it."""
+        here = self.scope.digest(path)
+        return here if here is not None and here.md5 == md5 else self.scope.cache.listing(md5)
+
+    # --- what a stage read ------------------------------------------------------------------------
+
+    def _inputs(self, locked: Locked, wanted: str) -> Iterator[tuple[str, str]]:
+        """The files that a stage read for one of its outputs, each with the hash that the output recorded of it.
+
+        An artifact names the inputs that it was made of, and lineage.json repeats them for the spaces: they say
+        which files of a folder were read. Of other inputs, the files that have the corpus's name are taken.
+        """
+        known = self._remembered(locked, wanted)
+        yield from ((path, f"sha256 {sha256}") for path, sha256 in sorted(known.items()))
+        for path, entry in locked.deps.items():
+            if self.graph.makers_of(path) and not any(related(path, file) for file in known):
+                yield from self._named(path, entry)
+
+    def _remembered(self, locked: Locked, wanted: str) -> dict[str, str]:
+        places = [wanted]
+        if wanted.startswith("reports/"):
+            # Scores name no inputs; the replicates of the same run do.
+            places = [f"{out}/{self.number.corpus}.parquet" for out in locked.outs if out.startswith("data/")]
+        for place in places:
+            inputs = record_of(self.scope.root / place).get("inputs")
+            parts = PurePosixPath(place).parts
+            if not inputs and len(parts) == 5 and parts[2] == "spaces":
+                inputs = self.lineage.get("spaces", {}).get(f"{parts[3]}/{Path(parts[4]).stem}", {}).get("inputs")
+            if inputs:
+                return dict(inputs)
+        return {}
+
+    def _named(self, path: str, entry: Entry) -> list[tuple[str, str]]:
+        """The files of a recorded folder that have the corpus's name; the whole folder if none has."""
+        corpus, listing = self.number.corpus, self._listing(path, entry.md5)
+        inside = [] if listing is None else [f"{path}/{file}" for file in listing.files]
+        if listing is None:
+            inside = [out for out in self.graph.producers if out.startswith(f"{path}/")]
+        names = [file for file in inside if corpus in {PurePosixPath(part).stem for part in PurePosixPath(file).parts}]
+        return [(file, "") for file in sorted(names)] or [(path, f"md5 {entry.md5}")]
 
     # --- stages -----------------------------------------------------------------------------------
 
@@ -177,19 +217,28 @@ class Tracer:
         self._code(key, locked)
         for place, model in models_in(locked.params):
             self._model(key, place, model)
-        if not any(self.graph.makers_of(dep) for dep in locked.deps):
+        if PurePosixPath(wanted).parts[2:3] == ("corpora",):
             self._origin(key, wanted)
-        for path, handed in self.inputs.of(locked, wanted):
+        for path, handed in self._inputs(locked, wanted):
             self._file(key, path, handed=handed)
 
     def _stage_facts(self, locked: Locked) -> dict[str, Any]:
         facts: dict[str, Any] = {"command": locked.command}
         facts |= {f"{file}: {key}": value for file, keys in locked.params.items() for key, value in keys.items()}
-        run = self.manifest.latest().get(locked.name)
+        run = self._run_of(locked)
         if run is not None:
-            where, code = run["machine"]["host"], run["code"]["commit"]
-            facts["run"] = f"{run['started']}, {run['seconds']} s, on {where}, commit {code}"
+            machine, code = run["machine"], run["code"]["commit"]
+            under = f", profile {machine['profile']}" if "profile" in machine else ""
+            facts["run"] = f"{run['started']}, {run['seconds']} s, on {machine['host']}, commit {code}{under}"
         return facts
+
+    def _run_of(self, locked: Locked) -> Mapping[str, Any] | None:
+        """The recorded run that wrote the outputs of dvc.lock; None if no run here did, or they are not here."""
+        for path, entry in locked.outs.items():
+            here = self.scope.digest(path)
+            if here is None or here.md5 != entry.md5:
+                return None
+        return run_that_wrote(self.scope.root, self.log, locked.name, tuple(locked.outs))
 
     def _code(self, key: str, locked: Locked) -> None:
         files = {path: entry.md5 for path, entry in locked.deps.items() if not self.graph.makers_of(path)}
@@ -201,36 +250,38 @@ class Tracer:
         )
         commit = self.scope.head.commit if self.scope.head is not None and in_git else "not all of it in git's HEAD"
         facts = {"commit": commit, "files": files, **({"not as recorded": altered} if altered else {})}
-        title = f"code of {locked.name.partition('@')[0]}, {len(files)} files"
+        title = f"code of {locked.name.partition('@')[0]}, {len(files)} files and packages"
         self._add(Node(f"code {digest}", "code", title, facts, "not as recorded" if altered else "as recorded"))
-        self._join(key, f"code {digest}", f"md5 {digest} over {len(files)} files")
+        self._join(key, f"code {digest}", f"md5 {digest} over {len(files)} files and packages")
 
     def _model(self, key: str, place: str, model: Mapping[str, Any]) -> None:
         self._add(Node(f"model {place}", "model", place, dict(model)))
-        text = json.dumps(model, sort_keys=True)
         hashes = model.get("sha256")
-        weights = (
-            next((hashes[name] for name in hashes if "safetensors" in name), "") if isinstance(hashes, Mapping) else ""
-        )
-        said = f"sha256 {weights}" if weights else f"revision {model['revision']}" if model.get("revision") else ""
-        self._join(key, f"model {place}", said or f"md5 {md5_of_bytes(text.encode())}")
+        names = [name for name in hashes if "safetensors" in name] if isinstance(hashes, Mapping) else []
+        if isinstance(hashes, Mapping) and names:
+            text = f"sha256 {hashes[names[0]]}"
+        elif model.get("revision"):
+            text = f"revision {model['revision']}"
+        else:
+            text = f"md5 {md5_of_bytes(json.dumps(model, sort_keys=True).encode())}"
+        self._join(key, f"model {place}", text)
 
     def _origin(self, key: str, wanted: str) -> None:
         """Where a corpus came from, as its artifact or lineage.json says."""
         corpus = "".join(PurePosixPath(wanted).parts[3:4])
-        notes = self.inputs.lineage.get("corpora", {}).get(corpus, {})
+        notes = self.lineage.get("corpora", {}).get(corpus, {})
         own = record_of(self.scope.root / "/".join(wanted.split("/")[:4]) / "sentences.parquet").get("notes", {})
-        facts = {name: value for name, value in {**notes, **own}.items() if name not in UNTOLD}
+        facts = {name: value for name, value in {**notes, **own}.items() if name not in OTHER_FACTS}
         if not facts:
             return
         place = f"source {facts.get('source', '')}: {facts.get('dataset', corpus)}"
         self._add(Node(place, "source", place, facts))
         files = facts.get("files")
-        listed = json.dumps(files or facts, sort_keys=True)
-        one = next(iter(files.values())) if isinstance(files, Mapping) and len(files) == 1 else ""
-        self._join(
-            key, place, f"sha256 {one}" if one else f"md5 {md5_of_bytes(listed.encode())} over the list of files"
-        )
+        if isinstance(files, Mapping) and len(files) == 1:
+            self._join(key, place, f"sha256 {next(iter(files.values()))}")
+        else:
+            listing = json.dumps(files or facts, sort_keys=True)
+            self._join(key, place, f"md5 {md5_of_bytes(listing.encode())} over the list of files")
 
 
 def models_in(params: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -242,3 +293,24 @@ def models_in(params: Mapping[str, Any], place: str = "") -> Iterator[tuple[str,
                 yield inner, value
             else:
                 yield from models_in(value, inner)
+
+
+def record_of(path: Path) -> dict[str, Any]:
+    """The record in the metadata of a Parquet artifact; {} if the file is none, or is not here."""
+    if path.suffix != ".parquet" or not path.is_file():
+        return {}
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return _json((pq.read_metadata(path).metadata or {}).get(b"sentfold"))
+    except (pa.ArrowException, OSError, ArtifactError):
+        return {}
+
+
+def _json(content: bytes | None) -> dict[str, Any]:
+    try:
+        parsed = json.loads(content or b"{}")
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 
-from pipeline.report.case_table import case_table
+from pipeline.papers.plan import load_plans
+from pipeline.report.artifacts_table import artifacts_table
+from pipeline.report.evidence import Evidence
 from pipeline.report.geometry_table import geometry_table
-from pipeline.report.grid import Table
 from pipeline.report.measures_table import measures_table
-from pipeline.report.own_tables import HERO, own_plans
+from pipeline.report.order_table import order_table
+from pipeline.report.own_tables import find_hero, own_plans
 from pipeline.report.panels import build_table
-from pipeline.report.plan import load_plans
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table
-from pipeline.report.small_tables import example_table
-from pipeline.report.speed_tables import speed_tables
-from pipeline.report.verdicts import Evidence
+from pipeline.report.special_tables import cluster_table, example_table, speed_tables
+from sentfold.report.table import Table
 
 # Tables without a plan, before and after those with one, so that the report follows the papers' order.
 AROUND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -27,33 +27,31 @@ AROUND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-def build_tables(evidence: Evidence, referees: Mapping[str, str]) -> list[Table]:
-    """The suite's own tables, then the seed papers' in the order of print.
+def build_tables(evidence: Evidence) -> list[Table]:
+    """The suite's own tables, then the seed papers' in the order of print, then the records of the artifacts.
 
     A suite with none of the papers' corpora leaves out their tables of scores and of speed: pages of nothing
     but blanks tell nobody anything.
     """
-    results, made_of = evidence.results, evidence.made_of
-    tables = [build_table(results, name, plan, made_of, evidence.controls) for name, plan in own_plans(results).items()]
-    more = (
-        selection_table(results, evidence.sweeps, made_of),
-        measures_table(results, made_of),
-        geometry_table(results, made_of),
-    )
-    tables += [table for table in more if table is not None]
-    special = {"lase-4.1": evidence.clusters}
-    for table in (case_table(evidence.cases, results, HERO.ours, made_of), example_table(results, referees)):
-        if table is not None:
-            special[table.name] = table
-    if not has_papers(results):
-        return [*tables, *special.values()]
+    own = [build_table(evidence, name, plan, compared=True) for name, plan in own_plans(evidence).items()]
+    more = (selection_table(evidence), measures_table(evidence), geometry_table(evidence))
+    tables = [*own, *(table for table in more if table is not None)]
+    special = {table.name: table for table in _special_tables(evidence)}
+    if not has_papers(evidence.results):
+        return [*tables, *special.values(), artifacts_table(evidence)]
     special |= {table.name: table for table in speed_tables(evidence.benchmark)}
     for name, plan in load_plans().items():
         before, after = AROUND.get(name, ((), ()))
         tables += [special[other] for other in before if other in special]
-        tables.append(build_table(results, name, plan, made_of))
+        tables.append(build_table(evidence, name, plan))
         tables += [special[other] for other in after if other in special]
-    return tables
+    return [*tables, artifacts_table(evidence)]
+
+
+def _special_tables(evidence: Evidence) -> Iterator[Table]:
+    hero = find_hero(evidence)
+    found = (cluster_table(evidence), order_table(evidence, hero.ours if hero else ""), example_table(evidence))
+    yield from (table for table in found if table is not None)
 
 
 def has_papers(results: Results) -> bool:

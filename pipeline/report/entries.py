@@ -1,4 +1,4 @@
-"""Entries of tables: what was measured, what was printed, and why a place is blank and what would fill it."""
+"""Entries of tables: scores, differences, printed figures, and blanks with their reason."""
 
 from __future__ import annotations
 
@@ -6,51 +6,83 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.evaluate.bootstrap import percentile_interval
-from pipeline.report.absent_rows import absent_entry
-from pipeline.report.grid import Entry
-from pipeline.report.multiple import deal
-from pipeline.report.published import Figure
+from pipeline.base.suite import Suite
+from pipeline.papers.absent_rows import absent_entry
+from pipeline.papers.published import Figure
 from pipeline.report.results import Results
-from pipeline.suite import Suite
+from sentfold.compare.bootstrap import percentile_interval
+from sentfold.compare.multiplicity import deal
+from sentfold.measures.registry import describe_protocol
+from sentfold.report.table import Entry
 
-UNTRAINED = "no stage trains encoders yet"
+HEADLINE = "spearman.all.cosine"
 
 
 def measured_entry(results: Results, space: str, corpus: str, protocol: str, *, unit: str = "x100") -> Entry:
-    """A score of ours with its interval, or a blank that names its reason and what would fill it."""
+    """A score measured here with its interval, or a blank that names its reason and what would fill it."""
     suite = results.suite
     if space not in suite.spaces:
         return missing_space(suite, space)
     if corpus not in suite.corpora:
-        return Entry(reason=f"the suite names no corpus '{corpus}'", command=_name_corpus(suite, corpus))
-    cell = results.cell(space, corpus, protocol)
-    if cell.value is None:
-        if protocol in results.facts(space, corpus).get("scores", {}):
-            return Entry(reason=cell.reason, command=_to_define(cell.reason, suite))
-        if "absent" in results.facts(space, corpus):
-            return Entry(reason=cell.reason, command=_to_find(results, space, corpus))
-        return Entry(reason=f"{corpus} is not scored by {protocol}", command=f"sentfold repro --suite {suite.suite}")
-    scale = 100.0 if unit == "nats" else 1.0
-    low, high = (None if bound is None else bound / scale for bound in (cell.low, cell.high))
-    text = f"{cell.value / scale:.4f}" if unit == "nats" else f"{cell.value:.2f}"
-    digits = 3 if unit == "nats" else 1
-    return Entry(text, cell.value / scale, low, high, link=f"score/{space}/{corpus}/{protocol}", digits=digits)
+        command = f"name {corpus} in {suite.written}, run sentfold run --suite {suite.suite}"
+        return Entry(reason=f"the suite names no corpus '{corpus}'", command=command)
+    score = results.score(space, corpus, protocol)
+    if score.value is None:
+        return _blank_score(results, space, corpus, protocol, score.reason)
+    scale, places, digits = scale_of(unit)
+    low, high = (None if bound is None else bound / scale for bound in (score.low, score.high))
+    value = score.value / scale
+    return Entry(f"{value:.{places}f}", value, low, high, link=f"score/{space}/{corpus}/{protocol}", digits=digits)
 
 
-def _to_define(reason: str, suite: Suite) -> str:
-    """What fills a score that has a place and no value."""
-    if "evaluate.unfitted" in reason:
-        return f"take the space off that list, run sentfold repro --suite {suite.suite}"
-    return "none: the score is undefined"
+def scale_of(unit: str) -> tuple[float, int, int]:
+    """What a stored score is divided by to come to a unit, and the digits of a number and of its interval."""
+    return (100.0, 4, 3) if unit == "nats" else (1.0, 2, 1)
+
+
+def difference_entry(
+    results: Results, spaces: tuple[str, str], corpus: str, protocol: str, *, role: str, unit: str = "x100"
+) -> Entry:
+    """The score of one space less that of another, with its paired interval; a blank where either has no score.
+
+    role  what the other space is, e.g. "baseline"
+    """
+    sides = [measured_entry(results, space, corpus, protocol, unit=unit) for space in spaces]
+    blank = next((entry for entry in sides if entry.blank), None)
+    if blank is not None:
+        return blank
+    space, other = spaces
+    difference = results.difference(space, other, corpus, protocol)
+    scale, places, digits = scale_of(unit)
+    numbers = (difference.value, difference.low, difference.high)
+    value, low, high = (None if number is None else number / scale for number in numbers)
+    return Entry(
+        f"{value:+.{places}f}", value, low, high, digits=digits,
+        link=f"difference/{space}/{other}/{corpus}/{protocol}",
+        about=f"{describe_protocol(protocol)} on {corpus} in {space} less that in its {role} {other}; the "
+        "interval is of the difference itself, both on the same bootstrap resamples",
+        of=(f"{space}/{corpus}", f"{other}/{corpus}"),
+    )  # fmt: skip
+
+
+def _blank_score(results: Results, space: str, corpus: str, protocol: str, reason: str) -> Entry:
+    suite, facts = results.suite, results.facts(space, corpus)
+    again = f"sentfold run --suite {suite.suite}"
+    if protocol in facts.get("scores", {}):
+        unfitted = "evaluate.unfitted" in reason
+        command = f"take the space off that list, run {again}" if unfitted else "none: the score is undefined"
+        return Entry(reason=reason, command=command)
+    if "absent" in facts:
+        return Entry(reason=reason, command=_to_find(results, space, corpus))
+    return Entry(reason=f"{corpus} is not scored by {protocol}", command=again)
 
 
 def _to_find(results: Results, space: str, corpus: str) -> str:
     """What fills the scores of a space without vectors: its source's text, or nothing where the encoder has them."""
     encoder = next((e for e in results.suite.encoders if "absent" not in results.facts(e, corpus)), None)
     if encoder is None and results.suite.source == "mirror":
-        return f"put what is missing into the mirror, run sentfold repro --suite {results.suite.suite}"
-    return "sentfold repro --suite paper" if encoder is None else f"none: {space} is not made of this corpus"
+        return f"put what is missing into the mirror, run sentfold run --suite {results.suite.suite}"
+    return "sentfold run --suite paper" if encoder is None else f"none: {space} is not made of this corpus"
 
 
 def missing_space(suite: Suite, space: str) -> Entry:
@@ -58,23 +90,8 @@ def missing_space(suite: Suite, space: str) -> Entry:
     absent = absent_entry(suite, space)
     if absent is not None:
         return absent
-    if space.startswith("bert-stsb"):
-        return Entry(reason=UNTRAINED, command="none yet, it needs a stage that fine-tunes encoders")
-    if space in suite.blanks or space.startswith("sbert-"):
-        reason = suite.blanks.get(space, "its weights are not in this suite's source")
-        encoder = space.removesuffix("-lp")
-        command = (
-            f"sentfold pin-encoder {encoder}, put the lines that it prints into params.yaml; in "
-            f"suites/paper/suite.yaml name {encoder} among the encoders and {space} among the spaces, and take "
-            "it out of blanks; run sentfold repro --suite paper"
-        )
-        return Entry(reason=reason, command=command)
-    name = f"name it in {suite.file}, run sentfold repro --suite {suite.suite}"
-    return Entry(reason="the suite does not make this space", command=name)
-
-
-def _name_corpus(suite: Suite, corpus: str) -> str:
-    return f"name {corpus} in {suite.file}, run sentfold repro --suite {suite.suite}"
+    name = f"name it in {suite.written}, run sentfold run --suite {suite.suite}"
+    return Entry(reason=suite.blanks.get(space, "the suite does not make this space"), command=name)
 
 
 def printed_entry(figure: Figure) -> Entry:
@@ -83,7 +100,7 @@ def printed_entry(figure: Figure) -> Entry:
 
 
 def average_entry(results: Results, space: str, columns: Sequence[tuple[str, str]], entries: Sequence[Entry]) -> Entry:
-    """The mean of a whole row with its interval; a blank if any place of the row is blank.
+    """The mean of a whole row with its interval; a blank if any cell of the row is blank.
 
     columns  corpus and protocol of each entry. The corpora are independent data, so their replicates are
              averaged in orders of their own.

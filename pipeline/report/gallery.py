@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from matplotlib.figure import Figure
 
+from pipeline.papers.plan import load_figures
+from pipeline.report.comparisons import BASELINE
 from pipeline.report.encoder_figures import (
     CLUSTERERS_CAPTION,
     clusterer_dots,
@@ -16,25 +18,18 @@ from pipeline.report.encoder_figures import (
     rates_caption,
     speed_points,
 )
-from pipeline.report.figures import draw_differences, figure_bytes
-from pipeline.report.lase import draw_clusters
-from pipeline.report.map_figure import draw_maps, map_spaces
+from pipeline.report.entries import HEADLINE, difference_entry
+from pipeline.report.evidence import Evidence
+from pipeline.report.own_tables import find_hero
 from pipeline.report.page import Picture
-from pipeline.report.sensitivity import describe_sensitivity, load_sensitivities
-from pipeline.report.sensitivity_figure import draw_sensitivity
-from pipeline.report.spectrum_figure import draw_spectra, largest_step, read_spectra
+from pipeline.report.sensitivity import describe_sensitivity, draw_sensitivity
+from pipeline.report.space_figures import draw_maps, draw_spectra, largest_step, map_spaces, read_spectra
 from pipeline.report.sweep_figure import WORDS, describe_oracles, draw_sweep
-from pipeline.report.sweeps import Sweep
-from pipeline.report.tables import HEADLINE, protocol_title
-from pipeline.report.verdicts import Evidence
+from pipeline.report.sweeps import CLASS_PROTOCOL, Sweep
+from sentfold.measures.registry import describe_protocol
+from sentfold.report.drawing import draw_forest, figure_bytes
 
-LP, ENCODER, CHOSEN, CONTROL = "minilm-lp", "minilm", "minilm-lp-selected", "minilm-pca-selected"
-QUALITY = ("stsb", "pearson.all.cosine")
 SHOWN = 5  # test sets of a sweep that are drawn, in the suite's order
-ALWAYS = "stsb"  # drawn wherever it was swept: SBERT-LP's figures 2 to 5 are about it
-# Word encoder -> file and title of the figure of its sensitivity.
-SENSITIVITIES = {"wl-gem": ("gem-2", "GEM against its hyper-parameters, as its figure 2")}
-LASE = ("sts13", "pearson.mean.cosine")  # corpus and protocol of LASE's figure 5.1
 
 Drawn = tuple[Picture, Figure]
 
@@ -47,7 +42,6 @@ def draw_gallery(evidence: Evidence) -> list[Drawn]:
         *_spectrum(evidence),
         *_maps(evidence),
         *_clusterers(evidence),
-        *_words(evidence),
         *_sensitivities(evidence),
         *_speed(evidence),
     ]
@@ -58,33 +52,46 @@ def _named(name: str, title: str, caption: str, figure: Figure) -> Drawn:
 
 
 def _differences(evidence: Evidence) -> Iterator[Drawn]:
+    """Every derived space against its baseline, on every similarity corpus that has a score; nothing without one."""
     results = evidence.results
-    corpora = results.corpora_of("similarity")
-    title = "What each space does to the encoder's own cosine"
+    spaces = [space for space in results.suite.derived_spaces if space in results.baselines]
+    panels = {
+        corpus: [difference_entry(results, (s, results.baselines[s]), corpus, HEADLINE, role=BASELINE) for s in spaces]
+        for corpus in results.corpora_of("similarity")
+    }
+    shown = {corpus: entries for corpus, entries in panels.items() if any(not entry.blank for entry in entries)}
+    if not shown:
+        return
+    others = ", ".join(dict.fromkeys(results.baselines[space] for space in spaces))
+    title = f"What each space does to the cosine of {others}"
     words = (
-        f"difference in {protocol_title(HEADLINE)}; right of the line: better; bars: {results.confidence:.0%} paired "
-        "bootstrap intervals"
+        f"difference in {describe_protocol(HEADLINE)}; right of the line: better; bars: {results.confidence:.0%} "
+        "paired bootstrap intervals"
     )
-    caption = "Right of the line: better than the cosine of the encoder that the space was made from."
-    yield _named("differences", title, caption, draw_differences(results, corpora, HEADLINE, title, words))
+    caption = f"Right of the line: better than the cosine of {others}."
+    axis = "points on the ×100 scale; each panel has its own range"
+    yield _named("differences", title, caption, draw_forest(spaces, shown, axis, title, words))
 
 
 def _sweeps(evidence: Evidence) -> Iterator[Drawn]:
-    """SBERT-LP's figures 2 and 4 (similarity), 3 and 5 (classification)."""
-    sweep, control = evidence.sweeps.get(CHOSEN), evidence.sweeps.get(CONTROL)
+    """SBERT-LP's figures 2 and 4 (similarity), 3 and 5 (classification): the first sweep that varies neighbours."""
+    sweeps, suite = evidence.sweeps, evidence.results.suite
+    sweep = next(
+        (one for one in sweeps.values() if "neighbors" in one.points[0] and "components" in one.points[0]), None
+    )
     if sweep is None:
         return
-    order = evidence.results.suite.corpora
-    similar = [sweep.corpus, *swept_panels(order, sweep.tests, SHOWN)]
-    classified = swept_panels(order, sweep.classes, SHOWN + 1)
-    kinds = (
-        ("", similar, sweep.protocol, protocol_title(sweep.protocol), ("2", "4")),
-        ("-classes", classified, "accuracy.3nn-euclidean", "accuracy of Euclidean 3-NN", ("3", "5")),
-    )
-    for suffix, corpora, protocol, words, numbers in kinds:
+    encoder = suite.encoder_of(sweep.space)
+    own = [one for space, one in sweeps.items() if suite.encoder_of(space) == encoder]
+    control = next((one for one in own if set(one.points[0]) == {"components"}), None)
+    similar = [sweep.corpus, *swept_panels(suite.corpora, sweep.tests, SHOWN)]
+    classified = swept_panels(suite.corpora, sweep.classes, SHOWN + 1)
+    kinds = (("", similar, sweep.protocol, ("2", "4")), ("-classes", classified, CLASS_PROTOCOL, ("3", "5")))
+    for suffix, corpora, protocol, numbers in kinds:
         for setting, number in zip(("neighbors", "components"), numbers, strict=True):
             if corpora:
-                yield _sweep(evidence, sweep, control, setting, corpora, protocol, words, number, suffix)
+                title = f"Scores by {WORDS[setting]}, as SBERT-LP's figure {number}"
+                yield _sweep(evidence, sweep, control, setting, corpora, protocol, title, suffix)
 
 
 def swept_panels(order: Sequence[str], swept: Collection[str], room: int) -> list[str]:
@@ -93,49 +100,51 @@ def swept_panels(order: Sequence[str], swept: Collection[str], room: int) -> lis
     order  corpora of the suite; a swept one that it does not name is left out
     """
     found = [corpus for corpus in order if corpus in swept]
-    if ALWAYS in found[room:]:
-        return [*found[: room - 1], ALWAYS]
+    always = load_figures().sweep
+    if always in found[room:]:
+        return [*found[: room - 1], always]
     return found[:room]
 
 
 def _sweep(
     evidence: Evidence, sweep: Sweep, control: Sweep | None, setting: str, corpora: list[str], protocol: str,
-    words: str, number: str, suffix: str,
+    title: str, suffix: str,
 ) -> Drawn:  # fmt: skip
-    cells = {corpus: evidence.results.cell(ENCODER, corpus, protocol).value for corpus in corpora}
-    baselines = {corpus: value for corpus, value in cells.items() if value is not None}
-    title = f"Scores by {WORDS[setting]}, as SBERT-LP's figure {number}"
+    encoder = evidence.results.suite.encoder_of(sweep.space)
+    scores = {corpus: evidence.results.score(encoder, corpus, protocol).value for corpus in corpora}
+    baselines = {corpus: value for corpus, value in scores.items() if value is not None}
     over = "p" if setting == "neighbors" else "k"
     over = over if suffix else f"{over} and the other settings"
     figure = draw_sweep(
         sweep, setting, corpora=corpora, baselines=baselines, control=control, title=title,
-        subtitle=f"{words}, ×100; LP: at each value the maximum over {over} on the drawn set itself, an oracle"
-        f"{'' if suffix else ' on test sets'}",
+        subtitle=f"{describe_protocol(protocol)}, ×100; at each value the maximum over {over} on the drawn set itself, "
+        f"an oracle{'' if suffix else ' on test sets'}",
     )  # fmt: skip
     caption = describe_oracles(sweep, control, setting, over, classes=bool(suffix))
     return _named(f"sweep-{setting}{suffix}", title, caption, figure)
 
 
 def _spectrum(evidence: Evidence) -> Iterator[Drawn]:
-    spectra = read_spectra(evidence.results.suite, LP)
+    """The eigenvalues of the first space that has some with a certificate."""
+    found = ((space, read_spectra(evidence, space)) for space in evidence.results.suite.spaces)
+    space, spectra = next(((space, spectra) for space, spectra in found if spectra), ("", []))
     if spectra:
-        title = f"Eigenvalues of {LP} and the residuals of their solve"
+        title = f"Eigenvalues of {space} and the residuals of their solve"
         words = (
             "M = (I − W)ᵀ(I − W) of each corpus, its null space left out; small values: coordinates that neighbours "
             "rebuild well"
         )
-        corpus, rank, factor = largest_step(spectra, after=10)
+        step = largest_step(spectra, after=10)
         caption = (
-            "A gap would mark the dimension of a manifold. Beyond the tenth, the largest step from one eigenvalue to "
-            f"the next is a factor of {factor:.2f} ({corpus}, after rank {rank}). Dashed: the least power of ten above "
-            "every residual |Mv − λv| of the corpus; the residuals themselves, which differ by processor, stand in "
-            "lineage.json."
+            f"A gap would mark the dimension of a manifold. {step}Dashed: the least power of ten above every residual "
+            "|Mv − λv| of the corpus; the residuals themselves, which differ by processor, are in lineage.json."
         )
         yield _named("spectrum", title, caption, draw_spectra(spectra, title, words))
 
 
 def _maps(evidence: Evidence) -> Iterator[Drawn]:
-    maps = map_spaces(evidence.results.suite, (ENCODER, LP))
+    suite, hero = evidence.results.suite, find_hero(evidence)
+    maps = map_spaces(suite, [hero.than, hero.ours] if hero else suite.spaces[:1])
     if maps:
         title = f"Maps of {maps[0].corpus} by its classes"
         words = f"Isomap of {len(maps[0].labels)} sentences on 12 neighbours; axes have no meaning of their own"
@@ -147,55 +156,41 @@ def _maps(evidence: Evidence) -> Iterator[Drawn]:
 
 
 def _clusterers(evidence: Evidence) -> Iterator[Drawn]:
-    corpus, protocol = LASE
-    results = evidence.results
-    dots = clusterer_dots(results, corpus, protocol)
+    wanted, results = load_figures().clusterers, evidence.results
+    dots = clusterer_dots(results, wanted)
     if len(dots) > 1:
         title = "LASE by clusterer, as its figure 5.1"
         words = (
-            f"{corpus}; WordLlama's vectors alone, of the figure's four concatenations none; bars: "
+            f"{wanted.corpus}; WordLlama's vectors alone, of the figure's four concatenations none; bars: "
             f"{results.confidence:.0%} bootstrap intervals; hollow: partitions that know no meaning"
         )
-        yield _named(
-            "lase-5.1", title, CLUSTERERS_CAPTION, draw_dots(dots, f"{protocol_title(protocol)}, ×100", title, words)
-        )
+        figure = draw_dots(dots, f"{describe_protocol(wanted.protocol)}, ×100", title, words)
+        yield _named("lase-5.1", title, CLUSTERERS_CAPTION, figure)
 
 
 def _speed(evidence: Evidence) -> Iterator[Drawn]:
-    corpus, protocol = QUALITY
-    points = speed_points(evidence.results, evidence.benchmark, corpus, protocol)
+    corpus, protocol = load_figures().speed.corpus, load_figures().speed.protocol
+    points = speed_points(evidence, corpus, protocol)
     if points and evidence.benchmark is not None:
         where = str(evidence.benchmark["processor"])
         title = "Speed against quality"
         caption = quality_caption(evidence.results.suite.encoders)
-        words = f"{corpus}, {protocol_title(protocol)}, ×100, against speed on {where}; fitting excluded"
-        figure = draw_speed(points, f"{protocol_title(protocol)}, ×100", title, words)
+        words = f"{corpus}, {describe_protocol(protocol)}, ×100, against speed on {where}; fitting excluded"
+        figure = draw_speed(points, f"{describe_protocol(protocol)}, ×100", title, words)
         yield _named("speed-quality", title, caption, figure)
         title = "Speed, as LASE's figure 5.2"
         words = f"on {where}; fitting excluded; a step to the right is a factor, for the axis has no zero"
         yield _named("lase-5.2", title, rates_caption(where), draw_rates(points, title, words))
 
 
-def _words(evidence: Evidence) -> Iterator[Drawn]:
-    """Figures 4.1, 4.2 and 4.5 of the LASE thesis, for the clusterings of this suite."""
-    shown = {
-        "lase-similarity": ("As LASE's figure 4.1: similarity of four sentences", "Dark: similar. The thesis's pairs."),
-        "lase-values": ("As LASE's figure 4.5: values of two sentences", "Each clustering's own covariance entries."),
-        "lase-clusters": (
-            "As LASE's figure 4.2: words in their clusters",
-            "Frequency by rank, cluster by cluster.",
-        ),
-    }
-    for name, figure in draw_clusters(evidence.results.suite).items():
-        title, caption = shown[name]
-        yield _named(name, title, caption, figure)
-
-
 def _sensitivities(evidence: Evidence) -> Iterator[Drawn]:
     """Figure 2 of GEM's paper, and the like of other word encoders."""
-    for encoder, found in load_sensitivities(evidence.results.suite).items():
+    for encoder, found in evidence.sensitivities.items():
         if found.curves:
-            name, title = SENSITIVITIES.get(encoder, (f"sensitivity-{encoder}", f"{encoder} by its hyper-parameters"))
+            named = load_figures().sensitivities.get(encoder)
+            name, title = f"sensitivity-{encoder}", f"{encoder} by its hyper-parameters"
+            if named is not None:
+                name, title = named.name, named.title
             absent = f"; absent: {', '.join(found.absent)}" if found.absent else ""
             words = f"one varied, the others as the paper has them; words of {found.vectors}{absent}"
             caption = f"Dotted: the paper's own value. {describe_sensitivity(found)}"

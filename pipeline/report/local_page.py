@@ -6,24 +6,21 @@ import json
 from html import escape
 from pathlib import Path
 
-from pipeline.artifacts import corpus_path, read_table, write_bytes_atomically
-from pipeline.errors import ArtifactError
-from pipeline.evaluate.parameters import EvaluateParameters
-from pipeline.params import load_parameters
-from pipeline.report.case_table import Cases
-from pipeline.report.claim_list import decide_all
+from pipeline.base.artifacts import corpus_path, read_table
+from pipeline.base.suite import Suite
+from pipeline.papers.claim_list import decide_all
 from pipeline.report.contents import build_tables
+from pipeline.report.evidence import Cases
 from pipeline.report.gallery import draw_gallery
-from pipeline.report.own_tables import HERO
+from pipeline.report.inputs import gather_evidence
+from pipeline.report.own_tables import find_hero
 from pipeline.report.page import write_page
-from pipeline.report.parameters import ReportParameters
-from pipeline.report.report import gather_evidence
-from pipeline.report.results import load_results
-from pipeline.suite import Suite
+from sentfold.errors import ArtifactError
+from sentfold.files import write_bytes_atomically
 
 
 def local_page_path(suite: str) -> Path:
-    """Where a suite's local page lies: below data/, which version control ignores."""
+    """Where a suite's local page is: below data/, which version control ignores."""
     return Path("data") / suite / "page" / "index.html"
 
 
@@ -41,14 +38,13 @@ def write_local_page(suite: Suite) -> Path:
             f"suite '{suite.suite}' has no report yet",
             where=str(source),
             got=str(error),
-            remedy=f"run `sentfold repro --suite {suite.suite}`",
+            remedy=f"run `sentfold run --suite {suite.suite}`",
         ) from None
-    parameters, evaluated = load_parameters(ReportParameters, "report"), load_parameters(EvaluateParameters, "evaluate")
-    results = load_results(suite, confidence=evaluated.confidence)
-    evidence = gather_evidence(results, parameters, evaluated)
-    tables, decided = build_tables(evidence, parameters.referees), decide_all(evidence)
+    evidence = gather_evidence(suite)
+    tables, decided = build_tables(evidence), decide_all(evidence)
     pictures = [picture for picture, _ in draw_gallery(evidence)]
-    extra = case_texts(evidence.cases, suite.suite, HERO.ours)
+    hero = find_hero(evidence)
+    extra = case_texts(evidence.cases, suite.suite, hero.ours if hero else "")
     page = write_page(evidence, tables, decided, pictures, lineage=lineage, extra=extra)
     path = local_page_path(suite.suite)
     write_bytes_atomically(path, page.encode())

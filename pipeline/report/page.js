@@ -103,7 +103,7 @@ function score(space, corpus, protocol) {
     ["Dimension", data.dimension],
     ["Corpus", [about.source, about.text].filter(Boolean).join("; ")],
     ["Artifact", artifactOf(`${space}/${corpus}`)],
-    ["Command", `sentfold repro --suite ${facts.suite}`],
+    ["Command", `sentfold run --suite ${facts.suite}`],
     ["Trace", `sentfold trace reports/${facts.suite}/tables/scores.csv --row ${space} --column "${corpus} ${protocol}"`],
   ], [`${space}/${corpus}`]);
   return true;
@@ -131,7 +131,7 @@ function computed([about, interval, places]) {
     ["What it is", about],
     ["Interval", interval && `${interval}, ${facts.confidence} of ${facts.resamples} bootstrap resamples`],
     ...sources,
-    ["Command", `sentfold repro --suite ${facts.suite}`],
+    ["Command", `sentfold run --suite ${facts.suite}`],
   ], places.length ? places : null);
 }
 
@@ -142,7 +142,7 @@ function follow() {
     const [paper, table, model, dataset, metric, printed, protocol] = facts.printed[rest[0]];
     show(`${model} on ${dataset}`, [
       ["Printed", printed], ["Metric", metric], ["Paper", paper], ["Table", table], ["Protocol", protocol],
-      ["Carried in", "pipeline/report/published.csv"],
+      ["Carried in", "pipeline/papers/published.csv"],
     ]);
     return;
   }

@@ -6,25 +6,29 @@ import hashlib
 import json
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from pipeline.report.claim_list import INTRODUCTION, ORDER
-from pipeline.report.grid import Table
-from pipeline.report.page_claims import CLASSES, claim_lists, verdict_boxes
-from pipeline.report.page_facts import page_facts
-from pipeline.report.page_svg import inline_svg
-from pipeline.report.page_tables import Notes, table_section
-from pipeline.report.page_text import prose
-from pipeline.report.verdicts import Decided, Evidence
+from pipeline.papers.claim_list import INTRODUCTION, ORDER, basis, claim_command
+from pipeline.papers.published import PAPERS, load_published
+from pipeline.papers.verdicts import Decided
+from pipeline.report.evidence import Evidence
+from pipeline.report.results import Results
+from sentfold.measures.registry import describe_protocol
+from sentfold.report.drawing import PAGE_COLOURS
+from sentfold.report.page import Notes, inline_svg, prose, table_section
+from sentfold.report.table import Table
 
 PAGE_FILE = Path(__file__).with_name("page.html")
 STYLE_FILE = Path(__file__).with_name("page.css")
 SCRIPT_FILE = Path(__file__).with_name("page.js")
+CLASSES = {"reproduced": "reproduced", "contradicted": "contradicted", "not testable here": "untestable"}
+# Hashes of model files: they are in params.yaml, and hide what a reader looks for.
+HIDDEN = ("sha256",)
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,122 @@ def _tally(decided: Sequence[Decided]) -> str:
 
 
 def _figure(picture: Picture) -> str:
-    drawing = inline_svg(picture.svg, name=picture.name, title=picture.title)
+    drawing = inline_svg(picture.svg, name=picture.name, title=picture.title, colours=PAGE_COLOURS)
     caption = f"<b>{prose(picture.title)}.</b> {prose(picture.caption)}"
     name = escape(picture.name)
     return f'<figure id="figure-{name}"><div class="art">{drawing}</div><figcaption>{caption}</figcaption></figure>'
+
+
+# --- claims -------------------------------------------------------------------------------------
+
+
+def verdict_boxes() -> str:
+    """Boxes that choose which claims are shown."""
+    return "".join(
+        f'<label><input type="checkbox" checked value="{CLASSES[verdict]}">{verdict}</label>' for verdict in ORDER
+    )
+
+
+def claim_lists(decided: Sequence[Decided], suite: str) -> str:
+    """Every claim with its verdict, a list for each paper."""
+    parts = []
+    for source, paper in PAPERS.items():
+        own = "".join(_claim(one, suite) for one in decided if one.claim.source == source)
+        if own:
+            parts.append(f'<h3>{escape(paper)}</h3><ul class="claims">{own}</ul>')
+    return "".join(parts)
+
+
+def _claim(one: Decided, suite: str) -> str:
+    texts = [f"{basis(one)}{one.outcome.because}", one.control, one.claim.remark, one.caveat]
+    texts += [f"To test it: {one.outcome.command}."] if one.outcome.command else []
+    paragraphs = "".join(f"<p>{prose(text)}</p>" for text in texts if text)
+    return (
+        f'<li class="{CLASSES[one.verdict]}" id="claim-{escape(one.name)}"><p class="verdict">{one.verdict}</p><div>'
+        f'<p class="says">{prose(one.claim.says)}</p>'
+        f'<p class="muted">{prose(one.claim.where)}; made about {prose(one.claim.made_on)}</p>'
+        f"{paragraphs}<p><code>{escape(claim_command(one.name, suite))}</code></p></div></li>"
+    )
+
+
+# --- facts --------------------------------------------------------------------------------------
+
+
+def page_facts(evidence: Evidence, tables: Sequence[Table], notes: Notes, lineage: Any) -> dict[str, Any]:
+    """Everything that the links of these tables lead to, JSON-able.
+
+    lineage  the content of lineage.json for a page that stays here; None for one that goes into git, for its
+             hashes differ between processors
+    """
+    results = evidence.results
+    links = [entry.link.split("/") for table in tables for entry in table.entries if entry.link]
+    scores = [
+        (space, corpus, protocol) for kind, *rest in links if kind == "score" for space, corpus, protocol in [rest]
+    ]
+    sources = [(space, corpus) for *_, of in notes.computed for space, corpus in [one.split("/") for one in of]]
+    figures = {figure.number: figure for figure in load_published()}
+    return {
+        "about": [[about, interval, list(of)] for about, interval, of in notes.computed],
+        "blanks": [list(pair) for pair in notes.blanks],
+        "confidence": f"{results.confidence:.0%}",
+        "corpora": _corpora(evidence, {corpus for _, corpus, _ in scores} | {corpus for _, corpus in sources}),
+        "lineage": lineage,
+        "printed": {
+            number: [PAPERS[f.source], f.table, f.model, f.dataset, f.metric, f.printed, f.protocol]
+            for number, f in ((int(rest[0]), figures[int(rest[0])]) for kind, *rest in links if kind == "printed")
+        },
+        "protocols": {protocol: describe_protocol(protocol) for _, _, protocol in scores},
+        "resamples": results.resamples,
+        "spaces": _spaces(evidence, scores, sources),
+        "suite": results.suite.suite,
+    }
+
+
+def _spaces(
+    evidence: Evidence, scores: Iterable[tuple[str, str, str]], sources: Iterable[tuple[str, str]]
+) -> dict[str, Any]:
+    """What made each space, and each corpus of it that a number links to, with the scores that are linked themselves.
+
+    sources  (space, corpus) of the vectors that other numbers were computed from
+    """
+    results, made_of, found = evidence.results, evidence.made_of, dict[str, Any]()
+    linked = [(space, corpus) for space, corpus, _ in scores]
+    for space, corpus in dict.fromkeys([*linked, *sources]):
+        if space not in found:
+            parameters = _shown(evidence.parameters.get(space, {}))
+            found[space] = {"corpora": {}, "made_of": made_of.get(space, ""), "parameters": parameters}
+        facts = results.facts(space, corpus)
+        drawn = facts.get("drawn", {})
+        found[space]["corpora"][corpus] = {
+            "dimension": facts.get("dimension"),
+            "effective": drawn.get("effective_units"),
+            "n": facts.get("n"),
+            "scheme": facts.get("scheme"),
+            "scores": {},
+            "unit": drawn.get("unit"),
+            "units": drawn.get("units"),
+        }
+    for space, corpus, protocol in dict.fromkeys(scores):
+        score = results.facts(space, corpus)["scores"][protocol]
+        others = (results.baselines.get(space), evidence.controls.get((space, corpus)))
+        differences = [_difference(results, space, other, corpus, protocol) for other in others]
+        own = [score["value"], score["low"], score["high"], *differences]
+        found[space]["corpora"][corpus]["scores"][protocol] = own
+    return found
+
+
+def _difference(results: Results, space: str, other: str | None, corpus: str, protocol: str) -> list[Any] | None:
+    """What a score is held against, and its paired difference to that with its interval; None without one."""
+    found = None if other is None else results.difference(space, other, corpus, protocol)
+    return None if found is None or found.value is None else [other, found.value, found.low, found.high]
+
+
+def _shown(parameters: Any) -> Any:
+    if not isinstance(parameters, Mapping):
+        return parameters
+    return {key: _shown(value) for key, value in parameters.items() if key not in HIDDEN and value is not None}
+
+
+def _corpora(evidence: Evidence, corpora: Iterable[str]) -> dict[str, Any]:
+    notes = {corpus: evidence.corpora.get(corpus, {}) for corpus in sorted(corpora)}
+    return {corpus: {"source": own.get("source", ""), "text": own.get("text", "")} for corpus, own in notes.items()}

@@ -5,57 +5,65 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pipeline.report.absent_rows import describe_absent
-from pipeline.report.difference_panels import Controls, difference_panel, find_baselines
-from pipeline.report.entries import average_entry, measured_entry, printed_entry
-from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
-from pipeline.report.notes import BASELINE, CONTROL, no_smallest
-from pipeline.report.plan import Column, PanelPlan, TablePlan, average_column
-from pipeline.report.protocols import protocol_words, short_metric
-from pipeline.report.published import Figure
+from pipeline.base.suite import Suite
+from pipeline.papers.absent_rows import describe_absent
+from pipeline.papers.plan import REFEREE, Column, PanelPlan, TablePlan, average_column
+from pipeline.papers.published import PAPERS, Figure
+from pipeline.report.comparisons import (
+    BASELINE,
+    CONTROL,
+    TUNED_CONTROL,
+    Judged,
+    Others,
+    judge_sides,
+    multiple_comparisons,
+    no_smallest,
+    smallest_difference,
+)
+from pipeline.report.entries import average_entry, difference_entry, measured_entry, printed_entry
+from pipeline.report.evidence import Evidence
+from pipeline.report.made_of import listed
 from pipeline.report.results import Results
-from pipeline.report.shows import describe_panel, judge_panel, spread_over_starts
-from pipeline.suite import Suite
+from pipeline.report.sentences import count_differences, describe_panel, judge_panel, scored_columns, spread_over_starts
+from sentfold.measures.registry import describe_protocol, shorten_protocol
+from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 
-PAPERS = {
-    "sbert-lp": "SBERT-LP",
-    "lase": "LASE",
-    "s3e": "S3E",
-    "gem": "GEM",
-    "hyperboloid": "Hyperboloid",
-    "mteb": "MTEB",
-}
+Pair = tuple[str, str]
 
 
-def build_table(
-    results: Results, name: str, plan: TablePlan, made_of: Mapping[str, str], controls: Controls | None = None
-) -> Table:
+def build_table(evidence: Evidence, name: str, plan: TablePlan, *, compared: bool = False) -> Table:
     """One table from its plan.
 
-    made_of   space -> what it was made of, in words
-    controls  (space, corpus) -> its control there: each panel of scores is then followed by its differences to the
-              baselines and to the controls
+    compared  whether each panel of scores is followed by its differences to the baselines and to the controls
     """
+    results, made_of = evidence.results, evidence.made_of
     spaces = rows_of(results.suite, plan)
-    others = {} if controls is None else {BASELINE: find_baselines(results), CONTROL: controls}
     panels: list[Panel] = []
     for panel in plan.panels:
         panels.append(_build_panel(results, plan, panel, spaces, made_of))
-        heads = heads_of(panel)[: len(panel.columns)]
-        held = [difference_panel(results, panel, heads, spaces, other, role) for role, other in others.items()]
+        others = _others(evidence) if compared and panel.differences else {}
+        held = [difference_panel(results, panel, spaces, other, role) for role, other in others.items()]
         panels += filter(None, held)
     spreads = [_spread_panel(results, panel, spaces, made_of) for panel in plan.panels if panel.measured]
     return Table(name, table_title(plan), plan.about, (*panels, *filter(None, spreads)))
 
 
+def _others(evidence: Evidence) -> dict[str, Others]:
+    """Role -> (space, corpus) -> the space that it is compared with there."""
+    results = evidence.results
+    corpora = results.suite.corpora
+    baselines = {(space, corpus): other for space, other in results.baselines.items() for corpus in corpora}
+    return {BASELINE: baselines, CONTROL: evidence.controls, TUNED_CONTROL: evidence.tuned_controls}
+
+
 def table_title(plan: TablePlan) -> str:
     """What a table is called: "SBERT-LP 1: Textual similarity", or its own title if no paper printed it."""
-    return plan.title if plan.source == "mteb" else f"{PAPERS[plan.source]} {plan.table}: {plan.title}"
+    return plan.title if plan.source == REFEREE else f"{PAPERS[plan.source]} {plan.table}: {plan.title}"
 
 
 def _printed_title(table: TablePlan) -> str:
-    if table.source == "mteb":
-        return "As MTEB publishes it"
+    if table.source == REFEREE:
+        return f"As {PAPERS[table.source]} publishes it"
     numbered = table.table[0].isdigit()
     return f"Printed in {PAPERS[table.source]}, {f'table {table.table}' if numbered else f'{table.table} table'}"
 
@@ -147,7 +155,7 @@ def _spread_entry(spread: tuple[float, int] | None, space: str, column: Column) 
 
 
 def heads_of(plan: PanelPlan) -> tuple[Head, ...]:
-    """The columns' heads; the metric is named where one corpus stands in several columns."""
+    """The columns' heads; the metric is named where one corpus has several columns."""
     heads = [
         Head(_head_title(column, plan.columns), column.corpus, column.protocol, column.unit) for column in plan.columns
     ]
@@ -158,7 +166,7 @@ def heads_of(plan: PanelPlan) -> tuple[Head, ...]:
 
 def _head_title(column: Column, columns: Sequence[Column]) -> str:
     several = sum(column.corpus == other.corpus for other in columns) > 1
-    return f"{column.corpus} {short_metric(column.protocol)}" if several else column.corpus
+    return f"{column.corpus} {shorten_protocol(column.protocol)}" if several else column.corpus
 
 
 def measured_row(
@@ -190,4 +198,72 @@ def printed_lines(figures: Sequence[Figure], plan: PanelPlan) -> tuple[Line, ...
 
 def protocol_list(heads: Sequence[Head]) -> str:
     """The protocols of some columns in words, each once."""
-    return "; ".join(dict.fromkeys(protocol_words(head.protocol) for head in heads))
+    return "; ".join(dict.fromkeys(describe_protocol(head.protocol) for head in heads))
+
+
+# --- differences --------------------------------------------------------------------------------
+
+
+def difference_panel(
+    results: Results, plan: PanelPlan, spaces: Sequence[str], others: Others, role: str = CONTROL
+) -> Panel | None:
+    """Each row's score less that of its baseline or control, on every column of a panel; None where no row has one.
+
+    others  (space, corpus) -> the space that it is compared with there
+    role    what that space is: BASELINE, CONTROL or TUNED_CONTROL
+    A panel that compares its rows with another protocol repeats the scores of an earlier panel, so it has no
+    differences of its own; nor has a panel whose scores do not depend on the space.
+    """
+    if not plan.measured or plan.against:
+        return None
+    columns = scored_columns(results, plan, spaces)
+    found = [(s, others[s, corpus]) for corpus, _ in columns for s in spaces if (s, corpus) in others]
+    pairs = sorted(set(found), key=lambda pair: (spaces.index(pair[0]), found.index(pair)))
+    family = judge_pairs(results, pairs, columns, others)
+    if not any(judged.result.detectable > 0 for judged in family):
+        return None
+    lines = tuple(Line(f"{s} − {c}", "", _differences(results, plan, (s, c), others, family, role)) for s, c in pairs)
+    heads = heads_of(plan)[: len(plan.columns)]
+    # A difference is no score: named apart, so that no reader of the CSV joins it to one.
+    own = tuple(Head(h.title, h.corpus, f"{describe_protocol(h.protocol)}, less the {role}'s", h.unit) for h in heads)
+    names = list(dict.fromkeys(judged.against for judged in family))
+    shows = count_differences(family, f"the {role}s {listed(names)}" if len(names) > 1 else f"the {role} {names[0]}")
+    notes = (multiple_comparisons(results, family, role), smallest_difference(family, role))
+    return Panel(
+        f"Difference to the {role}: {plan.title}",
+        f"{protocol_list(heads)}; each score less its {role}'s, resampled in pairs",
+        own,
+        (Group(f"Measured here, suite {results.suite.suite}", False, lines),),
+        tuple(filter(None, [shows])),
+        tuple(filter(None, notes)),
+    )
+
+
+def judge_pairs(
+    results: Results, pairs: Sequence[Pair], columns: Sequence[tuple[str, str]], others: Others
+) -> tuple[Judged, ...]:
+    """Differences of pairs (space, other) on the columns (corpus, protocol) where the other is the space's there."""
+    return judge_sides(
+        results,
+        [
+            ((space, protocol), (other, protocol), corpus)
+            for space, other in pairs
+            for corpus, protocol in columns
+            if others.get((space, corpus)) == other
+        ],
+    )
+
+
+def _differences(
+    results: Results, plan: PanelPlan, pair: Pair, others: Others, family: Sequence[Judged], role: str
+) -> tuple[Entry, ...]:
+    """A difference with its sign per column; a blank where the other space is not the control on that corpus."""
+    signs = {(j.corpus, j.protocol): j.sign for j in family if (j.space, j.against) == pair}
+    entries = []
+    for column in plan.columns:
+        entry = difference_entry(results, pair, column.corpus, column.protocol, role=role, unit=column.unit)
+        if not entry.blank and others.get((pair[0], column.corpus)) != pair[1]:
+            reason = f"{pair[1]} is not the control of {pair[0]} on {column.corpus}: their dimensions differ"
+            entry = Entry(reason=reason)
+        entries.append(replace(entry, sign=signs.get((column.corpus, column.protocol), 0)))
+    return tuple(entries)

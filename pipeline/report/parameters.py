@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipeline.params import Parameters, Slug
-from pipeline.selection.sensitivity_parameters import SensitivityParameters
+from sentfold.settings import Parameters, Slug
 
 
 class PublishedModel(Parameters):
@@ -16,13 +15,13 @@ class PublishedModel(Parameters):
 
 
 class ReportParameters(Parameters):
-    """What stands beside our numbers.
+    """What the report compares scores with.
 
-    published    encoder -> the model in published.csv whose printed figures stand beside it
-    referees     corpus of single examples -> the encoder that the paper printed their cosines for
-    sensitivity  word encoder -> its hyper-parameters that the stage `sensitivity` varies
+    published       encoder -> the model in published.csv whose printed figures are shown with it
+    referees        corpus of single examples -> the encoder that the paper printed their cosines for
+    word_baselines  encoders over word vectors; the first that a suite has is the baseline of its other word encoders
     """
 
     published: dict[Slug, PublishedModel] = Field(default_factory=dict)
     referees: dict[Slug, Slug] = Field(default_factory=dict)
-    sensitivity: dict[Slug, SensitivityParameters] = Field(default_factory=dict)
+    word_baselines: list[Slug] = Field(default_factory=list)

@@ -1,21 +1,21 @@
-"""Table of what was chosen on development data, beside what choosing on each test set would have bought."""
+"""Table of what was chosen on development data, and of what choosing on each test set would have bought."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipeline.report.comparisons import is_tuned, judge_family, no_smallest, smallest_difference
 from pipeline.report.entries import measured_entry
-from pipeline.report.families import judge_family
-from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
-from pipeline.report.notes import no_smallest, smallest_difference
-from pipeline.report.protocols import protocol_words
+from pipeline.report.evidence import Evidence
 from pipeline.report.results import Results
-from pipeline.report.sweeps import CLASS_PROTOCOL, SELECTED, Sweep
+from pipeline.report.sweeps import CLASS_PROTOCOL, Sweep
+from sentfold.measures.registry import describe_protocol
+from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 
 ABOUT = (
     "A grid is scored on the development corpus alone, and its best point becomes the space (selected). What the best "
-    "point of each test set would have scored there stands beside it (oracle): papers that tune on the test set print "
+    "point of each test set would have scored there is shown with it (oracle): papers that tune on the test set print "
     "that. The difference is the inflation; no space is made from an oracle. The Lorentzian's β, which needs no space "
     "of its own, is chosen in the same way from the scores of each space: table “Other similarities than cosine”."
 )
@@ -27,17 +27,17 @@ UNRESAMPLED = no_smallest(
 )
 
 
-def selection_table(results: Results, sweeps: Mapping[str, Sweep], made_of: Mapping[str, str]) -> Table | None:
+def selection_table(evidence: Evidence) -> Table | None:
     """The choice on development data, a panel for the rules without labels, and one for the test sets."""
-    found = [sweep for sweep in sweeps.values() if any(value is not None for value in sweep.values)]
+    found = [sweep for sweep in evidence.sweeps.values() if any(value is not None for value in sweep.values)]
     if not found:
         return None
-    panels = [_choices(results, found, made_of)]
+    panels = [_choices(evidence, found)]
     for protocol, corpora in (
         (found[0].protocol, [corpus for sweep in found for corpus in sweep.tests]),
         (CLASS_PROTOCOL, [corpus for sweep in found for corpus in sweep.classes]),
     ):
-        panels += _tests(results, found, made_of, protocol, list(dict.fromkeys(corpora)))
+        panels += _tests(evidence, found, protocol, list(dict.fromkeys(corpora)))
     return Table("selection", "Hyper-parameters: selected and oracle", ABOUT, tuple(panels))
 
 
@@ -47,21 +47,22 @@ def describe_point(point: Mapping[str, Any]) -> str:
     return ", ".join(f"{LETTERS[name]} = {point[name]}" for name in sorted(point, key=order.index))
 
 
-def _choices(results: Results, sweeps: Sequence[Sweep], made_of: Mapping[str, str]) -> Panel:
+def _choices(evidence: Evidence, sweeps: Sequence[Sweep]) -> Panel:
     """Scores on the development corpus: of the choice, of the parameters fixed beforehand, of the rejected rules."""
+    made_of = evidence.made_of
     corpus, protocol = sweeps[0].corpus, sweeps[0].protocol
     heads = [Head("points of the grid", corpus, "count", "count"), Head("best of the grid", corpus, protocol)]
     heads += [Head("fixed beforehand", corpus, protocol), Head("encoder", corpus, protocol)]
     heads += [Head(f"chosen by {words}", corpus, protocol) for words in RULES.values()]
     lines = tuple(
-        Line(f"{sweep.space}: {describe_point(sweep.chosen)}", made_of.get(sweep.space, ""), _choice(results, sweep))
+        Line(f"{sweep.space}: {describe_point(sweep.chosen)}", made_of.get(sweep.space, ""), _choice(evidence, sweep))
         for sweep in sweeps
     )
-    group = Group(f"Measured here, suite {results.suite.suite}", False, lines)
+    group = Group(evidence.measured_here, False, lines)
     return Panel(
-        f"Choice on the development corpus {corpus}", protocol_words(protocol), tuple(heads), (group,),
+        f"Choice on the development corpus {corpus}", describe_protocol(protocol), tuple(heads), (group,),
         tuple(_rules_shown(sweep) for sweep in sweeps if sweep.rules),
-        ("Scores of a grid have no interval: they choose, and measure nothing. The intervals stand on the test sets.",
+        ("Scores of a grid have no interval: they choose, and measure nothing. Scores on the test sets have one.",
          no_smallest("the best of a grid is picked for being the largest, so no interval of its lead would be honest")),
     )  # fmt: skip
 
@@ -69,13 +70,15 @@ def _choices(results: Results, sweeps: Sequence[Sweep], made_of: Mapping[str, st
 RULES = {"residual_variance": "residual variance", "procrustes": "Procrustes statistic"}
 
 
-def _choice(results: Results, sweep: Sweep) -> tuple[Entry, ...]:
-    best, fixed = sweep.values[sweep.best], sweep.space.removesuffix("-selected")
+def _choice(evidence: Evidence, sweep: Sweep) -> tuple[Entry, ...]:
+    results, best = evidence.results, sweep.values[sweep.best]
     points, encoder = len(sweep.points), results.suite.encoder_of(sweep.space)
     of = (f"{encoder}/{sweep.corpus}",)
     count = Entry(str(points), float(points), about=f"combinations in the grid of {sweep.space}", of=of)
     chosen = _score(best, f"best of {points} points on {sweep.corpus}: {describe_point(sweep.chosen)}", of)
-    others = [_known(results, space, sweep.corpus, sweep.protocol) for space in (fixed, encoder)]
+    others = [
+        _known(results, space, sweep.corpus, sweep.protocol) for space in (_fixed(evidence, sweep.space), encoder)
+    ]
     rules = [
         _score(sweep.rules.get(rule), f"score on {sweep.corpus} of the point with the smallest {words}", of)
         if rule in sweep.rules
@@ -85,20 +88,32 @@ def _choice(results: Results, sweep: Sweep) -> tuple[Entry, ...]:
     return (count, chosen, *others, *rules)
 
 
+def _fixed(evidence: Evidence, tuned: str) -> str:
+    """The space by the same method of the same encoder whose parameters were fixed beforehand; "" without one."""
+    suite, parameters = evidence.results.suite, evidence.parameters
+    method = parameters.get(tuned, {}).get("method")
+    same = (space for space in suite.derived_spaces if suite.encoder_of(space) == suite.encoder_of(tuned))
+    own = (space for space in same if space != tuned and parameters.get(space, {}).get("method") == method)
+    return next((space for space in own if not is_tuned(parameters[space])), "")
+
+
 def _rules_shown(sweep: Sweep) -> str:
     best = sweep.values[sweep.best] or 0.0
     parts = [f"{RULES[rule]} loses {best - value:.2f} points" for rule, value in sweep.rules.items()]
     return f"{sweep.space}: of the rules that need no labels, {', '.join(parts)} against the best of the grid."
 
 
-def _tests(
-    results: Results, sweeps: Sequence[Sweep], made_of: Mapping[str, str], protocol: str, corpora: Sequence[str]
-) -> list[Panel]:
+def _tests(evidence: Evidence, sweeps: Sequence[Sweep], protocol: str, corpora: Sequence[str]) -> list[Panel]:
     """On test sets of one protocol: what was selected, the oracle, and the inflation; [] without such sets."""
     if not corpora:
         return []
-    suite, known = results.suite, protocol_words(protocol)
-    group = f"Measured here, suite {suite.suite}"
+    results, made_of, known, group = (
+        evidence.results,
+        evidence.made_of,
+        describe_protocol(protocol),
+        evidence.measured_here,
+    )
+    suite = results.suite
     heads = tuple(Head(corpus, corpus, protocol) for corpus in corpora)
     # An oracle and an inflation are no scores: named apart, so that no reader of the CSV joins them to one.
     oracles = tuple(Head(c, c, f"{known}: oracle, chosen on {c} itself") for c in corpora)
@@ -107,7 +122,7 @@ def _tests(
         Line(s.space, made_of.get(s.space, ""), tuple(_known(results, s.space, corpus, protocol) for corpus in corpora))
         for s in sweeps
     )
-    names = [f"{sweep.space.removesuffix(SELECTED)}, oracle" for sweep in sweeps]
+    names = [f"{sweep.space}, oracle" for sweep in sweeps]
     best, gains = (
         tuple(
             Line(name, "", tuple(entry(sweep, corpus, suite.encoder_of(sweep.space)) for corpus in corpora))
@@ -157,12 +172,12 @@ def inflation_entry(sweep: Sweep, corpus: str, source: str) -> Entry:
 
 
 def _oracles_shown(sweeps: Sequence[Sweep], corpora: Sequence[str]) -> tuple[str, ...]:
-    """Where each oracle lies in its grid."""
+    """The point of the grid that each oracle is."""
     shown = []
     for sweep in sweeps:
         places = {corpus: place for corpus in corpora if (place := sweep.best_on(corpus)) is not None}
         parts = [f"{corpus} at {describe_point(sweep.points[place])}" for corpus, place in places.items()]
-        shown += [f"{sweep.space.removesuffix(SELECTED)}, oracle: {'; '.join(parts)}."] if parts else []
+        shown += [f"{sweep.space}, oracle: {'; '.join(parts)}."] if parts else []
     return tuple(shown)
 
 
@@ -179,6 +194,8 @@ def _inflation_shown(sweep: Sweep, corpora: Sequence[str]) -> str:
 
 
 def _known(results: Results, space: str, corpus: str, protocol: str) -> Entry:
+    if not space:
+        return Entry(reason="the suite has no space by this method with parameters fixed beforehand")
     return measured_entry(results, space, corpus, protocol)
 
 

@@ -1,4 +1,4 @@
-"""The sensitivities of a suite as its report reads them: scores against one hyper-parameter at a time."""
+"""A word encoder's scores against one hyper-parameter at a time, from the stage sensitivity, and their figure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,26 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pipeline.errors import ArtifactError
-from pipeline.report.tables import protocol_title
-from pipeline.selection.sensitivity_parameters import sensitivities_of, surface_path
-from pipeline.suite import Suite
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pipeline.base.artifacts import sensitivity_path
+from pipeline.base.suite import Suite
+from sentfold.errors import ArtifactError
+from sentfold.measures.registry import describe_protocol
+from sentfold.report.drawing import INK, STYLE, WIDTH, head_figure, look_of, set_plain
 
 Number = int | float
 Key = tuple[str, str, str]
+WORDS = {
+    "window": "window m",
+    "candidates": "candidate directions K",
+    "removed": "directions removed h",
+    "power": "power t",
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,7 @@ def load_sensitivities(suite: Suite) -> dict[str, Sensitivity]:
 
     Raises ArtifactError if a file is not what the stage writes.
     """
-    found = {name: surface_path(suite.suite, name) for name in sensitivities_of(suite)}
+    found = {name: sensitivity_path(suite.suite, name) for name in suite.sensitivities}
     return {name: _load(name, path) for name, path in found.items() if path.exists()}
 
 
@@ -114,7 +126,7 @@ def _without_curves(found: Sensitivity) -> str:
                 lacking.setdefault(variant, []).append(corpus)
     return "".join(
         f" Without a curve on {', '.join(corpora)}: {variant}. Regressions take most of the time, so they are fitted "
-        f"on the variants alone that report.sensitivity.{found.encoder}.fitted names in params.yaml."
+        f"on the variants alone that sensitivity.{found.encoder}.fitted names in params.yaml."
         for variant, corpora in lacking.items()
     )
 
@@ -122,4 +134,43 @@ def _without_curves(found: Sensitivity) -> str:
 def _judged(protocol: str) -> str:
     if protocol.startswith("accuracy"):
         return "accuracy in cross-validation, ×100"
-    return f"{protocol_title(protocol)}, ×100, on development data"
+    return f"{describe_protocol(protocol)}, ×100, on development data"
+
+
+def draw_sensitivity(found: Sensitivity, title: str, subtitle: str) -> Figure:
+    """A row of panels for each scored corpus, a panel for each hyper-parameter; a level of scores is one row's.
+
+    A dotted line marks the value of the paper. Variants differ in colour, in marker and in dash.
+    """
+    with style.context(["default", STYLE]):
+        columns, rows = len(found.published), len(found.protocols)
+        figure = Figure(figsize=(WIDTH, 2.3 * rows + 1.3), layout="constrained")
+        panels: Any = figure.subplots(rows, columns, squeeze=False, sharey="row", sharex="col")
+        for line, (corpus, protocol) in zip(panels, found.protocols.items(), strict=True):
+            for axes, parameter in zip(line, found.published, strict=True):
+                _draw_panel(axes, found, corpus, parameter)
+            line[0].set_ylabel(f"{corpus}\n{_axis(protocol)}", fontsize=9)
+        for axes, parameter in zip(panels[-1], found.published, strict=True):
+            axes.set_xlabel(WORDS.get(parameter, parameter))
+        lines = {str(drawn.get_label()): drawn for axes in panels.flat for drawn in axes.get_lines()}
+        figure.legend(
+            lines.values(), lines.keys(), frameon=False, loc="outside lower left", ncols=len(lines), handlelength=3
+        )
+        head_figure(figure, title, subtitle)
+    return figure
+
+
+def _axis(protocol: str) -> str:
+    return f"{protocol.partition('.')[0].replace('pearson', 'Pearson')}, ×100"
+
+
+def _draw_panel(axes: Axes, found: Sensitivity, corpus: str, parameter: str) -> None:
+    for i, variant in enumerate(found.variants):
+        curve = found.curves.get((corpus, variant, parameter))
+        if curve:
+            look = look_of(i)
+            axes.plot(
+                list(curve), list(curve.values()), linestyle=look.dash, markersize=6, label=variant, **look.mark()
+            )
+    axes.axvline(found.published[parameter], color=INK, linewidth=1, linestyle=":", label="the paper's own value")
+    set_plain(axes)

@@ -9,7 +9,8 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.report.figures import (
+from pipeline.report.sweeps import Sweep
+from sentfold.report.drawing import (
     DASHES,
     INK,
     STYLE,
@@ -20,7 +21,6 @@ from pipeline.report.figures import (
     look_of,
     set_plain,
 )
-from pipeline.report.sweeps import Sweep
 
 WORDS = {"neighbors": "neighbours k", "components": "dimension p"}
 COLUMNS = 3  # of panels, at most
@@ -50,13 +50,15 @@ def draw_sweep(
         figure = Figure(figsize=(WIDTH, 2.4 * rows + 1.3), layout="constrained")
         panels: Any = figure.subplots(rows, columns, squeeze=False, sharex=True)
         for axes, corpus in zip(panels.flat, corpora, strict=False):
-            levels = {"encoder": baselines.get(corpus), "PCA at its best p": _level(control, corpus, setting)}
-            curves = [(name, _curve(source, corpus, setting)) for name, source in (("LP", sweep), ("PCA", control))]
+            levels = {"encoder": baselines.get(corpus)}
+            if control is not None:
+                levels[f"best of {control.space}"] = _level(control, corpus, setting)
+            curves = [(one.space, _curve(one, corpus, setting)) for one in (sweep, control) if one is not None]
             _draw_panel(axes, f"{corpus} ({_role(sweep, corpus)})", curves, levels)
             chosen = sweep.values_on(corpus)[sweep.points.index(sweep.chosen)]
             if chosen is not None:
                 look = {"marker": "*", "color": INK, "markersize": 11, "linestyle": "none"}
-                axes.plot([sweep.chosen[setting]], [chosen], label="LP as selected", **look)
+                axes.plot([sweep.chosen[setting]], [chosen], label="as selected", **look)
         label_lowest(panels, len(corpora), WORDS.get(setting, setting))
         handles, labels = panels[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, frameon=False, loc="outside lower left", ncols=5, handlelength=3)
@@ -67,12 +69,12 @@ def draw_sweep(
 def describe_oracles(sweep: Sweep, control: Sweep | None, setting: str, over: str, *, classes: bool) -> str:
     """What a sweep's figure takes from the very sets that it is drawn on, the caption of either kind.
 
-    over     what LP's curve is the maximum over: "p"
+    over     what the curve is the maximum over: "p"
     classes  whether the drawn sets are of classification, where regularisation and scaling are not varied
     """
     level = control is not None and not any(setting in point for point in control.points)
-    pca = ", and the level of PCA the maximum over its p" if level else ""
-    taken = f"At each value LP's curve is the maximum over {over} on the drawn set itself{pca}"
+    pca = f", and the level of {control.space} the maximum over its grid" if level and control is not None else ""
+    taken = f"At each value the curve of {sweep.space} is the maximum over {over} on the drawn set itself{pca}"
     if classes:
         return (
             f"Oracles, never results. {taken}: chosen by the labels that it is scored on. Regularisation and scaling "
@@ -91,8 +93,8 @@ def _role(sweep: Sweep, corpus: str) -> str:
     return "test" if corpus in sweep.tests else "3-NN accuracy"
 
 
-def _curve(source: Sweep | None, corpus: str, setting: str) -> dict[Any, float]:
-    return {} if source is None else source.profile(setting, source.values_on(corpus))
+def _curve(source: Sweep, corpus: str, setting: str) -> dict[Any, float]:
+    return source.profile(setting, source.values_on(corpus))
 
 
 def _level(control: Sweep | None, corpus: str, setting: str) -> float | None:

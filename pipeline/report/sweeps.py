@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import ArtifactError
-from pipeline.suite import Suite
+from pipeline.base.suite import Suite
+from sentfold.errors import ArtifactError
 
-SELECTED = "-selected"
 # What a sweep scores classification by: no regression, whose nested choices would cost a day over a whole grid.
 CLASS_PROTOCOL = "accuracy.3nn-euclidean"
 
@@ -81,12 +80,11 @@ def _surfaces(oracle: dict[str, Any], protocol: str) -> dict[str, tuple[float | 
 
 
 def load_sweeps(suite: Suite) -> dict[str, Sweep]:
-    """Sweeps of the suite's own `-selected` spaces, by space; those that no stage has made yet are left out.
+    """Sweeps of the suite's spaces whose parameters are chosen by one, by space; unmade ones are left out.
 
     Raises ArtifactError if a file is not what a sweep writes.
     """
-    spaces = [space for space in suite.spaces if space.endswith(SELECTED)]
-    found = {space: Path("reports") / suite.suite / "sweeps" / space for space in spaces}
+    found = {space: Path("reports") / suite.suite / "sweeps" / space for space in suite.spaces}
     return {space: _load(space, folder) for space, folder in found.items() if (folder / "surface.json").exists()}
 
 

@@ -8,25 +8,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.artifacts import absence, corpus_path, read_record, read_table, sha256_of
+from pipeline.base.artifacts import absence, corpus_path, read_record, read_table
 from pipeline.corpora.catalogue import Corpus, Dataset
-from pipeline.corpora.download import Download, download, read_checked, write_corpus
-from pipeline.corpora.sources import MissingError, Reading, check_columns
-from pipeline.errors import ArtifactError, SentfoldError, SourceError
-from pipeline.suite import Suite
-from tests.checkout import MAKERS
+from pipeline.corpora.reading import MissingError, Reading, check_columns
+from pipeline.corpora.sources import read_checked
+from pipeline.stages.download import Download, download, write_corpus
+from sentfold.errors import ArtifactError, SentfoldError, SourceError
+from sentfold.files import sha256_of
+from tests.checkout import make_suite
 
-SUITE = Suite(
-    suite="mine",
-    root="../..",
-    file="suites/mine/suite.yaml",
-    source="mirror",
-    skip_missing=False,
-    corpora=("stsb",),
-    counts="own",
-    makers=MAKERS,
-    spaces=("minilm", "minilm-lp", "minilm-pca", "minilm-npe", "wl-average"),
-)
+SUITE = make_suite(suite="mine", source="mirror", skip_missing=False, corpora=("stsb",))
 
 TEXTS = ["The kettle boils.", "Water is boiling.", "A dog naps on the porch.", "The café opens at nine.", "Snow fell."]
 
@@ -124,6 +115,16 @@ def test_splits_of_one_corpus_share_its_sentences(mirror: Path) -> None:
     items = read_table(corpus_path("mine", "pairs", "items"), kind="items.similarity").to_pydict()
     assert items["split"] == ["train"] * 4 + ["test"] * 3
     assert items["row1"][:3] == items["row1"][4:]
+
+
+def test_a_new_task_takes_the_columns_of_a_known_one(mirror: Path) -> None:
+    put(mirror, "pairs/test.parquet", pairs(4))
+    fetch(corpus_of("agreement", splits={"test": 4}, items_of="similarity"))
+    items = read_table(corpus_path("mine", "pairs", "items"), kind="items.agreement").to_pydict()
+    assert list(items) == ["row1", "row2", "score", "subset", "split"]
+    with pytest.raises(SourceError, match="'agreement'") as caught:
+        read_checked(corpus_of("agreement", splits={"test": 4}), "test", source="mirror")
+    assert "items_of" in str(caught.value) and "similarity" in str(caught.value)
 
 
 def test_a_split_of_several_files_is_read_in_their_order(mirror: Path) -> None:

@@ -12,26 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.artifacts import corpus_path, read_record, read_table, sha256_of
+from pipeline.base.artifacts import corpus_path, read_record, read_table
 from pipeline.corpora.catalogue import Dataset, find_corpus
-from pipeline.corpora.download import Download, download, number_sentences
 from pipeline.corpora.package import read_split, split_sentences
 from pipeline.corpora.sources import read_split as read_from_any
-from pipeline.errors import SourceError
-from pipeline.suite import Suite
-from tests.checkout import MAKERS
+from pipeline.stages.download import Download, download, number_sentences
+from sentfold.errors import SourceError
+from sentfold.files import sha256_of
+from tests.checkout import make_suite
 
-SUITE = Suite(
-    suite="quick",
-    root=".",
-    file="suite.yaml",
-    source="package",
-    skip_missing=False,
-    corpora=("lee",),
-    counts="own",
-    makers=MAKERS,
-    spaces=("minilm", "minilm-lp", "minilm-pca", "minilm-npe", "wl-average"),
-)
+SUITE = make_suite(suite="quick", source="package", skip_missing=False, corpora=("lee",))
 
 # Corpus -> items and what is written of it: Lee, Pincombe & Welsh 2005 (50 texts, all pairs); Pang & Lee 2004
 # (a balanced sample of 200); Hill, Reichart & Korhonen 2015 (999 pairs); Finkelstein et al. 2002 (353 pairs).

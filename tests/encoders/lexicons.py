@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from pipeline.encoders.lexicon import Clusters, Lexicon
-from pipeline.encoders.protocol import Encoder, find_method
-from pipeline.encoders.settings import make_settings
-from pipeline.words.counts import WordCounts
+from sentfold.encoders.base.lexicon import Clusters, Lexicon
+from sentfold.encoders.base.protocol import Encoder, find_method
+from sentfold.encoders.base.settings import make_settings
+from sentfold.words.counts import WordCounts
 
 TEXT = """
 the a of dog cat sat ran on mat in rain blue bright kettle harbour nine old bread rises quiet falls snow naps

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pipeline.encoders.gem import Directions, GemEncoder
-from pipeline.encoders.lexicon import Lexicon
+from sentfold.encoders.base.lexicon import Lexicon
+from sentfold.encoders.gem import GemEncoder
 from tests.encoders.lexicons import encode, make_encoder, make_lexicon, make_sentences
 from tests.reference import naive
 
@@ -317,7 +317,7 @@ def test_gem_can_be_given_its_directions() -> None:
     fitted = encoder.fit(SENTENCES)
     # Signs of the directions do not matter, and rows beyond `candidates` are not looked at.
     extended = np.vstack([-fitted.directions.rows, np.eye(20)[:1]])
-    given = encoder.fit_directions(Directions(extended, np.append(fitted.directions.singular_values, 1e9)))
+    given = encoder.fit_directions(extended, np.append(fitted.directions.singular_values, 1e9))
     np.testing.assert_array_equal(given.encode(SENTENCES).vectors, fitted.encode(SENTENCES).vectors)
 
 

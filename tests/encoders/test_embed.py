@@ -18,21 +18,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.artifacts import absence, corpus_path, read_record, read_vectors, space_path, write_absence, write_table
-from pipeline.encoders.embed import (
-    EncoderParameters,
-    embed,
-    encode_sentences,
-    load_model,
-    locate_model,
-    model_digests,
-    plan_batches,
-    refuse_unsafe,
-    token_lengths,
+from pipeline.base.artifacts import (
+    absence,
+    corpus_path,
+    read_record,
+    read_vectors,
+    space_path,
+    write_absence,
+    write_table,
 )
-from pipeline.encoders.pin import pin_lines
-from pipeline.errors import EncoderError, ParameterError
-from pipeline.params import load_parameters
+from pipeline.base.params import load_parameters
+from pipeline.stages.embed import embed
+from sentfold.encoders.model_folder import ModelSource, locate_model, model_digests, pin_lines, refuse_unsafe
+from sentfold.encoders.transformer import encode_sentences, load_model, plan_batches, token_lengths
+from sentfold.errors import EncoderError, ParameterError
 from tests.corpora.hub_server import HubServer, Page, serving
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +47,7 @@ SENTENCES = list(dict.fromkeys([*SENTENCES, "The café opens at nine.", "Is it l
 @pytest.fixture(scope="module")
 def folder() -> Path:
     """The quick suite's model, as it lies in its package, held against the digests of params.yaml."""
-    return locate_model("minilm", load_parameters(EncoderParameters, "encoders.minilm", path=ROOT / "params.yaml"))
+    return locate_model("minilm", load_parameters(ModelSource, "encoders.minilm", path=ROOT / "params.yaml"))
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +105,7 @@ ENCODE = """
 import hashlib, json, sys
 from pathlib import Path
 import torch
-from pipeline.encoders.embed import encode_sentences, load_model
+from sentfold.encoders.transformer import encode_sentences, load_model
 torch.set_num_threads(int(sys.argv[1]))
 vectors = encode_sentences(load_model("minilm", Path(sys.argv[2])), json.loads(sys.argv[3]), batch_size=16).vectors
 print(torch.get_num_threads(), hashlib.sha256(vectors.tobytes()).hexdigest())
@@ -256,14 +255,14 @@ def small(small_folder: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(small_folder, tmp_path / "small"))
 
 
-def place_of(folder: Path) -> EncoderParameters:
+def place_of(folder: Path) -> ModelSource:
     """The parameters that pin the model folder as it is now."""
     paths = [path for path in folder.rglob("*") if path.suffix in {".safetensors", ".json", ".txt"}]
     digests = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
-    return EncoderParameters(folder=str(folder), sha256=digests)
+    return ModelSource(folder=str(folder), sha256=digests)
 
 
-def refused(folder: Path, *parts: str, place: EncoderParameters | None = None) -> None:
+def refused(folder: Path, *parts: str, place: ModelSource | None = None) -> None:
     """Locating and loading must raise an EncoderError that names the encoder and `parts`."""
     with pytest.raises(EncoderError) as caught:
         load_model("mine", locate_model("mine", place or place_of(folder)))
@@ -306,14 +305,14 @@ def test_a_pinned_file_that_is_gone_is_named(small: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "parts"),
     [
-        (EncoderParameters(package="no-such-package"), ["no-such-package", "not installed"]),
-        (EncoderParameters(package="numpy"), ["numpy", "modules.json"]),
-        (EncoderParameters(folder="no/such/folder"), ["no/such/folder", "modules.json"]),
-        (EncoderParameters(hub="acme/model"), ["not pinned", "40 hexadecimal", "pin-encoder mine"]),
+        (ModelSource(package="no-such-package"), ["no-such-package", "not installed"]),
+        (ModelSource(package="numpy"), ["numpy", "modules.json"]),
+        (ModelSource(folder="no/such/folder"), ["no/such/folder", "modules.json"]),
+        (ModelSource(hub="acme/model"), ["not pinned", "40 hexadecimal", "pin-encoder mine"]),
     ],
     ids=["no package", "no model in it", "no folder", "no revision"],
 )
-def test_a_place_that_holds_no_model_is_refused(place: EncoderParameters, parts: list[str]) -> None:
+def test_a_place_that_holds_no_model_is_refused(place: ModelSource, parts: list[str]) -> None:
     refused(Path(), *parts, place=place)
 
 
@@ -428,9 +427,9 @@ def hub(small: Path, tmp_path: Path) -> Iterator[ModelServer]:
 
 FETCH = """
 import sys
-from pipeline.encoders.embed import EncoderParameters, locate_model
-from pipeline.errors import EncoderError
-place = EncoderParameters(hub="acme/small", revision=sys.argv[1])
+from sentfold.encoders.model_folder import ModelSource, locate_model
+from sentfold.errors import EncoderError
+place = ModelSource(hub="acme/small", revision=sys.argv[1])
 try:
     print(locate_model("mine", place))
 except EncoderError as error:
@@ -476,14 +475,14 @@ def test_a_revision_that_the_hub_lacks_is_refused(hub: ModelServer, tmp_path: Pa
 
 
 def test_the_newest_commit_of_an_encoder_is_what_the_hub_says(hub: ModelServer, tmp_path: Path) -> None:
-    (tmp_path / "params.yaml").write_text("encoders: {mine: {hub: acme/small}, local: {folder: here}}\n")
     code = (
-        "import os, sys\nfrom pipeline.encoders.pin import pin_lines\nos.chdir(sys.argv[1])\nprint(pin_lines('mine'))"
+        "from sentfold.encoders.model_folder import ModelSource, pin_lines\n"
+        "print(pin_lines('mine', ModelSource(hub='acme/small')))"
     )
     assert fetch(code, hub, tmp_path / "cache", str(tmp_path)).stdout.strip() == f"revision: {COMMIT}"
     hub.pages.clear()
     failed = fetch(code, hub, tmp_path / "cache", str(tmp_path)).stderr.splitlines()
-    assert any(line.startswith("pipeline.errors.EncoderError: the hub does not answer") for line in failed)
+    assert any(line.startswith("sentfold.errors.EncoderError: the hub does not answer") for line in failed)
 
 
 def test_the_lines_that_pin_a_folder_are_the_ones_that_it_is_checked_by(
@@ -492,8 +491,8 @@ def test_the_lines_that_pin_a_folder_are_the_ones_that_it_is_checked_by(
     monkeypatch.chdir(tmp_path)
     Path("params.yaml").write_text(f"encoders:\n  mine:\n    folder: {small}\n")
     with Path("params.yaml").open("a") as stream:
-        stream.write(pin_lines("mine") + "\n")
-    assert load_parameters(EncoderParameters, "encoders.mine") == place_of(small)
+        stream.write(pin_lines("mine", ModelSource(folder=str(small))) + "\n")
+    assert load_parameters(ModelSource, "encoders.mine") == place_of(small)
 
 
 # --- the stage --------------------------------------------------------------------------------------

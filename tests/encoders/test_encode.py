@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from pipeline.artifacts import (
+from pipeline.base.artifacts import (
     absence,
     corpus_path,
     fixed_lists,
@@ -24,12 +24,12 @@ from pipeline.artifacts import (
     write_absence,
     write_table,
 )
-from pipeline.encoders.encode import WordEncoderParameters, encode, fit_path, load_lexicon
-from pipeline.encoders.lexicon import Lexicon
-from pipeline.encoders.protocol import find_method
-from pipeline.errors import ArtifactError, EncoderError, ParameterError
-from pipeline.params import load_parameters
-from pipeline.words.paths import clusters_path, counts_path, vectors_path, vocabulary_path
+from pipeline.base.params import load_parameters
+from pipeline.stages.encode import WordEncoderParameters, encode, fit_path, load_lexicon
+from pipeline.words.artifacts import clusters_path, counts_path, vectors_path, vocabulary_path
+from sentfold.encoders.base.lexicon import Lexicon
+from sentfold.encoders.base.protocol import find_method
+from sentfold.errors import ArtifactError, EncoderError, ParameterError
 from tests.encoders.lexicons import make_encoder, make_lexicon, make_sentences
 
 ROOT = Path(__file__).parents[2]
@@ -229,8 +229,8 @@ def test_a_wrong_block_is_refused_by_the_name_of_its_key(
 OWN_METHOD = '''
 """The longest word vector of a sentence, made up to show how a method is added."""
 
-from pipeline.encoders.word_encoder import Reader, WordEncoder, WordSettings
-from pipeline.encoders.lexicon import Lexicon
+from sentfold.encoders.base.word_encoder import Reader, WordEncoder, WordSettings
+from sentfold.encoders.base.lexicon import Lexicon
 import numpy as np
 
 
@@ -259,12 +259,12 @@ def build(lexicon: Lexicon, settings: Settings) -> WordEncoder:
 def test_a_method_is_added_by_one_file_and_one_block(
     lexicon: Lexicon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import pipeline.encoders
+    import sentfold.encoders
 
     folder = tmp_path / "more"
     folder.mkdir()
     (folder / "longest.py").write_text(textwrap.dedent(OWN_METHOD), encoding="utf-8")
-    monkeypatch.setattr(pipeline.encoders, "__path__", [*pipeline.encoders.__path__, str(folder)])
+    monkeypatch.setattr(sentfold.encoders, "__path__", [*sentfold.encoders.__path__, str(folder)])
     content = yaml.safe_load(Path("params.yaml").read_text(encoding="utf-8"))
     content["word_encoders"]["own"] = {"method": "longest", "vectors": "ours", "tokenizer": "whitespace"}
     Path("params.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.encoders.embed import EncoderParameters, encode_sentences, load_model, locate_model
-from pipeline.encoders.protocol import Encoder
-from pipeline.encoders.transformer import TransformerEncoder
-from pipeline.params import load_parameters
+from pipeline.base.params import load_parameters
+from sentfold.encoders.base.protocol import Encoder
+from sentfold.encoders.model_folder import ModelSource, locate_model
+from sentfold.encoders.transformer import TransformerEncoder, encode_sentences, load_model
 
 ROOT = Path(__file__).parents[2]
 SENTENCES = ["The dog naps.", "", "Snow falls on the quiet harbour.", "word " * 400]
 
 
 def test_a_transformer_is_an_encoder_like_any_other() -> None:
-    place = load_parameters(EncoderParameters, "encoders.minilm", path=ROOT / "params.yaml")
+    place = load_parameters(ModelSource, "encoders.minilm", path=ROOT / "params.yaml")
     encoder: Encoder = TransformerEncoder("minilm", place, batch_size=8)
     fitted = encoder.fit(["whatever it is fitted on"])
     encoded = fitted.encode(SENTENCES)

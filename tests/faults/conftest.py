@@ -17,7 +17,7 @@ import yaml
 
 from tests.faults.fixture_suite import change_parameter, create_checkout
 from tests.faults.prefect_server import Server, running_server
-from tests.faults.processes import REPRO, Command, Starter
+from tests.faults.processes import PLAIN_DVC, RUN, Command, Starter
 from tests.faults.verdict import Outcome, Snapshot, take_snapshot, wrong_reads, wrong_records
 
 SEED = "SENTFOLD_FAULT_SEED"
@@ -57,7 +57,7 @@ class Disturbed:
         moment: str,
         command: Command | None,
         *,
-        rerun: tuple[str, ...] = REPRO,
+        rerun: tuple[str, ...] = RUN,
         grace: float = 15.0,
         edited_lock: bool = False,
     ) -> Command:
@@ -118,7 +118,7 @@ def _make_state(folder: Path, name: str, make: Callable[[str], State]) -> None:
         root = copy_checkout(make("base").root, folder / "checkout")
         apply_change(root, name)
     starter = Starter(root, folder)
-    run = starter.run(*REPRO)
+    run = starter.run(*PLAIN_DVC)
     assert run.wait() == 0, run.printed
     lock = yaml.safe_load((root / "dvc.lock").read_text())
     (folder / "state.json").write_text(json.dumps({"snapshot": take_snapshot(root), "lock": lock}))
@@ -137,9 +137,15 @@ def apply_change(root: Path, name: str) -> None:
 
 @pytest.fixture
 def disturb(
-    tmp_path: Path, undisturbed: Callable[[str], State], record_property: Callable[[str, object], None]
+    tmp_path: Path,
+    undisturbed: Callable[[str], State],
+    record_property: Callable[[str, object], None],
+    server: Server,
 ) -> Iterator[Callable[[str], Disturbed]]:
-    """Copies of the finished checkout to disturb, one for each call; no process of them outlives the test."""
+    """Copies of the finished checkout to disturb, one for each call; no process of them outlives the test.
+
+    Their runs use the tests' Prefect server.
+    """
     made: list[Disturbed] = []
 
     def copy(change: str) -> Disturbed:
@@ -148,6 +154,7 @@ def disturb(
         if change != "base":
             apply_change(root, change)
         made.append(Disturbed(root, Starter(root, tmp_path), before, after, record_property))
+        server.lend(made[-1].starter)
         return made[-1]
 
     yield copy

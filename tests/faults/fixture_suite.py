@@ -9,60 +9,40 @@ from typing import Any
 
 import yaml
 
-from tests.checkout import FILES, ROOT
+from pipeline.plan import COUNTED
+from tests.checkout import FILES, ROOT, write_plans
 
 TEXTS = Path(__file__).with_name("texts.yaml")
 
-# A transformer takes seconds to load, so the word average stands in the encoder's place: what follows
-# it is made of it as it would be of a transformer's space.
+# A transformer takes seconds to load, so every space is made from a word average.
 ENCODER = "wl-average"
-EVALUATED = (f"{ENCODER}-lp",)
 
 # Of dvc.yaml, the stages that such a suite has. `report` is left out: it wants the scores of every space.
 STAGES = (
-    "download", "vocabulary", "word_counts", "word_vectors", "encode", "knn_graph",
-    "reconstruction_weights", "eigensolve", "transform", "graph_transform", "evaluate",
+    "plan", "download", "vocabulary", "word_counts", "word_vectors", "encode", "knn_graph",
+    "reconstruction_weights", "eigensolve", "transform", "evaluate",
 )  # fmt: skip
+
+# Instead of `foreach: ${stages.evaluate}`: one space, as each takes seconds.
+EVALUATED = {f"{ENCODER}-lp": {"source": ENCODER}}
 
 SUITE: dict[str, Any] = {
     "suite": "quick",
-    "root": ".",
-    "file": "suite.yaml",
     "source": "package",
-    "skip_missing": False,
     "corpora": ["kitchen", "harbour"],
     "development": "kitchen",
-    "wordless": [],
-    "counts": "own",
-    "makers": {
-        "encoders": [ENCODER],
-        "manifolds": ["lp"],
-        "transforms": ["pca", "whitening"],
-        "graph_transforms": ["smooth"],
-        "selections": [],
-        "word_encoders": [ENCODER],
-        "tokenizers": ["regex"],
-        "word_vectors": ["wordllama"],
-        "clusterings": ["s3e"],
-    },
+    "spaces": [ENCODER, *(f"{ENCODER}-{maker}" for maker in ("lp", "pca", "whitening", "smooth"))],
 }
-SUITE["spaces"] = [
-    ENCODER,
-    *(f"{ENCODER}-{maker}" for maker in ("lp", "pca", "whitening", "smooth")),
-]
 
 # What params.yaml says otherwise, by its dotted key.
 PARAMETERS: dict[str, Any] = {
-    "encoders": {ENCODER: {"hub": "fixture/none", "revision": "0" * 40}},
     "knn_graph.neighbors": 8,
     "manifolds.lp.neighbors": 6,
     "manifolds.lp.components": 4,
     "manifolds.pca.components": 4,
     "manifolds.whitening.components": 4,
-    "clusterings.s3e.vectors": "wordllama",
     "evaluate.resamples": 100,
     "evaluate.geometry_neighbors": 4,
-    "report": {"published": {}, "referees": {}},
 }
 
 
@@ -72,18 +52,18 @@ def create_checkout(folder: Path) -> Path:
     for name in FILES:
         shutil.copy(ROOT / name, folder / name)
     # With what Python and numba compiled: a kernel compiled anew takes longer than its stage.
-    for name in ("pipeline", "flows"):
+    for name in ("sentfold", "pipeline", "flows"):
         shutil.copytree(ROOT / name, folder / name)
-    _write_yaml(folder / "pipeline/corpora/catalogue.yaml", catalogue())
+    _write_yaml(folder / "pipeline/catalogue.yaml", catalogue())
     _write_yaml(folder / "suite.yaml", SUITE)
     _write_yaml(folder / "dvc.yaml", _stages())
     _write_yaml(folder / "params.yaml", _parameters())
+    write_plans(folder)
     (folder / "reports/quick").mkdir(parents=True)
     (folder / "reports/quick/summary.txt").write_text("The fixture suite has no report.\n")
     (folder / ".dvc").mkdir()
     for name in ("config", ".gitignore"):
         shutil.copy(ROOT / ".dvc" / name, folder / ".dvc" / name)
-    # Committed, because workers elsewhere are sent what git keeps.
     writer = ("-c", "user.name=fixture", "-c", "user.email=fixture@localhost")
     for words in (("init", "-q"), ("add", "-A"), (*writer, "commit", "-q", "-m", "Fixture suite")):
         subprocess.run(["git", *words], cwd=folder, check=True)
@@ -91,9 +71,10 @@ def create_checkout(folder: Path) -> Path:
 
 
 def catalogue() -> dict[str, Any]:
-    """The texts as two corpora that stand in the catalogue itself."""
+    """The texts as two corpora inside the catalogue itself, and the word counts that a stage's parameters name."""
     pairs: dict[str, list[list[Any]]] = yaml.safe_load(TEXTS.read_text(encoding="utf-8"))
-    return {
+    known = yaml.safe_load((ROOT / "pipeline/catalogue.yaml").read_text(encoding="utf-8"))
+    corpora = {
         name: {
             "task": "similarity",
             "title": f"Sentences from the {name}",
@@ -107,6 +88,7 @@ def catalogue() -> dict[str, Any]:
         }
         for name, rows in pairs.items()
     }
+    return {COUNTED: known[COUNTED], **corpora}
 
 
 def set_parameter(content: dict[str, Any], key: str, value: Any) -> None:
@@ -136,7 +118,7 @@ def _parameters() -> dict[str, Any]:
 def _stages() -> dict[str, Any]:
     content: dict[str, Any] = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
     stages = {name: content["stages"][name] for name in STAGES}
-    stages["evaluate"]["matrix"] = {"space": list(EVALUATED)}
+    stages["evaluate"]["foreach"] = EVALUATED
     return {**content, "stages": stages}
 
 

@@ -23,8 +23,7 @@ MARK = "SENTFOLD_FAULT_TEST"
 # Generous, because a machine may be busy or a process paused for minutes; nothing waits so long when all is well.
 PATIENCE_SECONDS = 600.0
 
-REPRO = ("-m", "pipeline", "repro")
-RUN = ("-m", "pipeline", "run", "--jobs", "2")
+RUN = ("-m", "flows", "run", "--jobs", "2")
 PLAIN_DVC = ("-m", "dvc", "repro")
 
 
@@ -175,22 +174,22 @@ def is_stage(words: list[str]) -> bool:
 
 def is_dvc(words: list[str]) -> bool:
     """`python -m dvc ... repro ...`, not the guard around it."""
-    return words[1:2] == ["-m"] and words[2:3] in (["dvc"], ["flows.dvc"]) and "repro" in words
-
-
-def is_warm_server(words: list[str]) -> bool:
-    """The process that dvc lets fork for its stages."""
-    return words[1:3] == ["-m", "flows.warm_server"]
+    return words[1:3] == ["-m", "dvc"] and "repro" in words
 
 
 def is_guard(words: list[str]) -> bool:
     """The process that ends a dvc and all below it when their starter is gone."""
-    return len(words) > 4 and words[1:3] == ["-I", "-S"] and words[3].endswith("guard.py") and "flows.dvc" in words
+    return len(words) > 4 and words[1:3] == ["-I", "-S"] and words[3].endswith("processes.py") and "dvc" in words
 
 
 def is_runner(words: list[str]) -> bool:
-    """`sentfold repro` or `sentfold run`, the flow itself."""
-    return words[1:3] == ["-m", "pipeline"] and words[3:4] in (["repro"], ["run"])
+    """`sentfold run`."""
+    return words[1:4] == ["-m", "flows", "run"]
+
+
+def is_flow(words: list[str]) -> bool:
+    """The process of the flow, below `sentfold run`."""
+    return words[1:4] == ["-m", "flows", "flow"]
 
 
 def is_server(words: list[str]) -> bool:

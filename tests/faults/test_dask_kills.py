@@ -25,7 +25,6 @@ def test_a_dask_worker_that_is_killed_takes_its_stage_along_and_nothing_else(
 ) -> None:
     for delay in delays(moments, 1.0):
         disturbed = disturb("transforms")
-        server.lend(disturbed.starter)
         command = disturbed.starter.start(*RUN, "--runner", "dask")
         victim = command.await_role(is_dask_worker)
         command.await_role(is_stage)

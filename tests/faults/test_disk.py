@@ -14,7 +14,7 @@ import pytest
 
 from tests.faults.conftest import Disturbed, copy_checkout
 from tests.faults.namespace import mounted, refused
-from tests.faults.processes import REPRO
+from tests.faults.processes import PLAIN_DVC
 from tests.faults.repetition import injections
 
 needs_mounts = pytest.mark.skipif(refused() != "", reason=refused())
@@ -43,7 +43,7 @@ def test_a_full_disk_leaves_nothing_that_is_taken_for_whole(
         room = moments.randrange(ROOM)
         filler = namespace.outside(disk) / "filler"
         _fill(filler, room)
-        command = inside.starter.run(*REPRO)
+        command = inside.starter.run(*PLAIN_DVC)
         _require_reason(command.wait(), command.printed, "No space left on device", "ENOSPC", "disk is full")
         filler.unlink()
         inside.judge("full disk", f"{room} bytes left", command)
@@ -69,7 +69,7 @@ def test_a_limit_on_the_size_of_files_leaves_nothing_that_is_taken_for_whole(
     # The kernel refuses the byte after the limit, in the middle of a file; dvc.lock is the largest here.
     disturbed = disturb("transforms")
     limit = moments.randrange(1024, 60_000)
-    command = disturbed.starter.run(*REPRO, before=("prlimit", f"--fsize={limit}"))
+    command = disturbed.starter.run(*PLAIN_DVC, before=("prlimit", f"--fsize={limit}"))
     _require_reason(
         command.wait(), command.printed, "File too large", "EFBIG", "disk I/O error", "database or disk is full"
     )
@@ -82,7 +82,7 @@ def test_a_read_only_data_folder_is_named_and_left_as_it_was(number: int, distur
     disturbed = disturb("transforms")
     data = shlex.quote(str(disturbed.root / "data"))
     with mounted(f"mount --bind {data} {data}", f"mount -o remount,ro,bind {data}") as namespace:
-        command = disturbed.starter.run(*REPRO, before=namespace.entering(disturbed.root))
-        assert command.wait() == 2
+        command = disturbed.starter.run(*PLAIN_DVC, before=namespace.entering(disturbed.root))
+        assert command.wait() != 0
         assert "Read-only file system" in command.printed
     disturbed.judge("read-only data/", "from the start", command)

@@ -33,7 +33,6 @@ def test_a_flow_that_is_ended_leaves_no_process_and_no_half_artifact(
     seconds, since = (2.0, "its first stage") if moments.random() < 0.5 else (4.0, "its start")
     for delay in delays(moments, seconds):
         disturbed = disturb("transforms" if number % 2 == 0 else "space")
-        server.lend(disturbed.starter)
         command = disturbed.starter.start(*RUN)
         if since == "its first stage":
             command.await_role(is_stage)
@@ -72,7 +71,6 @@ def test_a_second_flow_says_whom_it_waits_for_and_finds_everything_done(
     number: int, server: Server, disturb: Callable[[str], Disturbed]
 ) -> None:
     disturbed = disturb("transforms" if number % 2 == 0 else "space")
-    server.lend(disturbed.starter)
     first = disturbed.starter.start(*RUN)
     assert first.await_role(is_stage) is not None, first.printed
     # Stopped, it keeps the checkout for as long as the second one takes to come to the lock.

@@ -12,10 +12,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
-from pipeline.artifacts import read_table, sha256_of
-from pipeline.errors import ArtifactError
+from pipeline.base.artifacts import read_table
+from sentfold.errors import ArtifactError
+from sentfold.files import sha256_of
 
-# Relative path -> sha256, of everything that a run of the suite leaves, dvc.lock included.
+# Relative path -> sha256, of everything that a run of the suite leaves; of dvc.lock, the content itself.
 Snapshot = Mapping[str, str]
 
 
@@ -50,12 +51,16 @@ class Outcome:
 
 
 def take_snapshot(root: Path) -> dict[str, str]:
-    """Every file of the suite's data and results, hidden and temporary ones too, and dvc.lock."""
+    """Every file of the suite's data and results, hidden and temporary ones too, and the stages of dvc.lock.
+
+    The order of the stages is that in which they first ended.
+    """
     paths = [path for folder in ("data", "reports/quick") for path in (root / folder).rglob("*") if path.is_file()]
+    files = {str(path.relative_to(root)): sha256_of(path) for path in sorted(paths)}
     lock = root / "dvc.lock"
-    return {
-        str(path.relative_to(root)): sha256_of(path) for path in sorted([*paths, *([lock] if lock.exists() else [])])
-    }
+    if lock.exists():
+        files["dvc.lock"] = json.dumps(yaml.safe_load(lock.read_text(encoding="utf-8")), sort_keys=True)
+    return files
 
 
 def wrong_reads(root: Path, *allowed: Path) -> list[str]:

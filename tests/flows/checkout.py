@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import textwrap
@@ -13,35 +14,52 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2]
 
 DVC_YAML = """
-vars: [suite.yaml]
+vars: [plan.yaml]
 stages:
   download:
-    wdir: ${root}
-    matrix: {corpus: "${corpora}"}
-    cmd: python stage.py download ${suite}-${item.corpus} data/${suite}/corpora/${item.corpus}
-    deps: [stage.py]
-    params: ["corpora_size.${item.corpus}"]
-    outs: ["data/${suite}/corpora/${item.corpus}"]
+    foreach: ${stages.download}
+    do:
+      wdir: ${root}
+      cmd: python -m pipeline download ${suite}-${key} data/${suite}/corpora/${key} --suite ${suite}
+      deps: [stage.py]
+      params: ["corpora_size.${key}"]
+      outs: ["data/${suite}/corpora/${key}"]
   embed:
-    wdir: ${root}
-    matrix: {corpus: "${corpora}"}
-    cmd: >-
-      python stage.py embed ${suite}-${item.corpus}
-      data/${suite}/spaces/${item.corpus} data/${suite}/corpora/${item.corpus}
-    deps: [stage.py, "data/${suite}/corpora/${item.corpus}"]
-    params: [embed]
-    outs: ["data/${suite}/spaces/${item.corpus}"]
+    foreach: ${stages.embed}
+    do:
+      wdir: ${root}
+      cmd: >-
+        python -m pipeline embed ${suite}-${key}
+        data/${suite}/spaces/${key} data/${suite}/corpora/${key} --suite ${suite}
+      deps: [stage.py, "data/${suite}/corpora/${key}"]
+      params: [embed]
+      outs: ["data/${suite}/spaces/${key}"]
   evaluate:
     wdir: ${root}
-    cmd: python stage.py evaluate ${suite} data/${suite}/scores data/${suite}/spaces
+    cmd: python -m pipeline evaluate ${suite} data/${suite}/scores data/${suite}/spaces --suite ${suite}
     deps: [stage.py, "data/${suite}/spaces"]
     params: [evaluate]
     outs: ["data/${suite}/scores"]
   report:
     wdir: ${root}
-    cmd: python stage.py report ${suite} reports/${suite}.txt data/${suite}/scores
+    cmd: python -m pipeline report ${suite} reports/${suite}.txt data/${suite}/scores --suite ${suite}
     deps: ["${file}", stage.py, "data/${suite}/scores"]
     outs: [{"reports/${suite}.txt": {cache: false}}]
+"""
+
+# The stages of these checkouts end with their parent, and are recorded, as the project's own are.
+PIPELINE = """
+from pkgutil import extend_path
+__path__ = extend_path(__path__, __name__)
+"""
+PIPELINE_MAIN = """
+import runpy, sys
+from pipeline.lineage.recorder import recorded
+from pipeline.parent import die_with_parent
+die_with_parent()
+if sys.argv[1] not in ("plan", "check"):
+    with recorded(sys.argv[1:]):
+        runpy.run_path("stage.py")
 """
 
 # A stage's output is its name and its inputs, so equal inputs give equal bytes. Beside that it
@@ -51,7 +69,7 @@ STAGE_PY = """
     from pathlib import Path
     import yaml
 
-    verb, name, out, *inputs = sys.argv[1:]
+    verb, name, out, *inputs = sys.argv[1:-2]  # the last two are --suite and its name
     label = f"{verb}-{name}"
     begin = time.time()
     asked = Path("asked", label)
@@ -83,11 +101,13 @@ embed: {dimension: 4}
 evaluate: {rounding: 2, comment: none}
 """
 
-SUITE = """
+PLAN = """
 suite: {name}
 root: {root}
 file: {file}
-corpora: [a, b]
+stages:
+  download: {{a: {{}}, b: {{}}}}
+  embed: {{a: {{}}, b: {{}}}}
 """
 
 
@@ -134,25 +154,25 @@ class Checkout:
         assert old in text
         path.write_text(text.replace(old, new))
 
-    def start(self, code: str) -> subprocess.Popen[str]:
-        """Start Python code in this checkout; `root` is its path, `reproduce` and the others are imported."""
-        prelude = (
-            "import signal\n"
-            # A shell that runs the tests in the background makes all of them deaf to Ctrl-C.
-            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-            "from pathlib import Path\n"
-            "from flows.lock import hold_checkout\n"
-            "from flows.repro import plain_repro\n"
-            "from flows.reproduce import reproduce\n"
-            "root = Path.cwd()\n"
-        )
+    def edit(self, file: str, old: str, new: str) -> None:
+        """Replace a text that is in a file."""
+        path = self.root / file
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start `python -m WORDS` in this checkout."""
         process = subprocess.Popen(
-            [sys.executable, "-u", "-c", prelude + textwrap.dedent(code)],
+            [sys.executable, "-u", "-m", *words],
             cwd=self.root,
             env=self.environment,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            # A shell that runs the tests in the background makes all of them deaf to Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
         )
         self.started.append(process)
         return process
@@ -163,11 +183,22 @@ class Checkout:
             process.kill()
             process.communicate()
 
-    def run(self, code: str) -> str:
-        """Run Python code to its end and return what it printed; it must succeed."""
-        process = self.start(code)
+    def call(self, *words: str) -> tuple[int, str]:
+        """Run `python -m WORDS` to its end: its exit code, and what it printed."""
+        process = self.start(*words)
         printed, _ = process.communicate(timeout=900)
-        assert process.returncode == 0, printed
+        return process.returncode, printed
+
+    def run(self, *options: str) -> str:
+        """What `sentfold run` prints here; it must succeed."""
+        code, printed = self.call("flows", "run", *options)
+        assert code == 0, printed
+        return printed
+
+    def repro(self) -> str:
+        """What `dvc repro` prints here; it must succeed."""
+        code, printed = self.call("dvc", "repro", "dvc.yaml")
+        assert code == 0, printed
         return printed
 
 
@@ -209,9 +240,12 @@ def create_checkout(root: Path, environment: dict[str, str]) -> Checkout:
     (root / "dvc.yaml").write_text(DVC_YAML)
     (root / "stage.py").write_text(textwrap.dedent(STAGE_PY))
     (root / "params.yaml").write_text(PARAMS)
-    (root / ".gitignore").write_text("data/**\n!data/**/\nasked\npids\nran.txt\n")
-    (root / "suite.yaml").write_text(SUITE.format(name="quick", root=".", file="suite.yaml"))
-    (other / "suite.yaml").write_text(SUITE.format(name="other", root="../..", file="suites/other/suite.yaml"))
+    (root / ".gitignore").write_text("data/**\n!data/**/\nasked\npids\nran.txt\n/.sentfold/\n__pycache__\n")
+    (root / "pipeline").mkdir()
+    (root / "pipeline/__init__.py").write_text(PIPELINE)
+    (root / "pipeline/__main__.py").write_text(PIPELINE_MAIN)
+    (root / "plan.yaml").write_text(PLAN.format(name="quick", root=".", file="plan.yaml"))
+    (other / "plan.yaml").write_text(PLAN.format(name="other", root="../..", file="suites/other/plan.yaml"))
     (other / "dvc.yaml").symlink_to("../../dvc.yaml")
     for command in (["git", "init", "-q"], [sys.executable, "-m", "dvc", "init", "-q"]):
         subprocess.run(command, cwd=root, env=environment, check=True)

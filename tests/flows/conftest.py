@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.repro import plain_repro
-from flows.server import DATABASE, prefect_api
+from flows.server import DATABASE, prefect_server
 from tests.flows.checkout import SOURCE, Checkout, create_checkout
 
 
@@ -31,8 +30,8 @@ def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def server_url(prefect_home: Path) -> Iterator[str]:
     """A running Prefect server, shared by the tests that are not about having none."""
-    with prefect_api(prefect_home):
-        yield os.environ["PREFECT_API_URL"]
+    with prefect_server(prefect_home) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +46,7 @@ def serverless(prefect_home: Path) -> dict[str, str]:
 def template(tmp_path_factory: pytest.TempPathFactory, serverless: dict[str, str]) -> Path:
     """A repository in which the suite quick is up to date; copied, never changed."""
     checkout = create_checkout(tmp_path_factory.mktemp("template") / "checkout", serverless)
-    plain_repro("quick", checkout.root)
+    checkout.repro()
     checkout.forget()
     return checkout.root
 

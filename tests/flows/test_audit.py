@@ -4,8 +4,8 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.context import refresh_global_settings_context
 
-from flows.audit import audit
-from pipeline.errors import RunError
+from flows.flow import audit
+from sentfold.errors import RunError
 
 # Stands where `python -m pipeline` looks first; the real command has tests of its own.
 AUDIT = """
@@ -21,6 +21,7 @@ def checkout(tmp_path: Path, server_url: str, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "pipeline").mkdir()
     (tmp_path / "pipeline/__main__.py").write_text(AUDIT)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PREFECT_API_URL", server_url)
     refresh_global_settings_context()
     return tmp_path
 

@@ -14,7 +14,7 @@ import yaml
 
 from flows.deploy import AUTOMATION
 from flows.lock import LOCK_FILE
-from pipeline.errors import RunError
+from sentfold.errors import RunError
 from tests.flows.checkout import SOURCE, Checkout, alive
 from tests.flows.prefect_services import Services, prefect_services, wait_until
 
@@ -38,12 +38,8 @@ def services(tmp_path: Path, serverless: dict[str, str]) -> Iterator[Services]:
 
 @pytest.fixture
 def deployable(finished: Checkout, services: Services) -> Checkout:
-    """`finished` with our own prefect.yaml in it; its parameters are not those that `check` knows."""
-    content = yaml.safe_load((SOURCE / "prefect.yaml").read_text())
-    for deployment in content["deployments"]:
-        if deployment["entrypoint"] == "flows.flow.sentfold":
-            deployment["parameters"]["check"] = False
-    (finished.root / "prefect.yaml").write_text(yaml.safe_dump(content))
+    """`finished` with the project's own prefect.yaml in it."""
+    shutil.copy(SOURCE / "prefect.yaml", finished.root)
     finished.environment = services.environment
     return finished
 
@@ -55,7 +51,9 @@ def deploy(checkout: Checkout, *, cron: str) -> str:
     nightly = next(deployment for deployment in content["deployments"] if deployment["name"] == "nightly")
     nightly["schedules"] = [{"cron": cron, "timezone": "UTC"}]
     path.write_text(yaml.safe_dump(content))
-    return checkout.run("from flows.deploy import deploy\nprint(deploy(root))")
+    code, printed = checkout.call("flows", "deploy")
+    assert code == 0, printed
+    return printed
 
 
 def prefect(services: Services, *words: str) -> str:
@@ -87,7 +85,6 @@ def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Check
     report = deployable.root / "reports/quick"
     report.mkdir()
     (report / "summary.txt").write_text("minilm 1.00\n")
-    (report / "lineage.json").write_text("{}")
 
     deployable.change("rounding: 2", "rounding: 3")
     services.start_worker()
@@ -99,7 +96,6 @@ def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Check
     stages = {row["stage"]: row for row in json.loads(artifacts["sentfold-quick-stages"])}
     assert {name for name, row in stages.items() if row["outcome"] == "ran"} == {"evaluate", "report"}
     assert "minilm 1.00" in artifacts["sentfold-quick-results"]
-    assert (report / "lineage.json").as_uri() in artifacts["sentfold-quick-lineage"]
 
     deployable.forget()
     wait_until(lambda: names(services).count("Completed") >= 2, "the next one", seconds=1200)
@@ -134,14 +130,8 @@ def test_a_killed_flow_and_worker_block_nothing_and_the_run_is_called_crashed(
 def test_deploying_without_a_server_says_what_to_start(finished: Checkout, serverless: dict[str, str]) -> None:
     shutil.copy(SOURCE / "prefect.yaml", finished.root)
     finished.environment = serverless
-    printed = finished.run("""
-        from flows.deploy import deploy
-        from pipeline.errors import RunError
-        try:
-            deploy(root)
-        except RunError as error:
-            print(error)
-    """)
+    code, printed = finished.call("flows", "deploy")
+    assert code == 2
     assert "no Prefect server is configured" in printed
     assert "prefect server start" in printed
 

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 
 from flows.lock import HELD_BY, LOCK_FILE, hold_checkout
-from pipeline.errors import RunError
+from sentfold.errors import RunError
 from tests.flows.checkout import SOURCE, Checkout
 
 HOLD = """
-    import time
-    with hold_checkout(root, wait=False, purpose="holding"):
-        print("held", flush=True)
-        time.sleep({seconds})
+import sys, time
+from pathlib import Path
+from flows.lock import hold_checkout
+with hold_checkout(Path.cwd(), wait=False, purpose="holding"):
+    print("held", flush=True)
+    time.sleep(float(sys.argv[1]))
 """
 
 
@@ -22,13 +24,14 @@ HOLD = """
 def folder(tmp_path: Path) -> Iterator[Checkout]:
     """A checkout as far as the lock cares: a folder with .dvc in it."""
     (tmp_path / ".dvc").mkdir()
+    (tmp_path / "hold.py").write_text(HOLD)
     checkout = Checkout(tmp_path, {**os.environ, "PYTHONPATH": str(SOURCE)})
     yield checkout
     checkout.end()
 
 
 def start_holder(folder: Checkout, seconds: float) -> int:
-    holder = folder.start(HOLD.format(seconds=seconds))
+    holder = folder.start("hold", str(seconds))
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     return holder.pid
@@ -62,9 +65,9 @@ def test_a_child_of_the_holder_passes_through_and_the_lock_stays_held(folder: Ch
     with hold_checkout(folder.root, wait=False, purpose="outer"):
         folder.environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
         assert os.environ[HELD_BY] == str(os.getpid())
-        assert "held" in folder.run(HOLD.format(seconds=0))
+        assert folder.call("hold", "0") == (0, "held\n")
         folder.environment = {name: value for name, value in folder.environment.items() if name != HELD_BY}
-        stranger = folder.start(HOLD.format(seconds=0))
+        stranger = folder.start("hold", "0")
         printed, _ = stranger.communicate(timeout=30)
         assert stranger.returncode != 0
         assert "another run holds this checkout" in printed
@@ -74,7 +77,7 @@ def test_a_child_of_the_holder_passes_through_and_the_lock_stays_held(folder: Ch
 def test_the_claim_of_a_process_that_is_no_ancestor_counts_for_nothing(folder: Checkout) -> None:
     pid = start_holder(folder, 60)
     folder.environment = {**folder.environment, HELD_BY: str(pid)}
-    pretender = folder.start(HOLD.format(seconds=0))
+    pretender = folder.start("hold", "0")
     printed, _ = pretender.communicate(timeout=30)
     assert pretender.returncode != 0
     assert f"process {pid}" in printed
@@ -83,6 +86,7 @@ def test_the_claim_of_a_process_that_is_no_ancestor_counts_for_nothing(folder: C
 def test_holding_one_checkout_does_not_open_another(folder: Checkout, tmp_path: Path) -> None:
     other = tmp_path / "other"
     (other / ".dvc").mkdir(parents=True)
+    (other / "hold.py").write_text(HOLD)
     start_holder(Checkout(other, folder.environment, folder.started), 60)
     with (
         hold_checkout(folder.root, wait=False, purpose="first"),

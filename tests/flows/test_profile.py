@@ -2,17 +2,15 @@ from pathlib import Path
 
 import pytest
 
-from flows.graph import StageGraph, stage_groups
 from flows.profile import Retry, RunProfile, check_profile, read_profile
-from pipeline.errors import ParameterError
+from pipeline.base.params import read_yaml
+from sentfold.errors import ParameterError
 from tests.flows.checkout import SOURCE
-
-GRAPH = StageGraph(("embed@a", "report"), {"embed@a": (), "report": ()}, frozenset())
 
 
 def test_the_committed_profile_names_stages_of_dvc_yaml_and_lets_one_memory_heavy_stage_run() -> None:
     profile = read_profile(SOURCE, None)
-    check_profile(profile, StageGraph((), {}, frozenset()), stage_groups(SOURCE / "dvc.yaml"), where="run.yaml")
+    check_profile(profile, read_yaml(SOURCE / "dvc.yaml")["stages"], where="run.yaml")
     assert profile.kinds["memory"].at_once == 1
     assert profile.kinds_of("suites/paper/dvc.yaml:embed@sts12-minilm") == ("memory",)
     assert profile.kinds_of("report") == ()
@@ -51,5 +49,5 @@ def test_a_profile_with_a_bad_key_or_value_is_refused_by_its_key(tmp_path: Path,
 def test_a_kind_that_names_no_stage_is_refused_since_it_would_limit_nothing(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("kinds: {memory: {stages: [embed, eigensolv], at_once: 1}}")
     with pytest.raises(ParameterError, match="names no stage") as caught:
-        check_profile(read_profile(tmp_path, None), GRAPH, frozenset({"eigensolve"}), where="run.yaml")
+        check_profile(read_profile(tmp_path, None), {"embed", "report", "eigensolve"}, where="run.yaml")
     assert caught.value.got == "eigensolv"

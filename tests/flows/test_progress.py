@@ -8,10 +8,9 @@ import time
 
 from rich.console import Console
 
-from flows.progress import Progress, picture
+from flows.progress import Progress, Summary, picture, unfinished
 from flows.run_stage import StageResult
-from flows.summary import Summary, unfinished
-from pipeline.errors import RunError
+from sentfold.errors import RunError
 from tests.flows.checkout import SOURCE
 
 PROGRAM = """
@@ -104,4 +103,4 @@ def test_what_failed_is_told_with_cause_log_and_the_command_that_resumes() -> No
     for part in ("2 stages failed: embed@a, embed@b", "logs/embed@b.log", "embed@a is broken", "embed@b is broken"):
         assert part in message
     assert both.state.startswith("skipped, because they need it: evaluate;")
-    assert both.remedy == "mend the cause, then: sentfold run --suite quick"
+    assert both.remedy == "remove the cause, then: sentfold run --suite quick"

@@ -7,7 +7,7 @@ import yaml
 
 from flows.lock import hold_checkout
 from flows.recovery import PATHS_IN_USE, recover
-from pipeline.errors import RunError
+from sentfold.errors import RunError
 
 # As DVC writes it, with what a cut can fall into: names, values, lists, mappings.
 LOCK = """\
@@ -16,7 +16,7 @@ stages:
   download@kitchen:
     cmd: python -m pipeline download kitchen
     deps:
-    - path: pipeline/artifacts.py
+    - path: pipeline/base/artifacts.py
       hash: md5
       md5: 0123456789abcdef0123456789abcdef
       size: 12

@@ -1,7 +1,7 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flows.graph import StageGraph, descendants
+from flows.graph import StageGraph
 from flows.profile import Kind, RunProfile
 from flows.schedule import Schedule
 
@@ -17,7 +17,7 @@ def graphs(draw: st.DrawFn) -> StageGraph:
         name: tuple(draw(st.lists(st.sampled_from(names[:place]), unique=True))) if place else ()
         for place, name in enumerate(names)
     }
-    return StageGraph(names, parents, frozenset(names))
+    return StageGraph(names, parents)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault of ours
@@ -43,13 +43,13 @@ def test_every_stage_ends_once_after_its_parents_and_within_every_limit(
         skipped.update(schedule.end(stage, failed=stage in failing))
     assert not running
     assert len(done) == len(set(done))
-    assert skipped == descendants(graph, failing & set(done))
+    assert skipped == graph.descendants(failing & set(done))
     assert set(done) | skipped == set(graph.names)
 
 
 def test_a_stage_that_a_limit_holds_back_is_passed_by_the_next() -> None:
     names = ("embed@a", "embed@b", "score")
-    graph = StageGraph(names, dict.fromkeys(names, ()), frozenset(names))
+    graph = StageGraph(names, dict.fromkeys(names, ()))
     schedule = Schedule(graph, names, 3, RunProfile(kinds={"memory": Kind(stages=("embed",), at_once=1)}))
     assert [schedule.next_stage(), schedule.next_stage(), schedule.next_stage()] == ["embed@a", "score", None]
     schedule.end("embed@a", failed=False)
@@ -57,5 +57,5 @@ def test_a_stage_that_a_limit_holds_back_is_passed_by_the_next() -> None:
 
 
 def test_a_parent_that_is_not_stale_is_not_waited_for() -> None:
-    graph = StageGraph(("a", "b"), {"a": (), "b": ("a",)}, frozenset({"b"}))
+    graph = StageGraph(("a", "b"), {"a": (), "b": ("a",)})
     assert Schedule(graph, ("b",), 1, RunProfile()).next_stage() == "b"

@@ -27,9 +27,9 @@ def small(finished: Small, tmp_path: Path) -> Small:
 def choosing(small: Small) -> Small:
     """The small suite with a stage that writes under reports/, and whose output decides a space."""
     small.edit("dvc.yaml", "  fold:\n", CHOOSE + "  fold:\n")
-    small.edit("dvc.yaml", "deps: [stage.py, code/rules.py, \"data/${suite}/spaces/${item.encoder}\"]",
+    small.edit("dvc.yaml", "deps: [stage.py, code/rules.py, \"data/${suite}/spaces/${key}\"]",
                "deps: [stage.py, code/rules.py, \"reports/${suite}/sweeps/chosen.txt\", "
-               "\"data/${suite}/spaces/${item.encoder}\"]")  # fmt: skip
+               "\"data/${suite}/spaces/${key}\"]")  # fmt: skip
     small.run("dvc", "repro", "-q")
     small.commit("A choice")
     assert not audit(small.root, "quick").failed(strict=True)

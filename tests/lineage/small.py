@@ -11,39 +11,43 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DVC_YAML = """
-vars: [suite.yaml]
+vars: [plan.yaml]
 stages:
   download:
-    wdir: ${root}
-    matrix: {corpus: "${corpora}"}
-    cmd: python stage.py download ${item.corpus} ${suite}
-    params: ["sizes.${item.corpus}"]
-    deps: [stage.py, code/rules.py, code/texts.py]
-    outs: ["data/${suite}/corpora/${item.corpus}"]
+    foreach: ${stages.download}
+    do:
+      wdir: ${root}
+      cmd: python stage.py download ${key} ${suite}
+      params: ["sizes.${key}"]
+      deps: [stage.py, code/rules.py, code/texts.py]
+      outs: ["data/${suite}/corpora/${key}"]
   embed:
-    wdir: ${root}
-    matrix: {corpus: "${corpora}", encoder: "${makers.encoders}"}
-    cmd: >-
-      python stage.py embed ${item.corpus}
-      ${item.encoder} ${suite}
-    params: ["encoders.${item.encoder}"]
-    deps: [stage.py, code, "data/${suite}/corpora/${item.corpus}/sentences.txt"]
-    outs: ["data/${suite}/spaces/${item.encoder}/${item.corpus}.txt"]
+    foreach: ${stages.embed}
+    do:
+      wdir: ${root}
+      cmd: >-
+        python stage.py embed ${item.corpus}
+        ${item.encoder} ${suite}
+      params: ["encoders.${item.encoder}"]
+      deps: [stage.py, code, "data/${suite}/corpora/${item.corpus}/sentences.txt"]
+      outs: ["data/${suite}/spaces/${item.encoder}/${item.corpus}.txt"]
   fold:
-    wdir: ${root}
-    matrix: {encoder: "${makers.encoders}"}
-    cmd: python stage.py fold ${item.encoder} ${suite}
-    params: [fold.step, {"${file}": [corpora]}]
-    deps: [stage.py, code/rules.py, "data/${suite}/spaces/${item.encoder}"]
-    outs: ["data/${suite}/spaces/${item.encoder}-lp"]
+    foreach: ${stages.fold}
+    do:
+      wdir: ${root}
+      cmd: python stage.py fold ${key} ${suite}
+      params: [fold.step, {"${file}": [corpora]}]
+      deps: [stage.py, code/rules.py, "data/${suite}/spaces/${key}"]
+      outs: ["data/${suite}/spaces/${key}-lp"]
   evaluate:
-    wdir: ${root}
-    matrix: {space: "${spaces}"}
-    cmd: python stage.py evaluate ${item.space} ${suite}
-    params: [evaluate]
-    deps: [stage.py, code/rules.py, "data/${suite}/corpora", "data/${suite}/spaces/${item.space}"]
-    outs: ["data/${suite}/resamples/${item.space}"]
-    metrics: [{"reports/${suite}/scores/${item.space}.json": {cache: false}}]
+    foreach: ${stages.evaluate}
+    do:
+      wdir: ${root}
+      cmd: python stage.py evaluate ${key} ${suite}
+      params: [evaluate]
+      deps: [stage.py, code/rules.py, "data/${suite}/corpora", "data/${suite}/spaces/${key}"]
+      outs: ["data/${suite}/resamples/${key}"]
+      metrics: [{"reports/${suite}/scores/${key}.json": {cache: false}}]
   report:
     wdir: ${root}
     cmd: python stage.py report ${suite}
@@ -54,14 +58,19 @@ stages:
       - reports/${suite}/summary.txt: {cache: false}
 """
 
-SUITE = """
+PLAN = """
 suite: quick
 root: .
-file: suite.yaml
+file: plan.yaml
 corpora: [first, second]
-makers:
-  encoders: [mini]
 spaces: [mini, mini-lp]
+stages:
+  download: {first: {}, second: {}}
+  embed:
+    first-mini: {corpus: first, encoder: mini}
+    second-mini: {corpus: second, encoder: mini}
+  fold: {mini: {}}
+  evaluate: {mini: {}, mini-lp: {}}
 """
 
 PARAMS = """
@@ -81,7 +90,7 @@ STAGE_PY = """
 
     verb, *names, suite = sys.argv[1:]
     params = yaml.safe_load(Path("params.yaml").read_text())
-    listed = yaml.safe_load(Path("suite.yaml").read_text())
+    listed = yaml.safe_load(Path("plan.yaml").read_text())
     data, reports = Path("data") / suite, Path("reports") / suite
 
     def numbers(path):
@@ -138,6 +147,13 @@ LAYOUT_PY = """
         scores = {space: json.loads(path.read_text())["corpora"] for space, path in files.items()}
         score = lambda space, corpus: scores[space][corpus]["scores"][PROTOCOL]
         wide, long, tidy = [["space", *listed["corpora"]]], [LONG], [TIDY]
+        cells = {"sts.csv": [], "scores.csv": [], "small.csv": []}
+
+        def index(table, line, row, corpus, origin, key, columns, texts, protocol=PROTOCOL):
+            found = {column: one for column, one in zip(columns, texts) if one}
+            if found:
+                cells[table].append([line, row, corpus, protocol, "x100", origin, key, found])
+
         for space in listed["spaces"]:
             wide.append([space, *(text(score(space, corpus)["value"]) for corpus in listed["corpora"])])
             for corpus in listed["corpora"]:
@@ -149,14 +165,26 @@ LAYOUT_PY = """
                 control = ["", "", "", ""] if space == "mini" else [space, text(0), text(-1), text(1)]
                 long.append([space, corpus, "similarity", PROTOCOL, 1, "items", 1, *bounds, *against, *control, ""])
                 tidy.append(["small", "a", "measured", space, "m", corpus, PROTOCOL, "x100", *bounds, "", ""])
+                key = [space, corpus, PROTOCOL]
+                index("sts.csv", len(wide), space, corpus, "score", key, [corpus], bounds[:1])
+                index("scores.csv", len(long), space, corpus, "score", key, LONG[7:10], bounds)
+                for columns, (other, *texts) in ((LONG[11:14], against), (LONG[15:18], control)):
+                    pair = [space, other, *key[1:]]
+                    index("scores.csv", len(long), space, corpus, "difference", pair, columns, texts)
+                index("small.csv", len(tidy), space, corpus, "score", key, TIDY[8:11], bounds)
         for space in listed["spaces"]:
             mean = sum(score(space, corpus)["value"] for corpus in listed["corpora"]) / len(listed["corpora"])
             tidy.append(["small", "a", "measured", space, "m", "average", PROTOCOL, "x100", text(mean), "", "", "", ""])
+            index("small.csv", len(tidy), space, "average", "derived", [], ["value"], [text(mean)])
         tidy.append(["small", "a", "printed", "A paper", "", "first", "Spearman", "x100", "11.1", "", "", "", ""])
+        index("small.csv", len(tidy), "A paper", "first", "printed", [0], ["value"], ["11.1"], "Spearman")
         (reports / "tables").mkdir(parents=True, exist_ok=True)
         for name, rows in (("sts", wide), ("scores", long), ("small", tidy)):
             with open(reports / "tables" / f"{name}.csv", "w", newline="") as stream:
                 csv.writer(stream, lineterminator="\\n").writerows(rows)
+        fields = ["line", "row", "corpus", "protocol", "unit", "origin", "key", "texts"]
+        content = {"fields": fields, "schema": 1, "suite": listed["suite"], "tables": cells}
+        (reports / "tables/cells.json").write_text(json.dumps(content) + "\\n")
         (reports / "summary.txt").write_text("\\n".join(" ".join(row) for row in wide) + "\\n")
 """
 
@@ -214,7 +242,7 @@ def make_small(root: Path) -> Small:
     small = Small(root)
     (root / "code").mkdir(parents=True)
     files = {
-        "dvc.yaml": DVC_YAML, "suite.yaml": SUITE, "params.yaml": PARAMS, "stage.py": STAGE_PY,
+        "dvc.yaml": DVC_YAML, "plan.yaml": PLAN, "params.yaml": PARAMS, "stage.py": STAGE_PY,
         "code_of.py": CODE_OF, "code/layout.py": LAYOUT_PY, "code/rules.py": "RULE = 1\n",
         "code/texts.py": "TEXT = 1\n", "code/__init__.py": "", ".gitignore": "/data/\n__pycache__/\n/.sentfold/\n",
     }  # fmt: skip

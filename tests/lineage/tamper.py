@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from pipeline.lineage.audit import Audit
-from pipeline.lineage.digests import Digest
-from pipeline.lineage.working_tree import WorkingTree
+from pipeline.lineage.hashes import Digest
+from pipeline.lineage.trees import WorkingTree
 from tests.lineage.small import Small
 
 # A stage that writes under reports/, and is not the report.
 CHOOSE = """\
   choose:
     wdir: ${root}
-    cmd: mkdir -p reports/${suite}/sweeps && cp suite.yaml reports/${suite}/sweeps/chosen.txt
-    deps: [suite.yaml]
+    cmd: mkdir -p reports/${suite}/sweeps && cp plan.yaml reports/${suite}/sweeps/chosen.txt
+    deps: [plan.yaml]
     outs: [{"reports/${suite}/sweeps": {cache: false}}]
 """
 
 
 def faults(found: Audit) -> list[tuple[str, str]]:
-    """Kind and subject of everything wrong."""
-    return [(cause.kind, cause.subject) for cause in found.causes if cause.wrong]
+    """Kind and subject of everything wrong or uncommitted."""
+    return [(cause.kind, cause.subject) for cause in found.causes if cause.state != "absent"]
 
 
 def verdict_of(found: Audit, table: str, row: str, column: str, field: str = "value") -> str:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pipeline.lineage.audit import audit
-from pipeline.lineage.audit_text import audit_content, audit_text
-from pipeline.lineage.errors import LineageError
+from pipeline.lineage.hashes import LineageError
+from pipeline.lineage.text import audit_content, audit_text
 from tests.lineage.small import Small
 from tests.lineage.tamper import faults, verdict_of
 
@@ -63,8 +63,10 @@ def test_a_tampered_difference_to_the_control_is_found_against_the_scores_of_bot
 def test_a_tampered_number_that_only_the_report_computed_makes_its_table_wrong(small: Small) -> None:
     small.edit("reports/quick/tables/small.csv", "31.50", "32.50")
     found = audit(small.root, "quick")
-    ((kind, subject),) = faults(found)
-    assert (kind, subject) == ("table", "reports/quick/tables")
+    cell, table = faults(found)
+    assert cell == ("cell", "reports/quick/tables/small.csv, line 6, mini × average spearman.all.cosine, value")
+    assert table == ("table", "reports/quick/tables")
+    assert "the table says 32.50, the index of cells 31.50" in next(iter(found.causes)).message
     assert verdict_of(found, "small.csv", "mini", "average spearman.all.cosine") == "wrong"
     assert verdict_of(found, "small.csv", "mini", "first spearman.all.cosine") == "verified"
     assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "difference_low") == "verified"
@@ -167,11 +169,15 @@ def test_tampered_code_is_named_and_said_to_be_an_edit(small: Small) -> None:
 # --- code and parameters that git does not vouch for -------------------------------------------------
 
 
-def test_numbers_made_by_code_that_was_never_committed_are_wrong(small: Small) -> None:
+def test_numbers_made_by_code_that_was_never_committed_are_uncommitted(small: Small) -> None:
     small.edit("code/layout.py", "import csv", "import csv, os")
     small.run("dvc", "repro", "-q", "report")
     found = audit(small.root, "quick")
-    assert ("code", "code/layout.py") in faults(found)
+    assert set(faults(found)) == {("code", "code/layout.py"), ("code", "code")}
+    assert found.count("wrong") == 0
+    assert verdict_of(found, "small.csv", "mini", "average spearman.all.cosine") == "uncommitted"
+    assert not found.failed(strict=False)
+    assert found.failed(strict=True)
     small.commit("Layout")
     assert not audit(small.root, "quick").failed(strict=True)
 
@@ -185,7 +191,7 @@ def test_code_that_was_committed_but_never_run_is_said_to_be_stale_with_the_comm
     found = audit(small.root, "quick")
     cause = next(cause for cause in found.causes if cause.subject == "code/texts.py")
     assert f"commit {made_them} has it" in cause.message
-    assert cause.remedy == "sentfold repro --suite quick"
+    assert cause.remedy == "sentfold run --suite quick"
 
 
 def test_a_file_that_holds_no_number_is_held_against_the_lock_too(small: Small) -> None:
@@ -194,7 +200,10 @@ def test_a_file_that_holds_no_number_is_held_against_the_lock_too(small: Small) 
     assert faults(found) == [("table", "reports/quick/summary.txt")]
     assert found.count("wrong") == 0
     assert found.failed(strict=False)
-    assert "43 verified, 0 absent here, 0 wrong; 1 wrong beside them" in audit_text(found).splitlines()[1]
+    assert (
+        "43 verified, 0 absent here, 0 uncommitted, 0 wrong; 1 wrong files on which no number rests"
+        in audit_text(found).splitlines()[1]
+    )
     assert audit_content(found)["counts"]["faults_apart"] == 1
 
 
@@ -224,7 +233,7 @@ def test_what_is_not_here_is_absent_with_the_command_that_brings_it(small: Small
     shutil.rmtree(small.root / "data/quick/spaces/mini-lp")
     shutil.rmtree(small.root / ".dvc/cache")
     (cause,) = audit(small.root, "quick").causes
-    assert cause.remedy == "sentfold repro --suite quick"
+    assert cause.remedy == "sentfold run --suite quick"
 
 
 def test_a_clone_is_absent_until_it_pulls_and_then_verified(small: Small, tmp_path: Path) -> None:
@@ -280,7 +289,7 @@ def test_the_first_cause_is_named_once_however_many_numbers_rest_on_it(small: Sm
     found = audit(small.root, "quick")
     text = audit_text(found)
     assert text.count("data/quick/corpora/first") == text.count("data/quick/corpora/first\n") == 1
-    assert re.search(r"\d+ verified, 0 absent here, \d+ wrong", text)
+    assert re.search(r"\d+ verified, 0 absent here, 0 uncommitted, \d+ wrong", text)
     content: dict[str, Any] = json.loads(json.dumps(audit_content(found)))
     (cause,) = content["causes"]
     assert cause["numbers"] == content["counts"]["wrong"] == len(content["numbers"]) - 1
@@ -301,7 +310,7 @@ def test_an_audit_writes_nothing_and_takes_no_lock(small: Small, tmp_path: Path)
     assert "43 verified" in done.stdout
     assert {path: path.stat().st_mtime_ns for path in small.root.rglob("*") if ".git/" not in str(path)} == before
     assert json.loads((tmp_path / "audit.json").read_text())["counts"] == {
-        "verified": 43, "absent": 0, "wrong": 0, "faults_apart": 0,
+        "verified": 43, "absent": 0, "uncommitted": 0, "wrong": 0, "faults_apart": 0,
     }  # fmt: skip
 
 
@@ -320,7 +329,7 @@ def test_a_suite_without_tables_is_an_error_that_says_what_to_do(small: Small) -
     shutil.rmtree(small.root / "reports")
     with pytest.raises(LineageError, match="no tables") as caught:
         audit(small.root, "quick")
-    assert "sentfold repro" in caught.value.remedy
+    assert "sentfold run" in caught.value.remedy
 
 
 def test_a_table_that_is_no_table_is_an_error_that_names_it(small: Small) -> None:

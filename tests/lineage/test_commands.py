@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.lineage.audit import audit
-from pipeline.lineage.phrases import leaves, value_in
+from pipeline.lineage.scope import leaves, value_in
 from tests.lineage.small import Small
 from tests.lineage.tamper import faults
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.lineage.numbers import read_numbers
-from pipeline.lineage.scores import Scores
+from pipeline.lineage.numbers import Scores, read_numbers, tables_folder
 from pipeline.lineage.trees import head_of
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +18,8 @@ def test_every_committed_cell_is_the_number_of_its_score_file(suite: str, at_lea
     tree = head_of(ROOT)
     if tree is None:
         pytest.skip("no git history here")
+    if tree.read(f"{tables_folder(suite)}/cells.json") is None:
+        pytest.skip("the committed report is older than the index of cells")
     scores = Scores(tree, suite)
     resting = [number for number in read_numbers(tree, suite) if number.origin in {"score", "difference"}]
     assert len(resting) >= at_least

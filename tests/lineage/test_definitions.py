@@ -57,22 +57,22 @@ def test_a_definition_that_differs_is_one_cause_for_all_its_stages_until_it_is_c
 
 
 def test_a_suite_file_that_differs_from_the_committed_one_is_remarked(small: Small) -> None:
-    with (small.root / "suite.yaml").open("a") as stream:
+    with (small.root / "plan.yaml").open("a") as stream:
         stream.write("# a comment\n")
     with (small.root / ".dvcignore").open("a") as stream:
         stream.write("# another\n")
     assert audit(small.root, "quick").remarks == (
-        "suite.yaml here is not the committed one", ".dvcignore here is not the committed one",
+        "plan.yaml here is not the committed one", ".dvcignore here is not the committed one",
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("path", ["tool/__main__.py", "tool/__init__.py", "tool/part/__init__.py"])
-def test_edited_code_that_every_stage_runs_unlisted_is_wrong(packaged: Small, path: str) -> None:
+def test_edited_code_that_every_stage_runs_undeclared_is_uncommitted(packaged: Small, path: str) -> None:
     with (packaged.root / path).open("a") as stream:
         stream.write("X = 1\n")
     found = audit(packaged.root, "quick")
     assert faults(found) == [("code", path)]
-    assert verdict_of(found, "small.csv", "mini", "average spearman.all.cosine") == "wrong"
+    assert verdict_of(found, "small.csv", "mini", "average spearman.all.cosine") == "uncommitted"
     assert verdict_of(found, "sts.csv", "mini", "first") == "verified", "only the report runs as a package"
     packaged.run("git", "checkout", "--", path)
     (packaged.root / path).unlink()
@@ -84,7 +84,7 @@ def test_edited_code_that_no_stage_lists_is_remarked_but_not_what_observes(packa
         (packaged.root / path).write_text("C = 1\n")
     found = audit(packaged.root, "quick")
     assert not found.failed(strict=True)
-    assert found.remarks == ("files of code that no stage lists are not those of git's HEAD (tool/other/aside.py)",)
+    assert found.remarks == ("files of code that no stage declares are not those of git's HEAD (tool/other/aside.py)",)
 
 
 def test_a_commit_is_its_own_witness_of_code_and_stages(packaged: Small) -> None:
@@ -92,3 +92,19 @@ def test_a_commit_is_its_own_witness_of_code_and_stages(packaged: Small) -> None
     (packaged.root / "tool/__main__.py").unlink()
     assert audit(packaged.root, "quick").failed(strict=False)
     assert not audit(packaged.root, "quick", revision="HEAD").failed(strict=True)
+
+
+def test_a_block_added_to_a_catalogue_makes_nothing_stale_and_no_number_wrong(small: Small) -> None:
+    catalogue = small.root / "code/catalogue.yaml"
+    catalogue.write_text("first: {rows: 4}\n")
+    with (small.root / ".dvcignore").open("a") as stream:
+        stream.write("/code/catalogue.yaml\n")
+    small.edit("dvc.yaml", "params: [\"encoders.${item.encoder}\"]",
+               "params: [\"encoders.${item.encoder}\", {code/catalogue.yaml: [first]}]")  # fmt: skip
+    small.run("dvc", "repro", "-q")
+    small.commit("A catalogue in a folder of code")
+    catalogue.write_text("first: {rows: 4}\nthird: {rows: 8}\n")
+    assert "up to date" in small.run("dvc", "status").stdout
+    assert audit(small.root, "quick").causes == {}
+    catalogue.write_text("first: {rows: 5}\n")
+    assert faults(audit(small.root, "quick")) == [("parameter", "code/catalogue.yaml: first.rows")]

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.lineage.changes import flatten
-from pipeline.lineage.diff import Difference, Moved, diff
-from pipeline.lineage.diff_text import diff_content, diff_text
-from pipeline.lineage.errors import LineageError
+from pipeline.lineage.diff import Difference, Moved, diff, diff_content, diff_text
+from pipeline.lineage.hashes import LineageError
 from tests.lineage.small import Small
 
 
@@ -103,7 +101,7 @@ def test_a_forged_number_is_said_to_have_no_cause(small: Small) -> None:
 
 
 def test_new_rows_are_told_apart_from_moved_ones(small: Small) -> None:
-    found = changed(small, "suite.yaml", "corpora: [first, second]", "corpora: [first]")
+    found = changed(small, "plan.yaml", "corpora: [first, second]", "corpora: [first]")
     gone = score(found, "mini", "second")
     assert (gone.before, gone.after, gone.delta, gone.outside) == ("42.50", "", None, None)
     assert "42.50 -> none" in diff_text(found, small.root)
@@ -138,7 +136,3 @@ def test_dvc_itself_shows_what_moved(small: Small) -> None:
     params = json.loads(small.run("dvc", "params", "diff", "HEAD~1", "HEAD", "--json").stdout)
     step = params["params.yaml"]["fold.step"]
     assert (step["old"], step["new"]) == (0.1, 0.6)
-
-
-def test_nested_values_are_told_by_dotted_keys() -> None:
-    assert flatten({"a": {"b": 1, "c": {"d": [1]}}, "e": {}}) == {"a.b": 1, "a.c.d": [1], "e": {}}

@@ -1,4 +1,4 @@
-"""A crate and events that the formats' own libraries open, and that the crates' validator accepts."""
+"""A crate that the format's own library opens and its validator accepts."""
 
 from __future__ import annotations
 
@@ -8,28 +8,19 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
-from openlineage.client.facet_v2 import (
-    dataset_version_dataset,
-    job_type_job,
-    processing_engine_run,
-    source_code_location_job,
-)
-from openlineage.client.serde import Serde
 from rocrate.rocrate import ROCrate
 
 from pipeline.lineage.crate import export_crate
-from pipeline.lineage.errors import LineageError
-from pipeline.lineage.events import export_events
-from pipeline.lineage.lines import append_line
-from pipeline.lineage.manifest import manifest_path
+from pipeline.lineage.hashes import LineageError
+from pipeline.lineage.runs import append_line, runs_path, stage_runs
+from pipeline.lineage.stages import load_graph
+from pipeline.lineage.trees import WorkingTree
 from tests.lineage.small import Small
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +65,7 @@ def record(root: Path, stage: str, **more: Any) -> dict[str, Any]:
         "machine": {"host": "h", "cpu": "a processor", "blas": ["openblas"]}, "packages": {"dvc": "3.67.1"},
         "parameters": {"params.yaml": {"fold.step": 0.1}}, "inputs": hashed("deps"), "outputs": hashed("outs"), **more,
     }  # fmt: skip
-    append_line(manifest_path(root, "quick"), line)
+    append_line(runs_path(root, "quick"), line)
     return line
 
 
@@ -119,20 +110,16 @@ def test_a_run_of_the_manifest_is_told_with_its_times_and_machine(small: Small, 
 
 
 @pytest.mark.parametrize("spoil", ["failed", "another result"])
-def test_a_run_of_the_manifest_that_did_not_make_what_lies_here_is_not_told(
-    small: Small, tmp_path: Path, spoil: str
-) -> None:
+def test_a_run_of_the_manifest_that_did_not_make_what_lies_here_is_not_told(small: Small, spoil: str) -> None:
     if spoil == "failed":
         record(small.root, "fold@mini", exit=1)
     else:
         record(
             small.root, "fold@mini", outputs={"data/quick/spaces/mini-lp/first.txt": {"sha256": "0" * 64, "size": 1}}
         )
-    export_events(small.root, "quick", tmp_path / "events")
-    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
-    assert {event["run"]["runId"] for event in events if event["job"]["name"] == "fold@mini"} != {
-        "00000000-0000-0000-0000-000000000001"
-    }
+    (run,) = (r for r in stage_runs(small.root, load_graph(WorkingTree(small.root), "quick")) if r.name == "fold@mini")
+    assert run.recorded == {}
+    assert run.outputs["data/quick/spaces/mini-lp"].startswith("md5:")
 
 
 def test_a_crate_is_not_written_over_anything_nor_of_what_has_not_run(small: Small, tmp_path: Path) -> None:
@@ -140,7 +127,7 @@ def test_a_crate_is_not_written_over_anything_nor_of_what_has_not_run(small: Sma
     (tmp_path / "full/file").touch()
     with pytest.raises(LineageError, match="not empty"):
         export_crate(small.root, "quick", tmp_path / "full")
-    small.edit("suite.yaml", "corpora: [first, second]", "corpora: [first, second, third]")
+    small.edit("plan.yaml", "second: {}", "second: {}, third: {}")
     with pytest.raises(LineageError, match="has not run"):
         export_crate(small.root, "quick", tmp_path / "new")
     assert not (tmp_path / "new").exists()
@@ -186,84 +173,9 @@ def test_the_validator_accepts_a_crate_and_refuses_a_spoiled_one(crate: Path, tm
     assert "instrument" in bad.stdout
 
 
-# --- OpenLineage -------------------------------------------------------------------------------------
-
-FACETS: dict[str, Callable[..., Any]] = {
-    "version": dataset_version_dataset.DatasetVersionDatasetFacet,
-    "jobType": job_type_job.JobTypeJobFacet,
-    "sourceCodeLocation": source_code_location_job.SourceCodeLocationJobFacet,
-    "processing_engine": processing_engine_run.ProcessingEngineRunFacet,
-}
-
-
-def read_event(content: dict[str, Any]) -> RunEvent:
-    """An event in the library's own classes: they refuse an unknown state, a run without UUID, a time that is none.
-
-    They fill in by themselves which version of the schema each part follows.
-    """
-    run, job = content["run"], content["job"]
-    return RunEvent(
-        eventTime=content["eventTime"],
-        eventType=RunState(content["eventType"]),
-        run=Run(run["runId"], facets=read_facets(run)),
-        job=Job(job["namespace"], job["name"], facets=read_facets(job)),
-        inputs=[InputDataset(data["namespace"], data["name"], facets=read_facets(data)) for data in content["inputs"]],
-        outputs=[
-            OutputDataset(data["namespace"], data["name"], facets=read_facets(data)) for data in content["outputs"]
-        ],
-        producer=content["producer"],
-    )
-
-
-def read_facets(part: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: FACETS[name](**{key: value for key, value in facet.items() if not key.startswith("_")})
-        for name, facet in part["facets"].items()
-    }
-
-
-def test_the_library_reads_back_every_event(small: Small, tmp_path: Path) -> None:
-    record(small.root, "fold@mini")
-    path = tmp_path / "events.jsonl"
-    assert export_events(small.root, "quick", path) == 16
-    lines = path.read_text().splitlines()
-    for line in lines:
-        content = json.loads(line)
-        assert json.loads(Serde.to_json(read_event(content))) == content, "nothing is lost, added or called otherwise"
-    ends = {e["job"]["name"]: e for e in map(json.loads, lines) if e["eventType"] == "COMPLETE"}
-    starts = {e["job"]["name"]: e for e in map(json.loads, lines) if e["eventType"] == "START"}
-    assert {name: e["run"]["runId"] for name, e in ends.items()} == {n: e["run"]["runId"] for n, e in starts.items()}
-    fold = ends["fold@mini"]
-    assert fold["run"]["runId"] == "00000000-0000-0000-0000-000000000001"
-    assert fold["eventTime"] == "2026-01-02T03:04:07.500000+00:00"
-    versions = {data["name"]: data["facets"]["version"]["datasetVersion"] for data in fold["outputs"]}
-    content = (small.root / "data/quick/spaces/mini-lp/first.txt").read_bytes()
-    assert versions["data/quick/spaces/mini-lp/first.txt"] == f"sha256:{hashlib.sha256(content).hexdigest()}"
-    assert fold["run"]["facets"]["processing_engine"]["version"] == "3.67.1"
-
-
-def test_what_one_run_wrote_is_by_name_what_the_next_one_read(finished: Small, tmp_path: Path) -> None:
-    export_events(finished.root, "quick", tmp_path / "events")
-    ends = {
-        event["job"]["name"]: event
-        for event in map(json.loads, (tmp_path / "events").read_text().splitlines())
-        if event["eventType"] == "COMPLETE"
-    }
-    written = {(data["namespace"], data["name"]) for data in ends["fold@mini"]["outputs"]}
-    read = {(data["namespace"], data["name"]) for data in ends["evaluate@mini-lp"]["inputs"]}
-    assert written and written <= read
-    again = tmp_path / "again"
-    export_events(finished.root, "quick", again)
-    assert again.read_bytes() == (tmp_path / "events").read_bytes(), "without a manifest, events are made of the lock"
-
-
-def test_the_command_wants_to_know_what_to_write(small: Small, tmp_path: Path) -> None:
+def test_the_command_writes_a_crate_and_runs_are_listed(small: Small, tmp_path: Path) -> None:
     assert small.run("pipeline", "export", check=False).returncode == 2
-    done = small.run(
-        "pipeline", "export", "--crate", str(tmp_path / "c"), "--openlineage", str(tmp_path / "e")
-    )  # fmt: skip
-    assert "8 runs" in done.stdout
-    assert "16 events" in done.stdout
+    assert "8 runs" in small.run("pipeline", "export", str(tmp_path / "crate")).stdout
     assert "no run of a stage" in small.run("pipeline", "runs").stdout
     record(small.root, "fold@mini")
     assert "fold@mini" in small.run("pipeline", "runs").stdout

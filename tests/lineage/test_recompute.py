@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.lineage.audit import Audit, audit
+from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.recompute import Remade, gaps, recompute
 from pipeline.lineage.scope import Scope
 from tests.lineage.small import Small
@@ -35,7 +36,7 @@ def test_a_forgery_that_agrees_with_itself_passes_a_look_and_fails_a_second_run(
     assert outcomes(found)["evaluate@mini"] == "differs"
     assert outcomes(found)["evaluate@mini-lp"] == "equal"
     assert found.failed(strict=False)
-    named = {cause.subject for cause in found.causes if cause.wrong}
+    named = {cause.subject for cause in found.causes if cause.state == "wrong"}
     assert "stage evaluate@mini" in named
     cause = next(cause for cause in found.causes if cause.subject == "stage evaluate@mini")
     assert "reports/quick/scores/mini.json" in cause.message
@@ -136,3 +137,23 @@ def test_the_command_tells_what_it_runs_and_exits_1_on_a_forgery(small: Small, t
     assert small.run("pipeline", "audit", "--recompute", "some", check=False).returncode == 2
     digest = hashlib.md5((small.root / "reports/quick/scores/mini.json").read_bytes()).hexdigest()
     assert digest in done.stdout
+
+
+def test_a_command_that_was_written_into_the_lock_is_not_run(small: Small, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    small.edit("dvc.lock", "python stage.py fold mini quick", f"touch {victim}")
+    found = audited(small, everything=True)
+    assert not victim.exists()
+    assert outcomes(found)["fold@mini"] == "equal"
+    assert found.failed(strict=False), "the entry was edited"
+
+
+@pytest.mark.parametrize("path", ["../elsewhere", "/tmp/elsewhere"])
+def test_a_path_outside_of_the_checkout_is_refused_and_nothing_runs(small: Small, path: str) -> None:
+    small.edit(
+        "dvc.yaml",
+        "      - reports/${suite}/summary.txt",
+        f"      - {path}: {{cache: false}}\n      - reports/${{suite}}/summary.txt",
+    )
+    with pytest.raises(LineageError, match="outside of the checkout"):
+        recompute(Scope(small.root, "quick"), everything=True)

@@ -15,7 +15,7 @@ from pipeline.lineage.recompute import recompute
 from pipeline.lineage.recorder import Run, end_run
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import load_graph, load_stages
-from pipeline.lineage.working_tree import WorkingTree
+from pipeline.lineage.trees import WorkingTree
 from tests.lineage.small import Small
 from tests.lineage.tamper import CHOOSE, faults, forge, verdict_of
 
@@ -63,7 +63,7 @@ def test_a_forged_entry_of_an_artifact_that_is_not_here_is_not_repeated_as_a_fac
     assert ("lock", "dvc.lock, stage fold@mini") in faults(found)
     assert verdict_of(found, "sts.csv", "mini-lp", "first") == "wrong"
     (absent,) = (cause for cause in found.causes if cause.subject == path)
-    assert not absent.wrong
+    assert absent.state == "absent"
     assert f"dvc.lock says md5 {'0' * 32}.dir of it, the committed one {before}" in absent.message
 
 
@@ -122,8 +122,10 @@ def test_the_record_of_a_whole_folder_is_checked_though_part_of_it_is_absent(sma
     assert faults(audit(small.root, "quick")) == [("lock", "dvc.lock, stage report")]
     shutil.rmtree(small.root / ".git")
     found = audit(small.root, "quick")
-    subjects = {cause.subject: cause.wrong for cause in found.causes}
-    assert subjects.get("dvc.lock, stage report", subjects.get("data/quick/spaces")) is cached
+    subjects = {cause.subject: cause.state for cause in found.causes}
+    assert subjects.get("dvc.lock, stage report", subjects.get("data/quick/spaces")) == (
+        "wrong" if cached else "absent"
+    )
 
 
 def test_a_file_that_no_stage_wrote_is_named_where_a_stage_has_read_it(small: Small) -> None:
@@ -135,7 +137,7 @@ def test_a_file_that_no_stage_wrote_is_named_where_a_stage_has_read_it(small: Sm
     (cause,) = audit(small.root, "quick").causes
     assert (cause.kind, cause.subject) == ("lock", "dvc.lock, stage report")
     assert "no stage writes (data/quick/spaces/zz/a)" in cause.message
-    assert cause.remedy == "remove data/quick/spaces/zz/a, then sentfold repro --suite quick"
+    assert cause.remedy == "remove data/quick/spaces/zz/a, then sentfold run --suite quick"
     shutil.rmtree(stray.parent)
     (cause,) = audit(small.root, "quick").causes
     assert "embed@" not in cause.message, "those who wrote what lies there are innocent"
@@ -143,7 +145,7 @@ def test_a_file_that_no_stage_wrote_is_named_where_a_stage_has_read_it(small: Sm
 
 @pytest.mark.parametrize("here", [True, False])
 def test_what_a_stage_that_is_gone_left_in_a_folder_is_named(small: Small, here: bool) -> None:
-    old = "{deps: [suite.yaml], outs: [data/quick/spaces/old], cmd: cp suite.yaml data/quick/spaces/old}"
+    old = "{deps: [plan.yaml], outs: [data/quick/spaces/old], cmd: cp plan.yaml data/quick/spaces/old}"
     small.edit("dvc.yaml", "  report:\n", f"  old: {old}\n  report:\n")
     small.run("dvc", "repro", "-q")
     definition = (small.root / "dvc.yaml").read_text().splitlines(keepends=True)
@@ -154,7 +156,7 @@ def test_what_a_stage_that_is_gone_left_in_a_folder_is_named(small: Small, here:
     (cause,) = audit(small.root, "quick").causes
     assert cause.subject == "dvc.lock, stage report"
     assert "data/quick/spaces/old" in cause.message
-    assert cause.remedy == ("sentfold repro --suite quick" if here else "dvc repro report")
+    assert cause.remedy == ("sentfold run --suite quick" if here else "dvc repro report")
 
 
 # --- things that are no files ---------------------------------------------------------------------------------
@@ -174,7 +176,7 @@ def chase(place: Path) -> None:
 
 ODDITIES = {
     "a link to nowhere": dangle,
-    "a link to a folder that it lies in": loop,
+    "a link to a folder that contains it": loop,
     "too many levels of symbolic links": chase,
     "no regular file": os.mkfifo,
 }
@@ -231,7 +233,7 @@ def test_without_git_no_number_is_verified(small: Small) -> None:
     found = audit(small.root, "quick")
     assert found.count("absent") == len(found.findings)
     (cause,) = found.causes
-    assert (cause.subject, cause.wrong) == ("git history", False)
+    assert (cause.subject, cause.state) == ("git history", "absent")
     assert found.failed(strict=True)
 
 
@@ -240,7 +242,7 @@ def test_a_score_file_that_is_not_here_is_one_absence(small: Small) -> None:
     (small.root / path).unlink()
     found = audit(small.root, "quick")
     (cause,) = found.causes
-    assert (cause.subject, cause.wrong) == (path, False)
+    assert (cause.subject, cause.state) == (path, "absent")
     assert cause.remedy == f"git checkout -- {path}"
     assert verdict_of(found, "sts.csv", "mini", "first") == "absent"
     assert verdict_of(found, "sts.csv", "mini-lp", "first") == "verified"
@@ -254,6 +256,6 @@ def test_an_absent_page_of_the_report_takes_no_table_with_it(small: Small) -> No
     found = audit(small.root, "quick")
     assert found.count("verified") == len(found.findings)
     (cause,) = found.causes
-    assert (cause.subject, cause.wrong) == ("reports/quick/summary.txt", False)
+    assert (cause.subject, cause.state) == ("reports/quick/summary.txt", "absent")
     assert found.failed(strict=True)
     assert not found.failed(strict=False)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 import yaml
 
-from pipeline.lineage.errors import LineageError
+from pipeline.lineage.hashes import LineageError
+from pipeline.lineage.text import trace_content, trace_text
 from pipeline.lineage.trace import Trace, models_in, trace
-from pipeline.lineage.trace_svg import depths, place_boxes, trace_svg
-from pipeline.lineage.trace_text import trace_content, trace_text
 from tests.lineage.small import Small
 
 STS = "reports/quick/tables/sts.csv"
@@ -141,27 +139,6 @@ def test_an_unknown_table_row_or_column_is_an_error_that_names_the_nearest(
     assert near in caught.value.got
 
 
-def test_the_picture_is_sound_xml_without_overlaps_and_without_colour(found: Trace) -> None:
-    svg = trace_svg(found)
-    root = ElementTree.fromstring(svg)
-    assert root.tag.endswith("svg")
-    texts = "".join(root.itertext())
-    assert all(node.title[-12:] in texts for node in found.nodes.values())
-    assert {"http://www.w3.org/2000/svg"} == {part.split("}")[0][1:] for part in (node.tag for node in root.iter())}
-    colours = {word for word in svg.replace(";", " ").split() if word.startswith("#")}
-    assert colours <= {"#fff", "#111", "#eee"}
-    boxes = list(place_boxes(found).values())
-    for one in boxes:
-        for other in boxes:
-            if one is not other and one.x == other.x:
-                assert one.y + one.height <= other.y or other.y + other.height <= one.y
-
-
-def test_what_is_below_lies_to_the_right(found: Trace) -> None:
-    depth = depths(found)
-    assert all(depth[edge.above] < depth[edge.below] for edge in found.edges)
-
-
 def test_models_are_the_blocks_that_pin_bytes() -> None:
     params = {"params.yaml": {"encoders.m": {"sha256": {"a": "b"}}, "knn": {"k": 3}, "v": {"w": {"revision": "c0"}}}}
     assert dict(models_in(params)) == {"encoders.m": {"sha256": {"a": "b"}}, "v.w": {"revision": "c0"}}
@@ -170,11 +147,10 @@ def test_models_are_the_blocks_that_pin_bytes() -> None:
 def test_the_command_prints_the_tree_and_writes_what_it_was_asked_for(finished: Small, tmp_path: Path) -> None:
     done = finished.run(
         "pipeline", "trace", STS, "--row", "mini", "--column", "first",
-        "--json", str(tmp_path / "t.json"), "--svg", str(tmp_path / "t.svg"),
+        "--json", str(tmp_path / "t.json"),
     )  # fmt: skip
     assert done.stdout.startswith("20.50   mini × first")
     assert json.loads((tmp_path / "t.json").read_text())["number"]["space"] == "mini"
-    assert ElementTree.parse(tmp_path / "t.svg").getroot().get("role") == "img"
     wrong = finished.run("pipeline", "trace", STS, "--row", "nobody", "--column", "first", check=False)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "error: there is no row 'nobody'" in wrong.stderr

@@ -9,17 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.manifold import LocallyLinearEmbedding
 
-from pipeline.errors import ParameterError, SolverError
-from pipeline.manifold import eigensolver, ordering, product, search
-from pipeline.manifold.chebyshev import Filter
-from pipeline.manifold.eigensolver import Eigenpairs, bottom_eigenvectors, canonical_signs, weight_matrix
-from pipeline.manifold.krylov import KrylovSpace
-from pipeline.manifold.neighbors import nearest_neighbors
-from pipeline.manifold.product import Operator
-from pipeline.manifold.ritz import Candidates, Demands, smallest_outside
-from pipeline.manifold.search import Search
-from pipeline.manifold.spectrum import Spectrum, closed_classes, estimate_spectrum
-from pipeline.manifold.weights import solve_weights
+from sentfold.errors import ParameterError, SolverError
+from sentfold.manifold.solver import eigensolver, ordering, product, search
+from sentfold.manifold.solver.eigensolver import Eigenpairs, bottom_eigenvectors, canonical_signs, weight_matrix
+from sentfold.manifold.solver.krylov import Filter, KrylovSpace
+from sentfold.manifold.solver.product import Operator
+from sentfold.manifold.solver.ritz import Candidates, Demands, smallest_outside
+from sentfold.manifold.solver.search import Search
+from sentfold.manifold.solver.spectrum import Spectrum, closed_classes, estimate_spectrum
+from sentfold.manifold.weights.weights import solve_weights
+from sentfold.neighbors.neighbors import nearest_neighbors
 
 
 def lle_weights(x: np.ndarray, k: int, reg: float = 1e-3) -> sp.csr_array:

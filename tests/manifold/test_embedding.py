@@ -16,12 +16,12 @@ from sklearn.manifold import LocallyLinearEmbedding, trustworthiness
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from pipeline.errors import ParameterError
-from pipeline.manifold import embedding
-from pipeline.manifold.eigensolver import weight_matrix
-from pipeline.manifold.embedding import LocalityPreservingEmbedding
-from pipeline.manifold.neighbors import Neighbors
-from pipeline.manifold.weights import solve_weights
+from sentfold.errors import ParameterError
+from sentfold.manifold.estimators import embedding
+from sentfold.manifold.estimators.embedding import LocalityPreservingEmbedding
+from sentfold.manifold.solver.eigensolver import weight_matrix
+from sentfold.manifold.weights.weights import solve_weights
+from sentfold.neighbors.neighbors import Neighbors
 
 
 def cloud(n: int = 300, d: int = 8, *, seed: int = 0) -> np.ndarray:

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pipeline.manifold import product
-from pipeline.manifold.chebyshev import Filter
-from pipeline.manifold.krylov import KrylovSpace, orthonormalize
-from pipeline.manifold.product import WIDE, WIDTH, Operator
-from pipeline.manifold.spectrum import closed_classes, estimate_spectrum
+from sentfold.manifold.solver import product
+from sentfold.manifold.solver.krylov import Filter, KrylovSpace, orthonormalize
+from sentfold.manifold.solver.product import WIDE, WIDTH, Operator
+from sentfold.manifold.solver.spectrum import closed_classes, estimate_spectrum
 from tests.manifold.test_product import dense_m, random_weights
 
 

@@ -15,18 +15,19 @@ from sklearn.decomposition import PCA
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from pipeline.errors import ParameterError, SolverError
-from pipeline.manifold.graph_maps import locality_preserving_map, neighborhood_preserving_map
-from pipeline.manifold.linear_maps import (
+from sentfold.errors import ParameterError, SolverError
+from sentfold.manifold.base.linear import principal_axes, principal_map
+from sentfold.manifold.estimators.linear import (
     AllButTheTop,
     LocalityPreservingProjections,
     NeighborhoodPreservingEmbedding,
     PrincipalComponents,
     Whitening,
 )
-from pipeline.manifold.neighbors import nearest_neighbors
-from pipeline.manifold.principal import principal_axes, principal_map
-from pipeline.manifold.weights import solve_weights
+from sentfold.manifold.lpp import locality_preserving_map
+from sentfold.manifold.npe import neighborhood_preserving_map
+from sentfold.manifold.weights.weights import solve_weights
+from sentfold.neighbors.neighbors import nearest_neighbors
 
 GRAPH_MAPS = [
     NeighborhoodPreservingEmbedding(3, n_neighbors=8),

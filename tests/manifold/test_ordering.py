@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.manifold import ordering
-from pipeline.manifold.ordering import cache_order
+from sentfold.manifold.solver import ordering
+from sentfold.manifold.solver.ordering import cache_order
 
 
 def graph(n: int, neighbors: npt.NDArray[np.integer]) -> sp.csr_array:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.manifold import LocallyLinearEmbedding
 
-from pipeline.errors import ParameterError
-from pipeline.manifold.embedding import LocalityPreservingEmbedding
-from pipeline.manifold.out_of_sample import map_out_of_sample
+from sentfold.errors import ParameterError
+from sentfold.manifold.base.local import map_out_of_sample
+from sentfold.manifold.estimators.embedding import LocalityPreservingEmbedding
 
 SETTINGS: dict[str, Any] = {"n_neighbors": 8, "regularization": 1e-3}
 

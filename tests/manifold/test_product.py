@@ -8,9 +8,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.manifold import product
-from pipeline.manifold.chebyshev import Filter
-from pipeline.manifold.product import NARROW, WIDE, WIDTH, Operator
+from sentfold.manifold.solver import product
+from sentfold.manifold.solver.krylov import Filter
+from sentfold.manifold.solver.product import NARROW, WIDE, WIDTH, Operator
+from tests.reference import kernels as plain
 
 
 def random_weights(n: int, k: int, seed: int, *, hubs: int = 0) -> sp.csr_array:
@@ -159,3 +160,31 @@ def test_the_filter_is_its_polynomial_of_the_eigenvalues(with_hubs: sp.csr_array
         step = 1e-6
         numeric = (chosen.at(values[1:50] - step) - chosen.at(values[1:50] + step)) / (2 * step)
         np.testing.assert_allclose(chosen.slope(grown), numeric, rtol=1e-3)
+
+
+@pytest.mark.parametrize("width", [NARROW, WIDTH, WIDE])
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_the_loops_written_as_instructions_agree_with_plain_ones(
+    with_hubs: sp.csr_array, width: int, precision: type
+) -> None:
+    kind, rng = np.dtype(precision), np.random.default_rng(0)
+    with Operator.from_weights(with_hubs) as operator:
+        n, kernels = operator.n, product._kernels(width)
+        y, now, before, out, plain_out = (product.empty_block(n, kind, width=width) for _ in range(5))
+        for block in (y, now, before):
+            block[:] = rng.standard_normal((n, width))
+        factors = np.array([1.5, -1.0, 0.25], dtype=kind)
+        for lists in (operator._forward, operator._backward):
+            given = (lists.starts, lists.columns, lists.weights[kind])
+            # A sum of m terms may differ by m eps times the sum of their sizes, in any order and fused or not.
+            longest = int(np.diff(lists.starts).max()) + 3
+            sums = np.add.reduceat(
+                np.append(np.abs(given[2]), 0), lists.starts[:-1]
+            )  # of an empty row: another's first
+            bound = longest * np.finfo(kind).eps * (1 + float(sums.max())) * float(np.abs(y).max())
+            kernels.difference(*given, y.reshape(-1), out.reshape(-1), 0, n)
+            plain.difference(*given, y, plain_out)
+            np.testing.assert_allclose(out, plain_out, rtol=0, atol=bound)
+            kernels.recur(*given, *(block.reshape(-1) for block in (y, now, before)), factors, out.reshape(-1), 0, n)
+            plain.recur(*given, y, now, before, factors, plain_out)
+            np.testing.assert_allclose(out, plain_out, rtol=0, atol=2 * bound)

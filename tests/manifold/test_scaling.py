@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from pipeline.artifacts import fixed_lists, read_record, read_vectors, space_path, weights_path, write_table
-from pipeline.errors import ParameterError
-from pipeline.manifold.eigensolve import eigensolve
-from pipeline.manifold.scaling import scale_eigenvectors
-from pipeline.manifold.weights import solve_weights
-from tests.checkout import ROOT
+from pipeline.base.artifacts import fixed_lists, read_record, read_vectors, space_path, weights_path, write_table
+from pipeline.stages.eigensolve import eigensolve
+from sentfold.errors import ParameterError
+from sentfold.manifold.base.local import scale_eigenvectors
+from sentfold.manifold.weights.weights import solve_weights
+
+ROOT = Path(__file__).parents[2]
 
 VALUES = np.array([1e-4, 0.02, 0.5])
 

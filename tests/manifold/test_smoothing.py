@@ -13,9 +13,9 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pipeline.errors import ParameterError
-from pipeline.manifold.graph_maps import smooth
-from pipeline.manifold.smoothing import GraphSmoothing, nearest_fitted
+from sentfold.errors import ParameterError
+from sentfold.manifold.estimators.linear import GraphSmoothing, nearest_fitted
+from sentfold.manifold.smooth import smooth
 
 SMALL_GRIDS = arrays(
     np.float64, st.tuples(st.integers(3, 30), st.integers(1, 3)), elements=st.integers(-2, 2).map(float)

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -14,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.stats import ortho_group
 from sklearn.manifold import _locally_linear as sklearn_lle
 
-from pipeline.errors import ParameterError
-from pipeline.manifold.neighbors import nearest_among, nearest_neighbors
-from pipeline.manifold.weights import barycentric_weights, solve_weights
+from sentfold.errors import ParameterError
+from sentfold.manifold.weights.weights import barycentric_weights, solve_weights
+from sentfold.neighbors.neighbors import nearest_among, nearest_neighbors
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -182,38 +177,3 @@ def test_a_neighbor_that_is_no_row_is_refused_by_the_row_that_names_it(neighbor:
 def test_vectors_that_are_not_finite_are_refused() -> None:
     with pytest.raises(ParameterError, match="not finite"):
         solve_weights(np.full((3, 2), np.nan), np.array([[1], [0], [0]]), regularization=1e-3)
-
-
-OTHER_REGISTERS = """
-import llvmlite.binding as llvm
-features = llvm.get_host_cpu_features()
-class Others(type(features)):  # only who asks for one feature is told otherwise; the compiler reads them all
-    def get(self, name, *default):
-        return not super().get(name, *default)
-llvm.get_host_cpu_features = lambda: Others(features)
-from pipeline.manifold import barycenters
-assert barycenters.WIDE != bool(features.get("avx512f"))
-import sys
-import numpy as np
-from pipeline.manifold.weights import solve_weights
-given = np.load(sys.argv[1])
-solved = solve_weights(given["x"], given["neighbors"], regularization=1e-3, workers=1)
-np.savez(sys.argv[2], values=solved.values, error=solved.error)
-"""
-
-
-@pytest.mark.parametrize("k", [5, 30])
-def test_registers_of_another_size_give_the_same_weights_but_for_rounding(k: int, tmp_path: Path) -> None:
-    rng = np.random.default_rng(k)
-    x = rng.standard_normal((60, 41))
-    neighbors = np.array([rng.choice(np.delete(np.arange(60), i), k, replace=False) for i in range(60)])
-    np.savez(tmp_path / "given.npz", x=x, neighbors=neighbors)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kernels")}  # the usual kernels are not touched
-    subprocess.run(
-        [sys.executable, "-c", OTHER_REGISTERS, tmp_path / "given.npz", tmp_path / "solved.npz"],
-        env=environment,
-        check=True,
-    )
-    here, there = solve_weights(x, neighbors, regularization=1e-3), np.load(tmp_path / "solved.npz")
-    np.testing.assert_allclose(there["values"], here.values, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(there["error"], here.error, rtol=1e-11)

@@ -1,6 +1,6 @@
 """Every word encoder again, sentence by sentence, straight from its equations: slow, plain, and written apart.
 
-Words are texts, tables are dictionaries, and nothing is shared with pipeline/encoders. Sentences are lists of
+Words are texts, tables are dictionaries, and nothing is shared with sentfold/encoders. Sentences are lists of
 words that all have a vector. Linear algebra is numpy's dense decompositions, never a Gram matrix.
 """
 

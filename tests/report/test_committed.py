@@ -40,7 +40,7 @@ def test_a_committed_page_opens_sorts_and_leads_to_lineage(browser: Page, suite:
         shown = browser.evaluate(
             "new Promise((done) => setTimeout(() => done(document.getElementById('lineage').innerText), 300))"
         )
-        assert part in shown and f"sentfold repro --suite {suite}" in shown
+        assert part in shown and f"--suite {suite}" in shown
         browser.evaluate("document.getElementById('lineage').close()")
         deadline = time.monotonic() + 20
         while browser.evaluate("location.hash"):  # cleared a moment later: who clicks before would be cleared with it

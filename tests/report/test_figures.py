@@ -14,30 +14,41 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from pipeline.artifacts import corpus_path, space_path, write_json, write_table, write_vectors
+from pipeline.base.artifacts import corpus_path, space_path, write_table, write_vectors
+from pipeline.base.params import load_parameters
+from pipeline.base.suite import load_suite
 from pipeline.corpora.archive_readers import TREC_CLASSES
 from pipeline.corpora.catalogue import load_catalogue
-from pipeline.errors import ArtifactError
-from pipeline.params import load_parameters
-from pipeline.report.claims import Claim
+from pipeline.papers.claims import Claim
+from pipeline.papers.plan import load_figures
+from pipeline.papers.sweep_verdicts import best_between, misleads
 from pipeline.report.encoder_figures import Dot, clusterer_dots, draw_dots, draw_rates, draw_speed, speed_points
-from pipeline.report.figures import LOOKS, break_lines, draw_differences, figure_bytes, look_of
+from pipeline.report.evidence import Evidence
 from pipeline.report.gallery import draw_gallery, swept_panels
-from pipeline.report.map_figure import CLASSES, SpaceMap, class_name, draw_maps, map_spaces
-from pipeline.report.results import Cell
-from pipeline.report.sensitivity import Sensitivity, describe_sensitivity
-from pipeline.report.sensitivity_figure import draw_sensitivity
-from pipeline.report.small_tables import cluster_table
-from pipeline.report.spectrum_figure import Spectrum, draw_spectra, largest_step, power_above, read_spectra
-from pipeline.report.speed_tables import load_benchmark, seconds_per_sentence, speed_tables
+from pipeline.report.inputs import load_benchmark
+from pipeline.report.results import Score
+from pipeline.report.sensitivity import Sensitivity, describe_sensitivity, draw_sensitivity
+from pipeline.report.space_figures import (
+    SpaceMap,
+    Spectrum,
+    class_name,
+    draw_maps,
+    draw_spectra,
+    largest_step,
+    map_spaces,
+    power_above,
+    read_spectra,
+)
+from pipeline.report.special_tables import seconds_per_sentence, speed_tables
 from pipeline.report.sweep_figure import describe_oracles, draw_sweep
-from pipeline.report.sweep_verdicts import best_between, misleads
 from pipeline.report.sweeps import Sweep, load_sweeps
-from pipeline.report.verdicts import Evidence
-from pipeline.selection.sensitivity_parameters import SensitivityParameters
-from pipeline.suite import load_suite
+from pipeline.stages.sensitivity import SensitivityParameters
+from sentfold.errors import ArtifactError
+from sentfold.files import write_json
+from sentfold.report.drawing import LOOKS, break_lines, draw_forest, figure_bytes, look_of
+from sentfold.report.table import Entry
 from tests.checkout import ROOT
-from tests.report.made_up import make_results, make_suite
+from tests.report.made_up import make_evidence, make_results, make_suite
 
 POINTS = [{"neighbors": k, "components": p} for k in (10, 30) for p in (16, 128, 256)]
 
@@ -62,16 +73,14 @@ def make_sensitivity() -> Sensitivity:
 
 def draw_all(subtitle: str = "beneath") -> dict[str, Figure]:
     spectra = [Spectrum(f"c{i}", tuple(0.001 * (i + 1) * rank for rank in range(1, 30)), 1e-9) for i in range(7)]
-    cell = Cell(70.0, 68.0, 72.0)
+    cell = Score(70.0, 68.0, 72.0)
     points = [("sif", 1000.0, cell), ("gem", 10.0, cell)]
     sweep = make_sweep([70.0, 75.0, 74.0, 71.0, 76.0, 75.0])
     dots = [Dot("k-means", cell, False), Dot("control: frequency, spectral's sizes", cell, True)]
-    scores = {(s, c, "spearman.all.cosine"): 70.0 for s in ("minilm", *DERIVED) for c in ("stsb", "sickr", "lee")}
+    entries = [Entry("+1.00", 1.0, 0.5, 1.5) for _ in DERIVED]
     places, labels = np.arange(12.0).reshape(6, 2), np.arange(6)
     return {
-        "differences": draw_differences(
-            make_results(scores), ["stsb", "sickr", "lee"], "spearman.all.cosine", "Title", subtitle
-        ),
+        "differences": draw_forest(DERIVED, dict.fromkeys(("a", "b", "c"), entries), "axis", "Title", subtitle),
         "spectrum": draw_spectra(spectra, "Title", subtitle),
         "map": draw_maps([SpaceMap(name, "trec", places, labels, 0.9) for name in ("minilm", "lp")], "Title", subtitle),
         "dots": draw_dots(dots, "axis", "Title", subtitle),
@@ -96,7 +105,7 @@ def test_every_figure_has_the_same_bytes_at_every_drawing_and_loads_nothing() ->
 
 
 def test_names_of_methods_of_like_speed_do_not_cover_each_other() -> None:
-    cell = Cell(70.0, 68.0, 72.0)
+    cell = Score(70.0, 68.0, 72.0)
     names = [("sif", 1000.0, cell), ("average", 1100.0, cell), ("gem", 10.0, cell)]
     figure = draw_speed(names, "axis", "Title", "beneath")
     FigureCanvasAgg(figure).draw()
@@ -128,16 +137,16 @@ def test_looks_differ_in_shape_or_filling_and_neighbours_in_dash_too() -> None:
     assert len({(look.marker, look.filled) for look in LOOKS}) == len(LOOKS)
     assert all(str(one.dash) != str(other.dash) for one, other in pairwise(LOOKS))
     curves = draw_all()["sweep"].axes[0].get_lines()
-    assert len({line.get_marker() for line in curves}) == 4  # LP, PCA, the encoder's level, the choice
+    assert len({line.get_marker() for line in curves}) == 4  # two curves, the encoder's level, the choice
 
 
 def test_no_figure_of_any_suite_here_uses_a_look_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     names = [path.parent.name for path in ROOT.glob("suites/*/suite.yaml")]
     series = {f"derived spaces of {name}": len(load_suite(name).derived_spaces) for name in ("quick", *names)}
-    series |= {f"classes of {corpus}": len(classes) for corpus, classes in CLASSES.items()}
+    series |= {f"classes of {corpus}": len(classes) for corpus, classes in load_figures().classes.items()}
     series["timed encoders"] = len((load_benchmark() or {"rates": {}})["rates"])
-    gem = load_parameters(SensitivityParameters, "report.sensitivity.wl-gem")
+    gem = load_parameters(SensitivityParameters, "sensitivity.wl-gem")
     series["variants of GEM"] = len(gem.variants)
     looks = {(look.marker, look.filled, str(look.dash)) for look in map(look_of, range(len(LOOKS)))}
     assert not {kind: number for kind, number in series.items() if number > len(looks)}
@@ -197,18 +206,16 @@ def test_each_corpus_has_a_panel_with_its_own_residual_bound_and_the_range_of_al
 def test_a_gap_in_a_spectrum_is_found_where_it_is() -> None:
     flat, gap = (0.1,) * 30, (0.1,) * 20 + (0.5,) * 10
     spectra = [Spectrum("flat", flat, 1e-9), Spectrum("gap", gap, 1e-9)]
-    assert largest_step(spectra, after=10) == ("gap", 20, 5.0)
+    assert "is a factor of 5.00 (gap, after rank 20)" in largest_step(spectra, after=10)
+    assert largest_step(spectra, after=30) == ""
 
 
-def test_the_spectra_are_those_of_the_artifacts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    suite = make_suite(("minilm", "minilm-lp"), ("stsb",))
+def test_the_spectra_are_those_of_the_artifacts() -> None:
+    results = make_results({(space, "stsb", "spearman.all.cosine"): 70.0 for space in ("minilm", "minilm-lp")})
     notes = {"eigenvalues": [0.00123456, 0.5], "residuals": [2e-11, 4e-12]}
-    write_vectors(
-        space_path("made-up", "minilm-lp", "stsb"), np.ones((3, 2), dtype=np.float32), parameters={}, notes=notes
-    )
-    assert read_spectra(suite, "minilm-lp") == [Spectrum("stsb", (0.00123, 0.5), 1e-10)]
-    assert read_spectra(suite, "minilm-nothing") == []
+    evidence = Evidence(results, records={("minilm-lp", "stsb"): {"notes": notes}})
+    assert read_spectra(evidence, "minilm-lp") == [Spectrum("stsb", (0.00123, 0.5), 1e-10)]
+    assert read_spectra(evidence, "minilm") == []
 
 
 def test_a_map_keeps_two_far_clusters_apart_and_moves_little_when_the_space_does(
@@ -236,7 +243,7 @@ def test_a_map_keeps_two_far_clusters_apart_and_moves_little_when_the_space_does
 
 
 def test_classes_are_named_as_the_catalogue_numbers_them() -> None:
-    assert tuple(name.split()[0] for name in CLASSES["trec"]) == TREC_CLASSES
+    assert tuple(name.split()[0] for name in load_figures().classes["trec"]) == TREC_CLASSES
     texts = {corpus: load_catalogue()[corpus].text for corpus in ("trec", "subj", "mr")}
     assert f"label 0-5 = {', '.join(TREC_CLASSES)}" in texts["trec"]
     assert all(f"label 1 = {class_name(corpus, 1)}" in texts[corpus] for corpus in ("subj", "mr"))
@@ -252,7 +259,7 @@ def test_clusterers_are_shown_best_last_with_their_controls() -> None:
         (s, "sts13", "pearson.mean.cosine"): v
         for s, v in (("wl-lase", 60.0), ("wl-lase-random", 65.0), ("minilm", 80.0))
     }
-    dots = clusterer_dots(make_results(scores), "sts13", "pearson.mean.cosine")
+    dots = clusterer_dots(make_results(scores), load_figures().clusterers)
     assert [(dot.name, dot.control) for dot in dots] == [
         ("spectral", False),
         ("control: random, spectral's sizes", True),
@@ -275,7 +282,8 @@ def test_a_speed_is_the_methods_own_tokenisers_and_a_missing_one_is_blank(tmp_pa
     assert lines["usif"].text == "2.76"  # 2,758 sentences at 1,000 a second
     assert lines["gem"].blank and "benchmarks.encoders" in lines["gem"].command
     results = make_results({("wl-usif", "stsb", "pearson.all.cosine"): 74.0})
-    assert [point[:2] for point in speed_points(results, benchmark, "stsb", "pearson.all.cosine")] == [("usif", 1000.0)]
+    points = speed_points(make_evidence(results, benchmark=benchmark), "stsb", "pearson.all.cosine")
+    assert [point[:2] for point in points] == [("usif", 1000.0)]
     path.write_text("{}")
     with pytest.raises(ArtifactError, match="benchmark"):
         load_benchmark(path)
@@ -352,8 +360,8 @@ def test_a_caption_owns_that_the_drawn_maximum_is_an_oracle() -> None:
     for classes in (False, True):
         by_k = describe_oracles(sweep, control, "neighbors", "p", classes=classes)
         assert "maximum over p on the drawn set itself" in by_k
-        assert "oracle" in by_k.lower() and "level of PCA" in by_k
-        assert "level of PCA" not in describe_oracles(sweep, control, "components", "k", classes=classes)
+        assert "oracle" in by_k.lower() and "the level of " in by_k
+        assert "the level of " not in describe_oracles(sweep, control, "components", "k", classes=classes)
 
 
 def test_a_variant_without_a_curve_is_named_with_the_reason() -> None:
@@ -380,7 +388,7 @@ def test_a_sweep_draws_its_corpora_in_the_suites_order_and_stsb_whatever_else_th
         {(s, c, "spearman.all.cosine"): 70.0 for s in ("minilm", "minilm-lp-selected") for c in order}
     )
     sweep = replace(make_sweep([70.0] * 6), tests=corpora, classes=classes)
-    evidence = Evidence(results, {}, None, None, cluster_table(results.suite), {sweep.space: sweep})
+    evidence = make_evidence(results, sweeps={sweep.space: sweep})
     panels = {
         picture.name: [axes.get_title(loc="left").partition(" ")[0] for axes in figure.axes if axes.get_visible()]
         for picture, figure in draw_gallery(evidence)

@@ -14,11 +14,11 @@ from scipy.stats import spearmanr
 
 from benchmarks import lase_sweep
 from benchmarks.lase_sweep import CORPUS, SEEDS, Task, describe, draw, sweep, sweep_equal
-from pipeline.artifacts import corpus_path, read_vectors, space_path, write_table
-from pipeline.encoders.encode import encode
-from pipeline.words.clusters import cluster_words
-from pipeline.words.vectors import word_vectors
-from pipeline.words.vocabulary import vocabulary
+from pipeline.base.artifacts import corpus_path, read_vectors, space_path, write_table
+from pipeline.stages.cluster_words import cluster_words
+from pipeline.stages.encode import encode
+from pipeline.stages.vocabulary import vocabulary
+from pipeline.stages.word_vectors import word_vectors
 from tests.checkout import ROOT
 
 TEXTS = [
@@ -54,7 +54,7 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     )
     rows = {"row1": list(range(8)), "row2": list(range(1, 9)), "score": SCORES}
     write_table(corpus_path("mine", CORPUS, "items"), pa.table(rows), kind="items.similarity", parameters={})
-    vocabulary("mine", ("regex",), (CORPUS,))
+    vocabulary("mine", "regex", (CORPUS,))
     word_vectors("mine", "wordllama", ("regex",))
     cluster_words("mine", "lase-kmeans")
     encode("mine", "mine", (CORPUS,))

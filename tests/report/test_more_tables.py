@@ -8,23 +8,29 @@ import re
 from typing import Any
 
 from pipeline.report.entries import measured_entry
+from pipeline.report.evidence import Evidence
 from pipeline.report.geometry_table import geometry_table
-from pipeline.report.grid import Entry, Panel, Table
-from pipeline.report.layout import latex, markdown, tidy_csv
 from pipeline.report.measures_table import measures_table
 from pipeline.report.own_tables import own_plans
-from pipeline.report.page_tables import Notes, table_section
 from pipeline.report.panels import build_table
-from pipeline.report.protocols import protocol_words
-from pipeline.report.report import table_links
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table
 from pipeline.report.sweeps import Sweep
-from tests.report.made_up import make_results
+from pipeline.report.text_report import report_text
+from sentfold.measures.registry import describe_protocol
+from sentfold.report.page import Notes, table_section
+from sentfold.report.render import latex, markdown, tidy_csv
+from sentfold.report.table import Entry, Panel, Table
+from tests.report.made_up import make_evidence, make_results
 
 COSINE = "spearman.all.cosine"
 MADE_OF = {"minilm": "all-MiniLM-L6-v2"}
 POINTS = ({"neighbors": 10, "components": 16}, {"neighbors": 30, "components": 16})
+
+
+def built(results: Results, name: str) -> Table:
+    evidence = Evidence(results, made_of=MADE_OF)
+    return build_table(evidence, name, own_plans(evidence)[name])
 
 
 def texts(panel: Panel, row: int) -> list[str]:
@@ -45,7 +51,7 @@ def make_sweep(**changes: Any) -> Sweep:
 
 
 def test_the_choice_stands_beside_what_it_was_chosen_from_and_beside_the_rules() -> None:
-    table = selection_table(chosen(), {"minilm-lp-selected": make_sweep()}, MADE_OF)
+    table = selection_table(make_evidence(chosen(), sweeps={"minilm-lp-selected": make_sweep()}))
     assert table is not None
     choice, selected, oracle, inflation = table.panels
     # points, best of the grid, fixed beforehand, encoder, residual variance (not run), Procrustes
@@ -67,7 +73,7 @@ def test_the_oracle_of_a_classification_stands_beside_what_was_selected_in_panel
         | {(space, corpus, COSINE): value for space, value in values.items() for corpus in ("dev", "stsb")}
     )
     sweep = make_sweep(tests={"stsb": (58.0, 58.0)}, classes={"trec": (58.0, 63.5)})
-    table = selection_table(results, {"minilm-lp-selected": sweep}, MADE_OF)
+    table = selection_table(make_evidence(results, sweeps={"minilm-lp-selected": sweep}))
     assert table is not None
     _, *of_pairs, selected, oracle, inflation = table.panels
     assert [texts(panel, 0) for panel in of_pairs] == [["58.00"], ["58.00"], ["+0.00"]]
@@ -82,11 +88,12 @@ def test_the_oracle_of_a_classification_stands_beside_what_was_selected_in_panel
 
 
 def test_a_choice_that_does_not_fit_a_test_set_has_no_inflation_there() -> None:
-    table = selection_table(chosen(), {"minilm-lp-selected": make_sweep(tests={"stsb": (None, 77.0)})}, MADE_OF)
+    sweep = make_sweep(tests={"stsb": (None, 77.0)})
+    table = selection_table(make_evidence(chosen(), sweeps={"minilm-lp-selected": sweep}))
     assert table is not None
     entry = table.panels[3].groups[0].lines[0].entries[0]
     assert (entry.blank, entry.reason) == (True, "the chosen parameters do not fit stsb")
-    assert selection_table(chosen(), {}, MADE_OF) is None
+    assert selection_table(make_evidence(chosen())) is None
 
 
 def other_similarities() -> Table | None:
@@ -96,7 +103,7 @@ def other_similarities() -> Table | None:
         ("minilm", "stsb", "spearman.all.manhattan"): 75.0,
         ("minilm", "stsb", "spearman.all.abs-cosine"): 85.0,
     }
-    return measures_table(make_results(scores, noise=0.1), MADE_OF)
+    return measures_table(Evidence(make_results(scores, noise=0.1)))
 
 
 def test_a_similarity_is_marked_against_the_cosine_of_the_same_vectors() -> None:
@@ -126,7 +133,7 @@ def geometric() -> Results:
 
 
 def test_geometry_names_its_sample_and_leaves_blank_what_an_encoder_cannot_have() -> None:
-    table = geometry_table(geometric(), MADE_OF)
+    table = geometry_table(Evidence(geometric()))
     assert table is not None
     [panel] = table.panels
     assert texts(panel, 0) == ["8", "0.200", "-2.500", "0.100", "30.5", "1.25", "", ""]
@@ -135,14 +142,14 @@ def test_geometry_names_its_sample_and_leaves_blank_what_an_encoder_cannot_have(
     assert "all 3 pairs" in panel.protocol
     assert "Most hubs: minilm-lp (hubness 3.00)." in panel.shows
     assert any("minilm-lp-selected keeps the most (continuity 0.970), minilm-lp the least" in s for s in panel.shows)
-    assert geometry_table(chosen(), MADE_OF) is None
+    assert geometry_table(Evidence(chosen())) is None
 
 
 def test_these_tables_are_written_in_every_form() -> None:
     tables = (
-        selection_table(chosen(), {"minilm-lp-selected": make_sweep()}, MADE_OF),
+        selection_table(make_evidence(chosen(), sweeps={"minilm-lp-selected": make_sweep()})),
         other_similarities(),
-        geometry_table(geometric(), MADE_OF),
+        geometry_table(Evidence(geometric())),
     )
     for table in tables:
         assert table is not None
@@ -165,7 +172,7 @@ def test_every_task_has_a_table_of_its_own_and_training_set_scoring_a_panel_of_i
     results = make_results({("minilm", corpus, p): 50.0 for corpus, names in protocols.items() for p in names})
     for corpus, task in tasks.items():
         results.scores["minilm"][corpus]["task"] = task
-    plans = own_plans(results)
+    plans = own_plans(Evidence(results))
     assert set(plans) == {
         "similarity",
         "classification",
@@ -180,7 +187,7 @@ def test_every_task_has_a_table_of_its_own_and_training_set_scoring_a_panel_of_i
             kinds = {column.protocol.endswith("training-set") for column in panel.columns}
             assert len(kinds) == 1, panel.title
             assert kinds == {"raining-set" in panel.title}, panel.title
-        table = build_table(results, name, plan, MADE_OF)
+        table = built(results, name)
         assert all(entry.text for panel in table.panels for entry in panel.groups[0].lines[0].entries), name
     shown = {column.protocol for plan in plans.values() for panel in plan.panels for column in panel.columns}
     assert {p for names in protocols.values() for p in names} <= shown
@@ -192,14 +199,9 @@ def test_cosine_is_held_against_the_search_engines_order_on_the_same_queries() -
     results = make_results(scores, noise=0.2)
     for space in ("minilm", "wl-average"):
         results.scores[space]["cqa-b-dev"]["task"] = "ranking"
-    panel = build_table(results, "ranking", own_plans(results)["ranking"], MADE_OF).panels[1]
+    panel = built(results, "ranking").panels[1]
     assert [line.entries[0].sign for line in panel.groups[0].lines] == [1, -1]
-    assert (
-        build_table(results, "ranking", own_plans(results)["ranking"], MADE_OF)
-        .panels[2]
-        .shows[0]
-        .startswith("The same")
-    )
+    assert built(results, "ranking").panels[2].shows[0].startswith("The same")
     assert any("Of 2 differences to MAP of the search engine's own order" in sentence for sentence in panel.shows)
 
 
@@ -209,13 +211,13 @@ def test_queries_that_no_order_can_answer_are_counted_under_the_ranking() -> Non
     results = make_results({("minilm", corpus, p): 70.0 for corpus in corpora for p in protocols})
     for corpus, (queries, lost) in corpora.items():
         results.scores["minilm"][corpus] |= {"task": "ranking", "n": queries, "queries_without_relevant": lost}
-    table = build_table(results, "ranking", own_plans(results)["ranking"], MADE_OF)
+    table = built(results, "ranking")
     said = (
         "Without a relevant candidate, and so 0 for every method: 7 of 50 queries of cqa-b-dev (no order can score "
         "above 86.00 there) and 8 of 70 queries of cqa-b (no order can score above 88.57 there)."
     )
     assert [said in panel.shows for panel in table.panels] == [True, False, False]  # once
-    assert said in table_links([table])  # of report.md
+    assert said in report_text(Evidence(results), [table], [])  # of report.md
     assert said in markdown(table)
     assert "above 86.00" in table_section(table, Notes())  # of the page
 
@@ -227,8 +229,7 @@ def test_the_spread_over_starts_of_k_means_stands_beside_the_clustering() -> Non
         kept = {"task": "clustering", "seeds": 10, "spread_over_seeds": names}
         results.scores[space]["20news"] |= kept
     results.scores["wl-average"]["20news"] = {"absent": "its words are left out", "task": "clustering"}
-    plan = own_plans(results)["clustering"]
-    scores, spread = build_table(results, "clustering", plan, MADE_OF).panels
+    scores, spread = built(results, "clustering").panels
     said = "NMI as mean ± standard deviation over 10 starts of k-means: minilm 31.00 ± 7.50, minilm-lp 31.00 ± 7.50."
     assert any(said in sentence for sentence in scores.shows)
     assert [line.name for line in spread.groups[0].lines] == ["minilm", "minilm-lp"]
@@ -241,7 +242,7 @@ def test_the_spread_over_starts_of_k_means_stands_beside_the_clustering() -> Non
     assert all("." not in head.protocol for head in spread.heads)
     for space in ("minilm", "minilm-lp"):
         del results.scores[space]["20news"]["spread_over_seeds"]
-    assert len(build_table(results, "clustering", plan, MADE_OF).panels) == 1
+    assert len(built(results, "clustering").panels) == 1
 
 
 def test_an_interval_in_nats_keeps_the_digits_that_tell_its_ends_apart() -> None:
@@ -253,5 +254,5 @@ def test_an_interval_in_nats_keeps_the_digits_that_tell_its_ends_apart() -> None
 
 
 def test_a_protocol_whose_name_holds_a_point_is_said_in_full() -> None:
-    assert protocol_words("spearman.all.lorentz-0.01") == "Spearman of Lorentzian similarity, β = 0.01, all pairs"
-    assert protocol_words("accuracy.3nn-euclidean") == "accuracy of Euclidean 3-NN"
+    assert describe_protocol("spearman.all.lorentz-0.01") == "Spearman of Lorentzian similarity, β = 0.01, all pairs"
+    assert describe_protocol("accuracy.3nn-euclidean") == "accuracy of Euclidean 3-NN"

@@ -14,32 +14,27 @@ from typing import Any
 
 import pytest
 
-from pipeline.artifacts import corpus_path, space_path, write_absence, write_table, write_vectors
-from pipeline.report.case_table import Cases
-from pipeline.report.claim_list import decide_all
+from pipeline.base.artifacts import corpus_path, write_table
+from pipeline.papers.claim_list import decide_all
 from pipeline.report.contents import build_tables
-from pipeline.report.families import find_controls
-from pipeline.report.figures import draw_differences, figure_bytes
+from pipeline.report.entries import difference_entry
+from pipeline.report.evidence import Cases
 from pipeline.report.local_page import case_texts
-from pipeline.report.orders import Order, Orders
 from pipeline.report.page import Picture, write_page
-from pipeline.report.page_svg import inline_svg
-from pipeline.report.page_text import prose
-from pipeline.report.small_tables import cluster_table
-from pipeline.report.verdicts import Evidence
+from sentfold.compare.orders import Order, Orders
+from sentfold.report.drawing import PAGE_COLOURS, draw_forest, figure_bytes
+from sentfold.report.page import inline_svg, prose
+from sentfold.report.table import Entry
 from tests.browser import Page, needs_chromium
-from tests.report.made_up import make_results
+from tests.report.made_up import make_evidence, make_results, parameters_of
 
 HEADLINE = "spearman.all.cosine"
 EVIL = 'best </script><script>alert(1)</script> & "vectors" <img src=https://example.org/x.png onerror=alert(2)>'
 SCORES = {"minilm": (80.0, 70.0), "minilm-lp": (75.5, 71.0), "minilm-pca": (79.9, 72.0)}
 
 
-def make_page(folder: Path, *, lineage: Any = None) -> str:
-    """A page of a made-up suite whose corpora and spaces lie under `folder`, the working directory."""
-    import numpy as np
-    import pyarrow as pa
-
+def make_page(*, lineage: Any = None) -> str:
+    """A page of a made-up suite with texts in it that would do harm if a browser took them for code."""
     scores = {
         (space, corpus, protocol): value
         for space, values in SCORES.items()
@@ -47,26 +42,19 @@ def make_page(folder: Path, *, lineage: Any = None) -> str:
         for protocol in (HEADLINE, "pearson.all.cosine")
     }
     results = make_results(scores, absent={"sts16": "the mirror lacks it"})
-    for corpus in results.suite.corpora:
-        notes = {"source": "mirror", "text": EVIL}
-        write_table(
-            corpus_path("made-up", corpus, "sentences"),
-            pa.table({"text": ["a"]}),
-            kind="sentences",
-            parameters={},
-            notes=notes,
-        )
-        for space in results.suite.spaces:
-            path = space_path("made-up", space, corpus)
-            if corpus == "sts16":
-                write_absence(path, "the mirror lacks it", kind="vectors")
-            else:
-                write_vectors(path, np.ones((1, 2), dtype=np.float32), parameters={"method": "lle", "note": EVIL})
-    controls = find_controls(results, {"minilm-lp": "lle", "minilm-pca": "pca"})
-    evidence = Evidence(results, {"minilm": EVIL}, None, None, cluster_table(results.suite), controls=controls)
-    figure = draw_differences(results, ["stsb", "sickr"], HEADLINE, "Differences", "beneath")
+    notes = {"source": "mirror", "text": EVIL, "task": "similarity", "splits": {}}
+    evidence = make_evidence(
+        results,
+        corpora={"stsb": notes, "sickr": notes, "sts16": {"absent": "the mirror lacks it"}},
+        parameters={space: {**parameters_of(space), "note": EVIL} for space in SCORES},
+        made_of={"minilm": EVIL},
+        controls={("minilm-lp", corpus): "minilm-pca" for corpus in ("stsb", "sickr")},
+        published_by=frozenset({"mteb"}),
+    )
+    entry = difference_entry(results, ("minilm-lp", "minilm"), "stsb", HEADLINE, role="baseline")
+    figure = draw_forest(["minilm-lp"], {"stsb": [entry]}, "axis", "Differences", "beneath")
     pictures = [Picture("differences", "Differences", "A caption.", figure_bytes(figure, "svg"))] * 2
-    return write_page(evidence, build_tables(evidence, {}), decide_all(evidence), pictures, lineage=lineage)
+    return write_page(evidence, build_tables(evidence), decide_all(evidence), pictures, lineage=lineage)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +63,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         path = folder / "index.html"
-        path.write_text(make_page(folder), encoding="utf-8")
+        path.write_text(make_page(), encoding="utf-8")
         yield path
 
 
@@ -194,14 +182,14 @@ def test_a_page_for_version_control_holds_no_hash_and_a_local_one_does(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     sha = "6ffaf39dfa035104ca67b1027e1083034940be91f4c9c1881f57fc4af7602742"
-    assert re.search(r"\b[0-9a-f]{64}\b", make_page(tmp_path)) is None
+    assert re.search(r"\b[0-9a-f]{64}\b", make_page()) is None
     lineage = {"spaces": {"minilm/stsb": {"inputs": {"data/x.parquet": sha}}}, "suite": "made-up"}
-    assert sha in make_page(tmp_path, lineage=lineage)
+    assert sha in make_page(lineage=lineage)
 
 
 def test_the_same_results_make_the_same_bytes(page_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert make_page(tmp_path) == page_file.read_text(encoding="utf-8")
+    assert make_page() == page_file.read_text(encoding="utf-8")
 
 
 def test_prose_is_escaped_before_it_is_set() -> None:
@@ -209,9 +197,9 @@ def test_prose_is_escaped_before_it_is_set() -> None:
 
 
 def test_a_figure_of_a_page_has_no_style_attribute_and_ids_of_its_own() -> None:
-    results = make_results({(space, "stsb", HEADLINE): values[0] for space, values in SCORES.items()})
-    svg = figure_bytes(draw_differences(results, ["stsb"], HEADLINE, "T", "t"), "svg")
-    one, two = (inline_svg(svg, name=name, title="T <1>") for name in ("one", "two"))
+    figure = draw_forest(["a", "b"], {"stsb": [Entry("+1", 1.0, 0.5, 1.5), Entry("+2", 2.0)]}, "axis", "T", "t")
+    svg = figure_bytes(figure, "svg")
+    one, two = (inline_svg(svg, name=name, title="T <1>", colours=PAGE_COLOURS) for name in ("one", "two"))
     assert " style=" not in one and "<style" not in one and "<metadata" not in one
     assert 'role="img"' in one and 'aria-label="T &lt;1&gt;"' in one
     ids = [set(re.findall(r'id="([^"]+)"', text)) for text in (one, two)]

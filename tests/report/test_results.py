@@ -1,4 +1,4 @@
-"""Cells, differences, bold marks and blanks, from replicates whose answer is known by construction."""
+"""Scores, differences, controls and blanks, from replicates whose answer is known by construction."""
 
 from __future__ import annotations
 
@@ -9,36 +9,25 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from pipeline.report.families import find_controls
-from pipeline.report.figures import draw_differences, figure_bytes
-from pipeline.report.results import Results
-from pipeline.report.tables import (
-    HEADLINE,
-    Blanks,
-    control_rows,
-    difference_rows,
-    long_csv,
-    published_rows,
-    score_rows,
-    tuned_control_rows,
+from pipeline.report.cells import long_table
+from pipeline.report.comparisons import (
+    TUNED_CONTROL,
+    control_pairs,
+    dimensions,
+    find_controls,
+    find_tuned_controls,
+    partition_pairs,
 )
-from pipeline.suite import Suite
-from tests.checkout import MAKERS
+from pipeline.report.entries import HEADLINE, difference_entry, measured_entry
+from pipeline.report.evidence import Evidence
+from pipeline.report.results import Results, find_baselines
+from sentfold.report.drawing import draw_forest, figure_bytes
 from tests.report import made_up
 
-SUITE = Suite(
-    suite="made-up",
-    root=".",
-    file="suite.yaml",
-    source="mirror",
-    skip_missing=True,
-    corpora=("stsb", "lost"),
-    counts="own",
-    makers=MAKERS.model_copy(update={"graph_transforms": ("smooth",)}),
-    spaces=("minilm", "minilm-lp", "minilm-pca", "minilm-smooth", "wl-average"),
+SUITE = made_up.make_suite(
+    ("minilm", "minilm-lp", "minilm-pca", "minilm-smooth", "wl-average"), ("stsb", "lost"),
     blanks={"sbert-base-nli": "no weights here"},
-)
-METHODS = {"minilm-lp": "lle", "minilm-pca": "pca", "minilm-smooth": "smooth"}
+)  # fmt: skip
 
 
 def make_results(lp: float, *, dimension: int = 8, noise: float = 0.002) -> Results:
@@ -54,33 +43,20 @@ def make_results(lp: float, *, dimension: int = 8, noise: float = 0.002) -> Resu
         score = {"value": value, "low": round(low, 2), "high": round(high, 2)}
         facts = {"task": "similarity", "n": 10, "dimension": dimension if space == "minilm-lp" else 8}
         scores[space] = {"stsb": {**facts, "scores": {HEADLINE: score}}, "lost": {"absent": "the mirror lacks it"}}
-    return Results(SUITE, scores, replicates, confidence=0.95)
+    return Results(SUITE, scores, replicates, 0.95, find_baselines(SUITE, ["wl-average"]))
 
 
 def test_a_paired_difference_has_a_far_shorter_interval_than_either_score() -> None:
     results = make_results(75.0)
-    cell = results.cell("minilm", "stsb", HEADLINE)
+    score = results.score("minilm", "stsb", HEADLINE)
     difference = results.difference("minilm-lp", "minilm", "stsb", HEADLINE)
     assert difference.value == -5.0
-    assert cell.low is not None and cell.high is not None and difference.low is not None and difference.high is not None
+    assert (
+        score.low is not None and score.high is not None and difference.low is not None and difference.high is not None
+    )
     # The shared movement (0.02) cancels; what is left is sqrt(2) x 0.002, 95% of which is 2 x 1.96 of that.
     assert difference.high - difference.low == pytest.approx(100 * 2 * 1.96 * np.sqrt(2) * 0.002, rel=0.1)
-    assert cell.high - cell.low > 5 * (difference.high - difference.low)
-
-
-def test_bold_needs_an_interval_that_excludes_zero_against_every_other_row() -> None:
-    # 80.0 against 79.9 is within noise; 90 is not.
-    assert make_results(75.0).separated_best("stsb", HEADLINE) is None
-    assert make_results(90.0).separated_best("stsb", HEADLINE) == "minilm-lp"
-    assert score_rows(make_results(90.0), ["stsb"], HEADLINE, Blanks(), bold=True)[1][1] == "**90.00**"
-
-
-def test_too_few_effective_units_call_no_winner() -> None:
-    results = make_results(90.0)
-    for effective, best in ((26.8, None), (30.0, "minilm-lp")):
-        for space in SUITE.spaces:
-            results.scores[space]["stsb"]["drawn"] = {"unit": "groups", "units": 600, "effective_units": effective}
-        assert results.separated_best("stsb", HEADLINE) == best
+    assert score.high - score.low > 5 * (difference.high - difference.low)
 
 
 def test_an_absent_corpus_stays_in_the_table_of_its_task() -> None:
@@ -91,72 +67,76 @@ def test_an_absent_corpus_stays_in_the_table_of_its_task() -> None:
     assert results.corpora_of("classification") == ["lost"]
 
 
-def test_a_blank_names_its_reason_and_a_blank_row_stays_in_the_table() -> None:
-    blanks = Blanks()
-    rows = score_rows(make_results(75.0), ["stsb", "lost"], HEADLINE, blanks, bold=False)
-    assert rows[0][2] == rows[1][2] == "– [1]"
-    assert rows[-1] == ["sbert-base-nli", "– [2]", "– [2]"]
-    assert blanks.legend() == "[1] the mirror lacks it  \n[2] no weights here  \n"
+def test_a_blank_names_its_reason_and_a_row_that_the_suite_cannot_make_the_suites_own() -> None:
+    results = make_results(75.0)
+    assert measured_entry(results, "minilm", "lost", HEADLINE).reason == "the mirror lacks it"
+    assert measured_entry(results, "sbert-base-nli", "stsb", HEADLINE).reason == "no weights here"
 
 
 def test_a_control_of_another_dimension_is_no_control() -> None:
-    blanks = Blanks()
-    rows = control_rows(make_results(75.0, dimension=4), ["stsb"], HEADLINE, blanks, METHODS)
-    assert rows[0][1] == "– [1]"
-    assert "dimensions 4 and 8 differ" in blanks.reasons[0]
-    assert control_rows(make_results(75.0), ["stsb"], HEADLINE, Blanks(), METHODS)[0][1].startswith("-4.90 [")
+    parameters = {space: made_up.parameters_of(space) for space in SUITE.spaces}
+    assert find_controls(make_results(75.0), parameters) == {("minilm-lp", "stsb"): "minilm-pca"}
+    unlike = make_results(75.0, dimension=4)
+    assert dimensions(unlike, "minilm-lp", "minilm-pca", "stsb") == (4, 8)
+    assert find_controls(unlike, parameters) == {}
 
 
-def tuned_results(ours: int, theirs: int) -> Results:
-    """LP and PCA tuned on one corpus, LP 4 points below, with these numbers of coordinates; and LP fixed beforehand."""
+@pytest.mark.parametrize("sizes", [(256, 384), (256, 256)])
+def test_a_tuned_control_may_have_a_dimension_of_its_own(sizes: tuple[int, int]) -> None:
     values = {"minilm": 80.0, "minilm-lp": 70.0, "minilm-lp-selected": 74.0, "minilm-pca-selected": 78.0}
     results = made_up.make_results({(space, "stsb", HEADLINE): value for space, value in values.items()})
-    for space, size in (("minilm-lp", ours), ("minilm-lp-selected", ours), ("minilm-pca-selected", theirs)):
+    for space, size in zip(("minilm-lp-selected", "minilm-pca-selected"), sizes, strict=True):
         results.scores[space]["stsb"]["dimension"] = size
-    return results
-
-
-def test_a_tuned_control_is_one_of_its_own_dimension_and_of_the_same_where_both_are_alike() -> None:
-    methods = {"minilm-lp": "lle", "minilm-lp-selected": "lle", "minilm-pca-selected": "pca"}
-    unlike, alike = tuned_results(256, 384), tuned_results(256, 256)
-    for results in (unlike, alike):
-        rows = tuned_control_rows(results, ["stsb"], HEADLINE, Blanks(), methods)
-        assert [row[0] for row in rows] == ["minilm-lp-selected − minilm-pca-selected"]
-        assert rows[0][1].startswith("-4.00 [")
-    blanks = Blanks()
-    fixed, tuned = control_rows(unlike, ["stsb"], HEADLINE, blanks, methods)
-    assert (fixed[1], tuned[1]) == ("– [1]", "– [2]")
-    assert "tuned" not in blanks.reasons[0] and "its tuned control" in blanks.reasons[1]
-    fixed, tuned = control_rows(alike, ["stsb"], HEADLINE, Blanks(), methods)
-    assert fixed[1].startswith("-8.00 [") and tuned[1].startswith("-4.00 [")
+    results.scores["minilm-lp"]["stsb"]["dimension"] = sizes[0]
+    parameters = {space: made_up.parameters_of(space) for space in values}
+    assert find_tuned_controls(results, parameters) == {("minilm-lp-selected", "stsb"): "minilm-pca-selected"}
+    pair = ("minilm-lp-selected", "minilm-pca-selected")
+    assert difference_entry(results, pair, "stsb", HEADLINE, role=TUNED_CONTROL).text == "-4.00"
+    same = {("minilm-lp", "stsb"), ("minilm-lp-selected", "stsb")} if sizes[0] == sizes[1] else set()
+    assert set(find_controls(results, parameters)) == same
 
 
 def test_only_what_reduces_dimension_by_neighbourhoods_has_a_control_of_its_dimension() -> None:
-    results = make_results(75.0)
-    titles = [row[0] for row in control_rows(results, ["stsb"], HEADLINE, Blanks(), METHODS)]
-    assert titles == ["minilm-lp − minilm-pca"]
-    others = {"minilm-lp": "npe", "minilm-pca": "pca", "minilm-smooth": "lle-landmark"}
-    titles = [row[0] for row in control_rows(results, ["stsb"], HEADLINE, Blanks(), others)]
-    assert titles == ["minilm-lp − minilm-pca", "minilm-smooth − minilm-pca"]
-    assert control_rows(results, ["stsb"], HEADLINE, Blanks(), {**METHODS, "minilm-pca": "whitening"}) == []
+    parameters = {space: made_up.parameters_of(space) for space in SUITE.spaces}
+    assert list(control_pairs(SUITE, parameters)) == [("minilm-lp", "minilm-pca")]
+    folded = {**parameters, "minilm-smooth": made_up.FOLD}
+    assert list(control_pairs(SUITE, folded)) == [("minilm-lp", "minilm-pca"), ("minilm-smooth", "minilm-pca")]
+    whitened = {**parameters, "minilm-pca": made_up.MADE_BY["whitening"]}
+    assert list(control_pairs(SUITE, whitened)) == []
 
 
-def test_a_printed_figure_stands_only_beside_its_own_protocol() -> None:
-    published = {"minilm": ("mteb", "all-MiniLM-L6-v2")}
-    results = make_results(75.0)
-    row = published_rows(results, ["stsb", "lost"], HEADLINE, published)
-    assert row == [["*minilm, as published (mteb)*", "82.03", ""]]
-    for other in ("spearman.mean.cosine", "spearman.wmean.cosine", "pearson.wmean.cosine"):
-        assert published_rows(results, ["stsb"], other, published) == []
+def test_a_partition_by_chance_is_the_control_of_the_encoder_that_differs_in_nothing_else() -> None:
+    spaces = ("wl-lase", "wl-lase-random", "wl-lase-other", "wl-average")
+    clusters = {"clustering": "spectral", "size": 50, "seed": 0, "control": None}
+    lase = {"method": "lase", "vectors": "wordllama", "clusters": clusters}
+    parameters = {
+        "wl-lase": lase,
+        "wl-lase-random": {**lase, "clusters": {**clusters, "control": "random"}},
+        "wl-lase-other": {**lase, "clusters": {**clusters, "size": 40}},
+        "wl-average": {"method": "average", "vectors": "wordllama", "clusters": None},
+    }
+    suite = made_up.make_suite(spaces, ("stsb",))
+    assert list(partition_pairs(suite, parameters)) == [("wl-lase", "wl-lase-random")]
+    results = made_up.make_results({(space, "stsb", HEADLINE): 60.0 for space in spaces})
+    assert find_controls(results, parameters) == {("wl-lase", "stsb"): "wl-lase-random"}
 
 
-def test_differences_are_to_the_own_encoder_and_only_for_derived_spaces() -> None:
-    rows = difference_rows(make_results(75.0), ["stsb"], HEADLINE, Blanks())
-    assert [row[0] for row in rows] == ["minilm-lp", "minilm-pca", "minilm-smooth"]
+def test_the_baseline_is_the_own_encoder_or_the_mean_of_words_or_what_the_suite_names() -> None:
+    assert find_baselines(SUITE, ["wl-average"]) == {
+        "minilm-lp": "minilm", "minilm-pca": "minilm", "minilm-smooth": "minilm",
+    }  # fmt: skip
+    chosen = SUITE.model_copy(update={"baseline": "minilm-pca"})
+    others = [space for space in SUITE.spaces if space != "minilm-pca"]
+    assert find_baselines(chosen, ["wl-average"]) == dict.fromkeys(others, "minilm-pca")
+
+
+def read_long(evidence: Evidence) -> dict[tuple[str, str], dict[str, str]]:
+    rows = csv.DictReader(io.StringIO(long_table(evidence)[0]), strict=True)
+    return {(row["space"], row["corpus"]): row for row in rows}
 
 
 def test_the_long_table_holds_every_space_and_corpus_and_the_reason_of_each_blank() -> None:
-    lines = long_csv(make_results(75.0), {}).splitlines()
+    lines = long_table(Evidence(make_results(75.0)))[0].splitlines()
     assert len(lines) == 1 + 5 * 2
     assert all(line.count(",") == lines[0].count(",") for line in lines)
     assert sum("the mirror lacks it" in line for line in lines) == 5
@@ -165,11 +145,7 @@ def test_the_long_table_holds_every_space_and_corpus_and_the_reason_of_each_blan
 def test_the_long_table_holds_the_paired_difference_to_the_control_of_the_same_dimension() -> None:
     for dimension, control in ((8, "minilm-pca"), (4, "")):
         results = make_results(75.0, dimension=dimension)
-        controls = find_controls(results, METHODS)
-        rows = {
-            (row["space"], row["corpus"]): row
-            for row in csv.DictReader(io.StringIO(long_csv(results, controls)), strict=True)
-        }
+        rows = read_long(made_up.make_evidence(results))
         row = rows["minilm-lp", "stsb"]
         beside = results.difference("minilm-lp", "minilm-pca", "stsb", HEADLINE)
         numbers = [f"{number:.2f}" for number in (beside.value, beside.low, beside.high) if number is not None]
@@ -188,39 +164,23 @@ def test_the_long_table_holds_the_paired_difference_to_the_control_of_the_same_d
 def test_the_long_table_holds_an_encoder_over_words_against_the_mean_of_words() -> None:
     values = {"minilm": 80.0, "wl-average": 60.0, "wl-sif": 63.0}
     results = made_up.make_results({(space, "stsb", HEADLINE): value for space, value in values.items()})
-    rows = {row["space"]: row for row in csv.DictReader(io.StringIO(long_csv(results, {})))}
+    rows = {space: row for (space, _), row in read_long(Evidence(results)).items()}
     beside = results.difference("wl-sif", "wl-average", "stsb", HEADLINE)
     assert (rows["wl-sif"]["difference_to"], rows["wl-sif"]["difference"]) == ("wl-average", "3.00")
     assert rows["wl-sif"]["difference_low"] == f"{beside.low:.2f}"
     assert rows["wl-average"]["difference_to"] == rows["minilm"]["difference_to"] == ""
 
 
-def test_a_partition_by_chance_is_the_control_of_its_encoder() -> None:
-    results = make_results(75.0)
-    assert find_controls(results, {}, [("wl-average", "minilm"), ("wl-average", "minilm-pca")]) == {
-        ("wl-average", "stsb"): "minilm"
-    }
-
-
 def test_a_figure_has_the_same_bytes_at_every_drawing_and_is_well_formed() -> None:
     results = make_results(75.0)
+    pairs = [("minilm-lp", "minilm"), ("minilm-pca", "minilm")]
+    panels = {c: [difference_entry(results, p, c, HEADLINE, role="baseline") for p in pairs] for c in ("stsb", "lost")}
+    names = [space for space, _ in pairs]
     for kind in ("svg", "png"):
-        first, second = (
-            figure_bytes(draw_differences(results, ["stsb", "lost"], HEADLINE, "A title", "beneath it"), kind)
-            for _ in range(2)
-        )
-        assert first == second
-    svg = figure_bytes(draw_differences(results, ["stsb"], HEADLINE, "A title", "beneath it"), "svg")
-    root = ElementTree.fromstring(svg)
+        one, two = (figure_bytes(draw_forest(names, panels, "axis", "A title", "beneath"), kind) for _ in range(2))
+        assert one == two
+    root = ElementTree.fromstring(figure_bytes(draw_forest(names, panels, "axis", "A title", "beneath"), "svg"))
     assert root.tag.endswith("svg")
     # A picture that loads anything from elsewhere is blank offline.
     links = [value for node in root.iter() for name, value in node.attrib.items() if name.endswith("href")]
     assert all(link.startswith("#") for link in links)
-
-
-def test_the_encoder_of_a_space_is_the_longest_that_fits() -> None:
-    makers = MAKERS.model_copy(update={"encoders": ("mini", "mini-large")})
-    names = ("mini", "mini-lp", "mini-pca", "mini-large", "mini-large-lp", "mini-large-pca")
-    suite = SUITE.model_copy(update={"makers": makers, "spaces": names})
-    assert suite.encoder_of("mini-large-lp") == "mini-large"
-    assert suite.encoder_of("mini-lp") == "mini"

@@ -9,16 +9,15 @@ from collections import Counter
 
 import pytest
 
+from pipeline.papers.plan import load_plans
+from pipeline.papers.published import load_published
 from pipeline.report.contents import build_tables
-from pipeline.report.grid import Entry, Group, Head, Line, Panel, Table
-from pipeline.report.layout import latex, latex_text, markdown, tidy_csv
+from pipeline.report.evidence import Evidence
 from pipeline.report.own_tables import own_plans
 from pipeline.report.panels import build_table
-from pipeline.report.plan import load_plans
-from pipeline.report.published import load_published
 from pipeline.report.results import Results
-from pipeline.report.small_tables import cluster_table
-from pipeline.report.verdicts import Evidence
+from sentfold.report.render import latex, latex_text, markdown, tidy_csv
+from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 from tests.report.made_up import make_results
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
@@ -39,7 +38,7 @@ def make_small(*, missing: str = "") -> Results:
 
 
 def all_tables(results: Results) -> list[Table]:
-    return build_tables(Evidence(results, MADE_OF, None, None, cluster_table(results.suite)), {})
+    return build_tables(Evidence(results, made_of=MADE_OF, published_by=frozenset({"mteb"})))
 
 
 def printed_numbers(table: Table) -> list[int]:
@@ -88,12 +87,13 @@ def find(table: Table, panel: int, line: str) -> Line:
 
 def test_a_whole_row_has_the_mean_of_its_values_and_an_incomplete_one_has_none() -> None:
     plan = load_plans()["lase-5.1"]
-    whole = find(build_table(make_small(), "lase-5.1", plan, MADE_OF), 0, "wl-average").entries[-1]
+    whole = find(build_table(Evidence(make_small(), made_of=MADE_OF), "lase-5.1", plan), 0, "wl-average").entries[-1]
     assert whole.value == 60.0
     assert whole.low is not None and whole.high is not None
     # Five independent sets, each moving by about 3.01 points: 2 x 1.96 x 3.01 / sqrt(5) wide, 1000 draws.
     assert whole.high - whole.low == pytest.approx(2 * 1.96 * 3.015 / 5**0.5, rel=0.15)
-    torn = find(build_table(make_small(missing="sts14"), "lase-5.1", plan, MADE_OF), 0, "wl-average").entries[-1]
+    table = build_table(Evidence(make_small(missing="sts14"), made_of=MADE_OF), "lase-5.1", plan)
+    torn = find(table, 0, "wl-average").entries[-1]
     assert torn.blank and torn.reason == "an incomplete row has no average"
 
 
@@ -118,7 +118,7 @@ def test_rows_name_what_they_were_made_of_and_wordllama_is_never_called_glove() 
 
 
 def test_what_a_panel_shows_is_said_from_the_numbers() -> None:
-    table = build_table(make_small(), "sbert-lp-1", load_plans()["sbert-lp-1"], MADE_OF)
+    table = build_table(Evidence(make_small(), made_of=MADE_OF), "sbert-lp-1", load_plans()["sbert-lp-1"])
     shows = " ".join(table.panels[0].shows)
     assert (
         "minilm-lp against minilm, judged by itself: lower on sts12, sts13, sts14, sts15 and sts16 (-10.00)." in shows
@@ -135,18 +135,19 @@ def test_a_corpus_of_few_independent_texts_calls_nothing() -> None:
         (space, "sts12", "spearman.all.cosine"): value for space, value in (("minilm", 80.0), ("minilm-lp", 70.0))
     }
     results = make_results(scores, effective={"sts12": 26.8})
-    shows = " ".join(build_table(results, "sbert-lp-1", load_plans()["sbert-lp-1"], {}).panels[0].shows)
+    table = build_table(Evidence(results), "sbert-lp-1", load_plans()["sbert-lp-1"])
+    shows = " ".join(table.panels[0].shows)
     assert "too few independent texts to say on sts12 (-10.00)" in shows
 
 
 def test_mutual_information_is_shown_in_nats() -> None:
     results = make_results({("minilm", "20news", "mi.kmeans"): 123.45, ("minilm", "20news", "nmi.kmeans"): 40.0})
-    line = find(build_table(results, "sbert-lp-3", load_plans()["sbert-lp-3"], {}), 0, "minilm")
+    line = find(build_table(Evidence(results, made_of={}), "sbert-lp-3", load_plans()["sbert-lp-3"]), 0, "minilm")
     assert (line.entries[0].text, line.entries[1].text) == ("1.2345", "40.00")
 
 
 def test_the_csv_names_the_protocol_of_every_line_and_reads_back() -> None:
-    table = build_table(make_small(), "sbert-lp-1", load_plans()["sbert-lp-1"], MADE_OF)
+    table = build_table(Evidence(make_small(), made_of=MADE_OF), "sbert-lp-1", load_plans()["sbert-lp-1"])
     rows = list(csv.DictReader(io.StringIO(tidy_csv(table))))
     assert len(rows) == len(table.entries)
     assert all(row["protocol"] for row in rows)
@@ -172,5 +173,5 @@ def test_latex_escapes_what_it_would_take_for_commands() -> None:
 
 def test_a_suite_without_a_papers_corpus_has_its_own_tables_alone() -> None:
     results = make_results({("minilm", "lee", "spearman.all.cosine"): 50.0})
-    assert list(own_plans(results)) == ["similarity"]
-    assert [table.name for table in all_tables(results)] == ["similarity", "lase-4.1"]
+    assert list(own_plans(Evidence(results))) == ["similarity"]
+    assert [table.name for table in all_tables(results)] == ["similarity", "artifacts"]

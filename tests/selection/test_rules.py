@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import procrustes
 
-from pipeline.selection.rules import procrustes_statistic, residual_variance
+from sentfold.selection.surface import procrustes_statistic, residual_variance
 
 
 def test_the_statistic_is_scipys_disparity_averaged_over_neighbourhoods() -> None:

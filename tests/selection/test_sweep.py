@@ -11,23 +11,24 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from pipeline.artifacts import (
+from pipeline.base.artifacts import (
     absence,
     corpus_path,
     read_record,
     read_vectors,
-    sha256_of,
     space_path,
     write_table,
     write_vectors,
 )
-from pipeline.errors import ArtifactError, SuiteError
-from pipeline.manifold.knn_graph import knn_graph
-from pipeline.selection.paths import sweep_folder
-from pipeline.selection.selected import selected
-from pipeline.selection.sweep import sweep
-from pipeline.suite import Suite
-from tests.checkout import MAKERS, ROOT
+from pipeline.base.suite import Suite
+from pipeline.manifolds import sweep_folder
+from pipeline.stages.knn_graph import knn_graph
+from pipeline.stages.selected import selected
+from pipeline.stages.sweep import sweep
+from sentfold.errors import ArtifactError, SuiteError
+from sentfold.files import sha256_of
+
+ROOT = Path(__file__).parents[2]
 
 GRIDS = {
     "lp-selected": {
@@ -40,21 +41,22 @@ CORPORA = ("dev", "test", "tiny")
 SUITE = Suite(
     suite="made",
     root="../..",
-    file="suites/made/suite.yaml",
+    file="suites/made/plan.yaml",
+    written="suites/made/suite.yaml",
+    parent="suites/made/suite.yaml",
+    counted="",
     source="package",
     skip_missing=False,
-    corpora=CORPORA,
     counts="own",
-    makers=MAKERS.model_copy(update={"selections": tuple(GRIDS)}),
-    spaces=(
-        "minilm",
-        "minilm-lp",
-        "minilm-pca",
-        "minilm-npe",
-        "wl-average",
-        *(f"minilm-{name}" for name in GRIDS),
-    ),
     development="dev",
+    baseline=None,
+    corpora=CORPORA,
+    wordless=(),
+    spaces=("minilm", *(f"minilm-{name}" for name in GRIDS)),
+    blanks={},
+    sensitivities=(),
+    paths={},
+    stages={},
 )
 
 

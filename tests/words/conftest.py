@@ -12,9 +12,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from pipeline.artifacts import corpus_path, write_absence, write_table
-from pipeline.suite import Suite
-from tests.checkout import MAKERS
+from pipeline.base.artifacts import corpus_path, write_absence, write_table
+from pipeline.base.suite import Suite
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,18 +55,30 @@ def write_params(groups: dict[str, Any]) -> None:
     Path("params.yaml").write_text(yaml.safe_dump({**content, **groups}, allow_unicode=True), encoding="utf-8")
 
 
+TOKENIZERS = ("regex", "whitespace")
+
+
 def make_suite(**changes: Any) -> Suite:
-    """The suite of the checkout."""
+    """The suite of the checkout, as its plan has it."""
     content: dict[str, Any] = {
         "suite": "mine",
         "root": "../..",
-        "file": "suites/mine/suite.yaml",
+        "file": "suites/mine/plan.yaml",
+        "written": "suites/mine/suite.yaml",
+        "parent": "suites/mine/suite.yaml",
+        "counted": "word-freq",
         "source": "package",
         "skip_missing": True,
-        "corpora": CORPORA,
         "counts": "own",
-        "makers": MAKERS,
-        "spaces": ("minilm", "minilm-lp", "minilm-pca", "minilm-npe", "wl-average"),
+        "development": None,
+        "baseline": None,
+        "corpora": CORPORA,
+        "wordless": (),
+        "spaces": (),
+        "blanks": {},
+        "sensitivities": (),
+        "paths": {},
+        "stages": {"vocabulary": {name: {} for name in TOKENIZERS}},
     }
     return Suite.model_validate({**content, **changes})
 

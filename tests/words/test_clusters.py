@@ -10,16 +10,15 @@ import pyarrow as pa
 import pytest
 from sklearn.cluster import KMeans
 
-from pipeline.artifacts import fixed_lists, read_record, sha256_of, write_table
-from pipeline.errors import ArtifactError, ParameterError
-from pipeline.params import load_parameters
-from pipeline.words.clustering_parameters import ClusteringParameters
-from pipeline.words.clusters import cluster_words
-from pipeline.words.load import load_clusters, load_counts, load_vectors
-from pipeline.words.paths import clusters_path, vectors_path
-from pipeline.words.table import WordClusters
-from pipeline.words.vocabulary import vocabulary
-from pipeline.words.word_counts import word_counts
+from pipeline.base.artifacts import fixed_lists, read_record, write_table
+from pipeline.base.params import load_parameters
+from pipeline.stages.cluster_words import cluster_words
+from pipeline.stages.vocabulary import vocabulary
+from pipeline.stages.word_counts import word_counts
+from pipeline.words.artifacts import WordClusters, clusters_path, load_clusters, load_counts, load_vectors, vectors_path
+from sentfold.clusterers.base import ClusteringParameters
+from sentfold.errors import ArtifactError, ParameterError
+from sentfold.files import sha256_of
 from tests.words.conftest import CORPORA, make_suite, rows, write_params
 
 KMEANS = {"restarts": 3, "iterations": 100, "tolerance": 0.0}
@@ -39,8 +38,8 @@ METHODS: dict[str, dict[str, Any]] = {
 def prepared(checkout: Path) -> Path:
     """The checkout with vocabulary, counts, and vectors of its 14 words."""
     suite = make_suite()
-    vocabulary("mine", suite.makers.tokenizers, CORPORA)
-    word_counts(suite)
+    vocabulary("mine", "regex", CORPORA)
+    word_counts(suite, "regex")
     words = list(load_counts("mine", "regex").words)
     vectors = np.array(list(rows(words, 6).values()), dtype=np.float32)
     write_table(

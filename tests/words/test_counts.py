@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import ParameterError
-from pipeline.words.counts import (
+from sentfold.errors import ParameterError
+from sentfold.words.counts import (
     FrequencyWeights,
     InverseWeights,
     SifWeights,

@@ -14,8 +14,8 @@ from gensim.models import KeyedVectors
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import SourceError
-from pipeline.words.files import read_file
+from sentfold.errors import SourceError
+from sentfold.words.files import read_file
 
 # Names as they occur: a blank inside (GloVe has "at name@domain.com" and ". . ."), a no-break space, bytes that
 # are no UTF-8, one of the blank alone, digits that look like a header, and one that stands twice.

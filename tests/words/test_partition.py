@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import ParameterError
-from pipeline.words.partition import Partition, centroids_of, check_size, frequency_partition, random_partition
+from sentfold.errors import ParameterError
+from sentfold.words.partition import Partition, centroids_of, check_size, frequency_partition, random_partition
 
 X = np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 8.0]])
 W = np.array([1.0, 3.0, 0.5])

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import ParameterError
-from pipeline.words.tokenizers import TOKENIZERS, clean_usif, split_treebank, tokenize
+from sentfold.errors import ParameterError
+from sentfold.words.tokenizers import TOKENIZERS, clean_usif, split_treebank, tokenize
 
 QUOTED = "She said ``Go!'' (twice) to the Café's owner, didn't she?"
 

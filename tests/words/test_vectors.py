@@ -11,18 +11,17 @@ import numpy as np
 import pytest
 import yaml
 
-from pipeline.artifacts import read_record, sha256_of
-from pipeline.errors import ParameterError, SentfoldError, SourceError
-from pipeline.params import load_parameters
-from pipeline.words.load import load_vectors, load_words
-from pipeline.words.locations import find_location, load_locations
-from pipeline.words.paths import vectors_path
-from pipeline.words.vector_parameters import WordVectorParameters
-from pipeline.words.vectors import load_blocks, word_vectors
-from pipeline.words.vocabulary import vocabulary
-from pipeline.words.word_counts import word_counts
-from pipeline.words.wordllama import token_means
-from tests.words.conftest import CORPORA, ROOT, Shelf, make_suite, rows, write_params
+from pipeline.base.artifacts import read_record
+from pipeline.base.params import load_parameters
+from pipeline.stages.vocabulary import vocabulary
+from pipeline.stages.word_vectors import load_blocks, word_vectors
+from pipeline.words.artifacts import load_vectors, vectors_path
+from pipeline.words.published import find_location, load_locations
+from sentfold.errors import ParameterError, SentfoldError, SourceError
+from sentfold.files import sha256_of
+from sentfold.words.vectors import WordVectorParameters
+from sentfold.words.wordllama import token_means
+from tests.words.conftest import CORPORA, ROOT, Shelf, rows, write_params
 
 SHIPPED = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))["word_vectors"]
 VOCABULARY = ["the", "naps", ",", ".", "dog", "nine", "!", "cat", "falls", "harbour", "kettles", "loaves", "on", "snow"]
@@ -31,7 +30,8 @@ VOCABULARY = ["the", "naps", ",", ".", "dog", "nine", "!", "cat", "falls", "harb
 @pytest.fixture
 def counted(checkout: Path) -> Path:
     """The checkout with its vocabularies."""
-    vocabulary("mine", ("regex", "whitespace"), CORPORA)
+    for tokenizer in ("regex", "whitespace"):
+        vocabulary("mine", tokenizer, CORPORA)
     return checkout
 
 
@@ -118,16 +118,6 @@ def test_a_second_run_writes_the_same_bytes(counted: Path, shelf: Shelf) -> None
         make(shelf, {"file": "small", "pvn": 2, "scale": "unit"})
         digests.append(sha256_of(vectors_path("mine", "it", "regex")))
     assert digests[0] == digests[1]
-
-
-def test_words_with_vectors_and_counts_come_as_one_table(counted: Path, shelf: Shelf) -> None:
-    shelf.put("small", rows(["cat", "the", "pig"], 4))
-    make(shelf, {"file": "small"})
-    word_counts(make_suite())
-    table = load_words("mine", vectors="it", tokenizer="regex")
-    assert table.words == ("the", "cat")
-    assert table.counts.tolist() == [4, 1]
-    assert table.index() == {"the": 0, "cat": 1}
 
 
 @pytest.mark.parametrize(("missing", "pig"), [("drop", None), ("zero", [0.0, 0.0]), ("mean", [2.0, 6.0])])

@@ -1,0 +1,114 @@
+"""The command line of flows: `python -m flows run|deploy|fold`, which the command `sentfold` executes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from sentfold.errors import ParameterError, SentfoldError
+
+app = typer.Typer(
+    name="sentfold", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+)
+
+
+def check_name(name: str) -> str:
+    """A name from the command line; names become paths. Raises ParameterError."""
+    from sentfold.settings import check_slug
+
+    try:
+        return check_slug(name)
+    except ValueError as error:
+        raise ParameterError("a name cannot be used", where="the command line", got=str(error)) from None
+
+
+SuiteOption = Annotated[
+    str, typer.Option("--suite", "-s", callback=check_name, help="quick, or a folder's name in suites/.")
+]
+
+
+JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Stages at a time, where they are independent.")]
+TargetOption = Annotated[
+    list[str] | None,
+    typer.Option("--target", "-t", help="A stage, a group like `embed`, or an output's path; and all it needs."),
+]
+ProfileOption = Annotated[str | None, typer.Option(help="Limits and retries; run.yaml if none is named.")]
+RunnerOption = Annotated[str, typer.Option(help="Where stages run: threads, or dask.")]
+AddressOption = Annotated[str | None, typer.Option(help="Of a Dask scheduler; none: --jobs processes here.")]
+
+
+@app.command()
+def run(
+    suite: SuiteOption = "quick",
+    jobs: JobsOption = 2,
+    target: TargetOption = None,
+    profile: ProfileOption = None,
+    runner: RunnerOption = "threads",
+    address: AddressOption = None,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for a run that holds the checkout.")] = True,
+) -> None:
+    """Run the stale stages of a suite as a Prefect flow, independent ones in parallel; print the suite's table."""
+    from flows.plan import RunRequest
+    from flows.run import run as run_suite
+
+    request = RunRequest(suite, jobs, tuple(target or ()), profile, cast("Any", runner), address)
+    code = run_suite(request, Path.cwd(), wait=wait)
+    summary = Path("reports", suite, "summary.txt")
+    if not code and not target and summary.is_file():
+        typer.echo(f"{summary.read_text(encoding='utf-8')}\nreport: {summary.with_name('report.md')}")
+    raise typer.Exit(code)
+
+
+@app.command(hidden=True)
+def flow(
+    parent: Annotated[int, typer.Argument(help="The process that this one ends with.")],
+    suite: SuiteOption = "quick",
+    jobs: JobsOption = 2,
+    target: TargetOption = None,
+    profile: ProfileOption = None,
+    runner: RunnerOption = "threads",
+    address: AddressOption = None,
+) -> None:
+    """Run the flow in this process, for `run`."""
+    from flows.plan import RunRequest
+    from flows.processes import die_with_parent
+    from flows.run import run_in_this_process
+
+    die_with_parent()
+    if os.getppid() == parent:
+        run_in_this_process(RunRequest(suite, jobs, tuple(target or ()), profile, cast("Any", runner), address))
+
+
+@app.command()
+def deploy(
+    prefect_file: Annotated[Path, typer.Option(help="Deployments, from the checkout's root.")] = Path("prefect.yaml"),
+) -> None:
+    """Register the deployments of prefect.yaml, with pool and automation, at the configured Prefect server."""
+    from flows.deploy import deploy as register
+
+    typer.echo(register(Path.cwd(), prefect_file))
+
+
+@app.command(hidden=True)
+def fold(order: Annotated[str, typer.Argument(help="JSON, as sentfold/cli/fold.py writes it.")]) -> None:
+    """Fold a large file on Dask workers; `sentfold fold --workers N` executes this."""
+    from flows.dask_fold import fold_by_order
+
+    typer.echo(fold_by_order(order))
+
+
+def main() -> None:
+    """Entry point: an error of sentfold is printed without a traceback; exit code 2."""
+    try:
+        app()
+    except SentfoldError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+# mypy: disallow-untyped-calls=False
+"""The tasks of a fold on Dask workers: `sentfold fold --workers N`, or `--address` of a running scheduler.
+
+The tasks go to Dask directly, and not through Prefect: they are thousands, each leaves a receipt, and a Prefect flow
+would cost 0.3 s for each. Dask gives the task of a worker that died to another worker.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+import dask
+from dask.utils import parse_bytes
+from distributed import Client, LocalCluster, as_completed
+from distributed.comm.core import CommClosedError
+from distributed.scheduler import KilledWorker
+from distributed.utils import silence_logging_cmgr
+from tqdm import tqdm
+
+from sentfold.errors import ParameterError, RunError, first_line
+from sentfold.fold.fold import FoldSettings, Summary, fold_files
+from sentfold.fold.tasks import code_of
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Code = dict[str, dict[str, str]]
+
+ANSWER_SECONDS = 30.0  # for a scheduler's first answer
+WORKERS_SECONDS = 120.0  # until the first worker joins
+
+# All results are files, so a worker has nothing to spill or to wait for. A worker above its limit is ended.
+MEMORY = {
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": 0.95,
+}
+
+
+class UnreachableClusterError(RunError):
+    """No scheduler answers, or it has no worker."""
+
+
+class UnfitWorkerError(RunError):
+    """A worker would write other bytes, or would write them into another folder."""
+
+
+class DyingWorkerError(RunError):
+    """A task has ended one worker after another."""
+
+
+class LostClusterError(RunError):
+    """The scheduler, or every worker, was lost during the fold."""
+
+
+def fold_on_dask(
+    source: Path, target: Path, settings: FoldSettings, *, address: str | None, workers: int, memory_limit: str
+) -> Summary:
+    """fold_files on Dask workers, with the same bytes.
+
+    address  of a scheduler whose workers see `source` and `target` by the same names, one thread each; None:
+             `workers` processes of this machine, each ended and started anew above `memory_limit`
+    Raises what fold_files raises, and the errors of this module; in each case the same call continues.
+    """
+    with existing_cluster(address) if address else local_cluster(workers, memory_limit) as client:
+        return fold_files(source, target, settings, executor=DaskExecutor(client, target))
+
+
+# --- the executor -----------------------------------------------------------------------------------
+
+
+@dataclass
+class DaskExecutor:
+    """An Executor whose calls are made by a cluster.
+
+    target  the folder that all workers must see; the workers are checked at the first call
+    """
+
+    client: Client
+    target: Path
+    _checked: bool = False
+
+    @property
+    def threads(self) -> int:
+        """One: the limits on BLAS and on memory are those of a process."""
+        return 1
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item], *, label: str) -> list[Result]:
+        """The results in the order of the items. The first call that fails ends all; finished parts are kept.
+
+        A task whose worker dies is given to another, as often as the scheduler's allowed-failures says.
+        Raises what the function raises, UnfitWorkerError, DyingWorkerError, LostClusterError.
+        """
+        if not self._checked:
+            require_fit_workers(self.client, self.target)
+            self._checked = True
+        run, code = f"{label.replace(' ', '-')}-{uuid.uuid4().hex[:8]}", code_here()
+        futures = [
+            self.client.submit(call_with_code, function, item, code, key=f"{run}-{number}")
+            for number, item in enumerate(items)
+        ]
+        try:
+            for future in tqdm(
+                as_completed(futures, loop=self.client.loop),
+                total=len(futures),
+                desc=label,
+                unit=" parts",
+                disable=None,
+            ):
+                future.result()
+            return [future.result() for future in futures]
+        except KilledWorker as error:
+            raise _dying(error, label) from None
+        except (CancelledError, CommClosedError, TimeoutError) as error:
+            raise LostClusterError(
+                "the Dask cluster was lost",
+                got=first_line(error),
+                state="finished parts are kept",
+                remedy="start the cluster again, then the same command: it continues from the finished parts",
+            ) from None
+        finally:
+            self.client.cancel(futures, force=True)
+
+
+def call_with_code(function: Callable[[Item], Result], item: Item, code: Code) -> Result:
+    """The result of the function, in a worker. Raises UnfitWorkerError for other code: the worker joined late."""
+    if code_here() != code:
+        raise _other_code(socket.gethostname(), code, code_here())
+    return function(item)
+
+
+def _dying(error: KilledWorker, label: str) -> DyingWorkerError:
+    return DyingWorkerError(
+        f"a task has ended {error.allowed_failures + 1} workers in a row",
+        where=f"{label}: {error.task}",
+        got=f"the last was {error.last_worker.address}",
+        state="finished parts are kept",
+        remedy="mostly the task needs more memory than a worker may take: raise --memory-limit, or lower "
+        "--partition-rows or --landmarks, and run again",
+    )
+
+
+# --- clusters ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def local_cluster(workers: int, memory_limit: str) -> Iterator[Client]:
+    """Processes on this machine, one thread each, for the length of a `with` block; they die with this process.
+
+    memory_limit  of each, as Dask reads it: 2GB, 1.5GiB. A worker that takes 95 % of it is ended and started anew.
+    """
+    try:
+        parse_bytes(memory_limit)
+    except ValueError as error:
+        raise ParameterError(
+            "this is no size of a memory", where="--memory-limit", expected="e.g. 2GB or 1.5GiB", got=first_line(error)
+        ) from None
+    with (
+        TemporaryDirectory(prefix="sentfold-dask-") as folder,
+        dask.config.set(MEMORY),
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=memory_limit,
+            host="127.0.0.1",
+            dashboard_address=None,
+            local_directory=folder,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def existing_cluster(address: str) -> Iterator[Client]:
+    """A cluster that is running, e.g. tcp://scheduler:8786, for the length of a `with` block.
+
+    Raises UnreachableClusterError if no scheduler answers there or no worker joins.
+    """
+    try:
+        client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise UnreachableClusterError(
+            "no Dask scheduler answers",
+            where=address,
+            expected=f"an answer within {ANSWER_SECONDS:.0f} s",
+            got=first_line(error),
+            remedy="check the address (e.g. tcp://host:8786) and that the scheduler runs",
+        ) from None
+    # Dask's client logs tracebacks when a scheduler is gone; this module raises an error of its own.
+    with silence_logging_cmgr(logging.CRITICAL), client:
+        try:
+            client.wait_for_workers(1, timeout=WORKERS_SECONDS)
+        except TimeoutError:
+            raise UnreachableClusterError(
+                "the Dask cluster has no workers",
+                where=address,
+                expected=f"one within {WORKERS_SECONDS:.0f} s",
+                remedy=f"start some: dask worker {address} --nthreads 1 --memory-limit 2GB",
+            ) from None
+        yield client
+
+
+# --- workers ----------------------------------------------------------------------------------------
+
+
+def require_fit_workers(client: Client, target: Path) -> None:
+    """Refuse workers with other code or libraries, with several threads, or with another folder `target`.
+
+    target  an existing folder; nothing stays in it
+    Raises UnfitWorkerError.
+    """
+    token = uuid.uuid4().hex
+    file = target.absolute() / f".probe.{token}.tmp"
+    file.write_text(token)
+    try:
+        probes: dict[str, tuple[Code, str]] = client.run(_probe, str(file))
+    finally:
+        file.unlink()
+    code = code_here()
+    threads = {address: info["nthreads"] for address, info in client.scheduler_info(n_workers=-1)["workers"].items()}
+    for address, (worker_code, content) in probes.items():
+        if worker_code != code:
+            raise _other_code(address, code, worker_code)
+        if content != token:
+            raise _unfit(address, "another file system", f"{target.absolute()} to be one folder", content)
+        if threads.get(address, 1) != 1:
+            raise _unfit(
+                address, "several threads", "--nthreads 1, and as many workers as wanted", str(threads[address])
+            )
+
+
+def code_here() -> Code:
+    """The code and libraries of this process."""
+    return {"embed": code_of("embed"), "fold": code_of("fold")}
+
+
+def _probe(file: str) -> tuple[Code, str]:
+    """The code of a worker, and what it reads in a file of the target."""
+    try:
+        return code_here(), Path(file).read_text()
+    except OSError as error:
+        return code_here(), first_line(error)
+
+
+def _unfit(where: str, what: str, expected: str, got: str) -> UnfitWorkerError:
+    return UnfitWorkerError(
+        f"a worker has {what}",
+        where=where,
+        expected=expected,
+        got=got,
+        state="finished parts are kept",
+        remedy="start the workers from a checkout of this commit, with requirements.lock, on a shared folder, and for "
+        "equal kernels with the environment of sentfold/numeric_profile.py",
+    )
+
+
+def _other_code(where: str, here: Code, there: Code) -> UnfitWorkerError:
+    """The error that names the first difference."""
+    family, name = next((f, n) for f in here for n in here[f] if there[f].get(n) != here[f][n])
+    return _unfit(where, "other code or libraries", f"{name} {here[family][name]}", f"{name} {there[family].get(name)}")
+
+
+def fold_by_order(order: str) -> str:
+    """Fold as the JSON of `sentfold fold` orders; the text of what was done."""
+    content = json.loads(order)
+    source, target = Path(content.pop("source")), Path(content.pop("target"))
+    settings = FoldSettings.model_validate(content.pop("settings"))
+    return f"{target / 'folded'}: {fold_on_dask(source, target, settings, **content)}"

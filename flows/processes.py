@@ -1,0 +1,147 @@
+"""Start a command so that the command and everything below it end with the process that started it.
+
+`start_guarded` calls this file as a program, the guard: `python processes.py PARENT COMMAND...`. The kernel's own
+way, PR_SET_PDEATHSIG, is not enough here. A fork clears it, so dvc would die but not the stage below dvc; and the
+signal is sent when the *thread* that forked ends, which for a pool of threads is not when the run ends. The guard
+runs the command in a process group. It ends the whole group when the parent is gone, when a signal tells it to, or
+when the command ends and leaves something running. Only the standard library is imported, so a guard starts in
+some 30 ms.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Protocol
+
+POLL_SECONDS = 0.1
+
+# Between the interrupt, which lets a stage remove its temporary files, and the kill.
+GRACE_SECONDS = 3.0
+
+
+def start_guarded(
+    command: Sequence[str], *, cwd: Path, env: dict[str, str], output: IO[bytes] | None = None, session: bool = False
+) -> subprocess.Popen[bytes]:
+    """Start `command` under a guard; the process returned is the guard's, with the command's exit code.
+
+    output   a file for what the command prints, on both channels; None: the channels of this process
+    session  in a session of its own, which the terminal's Ctrl-C does not reach
+    `terminate()` on the result ends the command and everything below it.
+    """
+    # -I and -S: nothing of this folder or of the environment can shadow the standard library.
+    guard = [sys.executable, "-I", "-S", str(Path(__file__).resolve()), str(os.getpid()), *command]
+    streams = None if output is None else output.fileno()
+    return subprocess.Popen(
+        guard,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=streams,
+        stderr=None if output is None else subprocess.STDOUT,
+        start_new_session=session,
+    )
+
+
+def dvc_command(*words: str) -> list[str]:
+    """The command line of this interpreter's dvc, whatever `dvc` the PATH finds.
+
+    With `--wait-for-lock`, which has to precede the subcommand, parallel dvc processes wait for each other's short
+    locks; without it they fail.
+    """
+    return [sys.executable, "-m", "dvc", "--wait-for-lock", *words]
+
+
+def stage_environment() -> dict[str, str]:
+    """The environment of dvc and of the stages: `python` is this interpreter; no telemetry."""
+    # No resolve(): a venv's python is a link, and its target does not know the venv's libraries.
+    folder = str(Path(sys.executable).parent)
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join([folder, os.environ.get("PATH", os.defpath)]),
+        "PYTHONUNBUFFERED": "1",
+        "DVC_NO_ANALYTICS": "1",
+        "DO_NOT_TRACK": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }
+
+
+class Stop(Protocol):
+    """Says whether a stage is to be ended: a threading.Event, or something like it."""
+
+    def is_set(self) -> bool:
+        """Whether to end the stage."""
+        ...
+
+
+def wait_for(process: subprocess.Popen[bytes], stop: Stop | None = None) -> int:
+    """The exit code of a guarded process. It is ended first if `stop` is set, or if this call is interrupted."""
+    try:
+        while True:
+            try:
+                return process.wait(timeout=POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                if stop and stop.is_set():
+                    process.terminate()
+                    return process.wait()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+
+
+def pause(seconds: float, stop: Stop | None = None) -> None:
+    """Sleep, but end early if `stop` is set."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not (stop and stop.is_set()):
+        time.sleep(min(POLL_SECONDS, seconds))
+
+
+def guard(parent: int, command: Sequence[str]) -> int:
+    """Run `command` until it ends, a signal arrives, or `parent` is gone; return its exit code."""
+    told: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda received, _frame: told.append(received))
+    # If the guard itself is killed, the kernel ends its command, which is dvc; a stage asks for the same.
+    # A guard has but one thread, so nothing is unsafe before exec, and no thread can end first.
+    child = subprocess.Popen(command, process_group=0, preexec_fn=die_with_parent)  # noqa: PLW1509
+    while child.poll() is None:
+        if told or os.getppid() != parent:
+            _interrupt(child)
+            break
+        time.sleep(POLL_SECONDS)
+    _kill_group(child.pid)
+    code = child.wait()
+    # A shell's convention: death by signal n is exit code 128 + n.
+    return code if code >= 0 else 128 - code
+
+
+def die_with_parent() -> None:
+    """Make the kernel kill this process when the thread that forked it ends. On Linux; elsewhere nothing."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def _interrupt(child: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGINT)
+    end = time.monotonic() + GRACE_SECONDS
+    while child.poll() is None and time.monotonic() < end:
+        time.sleep(POLL_SECONDS)
+
+
+def _kill_group(group: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(guard(int(sys.argv[1]), sys.argv[2:]))

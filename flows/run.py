@@ -1,0 +1,97 @@
+"""The command `sentfold run`: find out what is stale, and run the flow in a process of its own if anything is.
+
+Prefect is not even imported where nothing is stale. The flow has its own process because Prefect's clients wait for
+minutes for a server that is gone; the process is ended instead.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import typer
+
+from flows.lock import hold_checkout
+from flows.plan import Plan, RunRequest, make_plan
+from flows.progress import Summary
+from flows.run_stage import LOG_FOLDER
+
+POLL_SECONDS = 0.1
+
+# What an interrupted flow may take to end its stages.
+LEAVE_SECONDS = 15.0
+
+
+def run(request: RunRequest, root: Path, *, wait: bool = True) -> int:
+    """Bring a suite up to date, independent stages in parallel; the exit code is the flow's. Prints as it goes.
+
+    wait  for another run that holds the checkout; False: raise RunError instead
+
+    Raises SentfoldError about what is wrong with the suite or its parameters, and RunError if DVC cannot read the
+    checkout, or if Prefect's server does not answer or goes away.
+    """
+    start = time.monotonic()
+    with hold_checkout(root, wait=wait, purpose=request.command):
+        plan = make_plan(request, root)
+        if not plan.stale:
+            typer.echo(Summary((), time.monotonic() - start))
+            return 0
+        typer.echo(
+            f"{len(plan.stale)} of {len(plan.graph.names)} stages are stale, {request.jobs} at a time; "
+            f"their logs: {LOG_FOLDER}"
+        )
+        return _run_flow(plan)
+
+
+def run_in_this_process(request: RunRequest) -> None:
+    """Run the flow here, for `run`, which has checked the suite. Raises RunError if stages fail."""
+    from flows.flow import sentfold
+
+    sentfold(
+        suite=request.suite,
+        jobs=request.jobs,
+        targets=list(request.targets),
+        profile=request.profile,
+        runner=request.runner,
+        address=request.address,
+        check=False,
+    )
+
+
+def _run_flow(plan: Plan) -> int:
+    # In the function: importing Prefect takes longer than finding nothing to do.
+    from flows.server import prefect_server
+
+    command = [sys.executable, "-m", "flows", "flow", str(os.getpid()), *plan.request.words]
+    with prefect_server(plan.root) as server:
+        # A group of its own: Ctrl-C reaches this process alone, which passes it on once.
+        child = subprocess.Popen(
+            command,
+            cwd=plan.root,
+            env={**os.environ, "PREFECT_API_URL": server.url},
+            stdin=subprocess.DEVNULL,
+            process_group=0,
+        )
+        try:
+            while child.poll() is None:
+                if server.is_gone():
+                    raise server.error(plan.request.command)
+                time.sleep(POLL_SECONDS)
+            return child.returncode
+        finally:
+            _end(child)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Interrupt the flow, which then ends its stages, and kill it if that takes too long."""
+    if child.poll() is None:
+        child.send_signal(signal.SIGINT)
+        try:
+            child.wait(LEAVE_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()

@@ -1,0 +1,131 @@
+"""Typed, range-checked, frozen parameters out of params.yaml and the suite files."""
+
+from __future__ import annotations
+
+import copy
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sentfold.errors import ParameterError
+from sentfold.settings import Model, refuse_unknown, validate
+
+PARAMS_FILE = Path("params.yaml")
+
+# The groups of params.yaml. A stage validates the groups it reads, so a misspelt group would be
+# noticed by no stage at all; this list is what notices it.
+GROUPS = (
+    "encoders",
+    "embed",
+    "knn_graph",
+    "manifolds",
+    "eigensolve",
+    "vocabulary",
+    "word_vectors",
+    "clusterings",
+    "word_encoders",
+    "evaluate",
+    "report",
+    "sensitivity",
+)
+
+
+# libyaml's parser, where PyYAML was built with it, takes a tenth of the time.
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _refuse_repeated_keys(root: yaml.Node | None) -> None:
+    """Raise ConstructorError for a mapping that gives one key twice: YAML would keep the last in silence."""
+    waiting, seen = [root] if root is not None else [], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:  # an anchor's node is met again under each of its aliases
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            keys = set[tuple[str, str]]()
+            for key, value in node.value:
+                if (key.tag, str(key.value)) in keys:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key.value!r} stands twice", key.start_mark
+                    )
+                keys.add((key.tag, str(key.value)))
+                waiting += [key, value]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+
+
+class _Loader(_SafeLoader):  # type: ignore[misc]  # its base is known at run time only
+    """The safe loader, with the numbers of YAML 1.2."""
+
+
+# DVC writes YAML 1.2, where 1e-10 is a number; in YAML 1.1, which PyYAML reads, it is text.
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+\Z"), list("-+.0123456789")
+)
+
+
+def parse_yaml(content: str | bytes) -> Any:
+    """The content of a YAML text, by the one loader of the project: safe, and equal keys are an error.
+
+    Raises yaml.YAMLError.
+    """
+    loader = _Loader(content)
+    try:
+        root = loader.get_single_node()
+        _refuse_repeated_keys(root)
+        return None if root is None else loader.construct_document(root)
+    finally:
+        loader.dispose()
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file; ParameterError if it is missing, malformed or no mapping."""
+    try:
+        content = copy.deepcopy(_parsed(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise ParameterError(
+            f"{path.name} is missing", where=str(path), remedy="run from the root of a sentfold checkout"
+        ) from None
+    except (yaml.YAMLError, UnicodeDecodeError, TypeError, OSError) as error:
+        raise ParameterError(
+            f"{path.name} is not valid YAML",
+            where=str(path),
+            got=" ".join(str(error).split()).replace(' in "<unicode string>",', " at"),
+            remedy="correct the line that is named",
+        ) from None
+    if not isinstance(content, dict):
+        raise ParameterError(
+            f"{path.name} holds no mapping", where=str(path), expected="key: value lines", got=type(content).__name__
+        )
+    return content
+
+
+@lru_cache(maxsize=32)
+def _parsed(text: str) -> Any:
+    """The content of a YAML text, kept: a check of all parameters reads the same few files a hundred times."""
+    return parse_yaml(text)
+
+
+def load_parameters(model: type[Model], key: str, *, path: Path = PARAMS_FILE) -> Model:
+    """The group `key` (dotted, e.g. "manifolds.lp") of params.yaml as a frozen `model`.
+
+    Raises ParameterError naming the key, its value and what is allowed.
+    """
+    content = read_yaml(path)
+    refuse_unknown(content, GROUPS, where=str(path))
+    for part in key.split("."):
+        if not isinstance(content, dict) or part not in content:
+            known = ", ".join(sorted(map(str, content))) if isinstance(content, dict) else "nothing"
+            raise ParameterError(
+                f"no parameters named '{key}'",
+                where=f"{path}: {key}",
+                expected=f"one of: {known}",
+                got=part,
+                remedy=f"correct the name, or add a block '{key}' to {path}",
+            )
+        content = content[part]
+    return validate(model, content, where=f"{path}: {key}")

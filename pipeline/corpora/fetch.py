@@ -1,0 +1,145 @@
+"""The one download of public files: pooch's, with a limit on how long a silent server is waited for."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from sentfold.errors import SourceError, UnansweredError, first_line
+from sentfold.files import sha256_of, write_bytes_atomically
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a server is waited for.
+
+    connect  seconds until a connection is made
+    read     seconds of silence after which a server has stalled
+    tries    attempts before giving up; pooch waits 1, 2, 3, ... seconds between them
+    """
+
+    connect: float = 15.0
+    read: float = 60.0
+    tries: int = 3
+
+
+PATIENCE = Patience()
+
+
+def fetch(url: str, target: Path, *, sha256: str | None, patience: Patience = PATIENCE) -> Path:
+    """The file behind a URL, stored as `target`; a file that is there with the right sha256 is not fetched again.
+
+    sha256  that the file must have; None accepts any file but a web page
+    Raises UnansweredError if the server does not answer or breaks off, SourceError if the server has no such
+    file, the file has another sha256, or the disk refuses. Then nothing is stored.
+    """
+    import pooch
+    from requests.exceptions import RequestException
+
+    pooch.get_logger().setLevel("WARNING")
+    shelf = pooch.create(
+        path=target.parent,
+        base_url="",
+        registry={target.name: f"sha256:{sha256}" if sha256 else None},
+        urls={target.name: url},
+        retry_if_failed=patience.tries - 1,
+    )
+    try:
+        shelf.fetch(target.name, downloader=_Downloader(patience))
+    except RequestException as error:
+        raise _unanswered(url, error, patience) from None
+    except ValueError:
+        raise _wrong_file(url, f"sha256 {sha256}", "a file with another sha256") from None
+    except OSError as error:
+        raise SourceError(
+            "a download cannot be stored",
+            where=str(target.parent),
+            got=error.strerror or first_line(error),
+            remedy="free space there, or choose a folder that can be written to",
+        ) from None
+    if sha256 is None:
+        _refuse_web_page(url, target)
+    return target
+
+
+class _Downloader:
+    """pooch's downloader; an answer that no further attempt can change ends the attempts."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._limits = (patience.connect, patience.read)
+
+    def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
+        """Download `url` into a file. Raises SourceError for a URL that the server does not have."""
+        from pooch import HTTPDownloader
+        from requests.exceptions import HTTPError, InvalidSchema, InvalidURL, MissingSchema
+
+        # Without `identity` a server may compress, and the bytes are not those of the file.
+        headers = {"Accept-Encoding": "identity", "User-Agent": "sentfold"}
+        client = HTTPDownloader(
+            progressbar=sys.stderr.isatty(), chunk_size=2**16, timeout=self._limits, headers=headers
+        )
+        try:
+            client(url, output_file, pooch)
+        except (InvalidSchema, InvalidURL, MissingSchema) as error:
+            raise _wrong_file(url, "an http or https URL", first_line(error)) from None
+        except HTTPError as error:
+            status = getattr(error.response, "status_code", 0)
+            if status in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS):
+                raise
+            if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                raise _wrong_file(url, "HTTP status 200", f"HTTP status {status}") from None
+            raise
+
+
+def _unanswered(url: str, error: Exception, patience: Patience) -> UnansweredError:
+    return UnansweredError(
+        "a server does not deliver a file",
+        where=url,
+        expected=f"an answer within {patience.connect:g} s and no silence over {patience.read:g} s",
+        got=f"{first_line(error)} ({patience.tries} tries)",
+        remedy="check the network and the proxy, and try again later",
+    )
+
+
+def _wrong_file(url: str, expected: str, got: str) -> SourceError:
+    return SourceError(
+        "a server does not have the known file",
+        where=url,
+        expected=expected,
+        got=got,
+        remedy="try again; if the same happens, the publisher moved or changed the file: find out why, then correct "
+        "the URL or the sha256",
+    )
+
+
+def _refuse_web_page(url: str, path: Path) -> None:
+    with path.open("rb") as stream:
+        start = stream.read(256).lstrip().lower()
+    if start.startswith((b"<!doctype html", b"<html")):
+        with suppress(OSError):
+            path.unlink()
+        raise _wrong_file(url, "a data file", "a web page; open the URL in a browser: it may ask for consent")
+
+
+def matches(path: Path, sha256: str | None) -> bool:
+    """Whether a file is there, and has this sha256."""
+    return path.is_file() and sha256_of(path) == sha256
+
+
+def record_digest(path: Path, pattern: str, digest: str) -> None:
+    """Replace each `null` that follows the group of `pattern` by a digest; the rest of the YAML file stays."""
+    text, places = re.subn(pattern, rf'\g<1> "{digest}"', path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    if not places:
+        raise SourceError(
+            "a sha256 cannot be recorded",
+            where=path.name,
+            expected="a line that ends in null",
+            got="none",
+            remedy=f"put this there by hand: {digest}",
+        )
+    write_bytes_atomically(path, text.encode())

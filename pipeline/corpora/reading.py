@@ -1,0 +1,100 @@
+"""What a source delivers of a corpus, and what is checked of it: columns, types, number of items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from pipeline.corpora.catalogue import Dataset
+from sentfold.errors import SourceError, first_line
+
+# The columns that every source must deliver, per task. Others may follow and are dropped.
+COLUMNS: Mapping[str, dict[str, type[pl.DataType]]] = {
+    "similarity": {"sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64, "subset": pl.String},
+    "regression": {"sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64, "subset": pl.String},
+    "classification": {"text": pl.String, "label": pl.Int64},
+    "paraphrase": {"sentence1": pl.String, "sentence2": pl.String, "label": pl.Int64},
+    "clustering": {"text": pl.String, "label": pl.Int64, "label_name": pl.String},
+    "ranking": {
+        "query_id": pl.String,
+        "query": pl.String,
+        "candidate_id": pl.String,
+        "candidate": pl.String,
+        "relevance": pl.Int64,
+        "rank": pl.Int64,
+    },
+    "inference": {"premise": pl.String, "hypothesis": pl.String, "label": pl.Int64},
+    "example": {"sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64, "subset": pl.String},
+    "counts": {"word": pl.String, "count": pl.Int64},
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One split as it was read.
+
+    frame     the canonical columns of the task, in the order of the source
+    source    "package", "mirror", "hub", "archive" or "inline"
+    files     what was read, by a name that holds no path of this machine -> sha256
+    replaced  number of characters that are U+FFFD because their bytes were no valid text
+    further   sentences of the corpus that no item refers to, the unlabelled rest of its pool
+    """
+
+    frame: pl.DataFrame
+    source: str
+    files: dict[str, str] = field(default_factory=dict)
+    replaced: int = 0
+    further: tuple[str, ...] = ()
+
+
+class MissingError(SourceError):
+    """The source does not hold this split at all (it does not hold something wrong)."""
+
+
+def check_columns(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.DataFrame:
+    """The canonical columns of `frame`, cast to their types and free of nulls. Raises SourceError."""
+    if dataset.layout not in COLUMNS:
+        raise SourceError(
+            f"no columns are known of items for '{dataset.layout}'",
+            where=where,
+            expected=f"one of: {', '.join(COLUMNS)}",
+            got=dataset.layout,
+            remedy="name a task with the same columns in the catalogue: `items_of: TASK`",
+        )
+    wanted = COLUMNS[dataset.layout]
+    lacking = [column for column in wanted if column not in frame.columns]
+    if lacking:
+        raise SourceError(
+            f"column{'s' if len(lacking) > 1 else ''} {', '.join(lacking)} missing",
+            where=where,
+            expected=", ".join(wanted),
+            got=", ".join(frame.columns),
+            remedy="the source changed: pin the revision that the catalogue describes",
+        )
+    try:
+        canonical = frame.select(pl.col(column).cast(kind) for column, kind in wanted.items())
+    except pl.exceptions.PolarsError as error:
+        raise SourceError(
+            "a column has the wrong type", where=where, expected=str(dict(wanted)), got=first_line(error)
+        ) from None
+    for column, kind in wanted.items():
+        holes = canonical[column].null_count()
+        if kind == pl.Float64:
+            holes += int((~canonical[column].is_finite()).sum())
+        if holes:
+            raise SourceError(f"column {column} has {holes} empty values", where=where, expected="none", got=str(holes))
+    return canonical
+
+
+def check_count(frame: pl.DataFrame, dataset: Dataset, split: str, *, where: str) -> None:
+    """SourceError unless the split has as many items as were published."""
+    if len(frame) != dataset.splits[split]:
+        raise SourceError(
+            f"the split '{split}' has the wrong number of items",
+            where=where,
+            expected=str(dataset.splits[split]),
+            got=str(len(frame)),
+            remedy="the source is another release, or the download is incomplete: remove it and try again",
+        )

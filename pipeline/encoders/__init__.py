@@ -1,1 +1,0 @@
-"""Encoders: sentences in, one vector per sentence out."""

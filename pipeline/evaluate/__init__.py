@@ -1,1 +1,0 @@
-"""Evaluation: scores of a space on a corpus, with the resampled spread of each."""

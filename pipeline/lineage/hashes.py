@@ -1,0 +1,112 @@
+"""Hashes of files and folders as DVC computes them, and DVC's cache, read without DVC and its lock."""
+
+from __future__ import annotations
+
+import configparser
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+from sentfold.errors import SentfoldError
+
+# DVC never looks into these, whatever .dvcignore says.
+ALWAYS_IGNORED = (".hg/", ".git/", ".git", ".dvc/")
+
+
+class LineageError(SentfoldError):
+    """A number, a commit or a record does not exist or cannot be read."""
+
+
+@dataclass(frozen=True)
+class Digest:
+    """A file's md5, or a folder's "<md5>.dir" with the md5 of each file in it by relative path.
+
+    unreadable  the reason for each file that cannot be read, by relative path ("" is the path itself). Then md5 is
+                "", which equals no record.
+    """
+
+    md5: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+    def differing(self, other: Digest) -> list[str]:
+        """Files of two folders that are not in both with the same bytes."""
+        own, others = {**self.files, **self.unreadable}, {**other.files, **other.unreadable}
+        return sorted(name for name in {*own, *others} if own.get(name) != others.get(name))
+
+
+def md5_of(path: Path) -> str:
+    """Hexadecimal md5 of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def md5_of_bytes(content: bytes) -> str:
+    """Hexadecimal md5 of bytes."""
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+def folder_digest(files: Mapping[str, str]) -> Digest:
+    """The digest of a folder from the md5 of each file, by POSIX path. DVC hashes the sorted JSON list."""
+    listing = json.dumps([{"md5": md5, "relpath": name} for name, md5 in sorted(files.items())], sort_keys=True)
+    return Digest(md5_of_bytes(listing.encode()) + ".dir", dict(files))
+
+
+def parse_listing(content: bytes) -> Digest:
+    """The digest of the folder that a `.dir` object of DVC's cache describes."""
+    return folder_digest({entry["relpath"]: entry["md5"] for entry in json.loads(content)})
+
+
+def ignore_rules(content: bytes | None) -> GitIgnoreSpec:
+    """The rules of a .dvcignore file; None is a file that does not exist."""
+    lines = [] if content is None else content.decode("utf-8", "replace").splitlines()
+    return GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, *lines])
+
+
+class Cache:
+    """DVC's cache of one checkout. Reads only; takes no lock."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @cached_property
+    def _config(self) -> configparser.ConfigParser:
+        config = configparser.ConfigParser(interpolation=None)
+        config.read([self.root / ".dvc/config", self.root / ".dvc/config.local"], encoding="utf-8")
+        return config
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder of the cache. DVC resolves a relative path from the folder of its config file."""
+        return self.root / ".dvc" / self._config.get("cache", "dir", fallback="cache")
+
+    @cached_property
+    def has_remote(self) -> bool:
+        """Whether `dvc pull` has a remote to pull from."""
+        return self._config.has_option("core", "remote")
+
+    def path_of(self, md5: str) -> Path:
+        """The path of an object in the cache."""
+        return self.folder / "files/md5" / md5[:2] / md5[2:]
+
+    def holds(self, md5: str) -> bool:
+        """Whether the cache has a file, or a folder with every file in it."""
+        if not self.path_of(md5).is_file():
+            return False
+        listing = self.listing(md5)
+        return listing is None or all(self.path_of(name).is_file() for name in listing.files.values())
+
+    def listing(self, md5: str) -> Digest | None:
+        """The files of a folder's `.dir` object; None if the cache lacks it, or if its bytes have another hash."""
+        if not md5.endswith(".dir"):
+            return None
+        try:
+            digest = parse_listing(self.path_of(md5).read_bytes())
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return digest if digest.md5 == md5 else None

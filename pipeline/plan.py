@@ -1,0 +1,324 @@
+"""The plan of a suite: what follows from its suite.yaml and params.yaml, resolved for dvc.yaml's templates.
+
+DVC's templates cannot derive lists. So `sentfold plan` reads the few lines that a user writes and writes
+plan.yaml next to them: every stage instance with the names that dvc.yaml puts into its dependencies.
+plan.yaml is committed. The first stage of dvc.yaml fails if it no longer follows from the suite file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import model_validator
+
+from pipeline.base.params import PARAMS_FILE, read_yaml
+from pipeline.base.suite import CountsKind, SourceKind, freeze, plan_file, require_suite, suite_file, suite_folder
+from pipeline.corpora.catalogue import find_corpus
+from sentfold.clusterers.base import known_clusterers
+from sentfold.errors import ParameterError, SuiteError
+from sentfold.files import write_bytes_atomically
+from sentfold.manifold.base.grid import SUFFIX
+from sentfold.manifold.base.protocol import find_method
+from sentfold.settings import Parameters, Slug, validate
+
+DVC_FILE = "dvc.yaml"
+COUNTED = "word-freq"  # the data set of the catalogue that published word counts come from
+
+
+class SuiteFile(Parameters):
+    """What a user writes in suite.yaml; see Suite for the meaning of each key.
+
+    extends  another suite, whose keys hold where this file has none
+    """
+
+    suite: Slug
+    source: SourceKind
+    corpora: tuple[Slug, ...]
+    spaces: tuple[Slug, ...]
+    extends: Slug | None = None
+    skip_missing: bool = False
+    counts: CountsKind = "own"
+    development: Slug | None = None
+    baseline: Slug | None = None
+    wordless: tuple[Slug, ...] = ()
+    blanks: dict[Slug, str] = {}
+    sensitivities: tuple[Slug, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> SuiteFile:
+        for key in ("corpora", "spaces"):
+            if not getattr(self, key):
+                raise ValueError(f"'{key}' is empty: name at least one")
+        for key in ("corpora", "spaces", "wordless", "sensitivities"):
+            names = getattr(self, key)
+            twice = {name for name in names if names.count(name) > 1}
+            if twice:
+                raise ValueError(f"'{key}' names {', '.join(sorted(twice))} twice")
+        strange = set(self.wordless) - set(self.corpora)
+        if strange:
+            raise ValueError(f"'wordless' names {', '.join(sorted(strange))}, no corpora of the suite")
+        if self.development is not None and self.development not in self.corpora:
+            raise ValueError(f"'development' names '{self.development}', which is no corpus of the suite")
+        if self.baseline is not None and self.baseline not in self.spaces:
+            raise ValueError(f"'baseline' names '{self.baseline}', which is no space of the suite")
+        return self
+
+
+def write_plan(suite: str) -> Path:
+    """Write the plan of a suite, and its link to dvc.yaml, where they are not right yet. Returns the plan's path.
+
+    Raises SuiteError or ParameterError for a name that params.yaml or the catalogue does not know.
+    """
+    path, text = plan_file(suite), plan_text(suite)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_bytes_atomically(path, text.encode())
+    link = suite_folder(suite) / DVC_FILE
+    if not link.exists():
+        link.symlink_to(Path("../../") / DVC_FILE)
+    return path
+
+
+def check_plan(suite: str) -> None:
+    """Raise SuiteError if the plan on disk is not the one that follows from the suite file and params.yaml."""
+    path = plan_file(suite)
+    if not path.exists() or path.read_text(encoding="utf-8") != plan_text(suite):
+        raise SuiteError(
+            f"the plan of suite '{suite}' does not follow from its suite file",
+            where=str(path),
+            expected=f"what follows from {suite_file(suite)} and {PARAMS_FILE}",
+            got="another content" if path.exists() else "no such file",
+            remedy=f"run `sentfold plan --suite {suite}`, and commit {path}",
+        )
+
+
+def mark_checked(suite: str) -> Path:
+    """Write the output of the stage `plan`: the same bytes every time, so that no stage reruns because of it."""
+    path = Path("data") / suite / "plan" / "checked.txt"
+    write_bytes_atomically(path, b"plan.yaml follows from suite.yaml and params.yaml\n")
+    return path
+
+
+def plan_text(suite: str) -> str:
+    """The bytes of a plan.yaml, as text."""
+    head = (
+        f"# Written by `sentfold plan --suite {suite}` from {suite_file(suite)} and params.yaml. Edit those instead.\n"
+    )
+    return head + yaml.safe_dump(make_plan(suite), sort_keys=False, width=120, default_flow_style=None)
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Writes equal values in full, without anchors."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Whether a value that recurs is written again: always."""
+        return True
+
+
+def read_suite_file(suite: str) -> SuiteFile:
+    """The suite file of a suite, with the keys of the suite that it extends. Raises SuiteError."""
+    content: dict[str, Any] = {}
+    seen: list[str] = []
+    name: str | None = suite
+    while name is not None:
+        if name in seen:
+            raise SuiteError(
+                "suites extend each other in a circle", where=str(suite_file(suite)), got=" -> ".join(seen)
+            )
+        seen.append(name)
+        own = read_yaml(require_suite(name))
+        content = {**own, **content}
+        parent = own.get("extends")
+        name = None if parent is None else str(parent)
+    path = suite_file(suite)
+    content["extends"] = seen[1] if len(seen) > 1 else None
+    try:
+        written = validate(SuiteFile, freeze(content), where=str(path))
+    except ParameterError as error:
+        raise SuiteError(
+            error.what, where=error.where, expected=error.expected, got=error.got, remedy=f"correct {path}"
+        ) from None
+    if written.suite != suite:
+        raise SuiteError(
+            "a suite file does not name its own suite",
+            where=str(path),
+            expected=f"suite: {suite}",
+            got=f"suite: {written.suite}",
+            remedy=f"correct {path}",
+        )
+    return written
+
+
+def make_plan(suite: str) -> dict[str, Any]:
+    """Everything that plan.yaml says. Raises SuiteError or ParameterError for an unknown name."""
+    return resolve(read_suite_file(suite), read_yaml(PARAMS_FILE))
+
+
+def resolve(
+    written: SuiteFile,
+    params: Mapping[str, Any],
+    *,
+    dataset_of: Callable[[str], str] = lambda corpus: find_corpus(corpus).dataset_name,
+) -> dict[str, Any]:
+    """The plan that follows from a suite file and the content of params.yaml.
+
+    dataset_of  corpus -> its data set in the catalogue
+    Raises SuiteError for a name that params.yaml does not know, and what `dataset_of` raises.
+    """
+    suite = written.suite
+    made = _Stages(written, params).instances(dataset_of)
+    data, always = f"data/{suite}", f"data/{suite}/corpora"
+    folder = suite_folder(suite)
+    return {
+        "suite": suite,
+        "root": "../.." if folder.parts else ".",
+        "file": str(plan_file(suite)),
+        "written": str(suite_file(suite)),
+        "counted": COUNTED,
+        "parent": str(suite_file(written.extends or suite)),
+        "source": written.source,
+        "skip_missing": written.skip_missing,
+        "counts": written.counts,
+        "development": written.development,
+        "baseline": written.baseline,
+        "corpora": list(written.corpora),
+        "wordless": list(written.wordless),
+        "spaces": list(written.spaces),
+        "blanks": dict(written.blanks),
+        "sensitivities": list(written.sensitivities),
+        "paths": {
+            "words": f"{data}/words" if made["vocabulary"] else always,
+            "sweeps": f"reports/{suite}/sweeps" if made["sweep"] or made["sensitivity"] else always,
+        },
+        "stages": made,
+    }
+
+
+class _Stages:
+    """The stage instances of one suite, derived from its spaces."""
+
+    def __init__(self, written: SuiteFile, params: Mapping[str, Any]) -> None:
+        self.suite = written
+        self.file = str(suite_file(written.suite))
+        self.encoders: Mapping[str, Any] = params.get("encoders") or {}
+        self.word_encoders: Mapping[str, Any] = params.get("word_encoders") or {}
+        self.manifolds: Mapping[str, Any] = params.get("manifolds") or {}
+        self.word_vectors: Mapping[str, Any] = params.get("word_vectors") or {}
+        self.clusterings: Mapping[str, Any] = params.get("clusterings") or {}
+        self.origins = {space: self.origin(space) for space in written.spaces}
+
+    def origin(self, space: str) -> tuple[str, str]:
+        """The encoder and the block of `manifolds:` ("" for none) that a space's name consists of."""
+        known = {**self.encoders, **self.word_encoders}
+        if space in known:
+            return space, ""
+        for encoder in sorted(known, key=len, reverse=True):
+            if space.startswith(f"{encoder}-") and space.removeprefix(f"{encoder}-") in self.manifolds:
+                return encoder, space.removeprefix(f"{encoder}-")
+        raise SuiteError(
+            f"suite '{self.suite.suite}' names a space that nothing makes",
+            where=f"{self.file}: spaces",
+            expected="a block of encoders: or word_encoders: in params.yaml, or <encoder>-<block of manifolds:>",
+            got=space,
+            remedy=f"correct the name in {self.file}, or add the block to params.yaml",
+        )
+
+    def instances(self, dataset_of: Callable[[str], str]) -> dict[str, dict[str, dict[str, Any]]]:
+        """Stage -> instance -> what dvc.yaml's templates need to know of it."""
+        used = dict.fromkeys(encoder for encoder, _ in self.origins.values())
+        derived = {space: made for space, made in self.origins.items() if made[1]}
+        worded = [name for name in used if name in self.word_encoders]
+        words = [*worded, *(name for name in self.suite.sensitivities if name not in worded)]
+        blocks = [self.block("word_encoders", self.word_encoders, name) for name in words]
+        clusterings = dict.fromkeys(str(block["clusters"]["clustering"]) for block in blocks if block.get("clusters"))
+        blocks += [self.block("clusterings", self.clusterings, name) for name in clusterings]
+        made: dict[str, dict[str, dict[str, Any]]] = {
+            "download": {corpus: {"dataset": dataset_of(corpus)} for corpus in self.suite.corpora},
+            "vocabulary": {str(name): {} for name in dict.fromkeys(block["tokenizer"] for block in blocks)},
+            "word_vectors": self.vectors(blocks),
+            "cluster_words": {name: self.words_of(self.clusterings[name]) for name in clusterings},
+            "embed": {
+                f"{corpus}-{name}": {"corpus": corpus, "encoder": name}
+                for name in used
+                if name in self.encoders
+                for corpus in self.suite.corpora
+            },
+            "encode": {name: self.words_of(self.word_encoders[name]) for name in worded},
+            "knn_graph": {
+                encoder: {}
+                for encoder in dict.fromkeys(encoder for encoder, maker in derived.values() if self.needs_graph(maker))
+            },
+            "reconstruction_weights": self.made_by(derived, "eigensolve"),
+            "eigensolve": self.made_by(derived, "eigensolve"),
+            "transform": self.made_by(derived, "transform"),
+            "sweep": self.made_by(derived, "selected"),
+            "selected": self.made_by(derived, "selected"),
+            "sensitivity": {name: self.words_of(self.word_encoders[name]) for name in self.suite.sensitivities},
+            "evaluate": {
+                space: {"source": encoder, "maker": maker} for space, (encoder, maker) in self.origins.items()
+            },
+        }
+        return {**made, "word_counts": made["vocabulary"]}
+
+    def block(self, group: str, blocks: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """One block of params.yaml. Raises SuiteError if it is missing or no mapping."""
+        block = blocks.get(name)
+        if not isinstance(block, dict):
+            raise SuiteError(
+                f"params.yaml has no block {group}.{name}",
+                where=self.file,
+                expected=f"one of: {', '.join(map(str, blocks))}",
+                got=name,
+                remedy=f"correct the name, or add the block {group}.{name} to params.yaml",
+            )
+        return block
+
+    def vectors(self, blocks: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Word vectors -> the tokenizers whose vocabularies they are wanted for."""
+        wanted: dict[str, list[str]] = {}
+        for block in blocks:
+            tokenizers = wanted.setdefault(str(block["vectors"]), [])
+            if block["tokenizer"] not in tokenizers:
+                tokenizers.append(str(block["tokenizer"]))
+        return {name: {"tokenizers": sorted(tokenizers)} for name, tokenizers in wanted.items()}
+
+    def words_of(self, block: Mapping[str, Any]) -> dict[str, Any]:
+        """What a word encoder or a clustering reads of the words, and by which method it works."""
+        words, clusters = f"data/{self.suite.suite}/words", block.get("clusters")
+        vectors = f"{words}/vectors/{block['vectors']}"
+        clusterers = [name for name in known_clusterers() if name in block]
+        return {
+            "method": block["method"] if "method" in block else clusterers[0] if clusterers else "",
+            "tokenizer": block["tokenizer"],
+            "vectors": vectors,
+            "clusters": f"{words}/clusters/{clusters['clustering']}" if clusters else vectors,
+        }
+
+    def made_by(self, derived: Mapping[str, tuple[str, str]], stage: str) -> dict[str, dict[str, Any]]:
+        """The spaces whose last stage is `stage`."""
+        return {
+            space: {"encoder": encoder, "maker": maker, **self.method_of(encoder, maker)}
+            for space, (encoder, maker) in derived.items()
+            if self.last_stage(maker) == stage
+        }
+
+    def method_of(self, encoder: str, maker: str) -> dict[str, str]:
+        """The method of a block of `manifolds:`, and the graph that it reads (or the space, where it needs none)."""
+        folder = "graphs" if self.needs_graph(maker) else "spaces"
+        return {"method": self.method_name(maker)[0], "reads": f"data/{self.suite.suite}/{folder}/{encoder}"}
+
+    def needs_graph(self, maker: str) -> bool:
+        """Whether a block's method reads the neighbour graph."""
+        return find_method(self.method_name(maker)[0]).READS != "vectors"
+
+    def last_stage(self, maker: str) -> str:
+        """The stage that writes the spaces of a block."""
+        method, is_grid = self.method_name(maker)
+        return "selected" if is_grid else "eigensolve" if find_method(method).READS == "weights" else "transform"
+
+    def method_name(self, maker: str) -> tuple[str, bool]:
+        """The file of a block's method, and whether the block is a grid. Raises SuiteError without such a block."""
+        name = str(self.block("manifolds", self.manifolds, maker).get("method"))
+        return name.removesuffix(SUFFIX), name.endswith(SUFFIX)

@@ -1,0 +1,263 @@
+"""Differences of spaces to their baselines and controls, judged together, and the notes that say how."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pipeline.base.suite import Suite
+from pipeline.report.results import MIN_EFFECTIVE_UNITS, Results
+from sentfold.compare.multiplicity import POWER, Adjusted, Contrast, adjust
+from sentfold.manifold.base.protocol import find_method, known_methods
+from sentfold.measures.registry import describe_protocol
+
+BASELINE, CONTROL, TUNED_CONTROL = "baseline", "control", "tuned control"
+
+Side = tuple[str, str]  # a space and the protocol that it is scored in
+# (space, corpus) -> the space that it is compared with there
+Others = Mapping[tuple[str, str], str]
+# space -> the parameters that its artifacts name
+SpaceParameters = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One difference of a panel: `space` less `against` on `corpus` in `protocol`, and whether it can be called.
+
+    few  too few effective units to resample for any interval to be trusted
+    """
+
+    space: str
+    against: str
+    corpus: str
+    protocol: str
+    result: Adjusted
+    few: bool
+
+    @property
+    def sign(self) -> int:
+        """1 above its baseline, -1 below, 0 not to be told from it."""
+        return 0 if self.few else self.result.sign
+
+
+def judge_family(
+    results: Results, pairs: Sequence[tuple[str, str]], columns: Sequence[tuple[str, str]]
+) -> tuple[Judged, ...]:
+    """Differences of pairs of spaces on columns (corpus, protocol), with simultaneous intervals over all of them.
+
+    What has no score, or no replicates that are all defined, stays out.
+    """
+    wanted = [((one, protocol), (two, protocol), corpus) for one, two in pairs for corpus, protocol in columns]
+    return judge_sides(results, wanted)
+
+
+def judge_across(
+    results: Results,
+    one: tuple[str, str],
+    others: Sequence[tuple[str, str]],
+    corpora: Sequence[str],
+    *,
+    starts: float = 0.0,
+) -> tuple[Judged, ...]:
+    """The same for one side against several, each a space in a protocol of its own; for starts see `judge_sides`."""
+    return judge_sides(results, [(one, other, corpus) for other in others for corpus in corpora], starts=starts)
+
+
+def judge_sides(
+    results: Results, wanted: Sequence[tuple[Side, Side, str]], *, starts: float = 0.0
+) -> tuple[Judged, ...]:
+    """The same for any differences at all: two sides, each a space in a protocol, and the corpus.
+
+    starts  standard deviation of a score over random starts, of which one was made, in points; intervals allow for it
+    """
+    found = [(names, contrast) for names in wanted if (contrast := contrast_of(results, *names)) is not None]
+    judged = adjust([allow_for(contrast, starts) for _, contrast in found], confidence=results.confidence)
+    return tuple(
+        Judged(one[0], two[0], corpus, one[1], result, few_units(results, one[0], corpus))
+        for ((one, two, corpus), _), result in zip(found, judged, strict=True)
+    )
+
+
+def contrast_of(results: Results, one: Side, two: Side, corpus: str) -> Contrast | None:
+    """The difference of two sides in points, with its paired replicates; None if it cannot be formed."""
+    made = {one[0], two[0]} <= set(results.suite.spaces) and corpus in results.suite.corpora
+    if not made:
+        return None
+    cells = [results.score(space, corpus, protocol).value for space, protocol in (one, two)]
+    columns = [results.replicates.get((space, corpus), {}).get(protocol) for space, protocol in (one, two)]
+    if cells[0] is None or cells[1] is None or columns[0] is None or columns[1] is None:
+        return None
+    paired = 100 * (columns[0] - columns[1])
+    return Contrast(round(cells[0] - cells[1], 2), paired, corpus) if np.isfinite(paired).all() else None
+
+
+def allow_for(contrast: Contrast, starts: float) -> Contrast:
+    """A contrast whose replicates vary by the random start too: the same deviations for all contrasts of its data."""
+    if not starts:
+        return contrast
+    drawn = np.random.default_rng(zlib.crc32(contrast.data.encode())).standard_normal(len(contrast.replicates))
+    return replace(contrast, replicates=contrast.replicates + starts * drawn)
+
+
+def few_units(results: Results, space: str, corpus: str) -> bool:
+    """Whether a corpus has too few effective units for its intervals to call a difference."""
+    drawn = results.facts(space, corpus).get("drawn", {})
+    return bool(drawn.get("effective_units", MIN_EFFECTIVE_UNITS) < MIN_EFFECTIVE_UNITS)
+
+
+# --- controls ---------------------------------------------------------------------------------------
+
+
+@cache
+def _role_of_method(method: str) -> str:
+    return find_method(method).ROLE if method in known_methods() else ""
+
+
+def role_of(parameters: Mapping[str, Any]) -> str:
+    """What the method of a space says that it is: fold, control or adjustment; "" for an encoder's own space.
+
+    A fold reduces dimension by neighbourhoods; a control reduces dimension and sees none.
+    """
+    return _role_of_method(str(parameters.get("method", "")))
+
+
+def is_tuned(parameters: Mapping[str, Any]) -> bool:
+    """Whether the parameters were chosen on the suite's development corpus."""
+    return bool(parameters.get("chosen_on"))
+
+
+def control_pairs(suite: Suite, parameters: SpaceParameters) -> Iterator[tuple[str, str]]:
+    """Each space that reduces dimension by neighbourhoods with each PCA of its encoder, of whatever dimension.
+
+    A space that keeps the dimension has the encoder's own cosine for a control.
+    """
+    for space in suite.derived_spaces:
+        for other in suite.derived_spaces:
+            same_encoder = suite.encoder_of(space) == suite.encoder_of(other)
+            one, two = parameters.get(space, {}), parameters.get(other, {})
+            if same_encoder and (role_of(one), role_of(two)) == ("fold", "control"):
+                yield space, other
+
+
+def partition_pairs(suite: Suite, parameters: SpaceParameters) -> Iterator[tuple[str, str]]:
+    """(word encoder, the same encoder over clusters of words that know no meaning)."""
+    for control in suite.word_encoders:
+        clusters = parameters.get(control, {}).get("clusters") or {}
+        if clusters.get("control"):
+            plain = {**parameters[control], "clusters": {**clusters, "control": None}}
+            for space in suite.word_encoders:
+                own = parameters.get(space, {})
+                if {**own, "clusters": {"control": None, **(own.get("clusters") or {})}} == plain:
+                    yield space, control
+
+
+def find_controls(results: Results, parameters: SpaceParameters) -> dict[tuple[str, str], str]:
+    """(space, corpus) -> its control there: the first PCA of the same dimension, or the first partition by chance."""
+    found: dict[tuple[str, str], str] = {}
+    suite = results.suite
+    for space, other in (*control_pairs(suite, parameters), *partition_pairs(suite, parameters)):
+        for corpus in suite.corpora:
+            sizes = dimensions(results, space, other, corpus)
+            if sizes is not None and sizes[0] == sizes[1]:
+                found.setdefault((space, corpus), other)
+    return found
+
+
+def find_tuned_controls(results: Results, parameters: SpaceParameters) -> dict[tuple[str, str], str]:
+    """(tuned space by neighbourhoods, corpus) -> PCA tuned on the same data, each of its own dimension."""
+    pairs = control_pairs(results.suite, parameters)
+    tuned = [(space, other) for space, other in pairs if is_tuned(parameters[space]) and is_tuned(parameters[other])]
+    return {(space, corpus): other for space, other in reversed(tuned) for corpus in results.suite.corpora}
+
+
+def dimensions(results: Results, space: str, control: str, corpus: str) -> tuple[int, int] | None:
+    """Coordinates of both spaces on a corpus; None where either has no vectors."""
+    one, two = (results.facts(name, corpus).get("dimension") for name in (space, control))
+    return None if one is None or two is None else (one, two)
+
+
+def name_control(
+    results: Results, space: str, control: str, corpora: Sequence[str], made_of: Mapping[str, str], *, tuned: bool
+) -> str:
+    """What a control is, for the sentence "Against ...:"; never "the control" where it has another dimension.
+
+    made_of  space -> what it was made of, in words: "principal components, p = 384; all-MiniLM-L6-v2"
+    tuned    whether both spaces chose their parameters on the same development data
+    """
+    found = {dimensions(results, space, control, corpus) for corpus in corpora if corpus in results.suite.corpora}
+    sizes = {pair for pair in found if pair is not None}
+    unlike = {pair for pair in sizes if pair[0] != pair[1]}
+    own_size, other_size = next(iter(sizes)) if len(sizes) == 1 else ("", "")
+    if tuned:
+        own = f"of its own dimension{f', {other_size} beside {own_size}' if own_size else ''}"
+        same = f"of the same dimension{f', {own_size}' if own_size else ''}, and so the control of that dimension too"
+        method = made_of.get(control, "").partition(",")[0] or "a space"
+        return f"{control}, {method} tuned on the same development data (a tuned control, {own if unlike else same})"
+    if unlike and space not in results.suite.word_encoders:
+        return f"{control}, of another dimension{f' ({other_size} beside {own_size})' if own_size else ''}"
+    return f"the control {control}"
+
+
+# --- notes under tables -----------------------------------------------------------------------------
+
+
+def multiple_comparisons(results: Results, family: Sequence[Judged], other: str = BASELINE) -> str:
+    """How the differences of a table were judged together; "" where there are none, or a single one.
+
+    other  what its rows are compared with: baseline or control
+    """
+    if len(family) < 2:
+        return ""
+    return (
+        f"Multiple comparisons: the {len(family)} differences of these rows to their {other}s are judged together "
+        f"by the largest studentised deviation (max-T) over {results.resamples} paired bootstrap resamples, at "
+        f"{results.confidence:.0%} for all of them at once: ▲ lies above its {other} beyond chance, ▼ below. "
+        f"Brackets beside single {'scores' if other == BASELINE else 'differences'} are not adjusted."
+    )
+
+
+def smallest_difference(family: Sequence[Judged], other: str = BASELINE) -> str:
+    """The smallest difference that each column of a table can show, or why none can be stated.
+
+    Adjusted for all differences of the family at once; the median over rows, since every row has a spread of its own.
+    """
+    if not family:
+        return no_smallest(f"no row here is scored beside its {other}")
+    columns = list(dict.fromkeys((judged.corpus, judged.protocol) for judged in family))
+    sizes = []
+    for corpus, protocol in columns:
+        own = [judged.result.detectable for judged in family if (judged.corpus, judged.protocol) == (corpus, protocol)]
+        moving = [size for size in own if size > 0]
+        if moving:
+            sizes.append(f"{column_name(corpus, protocol, columns)} {_size(protocol, float(np.median(moving)))}")
+    if not sizes:
+        return no_smallest(f"every row scores exactly as its {other} in every resample")
+    return (
+        f"Smallest difference to its {other} that a row would show here with {POWER:.0%} power after "
+        f"adjustment, in points, median over rows: {', '.join(sizes)}."
+    )
+
+
+def no_smallest(reason: str) -> str:
+    """The line under a table that judges no difference: why it states no smallest one."""
+    return f"No smallest detectable difference is stated: {reason}."
+
+
+def column_name(corpus: str, protocol: str, columns: Sequence[tuple[str, str]]) -> str:
+    """The corpus, with its metric where it has several columns, or its protocol where they share the metric."""
+    protocols = [other for name, other in columns if name == corpus]
+    metric = protocol.partition(".")[0]
+    if len(protocols) < 2:
+        return corpus
+    alone = sum(other.partition(".")[0] == metric for other in protocols) == 1
+    return f"{corpus} ({metric if alone else describe_protocol(protocol)})"
+
+
+def _size(protocol: str, size: float) -> str:
+    # Mutual information is printed in nats; its replicates are on the x100 scale like all others.
+    return f"{size / 100:.3f} nats" if protocol.startswith("mi.") else f"{size:.1f}"

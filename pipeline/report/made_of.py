@@ -1,0 +1,109 @@
+"""What a space was made of, in words: WordLlama is not GloVe, and nobody may take one for the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pipeline.base.params import read_yaml
+from pipeline.base.suite import Suite
+from sentfold.encoders.base.protocol import find_method
+from sentfold.manifold.base import protocol as manifold
+
+TITLES_FILE = Path(__file__).with_name("titles.yaml")
+
+SCALINGS = {"quarter": "λ^-1/4", "half": "λ^-1/2"}
+
+
+@cache
+def load_titles(path: Path = TITLES_FILE) -> dict[str, str]:
+    """Block of word vectors -> what tables call it."""
+    return read_yaml(path)
+
+
+def describe_spaces(
+    suite: Suite, parameters: Mapping[str, Mapping[str, Any]], models: Mapping[str, str]
+) -> dict[str, str]:
+    """Space -> what it was made of.
+
+    parameters  space -> the parameters that its artifacts name
+    models      encoder -> the name that its publisher gives it
+    """
+    found = {space: describe_space(suite, space, parameters[space], models) for space in suite.spaces}
+    return tell_apart(found, parameters)
+
+
+def describe_space(suite: Suite, space: str, parameters: Mapping[str, Any], models: Mapping[str, str]) -> str:
+    """A space in words, e.g. "S3E, K = 10 by s3e; WordLlama"."""
+    encoder = suite.encoder_of(space)
+    if space in suite.word_encoders:
+        return describe_words(parameters)
+    model, method = models.get(encoder, encoder), str(parameters.get("method", space))
+    title = manifold.find_method(method).TITLE if method in manifold.known_methods() else method
+    return model if space == encoder else f"{', '.join([title, *_sizes(parameters)])}; {model}"
+
+
+def _sizes(parameters: Mapping[str, Any]) -> Iterator[str]:
+    """The numbers that decide what a method makes of an encoder's vectors."""
+    shown = {"neighbors": "k = {}", "components": "p = {}", "landmarks": "{} landmarks", "removed": "{} removed"}
+    shown |= {"power": "power {:g}", "amount": "amount {:g}"}
+    yield from (text.format(parameters[key]) for key, text in shown.items() if key in parameters)
+    if parameters.get("scaling") in SCALINGS:
+        yield f"scaled by {SCALINGS[parameters['scaling']]}"
+    if parameters.get("chosen_on"):
+        yield f"chosen on {parameters['chosen_on']}"
+
+
+def describe_words(parameters: Mapping[str, Any]) -> str:
+    """An encoder over word vectors in words, from its parameters as its artifacts name them."""
+    settings, clusters = parameters.get("settings", {}), parameters.get("clusters") or {}
+    module = find_method(str(parameters.get("method")))
+    parts = [str(module.TITLE)]
+    if settings.get("variant") == "released":
+        parts.append("as released")
+    if settings.get("unit_words"):
+        parts.append("words of length 1")
+    parts += getattr(module, "describe", lambda _: ())(settings)
+    if clusters:
+        parts.append(f"K = {clusters['size']} by {clusters['clustering']}")
+    if clusters.get("control"):
+        parts.append(f"control: {clusters['control']} clusters")
+    return f"{', '.join(parts)}; {describe_vectors(str(parameters.get('vectors')))}"
+
+
+def describe_vectors(name: str) -> str:
+    """A block of word vectors in words; "-pvn" is how one is called whose variance is levelled."""
+    plain, titles = name.removesuffix("-pvn"), load_titles()
+    return titles.get(name) or titles.get(plain, plain) + ("" if plain == name else ", variance levelled")
+
+
+def tell_apart(found: Mapping[str, str], parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Descriptions, those of several spaces followed by the parameters that these spaces differ in.
+
+    found       space -> its description
+    parameters  space -> what its artifacts name
+    Spaces of equal parameters hold equal vectors and keep one description.
+    """
+    apart = dict(found)
+    for text in {text for text in found.values() if list(found.values()).count(text) > 1}:
+        flat = {space: _flatten(parameters[space]) for space, other in found.items() if other == text}
+        keys = sorted({key for own in flat.values() for key in own})
+        differ = [key for key in keys if len({repr(own.get(key)) for own in flat.values()}) > 1]
+        for space, own in flat.items():
+            more = ", ".join(f"{key} {own.get(key)}" for key in differ)
+            apart[space] = f"{text}; {more}" if more else text
+    return apart
+
+
+def _flatten(parameters: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in parameters.items():
+        flat |= _flatten(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
+    return flat
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence lists them: "a, b and c"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,233 @@
+"""Tables of the papers that hold no scores: three cosines, common words in clusters of words, and speed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import lgamma
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.papers.plan import load_figures
+from pipeline.papers.published import select
+from pipeline.report.comparisons import no_smallest
+from pipeline.report.entries import printed_entry
+from pipeline.report.evidence import Evidence, Partition
+from pipeline.report.inputs import BENCHMARK, BENCHMARK_COMMAND, PARTITION_SIZES
+from pipeline.report.made_of import describe_vectors
+from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
+
+SINGLE = no_smallest("these are cosines of single pairs, and nothing is resampled; they agree with the print or do not")
+
+# --- the hyperboloid paper's three cosines ------------------------------------------------------
+
+
+def example_table(evidence: Evidence) -> Table | None:
+    """Cosines of single pairs with the printed ones, in each way of writing them."""
+    results = evidence.results
+    for corpus, encoder in evidence.referees.items():
+        if corpus not in results.suite.corpora or encoder not in results.suite.encoders:
+            continue
+        pairs = results.facts(encoder, corpus).get("pairs", [])
+        variants = list(dict.fromkeys(pair["variant"] for pair in pairs))
+        if not variants:
+            continue
+        model = evidence.made_of.get(encoder, "")
+        figures = select("hyperboloid", "1")
+        heads = tuple(Head(figure.model, corpus, "cosine", "cosine") for figure in figures)
+        lines = tuple(_cosine_line(corpus, encoder, model, variant, pairs) for variant in variants)
+        printed = Line(model, "", tuple(printed_entry(figure) for figure in figures))
+        groups = (Group("Measured here", False, lines), Group("Printed in Hyperboloid, table 1", True, (printed,)))
+        shows = tuple(_agreement(line, printed) for line in lines)
+        panel = Panel("Cosine to “That is a happy person.”", "cosine of single pairs", heads, groups, shows, (SINGLE,))
+        about = "The paper motivates itself by three cosines of an encoder that can be run here."
+        return Table("hyperboloid-1", "Hyperboloid 1: Three cosines", about, (panel,))
+    return None
+
+
+def _cosine_line(corpus: str, encoder: str, model: str, variant: str, pairs: Sequence[Mapping[str, Any]]) -> Line:
+    about = f"cosine in {encoder}, pairs written {variant}, corpus {corpus}"
+    cosines = [float(pair["cosine"]) for pair in pairs if pair["variant"] == variant]
+    of = (f"{encoder}/{corpus}",)
+    entries = tuple(Entry(f"{cosine:.3f}", cosine, about=about, of=of) for cosine in cosines)
+    return Line(f"{encoder}, {variant}", model, entries)
+
+
+def _agreement(line: Line, printed: Line) -> str:
+    pairs = zip(line.entries, printed.entries, strict=True)
+    same = sum(one.text == two.text for one, two in pairs)
+    return f"{line.name}: {same} of {len(line.entries)} cosines are the printed ones to the last digit."
+
+
+# --- LASE's common words in clusters ------------------------------------------------------------
+
+# The words that the thesis picked for table 4.1.
+COMMON_WORDS = ("the", "a", "an", "and", "or", "of", "for", "in", "on", "this", "with")
+# Table 4.1 of the thesis: of its 4 clusters, those that hold one of the common words.
+PRINTED_SPREAD = {"k-means": 3, "Gaussian mixture": 2, "spectral": 2}
+COUNTED = no_smallest("these are counts of one partition of the words, and nothing is resampled")
+
+
+def cluster_table(evidence: Evidence) -> Table | None:
+    """LASE's table 4.1 as numbers: over how many clusters the common words are spread, and what chance would give.
+
+    None for a suite without clusterings of words.
+    """
+    if not evidence.partitions:
+        return None
+    heads = (
+        Head("clusters", "", "clusters of the partition", "count"),
+        Head("with a common word", "", "clusters that hold a common word", "count"),
+        Head("random partition", "", "clusters expected of a random partition of these sizes", "count"),
+    )
+    lines = tuple(_cluster_line(evidence, name, partition) for name, partition in evidence.partitions.items())
+    printed = tuple(
+        Line(name, "", (_counted(4), _counted(spread), Entry(reason="not printed")))
+        for name, spread in PRINTED_SPREAD.items()
+    )
+    groups = (Group(evidence.measured_here, False, lines), Group("Printed in LASE, table 4.1", True, printed))
+    shows = tuple(
+        f"{line.name}: common words lie in {line.entries[1].text} of {line.entries[0].text} clusters; "
+        f"chance would put them in {line.entries[2].text}."
+        for line in lines
+        if line.entries[1].value is not None
+    )
+    about = (
+        f"Where the eleven words that the thesis picked ({', '.join(COMMON_WORDS)}) go. It reads fewer clusters as a "
+        "common-discourse cluster; the last column is what words dealt at random into clusters of the same sizes do."
+    )
+    panel = Panel("Spread of common words over clusters", "counts", heads, groups, shows, (COUNTED,))
+    return Table("lase-4.1", "LASE 4.1: Common words in clusters", about, (panel, *_which_words(evidence)))
+
+
+def _counted(number: int) -> Entry:
+    return Entry(str(number), number, about="counted in table 4.1 of the thesis, which prints the words")
+
+
+def _which_words(evidence: Evidence) -> list[Panel]:
+    """Which of the common words share a cluster, as the thesis prints them; nothing without a partition."""
+    lines = []
+    for name, partition in evidence.partitions.items():
+        if partition is not None:
+            text = " | ".join(" ".join(group) for group in partition.groups(COMMON_WORDS))
+            lines.append(Line(name, _vectors_of(partition), (Entry(text, about=f"of {partition.path}"),)))
+    if not lines:
+        return []
+    heads = (Head("common words by cluster", "", "words that share a cluster; a bar parts clusters", "words"),)
+    group = Group(evidence.measured_here, False, tuple(lines))
+    return [Panel("Common words that share a cluster", "words; a bar parts clusters", heads, (group,), (), (COUNTED,))]
+
+
+def _cluster_line(evidence: Evidence, clustering: str, partition: Partition | None) -> Line:
+    if partition is None:
+        blank = Entry(
+            reason=f"no partition into {' or '.join(map(str, PARTITION_SIZES))} clusters with seed 0",
+            command="add the size in params.yaml, clusterings",
+        )
+        return Line(clustering, "", (blank, blank, blank))
+    held = [partition.place[word] for word in COMMON_WORDS if word in partition.place]
+    chance = expected_clusters(np.bincount(list(partition.place.values())), len(held))
+    spread = len(set(held))
+    about = f"of {partition.path}: {len(held)} of the {len(COMMON_WORDS)} common words are in its vocabulary"
+    texts = ((str(partition.size), partition.size), (str(spread), spread), (f"{chance:.1f}", chance))
+    entries = tuple(Entry(text, float(value), about=about) for text, value in texts)
+    return Line(clustering, _vectors_of(partition), entries)
+
+
+def _vectors_of(partition: Partition) -> str:
+    return describe_vectors(partition.vectors) if partition.vectors else ""
+
+
+def expected_clusters(sizes: npt.NDArray[np.integer[Any]], words: int) -> float:
+    """Mean number of clusters that hold one of `words` words, if n words are dealt at random into these sizes.
+
+    sum_k 1 - C(n - s_k, m) / C(n, m), by linearity of the mean.
+    """
+    n = int(sizes.sum())
+    missed = [
+        np.exp(_log_binomial(n - int(size), words) - _log_binomial(n, words)) if n - size >= words else 0.0
+        for size in sizes
+    ]
+    return float(len(sizes) - sum(missed))
+
+
+def _log_binomial(n: int, m: int) -> float:
+    return lgamma(n + 1) - lgamma(m + 1) - lgamma(n - m + 1)
+
+
+# --- speed --------------------------------------------------------------------------------------
+
+SET_SENTENCES = 2758  # both sides of the 1,379 pairs of the test set that GEM's paper timed
+ABOUT = (
+    "Printed times are of other machines, of other vectors and of the authors' code. Measured times are CPU time on "
+    "one thread, text in, each method's own tokeniser, fitting excluded."
+)
+
+TIMED = no_smallest("the benchmark keeps one time of each method and no spread, so no ratio of two is called")
+
+
+def seconds_per_sentence(
+    benchmark: Mapping[str, Any] | None, method: str, *, own_tokeniser: bool = True
+) -> float | None:
+    """CPU seconds of one sentence, text in, by the method's own tokeniser or split at blanks; None if not measured."""
+    rates = (benchmark or {"rates": {}})["rates"].get(method, {})
+    own = [rate for what, rate in rates.items() if what.startswith("text in") and what != "text in, whitespace"]
+    rate = own[0] if own and own_tokeniser else rates.get("text in, whitespace")
+    return 1 / rate if rate else None
+
+
+def speed_tables(benchmark: Mapping[str, Any] | None) -> list[Table]:
+    """S3E's, LASE's and GEM's speed, each in the unit that the paper printed."""
+    per_set = f"s for {SET_SENTENCES:,} sentences"
+    return [
+        _table(benchmark, "s3e-speed", "S3E speed", ("s3e", "speed"), Head("ms per sentence", "", "", "ms"), 1000),
+        _table(benchmark, "lase-speed", "LASE speed", ("lase", "speed"), Head("s per sentence", "", "", "s"), 1),
+        _table(
+            benchmark, "gem-5", "GEM 5: Time of a test set", ("gem", "5"), Head(per_set, "", "", "s"), SET_SENTENCES
+        ),
+    ]
+
+
+def _table(
+    benchmark: Mapping[str, Any] | None, name: str, title: str, where: tuple[str, str], head: Head, factor: float
+) -> Table:
+    figures = select(*where)
+    said = "; ".join(dict.fromkeys(figure.protocol for figure in figures))
+    timed = f"CPU time, one thread, {benchmark['processor']}" if benchmark else "CPU time, one thread"
+    timing = load_figures().timing
+    own = tuple(Line(name, timing.vectors, (_measured(benchmark, name, factor),)) for name in timing.methods)
+    papers = tuple(Line(figure.model, "", (printed_entry(figure),)) for figure in figures)
+    measured, printed = (replace(head, protocol=protocol) for protocol in ("CPU time, text in", "as printed"))
+    panels = (
+        Panel("Measured", timed, (measured,), (Group("Measured here", False, own),), _shows(benchmark), (TIMED,)),
+        Panel("As printed", said, (printed,), (Group("Printed", True, papers),), (_printed_ratio(*where),)),
+    )
+    return Table(name, title, ABOUT, panels)
+
+
+def _measured(benchmark: Mapping[str, Any] | None, method: str, factor: float) -> Entry:
+    seconds = seconds_per_sentence(benchmark, method)
+    if seconds is None:
+        return Entry(reason="the benchmark of the word encoders has no committed result", command=BENCHMARK_COMMAND)
+    timed = f"{1e6 * seconds:.2f} µs, CPU time of a sentence by {method}"
+    about = f"{factor:g} times {timed}, from {BENCHMARK}, which {BENCHMARK_COMMAND} makes"
+    return Entry(f"{seconds * factor:.3g}", seconds * factor, about=about)
+
+
+def _shows(benchmark: Mapping[str, Any] | None) -> tuple[str, ...]:
+    seconds = {m: s for m in load_figures().timing.methods if (s := seconds_per_sentence(benchmark, m)) is not None}
+    if not seconds:
+        return ("Nothing measured yet; the notes say what would fill it.",)
+    order = sorted(seconds, key=lambda method: seconds[method])
+    return (f"From fast to slow here: {', '.join(order)}.",)
+
+
+def _printed_ratio(source: str, number: str) -> str:
+    """How many times the slowest printed one takes of the fastest."""
+    figures = sorted(select(source, number), key=lambda figure: figure.value)
+    if len(figures) < 2:
+        return "One figure, so nothing to set it against."
+    ratio = figures[-1].value / figures[0].value
+    return f"As printed, {figures[0].model} is the fastest and {figures[-1].model} takes {ratio:.0f} times as long."

@@ -1,0 +1,132 @@
+"""Stage `download`: one corpus from its source to unique sentences and items that point at them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from pipeline.base.artifacts import corpus_path, write_absence, write_table
+from pipeline.base.suite import Suite
+from pipeline.corpora.catalogue import Corpus, find_corpus
+from pipeline.corpora.reading import MissingError, Reading
+from pipeline.corpora.sources import read_checked
+
+# Which canonical columns hold sentences, per task, and what their row columns are called.
+SENTENCE_COLUMNS = {
+    "similarity": {"sentence1": "row1", "sentence2": "row2"},
+    "regression": {"sentence1": "row1", "sentence2": "row2"},
+    "example": {"sentence1": "row1", "sentence2": "row2"},
+    "paraphrase": {"sentence1": "row1", "sentence2": "row2"},
+    "inference": {"premise": "row1", "hypothesis": "row2"},
+    "classification": {"text": "row"},
+    "clustering": {"text": "row"},
+    "ranking": {"query": "row1", "candidate": "row2"},
+    "counts": {},
+}
+
+
+@dataclass(frozen=True)
+class Download:
+    """What a download came to: numbers of sentences and items, or why there are none."""
+
+    corpus: str
+    sentences: int = 0
+    items: int = 0
+    absent: str | None = None
+
+
+def download(slug: str, suite: Suite, *, skip_missing: bool | None = None) -> Download:
+    """Fetch one corpus of a suite and write its artifacts.
+
+    skip_missing  overrides the suite's line of that name
+    Raises SourceError if the source does not hold exactly what the catalogue says.
+    """
+    corpus = find_corpus(slug)
+    try:
+        readings = {split: read_checked(corpus, split, source=suite.source) for split in corpus.splits}
+    except MissingError as error:
+        if not (suite.skip_missing if skip_missing is None else skip_missing):
+            raise
+        for part in ("sentences", "items"):
+            write_absence(corpus_path(suite.suite, slug, part), error.what, kind=_kind(corpus, part))
+        return Download(slug, absent=error.what)
+    return write_corpus(suite.suite, corpus, readings)
+
+
+def write_corpus(suite: str, corpus: Corpus, readings: dict[str, Reading]) -> Download:
+    """Write sentences.parquet (each distinct text once, in order of appearance) and items.parquet."""
+    frame = pl.concat([reading.frame for reading in readings.values()])
+    row_columns = SENTENCE_COLUMNS[corpus.dataset.layout]
+    text = corpus.dataset.text
+    if corpus.slug in corpus.dataset.bodies:
+        frame = frame.with_columns(pl.Series(column, [body_of(t) for t in frame[column]]) for column in row_columns)
+    if corpus.dataset.bodies:
+        text = f"{'bodies without headers' if corpus.slug in corpus.dataset.bodies else 'whole messages'}; {text}"
+    further = [text for reading in readings.values() for text in reading.further]
+    sentences, rows = number_sentences([frame[column].to_list() for column in row_columns], further)
+    items = pl.DataFrame(dict(zip(row_columns.values(), rows, strict=True))).hstack(
+        frame.drop(*row_columns).get_columns()
+    )
+    notes = {
+        "corpus": corpus.slug,
+        "dataset": corpus.dataset_name,
+        "files": {name: digest for reading in readings.values() for name, digest in reading.files.items()},
+        "resample": corpus.dataset.resample,
+        "replaced_characters": sum(reading.replaced for reading in readings.values()),
+        "source": "+".join(sorted({reading.source for reading in readings.values()})),
+        "splits": {split: len(reading.frame) for split, reading in readings.items()},
+        "task": corpus.dataset.task,
+        "text": text,
+    }
+    if corpus.slug in corpus.dataset.supervised:
+        notes["supervised"] = corpus.dataset.supervised[corpus.slug]
+    if row_columns:
+        write_table(
+            corpus_path(suite, corpus.slug, "sentences"),
+            pa.table({"text": pa.array(sentences, pa.string())}),
+            kind=_kind(corpus, "sentences"),
+            parameters={},
+            notes=notes,
+        )
+    # A dictionary of columns, not polars' own conversion: polars has no plain string type in Arrow.
+    arrays = {
+        name: pa.array(items[name].to_list(), pa.string()) if items[name].dtype == pl.String else items[name].to_numpy()
+        for name in items.columns
+    }
+    write_table(
+        corpus_path(suite, corpus.slug, "items"),
+        pa.table(arrays),
+        kind=_kind(corpus, "items"),
+        parameters={},
+        notes=notes,
+    )
+    return Download(corpus.slug, sentences=len(sentences), items=len(items))
+
+
+def body_of(message: str) -> str:
+    """What follows the first empty line of a message; all of it where there is none."""
+    head, empty, body = message.replace("\r\n", "\n").partition("\n\n")
+    return body if empty else head
+
+
+def number_sentences(columns: list[list[str]], further: list[str]) -> tuple[list[str], list[np.ndarray]]:
+    """The distinct texts in order of first appearance (read item by item), and rows into them.
+
+    columns  texts of the items, one list per sentence column, equally long
+    further  texts that belong to the corpus but to no item
+    Returns the texts, and one int32 array of rows per column.
+    """
+    known: dict[str, int] = {}
+    for item in zip(*columns, strict=True):
+        for text in item:
+            known.setdefault(text, len(known))
+    for text in further:
+        known.setdefault(text, len(known))
+    return list(known), [np.array([known[text] for text in column], dtype=np.int32) for column in columns]
+
+
+def _kind(corpus: Corpus, part: str) -> str:
+    return part if part == "sentences" else f"items.{corpus.dataset.task}"

@@ -1,0 +1,212 @@
+"""Stage `sensitivity`: a word encoder's score against its hyper-parameters, one at a time. Nothing is chosen by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+from pipeline.base.artifacts import absence, corpus_path, read_table, sensitivity_path
+from pipeline.base.cases import task_of
+from pipeline.base.params import load_parameters
+from pipeline.base.suite import Suite
+from pipeline.stages.encode import WordEncoderParameters, load_lexicon, read_texts
+from sentfold.encoders.base.lexicon import Lexicon
+from sentfold.encoders.base.protocol import find_method
+from sentfold.encoders.base.settings import make_settings
+from sentfold.encoders.base.word_encoder import WordSettings
+from sentfold.errors import ParameterError, SuiteError, located
+from sentfold.files import write_json
+from sentfold.measures.base.case import Case
+from sentfold.measures.base.classifiers import LogisticSettings, has_splits, predict_by_logistic
+from sentfold.measures.base.pairs import cosines
+from sentfold.settings import Parameters, Slug
+
+PROTOCOLS = {"similarity": "pearson.all.cosine", "classification": "accuracy.logistic"}  # the figure's, by task
+DIGITS = 3  # of scores times 100: smaller differences come from the arithmetic of the processor
+
+AsTuple = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+Number = int | float
+
+
+class SensitivityParameters(Parameters):
+    """A block of `sensitivity:` in params.yaml, with the name of the block of `word_encoders:` that it varies.
+
+    corpora    similarity development data, or classification that is scored by cross-validation
+    values     hyper-parameter -> the values tried, ascending
+    published  hyper-parameter -> the paper's own value, one of those tried; it is kept while another one varies
+    variants   name in the figure -> settings that it changes throughout
+    fitted     the variants that regressions are fitted on; regressions take most of the time
+    """
+
+    corpora: Annotated[tuple[Slug, ...], AsTuple] = Field(min_length=1)
+    values: dict[str, Annotated[tuple[Number, ...], AsTuple]] = Field(min_length=1)
+    published: dict[str, Number]
+    variants: dict[str, dict[str, Any]] = Field(min_length=1)
+    fitted: Annotated[tuple[str, ...], AsTuple]
+
+    @model_validator(mode="after")
+    def _parts_agree(self) -> SensitivityParameters:
+        if set(self.published) != set(self.values):
+            raise ValueError("`published` and `values` name the same hyper-parameters")
+        for name, values in self.values.items():
+            if list(values) != sorted(set(values)):
+                raise ValueError(f"the values of '{name}' ascend, and none is repeated")
+            if self.published[name] not in values:
+                raise ValueError(f"the published {name}, {self.published[name]}, is one of the values tried")
+        strange = [name for name in self.fitted if name not in self.variants]
+        if strange:
+            raise ValueError(f"`fitted` names variants, and '{strange[0]}' is none")
+        return self
+
+
+class FoldParameters(LogisticSettings):
+    """What this stage needs of the block `evaluate`; other keys are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One value of one hyper-parameter in one variant, with the settings in which all others are as published."""
+
+    variant: str
+    parameter: str
+    value: Number
+    settings: WordSettings
+
+
+@dataclass(frozen=True)
+class TrialCorpus:
+    """One corpus of the suite: its distinct sentences, and its items, which name the sentences by row."""
+
+    corpus: str
+    task: str
+    texts: list[str]
+    items: dict[str, list[Any]]
+
+
+def sensitivity(chosen: Suite, name: str) -> dict[str, Any]:
+    """Write surface.json of one word encoder: a score for each value of each hyper-parameter.
+
+    Returns what it wrote. A corpus that the suite lacks is listed with the reason.
+    Raises ParameterError if the method does not accept a value, SuiteError if a corpus is test data.
+    Cost: one fit and one encoding of each corpus per distinct setting, and a nested regression where it has classes.
+    Source: Yang, Zhu & Chen 2019, section 4, figure 2, doi:10.18653/v1/D19-1059
+    """
+    varied = load_parameters(SensitivityParameters, f"sensitivity.{name}")
+    base = load_parameters(WordEncoderParameters, f"word_encoders.{name}")
+    rules = load_parameters(FoldParameters, "evaluate")
+    trials = list(list_trials(name, varied, base))
+    corpora = {corpus: load_corpus(chosen, corpus) for corpus in varied.corpora}
+    rows: list[dict[str, Any]] = []
+    with threadpool_limits(1), located(f"params.yaml: sensitivity.{name}"):
+        lexicon = load_lexicon(chosen.suite, base)
+        for corpus in corpora.values():
+            if not isinstance(corpus, str):
+                variants = varied.fitted if corpus.task == "classification" else tuple(varied.variants)
+                wanted = [trial for trial in trials if trial.variant in variants]
+                rows += score_trials(lexicon, base.method, corpus, wanted, rules)
+    described = {
+        slug: {"absent": corpus} if isinstance(corpus, str) else {"protocol": PROTOCOLS[corpus.task]}
+        for slug, corpus in corpora.items()
+    }
+    content = {"corpora": described, "published": varied.published, "rows": rows, "vectors": base.vectors}
+    write_json(sensitivity_path(chosen.suite, name), content)
+    return content
+
+
+def list_trials(name: str, varied: SensitivityParameters, base: WordEncoderParameters) -> Iterator[Trial]:
+    """Every value of every hyper-parameter in every variant, checked as the method's own settings are.
+
+    Raises ParameterError naming the value that the method refuses, or the encoder if it is not fitted on each corpus
+    alone.
+    """
+    where = f"params.yaml: sensitivity.{name}"
+    if base.fit_on != "corpus":
+        raise ParameterError(
+            "hyper-parameters are varied on one corpus at a time",
+            where=f"params.yaml: word_encoders.{name}.fit_on",
+            expected="corpus",
+            got=base.fit_on,
+            remedy=f"take the block sensitivity.{name} out, or vary another encoder",
+        )
+    method = find_method(base.method)
+    for variant, changes in varied.variants.items():
+        for parameter, values in varied.values.items():
+            for value in values:
+                settings: dict[str, Any] = {**base.settings, **changes, **varied.published, parameter: value}
+                settings["tokenizer"] = base.tokenizer
+                yield Trial(variant, parameter, value, make_settings(method, settings, where=f"{where}.values"))
+
+
+def load_corpus(chosen: Suite, corpus: str) -> TrialCorpus | str:
+    """A corpus of the suite, or the reason why it is absent. Raises SuiteError if its scores would be of test data."""
+    if corpus not in chosen.corpora:
+        return "the suite does not list it"
+    source, target = corpus_path(chosen.suite, corpus, "sentences"), corpus_path(chosen.suite, corpus, "items")
+    reason = absence(source, kind="sentences")
+    if reason is not None:
+        return reason
+    task = task_of(target)
+    items = read_table(target, kind=f"items.{task}").to_pydict()
+    crossed = task == "classification" and not has_splits(items["split"])
+    if not crossed and (task != "similarity" or corpus != chosen.development):
+        raise SuiteError(
+            f"'{corpus}' is neither development data nor scored by cross-validation",
+            where=f"{chosen.written}: development",
+            expected=f"{chosen.development or 'a development corpus'}, or a classification corpus without a test split",
+            got=f"{corpus}, a corpus of {task}",
+            remedy="take it out of `corpora` in params.yaml: sensitivity",
+        )
+    return TrialCorpus(corpus, task, read_texts(source), items)
+
+
+def score_trials(
+    lexicon: Lexicon, method: str, corpus: TrialCorpus, trials: list[Trial], rules: FoldParameters
+) -> list[dict[str, Any]]:
+    """One row per trial. Equal settings, such as the published ones of every hyper-parameter, are scored once."""
+    known: dict[str, float | None] = {}
+    rows = []
+    for trial in tqdm(trials, desc=corpus.corpus, unit=" points", disable=None):
+        settings = trial.settings.model_dump_json()
+        if settings not in known:
+            encoder = find_method(method).build(lexicon, trial.settings)
+            vectors = encoder.fit(corpus.texts).encode(corpus.texts).vectors
+            known[settings] = score_vectors(corpus, vectors, rules)
+        rows.append(
+            {
+                "corpus": corpus.corpus,
+                "parameter": trial.parameter,
+                "score": known[settings],
+                "value": trial.value,
+                "variant": trial.variant,
+            }
+        )
+    return rows
+
+
+def score_vectors(corpus: TrialCorpus, vectors: Any, rules: FoldParameters) -> float | None:
+    """The score of vectors times 100: Pearson of cosines, or accuracy of nested logistic regression.
+
+    vectors  (n, d), one per sentence; scored as `evaluate` scores a stored space: as float32, and for a regression
+             scaled to a median length of 1
+    None where a correlation is undefined.
+    """
+    from scipy.stats import pearsonr  # imported where it is used: it would slow the check of parameters
+
+    case = Case(corpus.corpus, corpus.task, corpus.items, {}, np.asarray(vectors, dtype=np.float32))
+    if corpus.task == "similarity":
+        cosine, _ = cosines(case.vectors, case.pairs)
+        human = np.asarray(corpus.items["score"], dtype=np.float64)
+        if not (np.ptp(cosine) > 0 and np.ptp(human) > 0):
+            return None
+        return round(100 * float(pearsonr(cosine, human).statistic), DIGITS)
+    x = case.scaled[np.asarray(corpus.items["row"])]
+    predictions = predict_by_logistic(x, case.labels, corpus.items["split"], rules)
+    return round(100 * float((predictions.predicted == case.labels[predictions.items]).mean()), DIGITS)

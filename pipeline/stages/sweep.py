@@ -1,0 +1,205 @@
+"""Stage `sweep`: score a whole grid on development data and choose; apart from it, on the test sets, as `oracle`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from pydantic import ConfigDict, Field
+from threadpoolctl import threadpool_limits
+
+from pipeline.base.artifacts import corpus_path
+from pipeline.base.cases import load_case, task_of
+from pipeline.base.params import load_parameters
+from pipeline.base.suite import Suite
+from pipeline.manifolds import inputs_of, load_grid, load_solver, read_source, sweep_folder
+from sentfold.errors import SuiteError, located
+from sentfold.files import write_json
+from sentfold.manifold.base.grid import Grid
+from sentfold.manifold.base.protocol import SolverSettings, Source
+from sentfold.measures.base.case import Case
+from sentfold.selection.surface import PROTOCOL, Classes, Material, Surface, best_place, score_classes, score_surface
+from sentfold.settings import Parameters
+
+ORACLE = "best on the test set itself: shown as the inflation that such a choice buys, and never made into a space"
+RULES = ("residual_variance", "procrustes")
+
+
+class NeighborParameters(Parameters):
+    """What a sweep needs of the block `evaluate`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    knn_neighbors: int = Field(ge=1, le=1000)
+    folds: int = Field(ge=2, le=100)
+    seed: int = Field(ge=0, lt=2**32)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is swept: one grid over one encoder of one suite."""
+
+    suite: Suite
+    encoder: str
+    name: str
+    grid: Grid
+    solver: SolverSettings
+
+    def source(self, corpus: str) -> Source:
+        """The vectors of a corpus, and its neighbours where the method reads them."""
+        return read_source(inputs_of(self.suite.suite, self.encoder, corpus, self.grid.module), self.solver)
+
+    def case(self, corpus: str, task: str) -> Case | str:
+        """The items of a corpus, or why it cannot be scored as `task`."""
+        found = task_of(corpus_path(self.suite.suite, corpus, "items"))
+        return load_case(self.suite.suite, self.encoder, corpus) if found == task else f"its task is {found}"
+
+    def material(self, corpus: str) -> Material | str:
+        """A similarity corpus in the encoder's space, or why it is none."""
+        case = self.case(corpus, "similarity")
+        if isinstance(case, str):
+            return case
+        return Material(self.source(corpus), case.pairs, np.array(case.items["score"], dtype=np.float64))
+
+    def classes(self, corpus: str) -> Classes | str:
+        """A classification corpus in the encoder's space, or why it is none."""
+        case = self.case(corpus, "classification")
+        if isinstance(case, str):
+            return case
+        return Classes(self.source(corpus), np.array(case.items["row"]), case.labels, case.items["split"])
+
+
+def sweep(chosen: Suite, encoder: str, selection: str) -> dict[str, Any]:
+    """Write surface.json, selected.json and oracle.json of one grid over one encoder. Returns the selected.
+
+    The choice is made and written before any test corpus is read.
+    Raises SuiteError if the suite names no development corpus, or one that cannot be scored.
+    """
+    swept = Sweep(chosen, encoder, selection, load_grid(selection), load_solver())
+    points, folder = swept.grid.points, sweep_folder(chosen.suite, encoder, selection)
+    development = _development_of(chosen)
+    material = swept.material(development)
+    if isinstance(material, str):
+        raise SuiteError(
+            "the development corpus cannot be scored",
+            where=f"{chosen.file}: development",
+            expected="a similarity corpus that the source holds",
+            got=f"{development}: {material}",
+            remedy="name another corpus",
+        )
+    with threadpool_limits(1), located(f"corpus {development}, params.yaml: manifolds.{selection}"):
+        surface = score_surface(swept.grid, material, rules=True)
+        best = best_place(surface.values)
+    selected = {
+        "corpus": development,
+        "method": swept.grid.method,
+        "parameters": points[best].model_dump(),
+        "points": len(points),
+        "protocol": PROTOCOL,
+        "value": surface.values[best],
+    }
+    write_json(folder / "surface.json", describe_surface(surface, points, development))
+    write_json(folder / "selected.json", selected)
+    write_json(folder / "oracle.json", _oracle(swept, best, development))
+    return selected
+
+
+def describe_surface(surface: Surface, points: Sequence[Parameters], corpus: str) -> dict[str, Any]:
+    """Every point with its score, and what each of the two rules would have chosen."""
+    columns = {"value": surface.values, **{rule: getattr(surface, rule) for rule in RULES}}
+    held = {name: values for name, values in columns.items() if any(value is not None for value in values)}
+    rows = [
+        {"parameters": point.model_dump(), **{name: values[place] for name, values in held.items()}}
+        for place, point in enumerate(points)
+    ]
+    content: dict[str, Any] = {"corpus": corpus, "points": rows, "protocol": PROTOCOL}
+    for rule in set(RULES) & set(held):
+        misfits = held[rule]
+        place = misfits.index(min(misfit for misfit in misfits if misfit is not None))
+        content.setdefault("rules", {})[rule] = {
+            "parameters": points[place].model_dump(),
+            rule: misfits[place],
+            "value": surface.values[place],
+        }
+    return content
+
+
+def _oracle(swept: Sweep, selected: int, development: str) -> dict[str, Any]:
+    """Surfaces of the test sets: similarity by the protocol of the choice, classification by its neighbours."""
+    points, corpora = swept.grid.points, dict[str, Any]()
+    for corpus in swept.suite.corpora:
+        if corpus == development:
+            continue
+        with threadpool_limits(1), located(f"corpus {corpus}"):
+            values, protocol = _test_surface(swept, corpus, selected)
+        if any(value is not None for value in values):
+            corpora[corpus] = {"protocol": protocol, **describe_oracle(values, points, selected)}
+    return {"corpora": corpora, "label": ORACLE, "points": [point.model_dump() for point in points]}
+
+
+def describe_oracle(values: list[float | None], points: Sequence[Parameters], selected: int) -> dict[str, Any]:
+    """The best of a test set, what was selected without that set, and the whole surface."""
+    best = best_place(values)
+    chosen, highest = values[selected], values[best]
+    return {
+        "inflation": None if chosen is None or highest is None else round(highest - chosen, 3),
+        "oracle": {"parameters": points[best].model_dump(), "value": highest},
+        "selected": {"parameters": points[selected].model_dump(), "value": chosen},
+        "surface": values,
+    }
+
+
+def _test_surface(swept: Sweep, corpus: str, selected: int) -> tuple[list[float | None], str]:
+    """The values of a test set and their protocol; none of a corpus of another task, or one that the source lacks."""
+    material = swept.material(corpus)
+    if not isinstance(material, str):
+        return score_surface(swept.grid, material, rules=False).values, PROTOCOL
+    classes = swept.classes(corpus)
+    if isinstance(classes, str):
+        return [], ""
+    judged = load_parameters(NeighborParameters, "evaluate")
+    points = swept.grid.points
+    kept = [number for number, point in enumerate(points) if _differs_in_size(point, points[selected])]
+    some = replace(swept.grid, points=tuple(points[number] for number in kept))
+    scored = score_classes(some, classes, k=judged.knn_neighbors, folds=judged.folds, seed=judged.seed)
+    values: list[float | None] = [None] * len(points)
+    for number, value in zip(kept, scored, strict=True):
+        values[number] = value
+    return values, f"accuracy.{judged.knn_neighbors}nn-euclidean"
+
+
+def _differs_in_size(point: Parameters, selected: Parameters) -> bool:
+    """Whether a point is the selected one but for k and p: these are drawn, and classification corpora are large."""
+    sizes = {"neighbors", "components"}
+    return point.model_dump(exclude=sizes) == selected.model_dump(exclude=sizes)
+
+
+def describe_cost(encoder: str, selection: str, seconds: float) -> str:
+    """CPU seconds that a sweep took, of its grid's budget, with a warning where it took more: a line for the log.
+
+    Raises ParameterError if params.yaml has no such grid.
+    """
+    budget = load_grid(selection).budget_seconds
+    spent = f"sweep {encoder}-{selection}: {seconds:.1f} s of CPU time"
+    if budget is None:
+        return f"{spent}, and no budget"
+    if seconds <= budget:
+        return f"{spent} of a budget of {budget:g} s"
+    return (
+        f"{spent} of a budget of {budget:g} s. Warning: over it by {seconds - budget:.1f} s; take points off the grid, "
+        f"or raise manifolds.{selection}.budget_seconds in params.yaml"
+    )
+
+
+def _development_of(chosen: Suite) -> str:
+    if chosen.development is None:
+        raise SuiteError(
+            "the suite names no development corpus",
+            where=f"{chosen.written}: development",
+            expected="a similarity corpus of the suite",
+            got="nothing",
+            remedy="add a line `development: CORPUS`",
+        )
+    return chosen.development

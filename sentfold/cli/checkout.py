@@ -1,0 +1,59 @@
+"""Commands that need a checkout: each is executed in the checkout's folder by the package that owns the command.
+
+Nothing of these packages is imported: the library can be installed without them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from sentfold.errors import RunError
+
+# Command -> the package that has it, and its line in `sentfold --help`.
+CHECKOUT_COMMANDS = {
+    "run": ("flows", "Bring a suite up to date, independent stages in parallel, and print its table."),
+    "deploy": ("flows", "Register the deployments of prefect.yaml at a Prefect server."),
+    "show": ("pipeline", "Print the table of a suite."),
+    "check": ("pipeline", "Check params.yaml, a suite and the catalogue of corpora; run nothing."),
+    "plan": ("pipeline", "Write plan.yaml: everything that follows from a suite's corpora and spaces."),
+    "page": ("pipeline", "Write the report's page with artifact hashes and sentences, under data/."),
+    "claims": ("pipeline", "Print the verdict on each claim of a paper."),
+    "catalogue": ("pipeline", "List the corpora: task, size, terms, sources."),
+    "audit": ("pipeline", "Verify every reported number."),
+    "trace": ("pipeline", "Trace one reported number back to its corpus, model, parameters and code."),
+    "diff": ("pipeline", "Compare the reported numbers of two commits."),
+    "export": ("pipeline", "Write a report with the runs behind it as an RO-Crate."),
+    "runs": ("pipeline", "List the runs of stages on this machine."),
+    "pin-encoder": ("pipeline", "Print the lines that pin an encoder in params.yaml."),
+    "fetch-vectors": ("pipeline", "Download published word vectors."),
+}
+
+
+def run_in_checkout(words: list[str], folder: Path) -> None:
+    """Replace this process by a command of the checkout that holds `folder`; paths are taken from the checkout's root.
+
+    words  the command and its options
+    Raises RunError outside of a checkout.
+    """
+    root = find_checkout(folder)
+    if root is None:
+        raise RunError(
+            f"`sentfold {words[0]}` needs a checkout of the project",
+            where=str(folder),
+            expected="a folder with dvc.yaml and pipeline/, or a folder inside of one",
+            state="nothing was run",
+            remedy="clone the project and run the command there",
+        )
+    os.chdir(root)
+    package, _ = CHECKOUT_COMMANDS[words[0]]
+    os.execv(sys.executable, [sys.executable, "-m", package, *words])
+
+
+def find_checkout(folder: Path) -> Path | None:
+    """The nearest folder, from `folder` upwards, that is a checkout; None if there is none."""
+    for place in (folder, *folder.parents):
+        if (place / "dvc.yaml").is_file() and (place / "pipeline" / "__main__.py").is_file():
+            return place
+    return None

@@ -1,0 +1,86 @@
+"""The entry point of the command `sentfold`: find the command's file, import it, run it.
+
+A command is a module of this package that defines a function `command`, annotated for typer. The file's name is the
+command's name, with `-` for `_`; the first line of its docstring is its line in `sentfold --help`. The commands of a
+checkout are in checkout.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from difflib import get_close_matches
+from importlib.metadata import version
+from pathlib import Path
+
+import typer
+
+from sentfold.cli.checkout import CHECKOUT_COMMANDS, run_in_checkout
+from sentfold.errors import SentfoldError
+
+HELP_OPTIONS = ("--help", "-h", "help")
+
+
+def main() -> None:
+    """Run the command that the command line names. An error of sentfold is printed without a traceback; exit code 2."""
+    words = sys.argv[1:]
+    try:
+        run(words)
+    except SentfoldError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def run(words: list[str]) -> None:
+    """Run a command line, given without the program's name. Raises SentfoldError, or SystemExit at its end."""
+    if not words or words[0] in HELP_OPTIONS:
+        print(describe_commands())
+    elif words[0] == "--version":
+        print(f"sentfold {version('sentfold')}")
+    elif words[0] in CHECKOUT_COMMANDS:
+        run_in_checkout(words, Path.cwd())
+    elif words[0] in (own := own_commands()):
+        _run_own(words, own[words[0]])
+    else:
+        sys.exit(_unknown(words[0], [*own, *CHECKOUT_COMMANDS]))
+
+
+def own_commands() -> dict[str, str]:
+    """The first line of help of each command in this package, by the command's name. No command is imported."""
+    commands = {}
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        tree = ast.parse(path.read_bytes())
+        if any(isinstance(node, ast.FunctionDef) and node.name == "command" for node in tree.body):
+            commands[path.stem.replace("_", "-")] = (ast.get_docstring(tree) or "").partition("\n")[0]
+    return commands
+
+
+def describe_commands() -> str:
+    """The text of `sentfold --help`."""
+    own = own_commands()
+    width = max(map(len, [*own, *CHECKOUT_COMMANDS])) + 2
+
+    def lines(commands: dict[str, str]) -> list[str]:
+        return [f"  {name:<{width}}{text}" for name, text in commands.items()]
+
+    return "\n".join([
+        "usage: sentfold COMMAND [OPTIONS]     options of a command: sentfold COMMAND --help",
+        *(["", "Commands for your own data:", *lines(own)] if own else []),
+        "",
+        "Commands of a checkout, a folder with dvc.yaml and pipeline/:",
+        *lines({name: text for name, (_, text) in CHECKOUT_COMMANDS.items()}),
+    ])  # fmt: skip
+
+
+def _run_own(words: list[str], text: str) -> None:
+    module = importlib.import_module(f"sentfold.cli.{words[0].replace('-', '_')}")
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.command(help=text)(module.command)
+    app(words[1:], prog_name=f"sentfold {words[0]}")
+
+
+def _unknown(word: str, known: list[str]) -> str:
+    near = get_close_matches(word, known, n=1)
+    hint = f"did you mean `sentfold {near[0]}`?" if near else "`sentfold --help` lists the commands"
+    return f"error: there is no command '{word}'\n  to do     {hint}"

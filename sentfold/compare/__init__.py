@@ -1,0 +1,1 @@
+"""Comparisons of scores: the bootstrap, and families of differences."""

@@ -1,0 +1,144 @@
+"""Encoders over word vectors in the manner of scikit-learn: construct, fit, encode."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.encoders.base.lexicon import Clusters, Lexicon
+from sentfold.encoders.base.protocol import Encoded, Fitted, find_method
+from sentfold.encoders.base.settings import make_settings
+from sentfold.errors import ParameterError
+from sentfold.words.counts import WordCounts
+from sentfold.words.tokenizers import tokenize
+
+WordVectors = Mapping[str, npt.ArrayLike]
+TOKEN_VECTORS = "wordllama"  # the package whose token vectors are used where no word vectors are given
+FREQUENT = 1e-3  # a of the weight a / (a + p) that k-means gives a word
+
+
+class WordEstimator:
+    """Sentence vectors composed of word vectors. `encoding_` tells, after `encode`, what needed a rule of last resort.
+
+    vectors   word -> vector; None: WordLlama's token vectors, where that package is installed, for the words of the
+              fitting sentences
+    counts    word -> occurrences in some large corpus; None: those in the fitting sentences
+    clusters  word -> number of its cluster, or how many clusters k-means is to make; only some methods need clusters
+    settings  of the method: the class `Settings` in its file lists them
+    """
+
+    method: ClassVar[str]
+
+    def __init__(
+        self,
+        vectors: WordVectors | None = None,
+        *,
+        counts: Mapping[str, int] | None = None,
+        clusters: Mapping[str, int] | int | None = None,
+        **settings: Any,
+    ) -> None:
+        self.vectors = vectors
+        self.counts = counts
+        self.clusters = clusters
+        module = find_method(self.method)
+        # Raw text has punctuation at its words.
+        usual = {"tokenizer": "regex"} if module.Settings().tokenizer == "whitespace" else {}
+        self.settings = make_settings(module, {**usual, **settings}, where=type(self).__name__)
+
+    def fit(self, sentences: Sequence[str]) -> Self:
+        """Learn from `sentences` whatever the method takes from a corpus. Raises ParameterError."""
+        lexicon = make_lexicon(
+            sentences,
+            self.settings.tokenizer,
+            vectors=self.vectors,
+            counts=self.counts,
+            clusters=self.clusters,
+        )
+        self.fitted_: Fitted = find_method(self.method).build(lexicon, self.settings).fit(sentences)
+        return self
+
+    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+        """(n, d) float32, one vector per sentence."""
+        self.encoding_: Encoded = self.fitted_.encode(sentences)
+        return self.encoding_.vectors
+
+
+def make_lexicon(
+    sentences: Sequence[str],
+    tokenizer: str,
+    *,
+    vectors: WordVectors | None,
+    counts: Mapping[str, int] | None = None,
+    clusters: Mapping[str, int] | int | None = None,
+) -> Lexicon:
+    """The words of an encoder; see WordEstimator. With clusters by name, only the words that are in one.
+
+    Raises ParameterError if there are no words, or a vector is not finite.
+    """
+    counter = Counter(chain.from_iterable(tokenize(sentences, tokenizer)))
+    if vectors is None:
+        words, array = tuple(counter), _token_vectors(list(counter))
+    else:
+        words, array = tuple(vectors), np.array([vectors[word] for word in vectors], dtype=np.float32)
+    if array.ndim != 2 or not len(array) or not np.isfinite(array).all():
+        raise ParameterError(
+            "the word vectors cannot be used",
+            where="vectors",
+            expected="words with finite vectors of one length",
+            got=f"{len(words)} words, an array of shape {array.shape}",
+        )
+    known = counter if counts is None else counts
+    table = WordCounts(tuple(known), np.array(list(known.values()), dtype=np.int64))
+    return add_clusters(Lexicon(words, array, table), clusters)
+
+
+def add_clusters(
+    lexicon: Lexicon, clusters: Mapping[str, int] | int | None, centroids: npt.NDArray[np.float64] | None = None
+) -> Lexicon:
+    """The lexicon with clusters: k-means' if a number is given; words that `clusters` lacks become unknown.
+
+    centroids  (k, d) of the clusters, or None: each method has its own rule
+    """
+    if clusters is None:
+        return lexicon
+    if isinstance(clusters, int):
+        labels = _cluster(lexicon, clusters)
+    else:
+        labels = np.array([clusters.get(word, -1) for word in lexicon.words], dtype=np.int32)
+    return with_clusters(lexicon, labels, centroids)
+
+
+def with_clusters(
+    lexicon: Lexicon, labels: npt.NDArray[np.int32], centroids: npt.NDArray[np.float64] | None
+) -> Lexicon:
+    """The words that are in a cluster; the others, labelled -1, become unknown."""
+    clustered = Lexicon(lexicon.words, lexicon.vectors, lexicon.counts, Clusters(labels, centroids))
+    return clustered.only(labels >= 0)
+
+
+def _cluster(lexicon: Lexicon, size: int) -> npt.NDArray[np.int32]:
+    from sklearn.cluster import KMeans
+
+    if not 1 <= size <= len(lexicon.words):
+        raise ParameterError(
+            "more clusters than words",
+            where="clusters",
+            expected=f"1 to {len(lexicon.words)}, the number of words",
+            got=str(size),
+        )
+    weights = lexicon.smooth_inverse_frequency(FREQUENT)
+    labels = KMeans(size, n_init=10, random_state=0).fit_predict(lexicon.vectors, sample_weight=weights)
+    return np.asarray(labels, dtype=np.int32)
+
+
+def _token_vectors(words: list[str]) -> npt.NDArray[np.float32]:
+    from sentfold.words.wordllama import token_means
+
+    if not words:
+        return np.zeros((0, 0), dtype=np.float32)
+    return token_means(words, package=TOKEN_VECTORS, sha256=None)

@@ -1,0 +1,275 @@
+"""The steps of every encoder that composes word vectors: read words, compose them, remove shared directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.encoders.base.components import Components, find_components, no_components
+from sentfold.encoders.base.lexicon import Lexicon, Vectors
+from sentfold.encoders.base.protocol import Encoded
+from sentfold.encoders.base.ragged import Ragged, number_tokens
+from sentfold.errors import ParameterError
+from sentfold.kernels.compiled import fast
+from sentfold.settings import Parameters
+from sentfold.words.tokenizers import TokenizerName, tokenize
+
+Float64 = npt.NDArray[np.float64]
+Variant = Literal["published", "released"]
+Component = Literal["joint", "none"]
+
+# Sentences at a time: their float64 vectors stay in the processor's second-level cache.
+BLOCK = 256
+
+
+class WordSettings(Parameters):
+    """What every method over word vectors can be told.
+
+    variant     as the paper writes it, or as its authors' code does it
+    tokenizer   one of words/tokenizers.py; each method has its own default
+    unit_words  divide every word vector by its length first
+    component   joint: find directions over all fitting sentences and remove them; none: do not;
+                null: as the method has it
+    """
+
+    variant: Variant = "published"
+    tokenizer: TokenizerName = "whitespace"
+    unit_words: bool = False
+    component: Component | None = None
+
+    @property
+    def released(self) -> bool:
+        """Whether the authors' code is to be followed where it differs from their text."""
+        return self.variant == "released"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Sentences as rows of the lexicon, and how many of them needed a rule of last resort."""
+
+    words: Ragged
+    fallbacks: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """From texts to rows of the lexicon.
+
+    tokenizer  one of words/tokenizers.py
+    lower      lower-case the text first
+    clean      the method's own rule for the tokens of all sentences, or None
+    stand_in   the token that an empty sentence is taken for, or None
+    """
+
+    lexicon: Lexicon
+    tokenizer: str
+    lower: bool = False
+    clean: Callable[[list[list[str]]], list[list[str]]] | None = None
+    stand_in: str | None = None
+
+    def tokens(self, sentences: Sequence[str]) -> list[list[str]]:
+        """The tokens of each sentence by the method's rules, known or not."""
+        texts = [text.lower() for text in sentences] if self.lower else sentences
+        tokens = tokenize(texts, self.tokenizer)
+        return tokens if self.clean is None else self.clean(tokens)
+
+    def read(self, sentences: Sequence[str]) -> Reading:
+        """Words without a row are dropped, and counted in the ragged rows."""
+        tokens = self.tokens(sentences)
+        fallbacks = {}
+        if self.stand_in is not None:
+            fallbacks[f"empty, read as '{self.stand_in}'"] = sum(not words for words in tokens)
+            tokens = [words or [self.stand_in] for words in tokens]
+        return Reading(number_tokens(tokens, self.lexicon.index), fallbacks)
+
+
+class Composer(Protocol):
+    """One method's way from words to a sentence vector, before anything is removed."""
+
+    @property
+    def dimension(self) -> int:
+        """Length of a sentence vector."""
+
+    def compose(self, words: Ragged, out: Float64) -> Mapping[str, int]:
+        """Write one float64 row per sentence into `out`; return fallbacks, name -> sentences."""
+
+
+@dataclass(frozen=True)
+class WeightedMean:
+    """A Composer: v_s = (1/n) sum_i weight(w_i) v(w_i).
+
+    vectors  (v, d) float32
+    weights  (v,) float64
+    Cost O(words d).
+    """
+
+    vectors: Vectors
+    weights: Float64
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of the words."""
+        return int(self.vectors.shape[1])
+
+    def compose(self, words: Ragged, out: Float64) -> Mapping[str, int]:
+        """One weighted mean per sentence; the zero vector for no words."""
+        _weighted_means(words.ids, words.offsets, self.vectors, self.weights, out)
+        return {}
+
+
+@fast
+def _weighted_means(
+    ids: npt.NDArray[np.int32],
+    offsets: npt.NDArray[np.int64],
+    vectors: Vectors,
+    weights: Float64,
+    out: Float64,
+) -> None:
+    for s in range(len(offsets) - 1):
+        row = out[s]
+        row[:] = 0.0
+        for t in range(offsets[s], offsets[s + 1]):
+            weight = weights[ids[t]]
+            vector = vectors[ids[t]]
+            for j in range(len(row)):
+                row[j] += weight * vector[j]
+        # After the sum: inside of it the compiler would divide every product.
+        n = max(offsets[s + 1] - offsets[s], 1)
+        for j in range(len(row)):
+            row[j] /= n
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Which directions to find and remove; see find_components."""
+
+    count: int
+    iterations: int | None = None
+    weighted: bool = False
+
+
+def choose_removal(
+    settings: WordSettings, *, count: int, default: Component, iterations: int | None = None, weighted: bool = False
+) -> Removal | None:
+    """The removal that the settings ask for, or the method's own `default`.
+
+    iterations  of the solver in the authors' code, for the released variant; the published one is exact
+    """
+    if (settings.component or default) == "none" or count == 0:
+        return None
+    return Removal(count, iterations if settings.released else None, weighted)
+
+
+class SentenceReader(Protocol):
+    """What WordEncoder needs of a reader."""
+
+    def tokens(self, sentences: Sequence[str]) -> list[list[str]]:
+        """The tokens of each sentence by the method's rules, known or not."""
+
+    def read(self, sentences: Sequence[str]) -> Reading:
+        """Sentences as rows of the lexicon."""
+
+
+@dataclass(frozen=True)
+class WordEncoder:
+    """An Encoder made of a reader, a composer and a removal (None: nothing is removed)."""
+
+    reader: SentenceReader
+    composer: Composer
+    removal: Removal | None = None
+
+    def fit(self, sentences: Sequence[str]) -> FittedWordEncoder:
+        """Find the directions to remove over `sentences`, each repeat counted."""
+        return self.fit_words(self.reader.read(sentences).words)
+
+    def fit_words(self, words: Ragged) -> FittedWordEncoder:
+        """As fit, from rows of the lexicon."""
+        if self.removal is None or len(words) == 0:
+            return FittedWordEncoder(self, no_components(self.composer.dimension))
+        components = find_components(
+            (block.copy() for _, block, _ in compose_blocks(self.composer, words)),
+            count=self.removal.count,
+            iterations=self.removal.iterations,
+            weighted=self.removal.weighted,
+        )
+        return FittedWordEncoder(self, components)
+
+    def fit_directions(self, rows: Float64, values: Float64) -> FittedWordEncoder:
+        """Remove given directions, as many of the first as the method removes. See DirectedEncoder.
+
+        Raises ParameterError if the method, with these settings, removes none.
+        """
+        if self.removal is None:
+            raise ParameterError(
+                "this method, with these settings, removes no directions",
+                where="directions",
+                remedy="give no directions, or set `component: joint`",
+            )
+        rows, values = rows[: self.removal.count], values[: self.removal.count]
+        strengths = values**2 / (values**2).sum() if self.removal.weighted else np.ones(len(values))
+        return FittedWordEncoder(self, Components(np.ascontiguousarray(rows), values, strengths))
+
+
+@dataclass(frozen=True)
+class FittedWordEncoder:
+    """A Fitted: a word encoder and the directions that it removes."""
+
+    encoder: WordEncoder
+    components: Components
+
+    @property
+    def learned(self) -> Mapping[str, npt.NDArray[Any]]:
+        """The removed directions, their singular values, and how much of each is removed."""
+        return {
+            "directions": self.components.directions,
+            "singular_values": self.components.singular_values,
+            "strengths": self.components.strengths,
+        }
+
+    def encode(self, sentences: Sequence[str]) -> Encoded:
+        """One vector per sentence."""
+        reading = self.encoder.reader.read(sentences)
+        encoded = self.encode_words(reading.words)
+        return Encoded(encoded.vectors, {**reading.fallbacks, **encoded.fallbacks})
+
+    def encode_words(self, words: Ragged) -> Encoded:
+        """As encode, from rows of the lexicon."""
+        composer = self.encoder.composer
+        vectors = np.empty((len(words), composer.dimension), dtype=np.float32)
+        fallbacks = without_words(words)
+        fallbacks["vanished with the removed directions"] = 0
+        for start, block, counted in compose_blocks(composer, words):
+            fallbacks["vanished with the removed directions"] += self.components.remove_from(block)
+            vectors[start : start + len(block)] = block
+            for name, number in counted.items():
+                fallbacks[name] = fallbacks.get(name, 0) + number
+        return Encoded(vectors, fallbacks)
+
+
+def compose_blocks(composer: Composer, words: Ragged) -> Iterator[tuple[int, Float64, Mapping[str, int]]]:
+    """First row, float64 vectors and fallbacks of each block of sentences; the vectors' memory is reused."""
+    buffer = np.empty((min(BLOCK, len(words)), composer.dimension))
+    for start in range(0, len(words), BLOCK):
+        stop = min(start + BLOCK, len(words))
+        block = buffer[: stop - start]
+        counted = composer.compose(words.rows(start, stop), block)
+        yield start, block, counted
+
+
+def without_words(words: Ragged) -> dict[str, int]:
+    """How many sentences have no word at all, or none that the lexicon knows, and how many words it lacks."""
+    bare = words.lengths == 0
+    return {
+        "empty": int((bare & (words.dropped == 0)).sum()),
+        "all words unknown": int((bare & (words.dropped > 0)).sum()),
+        "unknown words (tokens)": int(words.dropped.sum()),
+    }
+
+
+def settings_lexicon(lexicon: Lexicon, settings: WordSettings) -> Lexicon:
+    """The lexicon as the settings want it."""
+    return lexicon.with_unit_vectors() if settings.unit_words else lexicon

@@ -1,0 +1,1 @@
+"""Folds of large files by landmarks, partition by partition."""

@@ -1,0 +1,224 @@
+"""The folder that a fold writes: parts, a receipt for each part, one writer at a time.
+
+A task writes one part, then its receipt. The receipt names the part's sha256 and everything that the part was made
+from, so a later run keeps the parts that are still right and makes the others again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sentfold.errors import ArtifactError, ParameterError, first_line
+from sentfold.files import PARQUET, ROW_GROUP, Vectors, fixed_lists, json_bytes, replace_whole, sha256_of, write_json
+from sentfold.fold.source import Rows
+
+MANIFEST, LOCK, RECEIPTS = "manifest.json", ".lock", "receipts"
+STEPS = ("vectors", "landmarks", "folded")  # the folders of parts
+_TEMPORARY = re.compile(r"\.((part|vectors|landmarks|folded)-\d{5}\.|manifest\.|probe\.).*\.tmp")
+_PART = re.compile(r"[a-z]+-\d{5}\.(parquet|json)")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part that a task made.
+
+    file    within the target; rows, size in bytes and sha256 of it
+    notes   what was counted and certified
+    reused  whether an earlier run made it
+    """
+
+    file: str
+    rows: int
+    size: int
+    sha256: str
+    notes: dict[str, Any]
+    reused: bool = field(default=False, compare=False)
+
+    @property
+    def receipt(self) -> str:
+        """The file of the receipt, within the target."""
+        step, _, name = self.file.partition("/")
+        return f"{RECEIPTS}/{step}-{name.removeprefix('part-').removesuffix('.parquet')}.json"
+
+    def listed(self) -> dict[str, Any]:
+        """The part as a manifest lists it."""
+        return {"file": self.file, "rows": self.rows, "sha256": self.sha256, "size": self.size}
+
+    def whole(self, target: str, *, width: int) -> Rows:
+        """All rows of the part."""
+        return Rows(str(Path(target) / self.file), self.file, self.sha256, width, 0, self.rows)
+
+
+class Task(Protocol):
+    """A function of files, with its arguments. A task can be sent to any machine that sees the same folders.
+
+    step    the folder of the part; number: of the part in the folder
+    target  the folder of the whole fold
+    """
+
+    step: ClassVar[str]
+
+    @property
+    def target(self) -> str: ...
+
+    @property
+    def number(self) -> int: ...
+
+    def record(self) -> dict[str, Any]:
+        """All that the part depends on, JSON-able: no folder, no time, no host, no number of threads."""
+
+    def write(self, path: Path) -> tuple[int, dict[str, Any]]:
+        """Write the part; return its rows and notes."""
+
+
+def perform(task: Task) -> Part:
+    """Do a task, unless the part and the receipt of an earlier run agree with it.
+
+    The part appears before the receipt: a task that was killed in between is done again. A task that is done twice,
+    or by two processes at once, leaves the same bytes. Raises what `task.write` raises, and ArtifactError when the
+    disk refuses.
+    """
+    folder, file = Path(task.target), f"{task.step}/part-{task.number:05d}.parquet"
+    record = json.loads(json_bytes(task.record()))
+    kept = _kept_part(folder, file, record)
+    if kept:
+        return kept
+    with replace_whole(folder / file) as temporary:
+        rows, notes = task.write(temporary)
+        part = Part(file, rows, temporary.stat().st_size, sha256_of(temporary), notes)
+    write_json(folder / part.receipt, {**part.listed(), "notes": notes, "record": record})
+    return part
+
+
+def _kept_part(folder: Path, file: str, record: dict[str, Any]) -> Part | None:
+    """The part of an earlier run, if its receipt has this record and the file has the receipt's sha256."""
+    try:
+        receipt = json.loads((folder / Part(file, 0, 0, "", {}).receipt).read_bytes())
+        if receipt.pop("record") != record:
+            return None
+        part = Part(**receipt, reused=True)
+        if part.file != file or (folder / file).stat().st_size != part.size or sha256_of(folder / file) != part.sha256:
+            return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # no receipt, no JSON, or no receipt of a part
+        return None
+    return part
+
+
+# --- the folder -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def hold_target(target: Path, *, source: Path) -> Iterator[None]:
+    """Hold the folder `target` for one run, without the partial files of killed writers.
+
+    Raises ParameterError if the folder holds something else than a fold, if it contains the source or the source
+    contains it, or if another run holds it. The lock is flock's: it is free as soon as its holder is gone.
+    """
+    _require_own_folder(target, source)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        lock = (target / LOCK).open("a+")
+    except OSError as error:
+        raise ArtifactError("cannot write into the target", where=str(target), got=first_line(error)) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise ParameterError(
+                "another run writes into this folder",
+                where=str(target),
+                got=lock.read().strip() or "an unknown process",
+                state="nothing was changed",
+                remedy="wait until the other run ends, or end it",
+            ) from None
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} on {os.uname().nodename}\n")
+        lock.flush()
+        remove_partial_files(target)
+        try:
+            yield
+        finally:
+            lock.truncate(0)
+
+
+def remove_partial_files(target: Path) -> None:
+    """Remove the temporary files of killed writers, on any machine. Only the process that holds the target may."""
+    for stale in [*target.glob(".*.tmp"), *target.glob("*/.*.tmp")]:
+        if _TEMPORARY.fullmatch(stale.name):
+            stale.unlink(missing_ok=True)
+
+
+def remove_surplus(target: Path, parts: Iterable[Part]) -> None:
+    """Remove the parts and receipts of an earlier plan: a reader takes all files of a folder."""
+    kept = {target / name for part in parts for name in (part.file, part.receipt)}
+    for step in (*STEPS, RECEIPTS):
+        for path in (target / step).glob("*-*.*"):
+            if path not in kept and _PART.fullmatch(path.name):
+                path.unlink()
+
+
+def _require_own_folder(target: Path, source: Path) -> None:
+    here, there = target.resolve(), source.resolve()
+    if here == there or here in there.parents or there in here.parents:
+        raise ParameterError(
+            "the target cannot be written there",
+            where=str(target),
+            expected="a folder apart from the source",
+            got=f"source {source}",
+        )
+    if not target.exists():
+        return
+    names = sorted(path.name for path in target.iterdir()) if target.is_dir() else ["a file"]
+    if names and LOCK not in names:
+        raise ParameterError(
+            "the target holds something else",
+            where=str(target),
+            expected=f"no such folder yet, an empty folder, or the folder of a fold, with {LOCK}",
+            got=", ".join(names[:5]),
+            state="nothing was changed",
+            remedy="give another target",
+        )
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def write_vectors(path: Path, blocks: Iterable[Vectors], *, width: int, record: dict[str, Any]) -> None:
+    """Write blocks of (m, width) float32 as column `vector` of a Parquet file, with the record in its metadata.
+
+    The row groups, and so the bytes, do not depend on the sizes of the blocks. Memory: one row group and a block.
+    """
+    schema = pa.schema([("vector", pa.list_(pa.float32(), width))])
+    schema = schema.with_metadata({b"sentfold-part": json.dumps(record, sort_keys=True)})
+    with pq.ParquetWriter(path, schema, **PARQUET) as writer:
+        for group in _row_groups(blocks, width):
+            writer.write_table(pa.table([fixed_lists(group)], schema=schema), row_group_size=ROW_GROUP)
+
+
+def _row_groups(blocks: Iterable[Vectors], width: int) -> Iterator[Vectors]:
+    """The same rows in blocks of ROW_GROUP, the last one aside; each is overwritten by the next."""
+    group, count = np.empty((ROW_GROUP, width), dtype=np.float32), 0
+    for block in blocks:
+        start = 0
+        while start < len(block):
+            piece = block[start : start + ROW_GROUP - count]
+            group[count : count + len(piece)] = piece
+            start, count = start + len(piece), count + len(piece)
+            if count == ROW_GROUP:
+                yield group
+                count = 0
+    if count:
+        yield group[:count]

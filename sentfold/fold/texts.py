@@ -1,0 +1,173 @@
+"""Encoders for the texts of a fold: a sentence transformer, or the mean of WordLlama's token vectors."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, files
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from sentfold.encoders.base.protocol import Encoded
+from sentfold.encoders.model_folder import ModelSource, model_digests
+from sentfold.encoders.transformer import FittedTransformer, TransformerEncoder
+from sentfold.errors import EncoderError
+from sentfold.files import sha256_of
+from sentfold.settings import Parameters
+from sentfold.words.wordllama import TOKENIZER, WEIGHTS
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+CHUNK = 1024  # texts whose tokens are in memory at a time
+MODULES = "modules.json"  # which every folder of a sentence transformer has
+
+
+class TextEncoder(Parameters):
+    """An encoder with all that decides what it computes, so that each worker process can check its own copy.
+
+    kind        of model
+    folder      of the model, or package: an installed package that holds the folder
+    sha256      file of the model -> digest
+    batch_size  of a transformer's batches
+    """
+
+    kind: Literal["transformer", "token means"]
+    folder: str | None = None
+    package: str | None = None
+    sha256: dict[str, str]
+    batch_size: int = Field(default=64, ge=1, le=4096)
+
+    def record(self) -> dict[str, Any]:
+        """What decides the vectors, JSON-able: no folder."""
+        return self.model_dump(
+            exclude={"folder", "package"} | ({"batch_size"} if self.kind == "token means" else set())
+        )
+
+    def encode(self, texts: list[str]) -> Encoded:
+        """(n, d) float32 and what was counted. The batches depend on these texts alone.
+
+        Raises EncoderError if the model is absent or has other bytes.
+        """
+        return _load_encoder(self.model_dump_json()).encode(texts)
+
+
+def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
+    """The encoder in a model folder, or in an installed package; its files get their digests now.
+
+    Raises EncoderError if `name` is neither, or holds no model that is known here.
+    """
+    is_folder = Path(name).is_dir()
+    folder = Path(name).absolute() if is_folder else _package_folder(name)
+    place = {"folder": str(folder)} if is_folder else {"package": name}
+    if (folder / MODULES).is_file():
+        return TextEncoder(kind="transformer", sha256=model_digests(folder), batch_size=batch_size, **place)
+    if (folder / WEIGHTS).is_file():
+        return TextEncoder(kind="token means", sha256=_digests_of(folder), batch_size=batch_size, **place)
+    raise EncoderError(
+        f"there is no sentence encoder in '{name}'",
+        where=str(folder),
+        expected=f"{MODULES}, as sentence-transformers saves it, or {WEIGHTS}, as WordLlama has it",
+        remedy="give the folder of a model, or a package that holds one",
+    )
+
+
+def _package_folder(package: str) -> Path:
+    try:
+        entries = files(package) or []
+    except (PackageNotFoundError, ValueError):
+        raise EncoderError(
+            f"there is no folder and no installed package '{package}'",
+            where="--encoder",
+            expected="the folder of a model, or a package that holds one",
+            remedy="correct the name, or install the package",
+        ) from None
+    for entry in entries:
+        for file in (MODULES, WEIGHTS):
+            if str(entry).endswith(file):
+                return Path(str(entry.locate())).parents[file.count("/")]
+    return Path(package)
+
+
+def _digests_of(folder: Path) -> dict[str, str]:
+    return {name: sha256_of(folder / name) if (folder / name).is_file() else "none" for name in (WEIGHTS, TOKENIZER)}
+
+
+# --- loaded encoders --------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _load_encoder(settings: str) -> FittedTransformer | TokenMeans:
+    """The model, which the process keeps for its next partition."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    encoder = TextEncoder.model_validate_json(settings)
+    name = str(encoder.package or encoder.folder)
+    if encoder.kind == "transformer":
+        source = ModelSource(folder=encoder.folder, package=encoder.package, sha256=encoder.sha256)
+        return TransformerEncoder(name, source, encoder.batch_size).fit()
+    folder = _package_folder(encoder.package) if encoder.package else Path(str(encoder.folder))
+    if _digests_of(folder) != encoder.sha256:
+        raise EncoderError(
+            f"the token vectors of '{name}' have other bytes than at the start of the fold",
+            where=str(folder),
+            expected=str(encoder.sha256),
+            got=str(_digests_of(folder)),
+            state="finished parts are kept",
+            remedy="install the same version on every worker",
+        )
+    return TokenMeans.load(folder)
+
+
+@dataclass(frozen=True)
+class TokenMeans:
+    """Means of token vectors at unit length; a text without tokens gets the zero vector.
+
+    A text's vector depends on that text alone: sums are float64, in the order of the tokens.
+    """
+
+    table: npt.NDArray[np.float32]
+    tokenizer: Tokenizer
+
+    @classmethod
+    def load(cls, folder: Path) -> TokenMeans:
+        """Vectors and tokenizer of a folder that is laid out like WordLlama's package. Raises EncoderError."""
+        from safetensors.numpy import load_file
+
+        try:
+            from tokenizers import Tokenizer
+        except ModuleNotFoundError:
+            raise EncoderError(
+                "token vectors need a library that is not installed",
+                where="the Python environment",
+                got="no module 'tokenizers'",
+                remedy="pip install 'sentfold[text]'",
+            ) from None
+
+        (table,) = load_file(folder / WEIGHTS).values()
+        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return cls(table.astype(np.float32), tokenizer)
+
+    def encode(self, texts: list[str]) -> Encoded:
+        """(n, d) float32, and the number of texts without tokens."""
+        vectors = np.zeros((len(texts), self.table.shape[1]), dtype=np.float32)
+        blank = 0
+        for start in range(0, len(texts), CHUNK):
+            encodings = self.tokenizer.encode_batch(texts[start : start + CHUNK], add_special_tokens=False)
+            lengths = np.array([len(encoding.ids) for encoding in encodings])
+            rows = np.flatnonzero(lengths)
+            blank += len(lengths) - len(rows)
+            if len(rows):
+                tokens = np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), dtype=np.int64)
+                starts = np.concatenate([[0], np.cumsum(lengths[rows])[:-1]])
+                sums = np.add.reduceat(self.table[tokens].astype(np.float64), starts)
+                norms = np.sqrt(np.einsum("ij,ij->i", sums, sums))
+                vectors[start + rows] = sums / np.where(norms > 0, norms, 1)[:, None]
+        return Encoded(vectors, {"blank": blank})

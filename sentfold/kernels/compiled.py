@@ -1,0 +1,60 @@
+# mypy: disallow-untyped-calls=False
+"""numba's compiler behind two typed decorators: `exact` keeps the order of operations, `fast` may change it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
+
+# A kernel may call only kernels of its own file: numba renews its copy on disk when that file changes,
+# and does not look at others. `prefetch` is no exception: it changes no result.
+
+
+def exact(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` compiled on its first call, kept on disk next to its file, without the GIL.
+
+    Sums stay in the order in which they are written and products are not fused, so a kernel gives the
+    same bits on every processor.
+    """
+    made: Callable[..., Any] = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    return made
+
+
+def fast(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` compiled as by `exact`, but sums may be reordered and products fused for vector instructions.
+
+    The order of a sum is fixed when the loop is compiled, so equal rows give equal bits wherever they are.
+    """
+    decorate = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+    made: Callable[..., Any] = decorate(function)
+    return made
+
+
+def _prefetch(context: Any, array: Any, row: Any, column: Any) -> Any:
+    """Ask for the cache line of array[row, column] without waiting for it, in a kernel.
+
+    Rows that are anywhere in memory cost more to fetch than to compute with, and the processor cannot
+    guess the next one.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = signature.args[0]
+        view = make_array(kind)(context, builder, values[0])
+        place = cgutils.get_item_pointer(context, builder, kind, view, list(values[1:]))
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
+        # To be read, to be kept in every cache, data and not instructions.
+        builder.call(function, [builder.bitcast(place, byte), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, row, column), generate
+
+
+prefetch: Callable[..., Any] = intrinsic(_prefetch)

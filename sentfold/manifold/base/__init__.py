@@ -1,0 +1,1 @@
+"""What manifold methods share: the protocol of a method file, linear maps, local weights and coordinates."""

@@ -1,0 +1,77 @@
+"""Grids: a block of `manifolds:` whose method ends in `-selected` lists values, and every combination is a point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from sentfold.errors import ParameterError, located
+from sentfold.manifold.base.protocol import ManifoldMethod, find_method
+from sentfold.settings import Parameters, refuse_unknown, validate
+
+SUFFIX = "-selected"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The points that hyper-parameters are chosen from.
+
+    method          a file of sentfold/manifold
+    points          settings of that method; of equally good points the first is chosen
+    budget_seconds  of CPU that the sweep may take before it warns; it changes no result
+    """
+
+    method: str
+    points: tuple[Parameters, ...]
+    budget_seconds: float | None = None
+
+    @property
+    def module(self) -> ManifoldMethod:
+        """The file of the method."""
+        return find_method(self.method)
+
+
+def read_grid(block: Mapping[str, Any], *, where: str) -> Grid:
+    """A block of lists as a grid, the first setting of the method varying slowest.
+
+    A setting that the block does not list has its default. `where` names the block in errors.
+    Raises ParameterError if the method cannot be selected, or a list or one of its values is wrong.
+    """
+    method = str(block.get("method")).removesuffix(SUFFIX)
+    with located(where):
+        module = find_method(method)
+    if not hasattr(module, "fits"):
+        raise ParameterError(
+            f"the method '{method}' cannot be selected",
+            where=f"{where}.method",
+            expected="a method whose file defines `fits`",
+            got=str(block.get("method")),
+        )
+    names = tuple(module.Settings.model_fields)
+    refuse_unknown(dict(block), ("method", *names, "budget_seconds"), where=where)
+    listed = {name: _values(block[name], f"{where}.{name}") for name in names if name in block}
+    points = tuple(
+        validate(module.Settings, dict(zip(listed, chosen, strict=True)), where=where)
+        for chosen in product(*listed.values())
+    )
+    return Grid(method, points, _budget(block.get("budget_seconds"), f"{where}.budget_seconds"))
+
+
+def _values(values: Any, where: str) -> list[Any]:
+    if not isinstance(values, list) or not values or len({repr(value) for value in values}) != len(values):
+        raise ParameterError(
+            "a list of a grid cannot be used",
+            where=where,
+            expected="a list of at least one value, none of them twice",
+            got=repr(values),
+            remedy="correct params.yaml",
+        )
+    return values
+
+
+def _budget(seconds: Any, where: str) -> float | None:
+    if seconds is None or (isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0):
+        return seconds
+    raise ParameterError("a budget cannot be used", where=where, expected="seconds, more than 0", got=repr(seconds))

@@ -1,0 +1,196 @@
+"""Locally linear embedding of landmarks, a sample of rows, by which all other rows are mapped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+from threadpoolctl import threadpool_limits
+
+from sentfold.errors import ParameterError
+from sentfold.kernels.arrays import row_blocks
+from sentfold.manifold.base.local import BLOCK, LocalSettings, embed_locally, map_out_of_sample
+from sentfold.manifold.base.protocol import Embedded, SolverSettings, Source
+from sentfold.manifold.solver.search import Progress
+from sentfold.neighbors.neighbors import nearest_neighbors
+
+TITLE = "locally linear embedding of landmarks"
+ROLE = "fold"
+READS = "vectors"  # neighbours are sought among the landmarks, Euclidean ones
+SOLVES = True
+
+Floating = npt.NDArray[np.floating[Any]]
+Rows = npt.NDArray[np.int64]
+Selection = Literal["random", "kmeans++"]
+
+POOL = 10  # rows drawn per landmark, among which kmeans++ chooses: its cost grows with them
+TILE = 2048  # rows whose distances are measured at a time
+BATCH = 64  # landmarks that kmeans++ draws before it measures distances again
+
+
+class Settings(LocalSettings):
+    """Settings of LocalSettings, and of the landmarks.
+
+    landmarks  how many; where there are at most as many rows, all rows are landmarks: this is then LLE
+    selection  random, or kmeans++ for spread
+    seed       of the selection
+    """
+
+    landmarks: int = Field(default=1000, ge=3, le=1_000_000)
+    selection: Selection = "random"
+    seed: int = Field(default=0, ge=0, lt=2**32)
+
+
+def embed(source: Source, settings: Settings) -> Embedded:
+    """The (n, p) coordinates by landmarks among the rows. Raises as fit_landmarks and map_out_of_sample do."""
+    x, workers = source.vectors, source.workers
+    drawn = draw_rows(len(x), settings)
+    landmarks = fit_landmarks(x[drawn], drawn, settings, source.solver, workers=workers)
+    return Embedded(landmarks.map(x, workers=workers), landmarks.notes)
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Embedded landmarks, and how every other row is mapped by them.
+
+    rows         (L,) their rows in the data, ascending
+    vectors      (L, d); coordinates: (L, p) float64
+    parameters   Settings that they were chosen and embedded with
+    notes        what was counted and certified, JSON-able
+    """
+
+    rows: Rows
+    vectors: Floating
+    coordinates: npt.NDArray[np.float64]
+    parameters: Settings
+    notes: dict[str, Any]
+
+    def map(
+        self,
+        x: Floating,
+        *,
+        block: int = BLOCK,
+        workers: int = 2,
+        progress: Callable[[int], object] | None = None,
+    ) -> npt.NDArray[np.float32]:
+        """The coordinates, (m, p) float32, of rows (m, d); a row that equals a landmark has its coordinates.
+
+        The arguments, errors and cost are those of map_out_of_sample, with L fitted rows.
+        """
+        return map_out_of_sample(
+            x,
+            self.vectors,
+            self.coordinates,
+            n_neighbors=self.parameters.neighbors,
+            regularization=self.parameters.regularization,
+            block=block,
+            workers=workers,
+            progress=progress,
+        ).astype(np.float32)
+
+
+def draw_rows(n: int, parameters: Settings) -> Rows:
+    """The rows, ascending, among which landmarks are chosen: for `random` the landmarks themselves.
+
+    It depends on nothing but their number, so a file need not be read for it. Cost O(n) at most.
+    """
+    count = parameters.landmarks * (1 if parameters.selection == "random" else POOL)
+    if n <= count:
+        return np.arange(n)
+    drawn: Rows = np.random.default_rng(parameters.seed).choice(n, size=count, replace=False, shuffle=False)
+    return np.sort(drawn)
+
+
+def fit_landmarks(
+    drawn: Floating,
+    rows: Rows,
+    parameters: Settings,
+    solver: SolverSettings,
+    *,
+    workers: int = 2,
+    progress: Progress | None = None,
+) -> Landmarks:
+    """Choose the landmarks among the drawn rows, and embed them.
+
+    drawn  (m, d), the rows that draw_rows named; rows: (m,) their numbers
+    Of equal rows one is kept, for copies spoil an embedding (each is rebuilt by its copies alone).
+    Raises ParameterError if k or p does not fit the distinct landmarks, SolverError if they cannot be
+    embedded. Cost O(L^2 d) time for their neighbours, then that of bottom_eigenvectors.
+    """
+    distinct = first_of_equals(drawn)
+    chosen = distinct
+    if len(distinct) > parameters.landmarks:
+        chosen = distinct[spread_rows(drawn[distinct], parameters.landmarks, seed=parameters.seed)]
+    vectors = drawn[chosen]
+    neighbors = nearest_neighbors(vectors, parameters.neighbors, workers=workers).indices
+    embedded = embed_locally(vectors, neighbors, parameters, solver, workers=workers, progress=progress)
+    notes = {
+        **embedded.pairs.certificate(),
+        "degenerate_landmarks": embedded.degenerate,
+        "equal_rows_drawn": len(drawn) - len(distinct),
+        "landmarks": len(vectors),
+    }
+    return Landmarks(rows[chosen], vectors, embedded.coordinates, parameters, notes)
+
+
+def first_of_equals(x: Floating) -> Rows:
+    """The rows, ascending, that equal none before them. Cost O(n d log n)."""
+    # 0.0 and -0.0 are equal and have other bytes.
+    content = np.ascontiguousarray(x + x.dtype.type(0))
+    keys = content.view(np.dtype((np.void, content.dtype.itemsize * content.shape[1]))).ravel()
+    return np.sort(np.unique(keys, return_index=True)[1])
+
+
+def spread_rows(x: Floating, count: int, *, seed: int, batch: int = BATCH) -> Rows:
+    """`count` rows, ascending, drawn as k-means++ draws centres: with chance as the squared distance to the drawn.
+
+    x      (n, d) finite, n >= count >= 1; Euclidean
+    batch  at most that many are drawn before distances are measured again, and at most as many as
+           there are already: k-means|| shows that such rounds spread as well
+    If fewer rows differ than `count`, the rest are drawn evenly. Distances are float32, on one thread.
+    Raises ParameterError if count does not fit. Cost O(n count d).
+    Source: Arthur & Vassilvitskii 2007, SODA; Bahmani et al. 2012, doi:10.14778/2180912.2180915
+    """
+    if not 1 <= count <= len(x):
+        raise ParameterError(
+            "there are not that many rows to choose from", where="landmarks", expected=f"1 to {len(x)}", got=str(count)
+        )
+    rng = np.random.default_rng(seed)
+    scale = x.dtype.type(2.0 ** -np.round(np.log2(np.abs(x).max(initial=1e-300))))  # float32 could overflow
+    centred = (x * scale - (x.mean(axis=0, dtype=np.float64) * scale).astype(x.dtype)).astype(np.float32)
+    lengths = np.einsum("ij,ij->i", centred, centred)
+    nearest = np.full(len(x), np.inf)
+    chosen = np.zeros(len(x), dtype=bool)
+    fresh = rng.integers(len(x), size=1)
+    with threadpool_limits(1):
+        while True:
+            chosen[fresh] = True
+            wanted = min(batch, int(chosen.sum()), count - int(chosen.sum()))
+            if wanted == 0:
+                return np.flatnonzero(chosen)
+            np.minimum(nearest, _squared_distances(centred, lengths, fresh), out=nearest)
+            fresh = _draw(rng, np.where(chosen, 0.0, nearest), ~chosen, wanted)
+
+
+def _squared_distances(
+    x: npt.NDArray[np.float32], lengths: npt.NDArray[np.float32], to: Rows
+) -> npt.NDArray[np.float64]:
+    """From every row to the nearest of some rows; what rounding alone may leave counts as 0."""
+    halves, least = lengths[to] / 2, np.empty(len(x), dtype=np.float32)
+    for rows in row_blocks(len(x), TILE):
+        np.min(halves - x[rows] @ x[to].T, axis=1, out=least[rows])
+    squared = lengths + 2 * least.astype(np.float64)
+    return np.where(squared > 1e-6 * (lengths + lengths[to].max()), squared, 0.0)
+
+
+def _draw(rng: np.random.Generator, chances: npt.NDArray[np.float64], open_: npt.NDArray[np.bool_], count: int) -> Rows:
+    """At most `count` distinct rows, at least one, with chances in these proportions."""
+    if not chances.sum() > 0:
+        return np.sort(rng.choice(np.flatnonzero(open_), size=count, replace=False))
+    reached = np.cumsum(chances)
+    drawn = np.searchsorted(reached, rng.random(count) * reached[-1], side="right")
+    return np.unique(np.minimum(drawn, np.flatnonzero(chances)[-1]))

@@ -1,0 +1,74 @@
+"""Smoothing over the neighbour graph: each sentence a step towards the mean of its neighbours."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from sentfold.errors import ParameterError
+from sentfold.kernels.arrays import row_blocks
+from sentfold.manifold.base.linear import BLOCK, Rows
+from sentfold.manifold.base.protocol import Embedded, Source
+from sentfold.settings import Parameters
+
+TITLE = "smoothing by neighbours"
+ROLE = "adjustment"
+READS = "graph"
+SOLVES = False
+
+
+class Settings(Parameters):
+    """neighbors: k. amount: share of the neighbours' mean; below 0 sharpens."""
+
+    neighbors: int = Field(default=5, ge=1, le=10_000)
+    amount: float = Field(default=0.1, ge=-10, le=1)
+
+
+def embed(source: Source, settings: Settings) -> Embedded:
+    """The (n, d) smoothed vectors."""
+    neighbors = source.nearest(settings.neighbors)
+    return Embedded(smooth(source.vectors, neighbors, amount=settings.amount, dtype=np.float32), {})
+
+
+def fits(settings: Settings, shape: tuple[int, ...], held: int) -> bool:
+    """Whether each row has k neighbours."""
+    return settings.neighbors <= held and settings.neighbors < shape[0]
+
+
+def smooth(
+    x: npt.NDArray[np.floating[Any]],
+    neighbors: Rows,
+    *,
+    amount: float,
+    pool: npt.NDArray[np.floating[Any]] | None = None,
+    dtype: npt.DTypeLike = np.float64,
+) -> npt.NDArray[Any]:
+    """Each row moved towards the mean of its neighbours: (1 - a) x + a mean.
+
+    x          (n, d) finite; computed in float64 whatever its type
+    neighbors  (n, k) rows of `pool`
+    amount     a, at most 1: 0 changes nothing, 1 replaces a row by the mean, below 0 sharpens, that is
+               moves it away
+    pool       (m, d) that the neighbours are rows of; None for x itself
+    dtype      of the answer
+    Returns (n, d). Raises ParameterError if the amount is out of range.
+    Cost O(n k d) time, O(block k d) memory without the answer.
+    Source: one step of Taubin 1995, doi:10.1145/218380.218473, on a kNN graph
+    """
+    if isinstance(amount, bool) or not (isfinite(amount) and amount <= 1):
+        raise ParameterError(
+            "the amount of smoothing is out of range",
+            where="amount",
+            expected="a number <= 1; below 0 it sharpens",
+            got=repr(amount),
+        )
+    held = x if pool is None else pool
+    result = np.empty(x.shape, dtype=dtype)
+    for rows in row_blocks(len(x), BLOCK):
+        mean = held[neighbors[rows]].mean(axis=1, dtype=np.float64)
+        result[rows] = (1 - amount) * np.asarray(x[rows], dtype=np.float64) + amount * mean
+    return result

@@ -1,0 +1,240 @@
+"""Bottom eigenvectors of M = (I - W)^T (I - W), each with its certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.linalg import eigh
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+from sentfold.errors import ParameterError, SolverError
+from sentfold.kernels.arrays import canonical_signs
+from sentfold.manifold.solver.product import Operator
+from sentfold.manifold.solver.ritz import Candidates, Demands
+from sentfold.manifold.solver.search import SPARE, Found, Progress, Search
+from sentfold.manifold.solver.spectrum import closed_classes, estimate_spectrum
+
+Float64 = npt.NDArray[np.float64]
+
+DENSE = 1200  # up to here LAPACK is about as fast, and needs no estimates
+ROWS_PER_VECTOR = 6  # looked for, below which a Krylov space of half the rows would be too tight
+DENSE_AT_LAST = 6000  # up to here LAPACK, in about 1.5 GB and 2 minutes, solves what a Krylov space could not
+DENSE_AT_MOST = 20_000  # up to here, in about 13 GB, what has no room in one
+
+
+@dataclass(frozen=True)
+class Eigenpairs:
+    """The bottom of a spectrum, null space left out, with its certificate.
+
+    vectors        (n, p) float64, orthonormal columns, entry of largest modulus positive
+    values         (p,) eigenvalues, ascending, all above the null tolerance
+    residuals      (p,) |M v - lambda v|
+    nullity        number of eigenvalues at or below the null tolerance that were skipped
+    orthogonality  largest deviation of V^T V from the identity
+    outside        smallest value that a fresh search met orthogonally to all found vectors; what it
+                   met below the last of `values` would have been an omission
+    largest        upper estimate of the largest eigenvalue of M
+    products       applications of M to a vector
+    degree, basis  of the last filter, and the dimension of its Krylov space; 0 where LAPACK solved
+    precision      of the products in that space: float32 or float64 (values, residuals and the final
+                   vectors are float64 always), or dense where LAPACK solved
+    """
+
+    vectors: Float64
+    values: Float64
+    residuals: Float64
+    nullity: int
+    orthogonality: float
+    outside: float
+    largest: float
+    products: int
+    degree: int
+    basis: int
+    precision: str
+
+    def certificate(self) -> dict[str, Any]:
+        """All but the vectors, JSON-able: what makes a solve checkable. `outside` is None where it is infinite."""
+        return {
+            "basis": self.basis,
+            "degree": self.degree,
+            "eigenvalues": self.values.tolist(),
+            "largest_eigenvalue": self.largest,
+            "nullity": self.nullity,
+            "orthogonality": self.orthogonality,
+            "outside": self.outside if self.outside < float("inf") else None,
+            "precision": self.precision,
+            "products": self.products,
+            "residuals": self.residuals.tolist(),
+        }
+
+
+def weight_matrix(neighbors: npt.NDArray[np.integer[Any]], values: Float64) -> sp.csr_array:
+    """The sparse (n, n) matrix W whose row i holds the weights of sentence i's neighbours."""
+    n, k = neighbors.shape
+    # Starts of the neighbours' own type where they fit in it: with wider ones scipy would copy every neighbour.
+    kind = neighbors.dtype if n * k <= np.iinfo(neighbors.dtype).max else np.int64
+    starts = np.arange(0, n * k + 1, k, dtype=kind)
+    return sp.csr_array((values.ravel(), neighbors.ravel(), starts), shape=(n, n))
+
+
+def bottom_eigenvectors(
+    weights: sp.csr_array,
+    p: int,
+    *,
+    seed: int,
+    tolerance: float = 1e-8,
+    null_tolerance: float = 1e-10,
+    workers: int = 2,
+    progress: Progress | None = None,
+) -> Eigenpairs:
+    """The p eigenvectors of M = (I - W)^T (I - W) with the smallest non-null eigenvalues.
+
+    weights         (n, n) sparse W, rows summing to 1
+    p               wanted vectors, 1 <= p <= n - 2; the answer for a smaller p is a prefix, up to tolerance
+    seed            of the start vectors
+    tolerance       largest residual accepted, null vectors included, as a fraction of the p-th eigenvalue.
+                    Where it allows, products are float32 and only the end is float64
+    null_tolerance  an eigenvalue at or below this is null and skipped, however many there are
+                    (the graph's components do not tell: twins rebuild each other exactly)
+    workers         threads; they do not change the result
+    progress        called with the size of the Krylov space and the residual it promises, as a
+                    fraction of the p-th eigenvalue
+    Raises ParameterError if p or a tolerance does not fit, or p and the null vectors together are too many for
+    n > 20,000 rows; SolverError if no try passes every gate: residuals, number of vectors wanted, what is null,
+    no eigenvalue left out.
+    Cost: products x O(nnz(W)) time, about 8 n p numbers; M is never formed. Up to n = 1200, where
+    p > n / 6 - 33, and up to n = 6000 if no try passes the gates, LAPACK solves with O(n^2) memory. It leaves
+    residuals of about n times the rounding of float64 and no less, which is too much for a tiny p-th eigenvalue.
+    Source: SBERT-LP eq. 16-17; Roweis & Saul 2000, doi:10.1126/science.290.5500.2323; filtered Krylov
+    spaces: Fang & Saad 2012, doi:10.1137/110836535
+    """
+    n, demands = weights.shape[0], Demands(p, tolerance, null_tolerance)
+    _check_arguments(n, demands)
+    wanted = p + max(1, closed_classes(weights))
+    with threadpool_limits(1):
+        if n <= DENSE or ROWS_PER_VECTOR * (wanted + SPARE) > n:
+            return _certified(_solve_dense(weights, demands, wanted), demands)
+        try:
+            with Operator.from_weights(weights, workers=workers) as operator:
+                rng = np.random.default_rng(seed)
+                spectrum = estimate_spectrum(operator, 3 * (wanted + SPARE), rng)
+                return _certified(Search(operator, demands, spectrum, rng, progress).run(wanted), demands)
+        except SolverError:
+            if n > DENSE_AT_LAST:
+                raise
+        return _certified(_solve_dense(weights, demands, wanted), demands)
+
+
+@contextmanager
+def solver_bar(*, of: str = "", disable: bool | None = None) -> Iterator[Progress | None]:
+    """A line on stderr that says how far bottom_eigenvectors is: what it is given as `progress`.
+
+    of       what is solved, such as a corpus
+    disable  as tqdm has it; None: shown on a terminal only
+    """
+    with tqdm(desc=" ".join(["eigenvectors", of]).strip(), unit=" dimensions", disable=disable) as bar:
+
+        def show(size: int, promise: float) -> None:
+            bar.n = size
+            bar.set_postfix_str(f"residual {promise:.1e} of the last eigenvalue")
+
+        yield None if bar.disable else show
+
+
+def _check_arguments(n: int, demands: Demands) -> None:
+    if not 1 <= demands.p <= n - 2:
+        raise ParameterError(
+            "p does not fit the number of sentences",
+            where="components",
+            expected=f"1 <= p <= n - 2 = {n - 2} (n distinct sentences)",
+            got=f"p = {demands.p}",
+            remedy="lower `components`, or leave this corpus out of the suite",
+        )
+    if not (0 < demands.tolerance < 1 and 0 < demands.null_tolerance < 1e-3):
+        raise ParameterError(
+            "a tolerance of the eigensolver is out of range",
+            where="tolerance, null_tolerance",
+            expected="0 < tolerance < 1 and 0 < null_tolerance < 1e-3",
+            got=f"{demands.tolerance:g}, {demands.null_tolerance:g}",
+            remedy="correct the one that is out of range",
+        )
+
+
+def _solve_dense(weights: sp.csr_array, demands: Demands, wanted: int) -> Found:
+    """The same from LAPACK, which omits nothing; its residuals have to pass the gate too."""
+    n = weights.shape[0]
+    _refuse_dense(n, demands, wanted)
+    difference = np.eye(n) - weights.toarray()
+    m = difference.T @ difference
+    values, vectors = eigh(m)
+    keep = int((values <= demands.null_tolerance).sum()) + demands.p
+    if keep > n:
+        raise _too_few_directions(n, demands, null=keep - demands.p)
+    residuals = np.linalg.norm(m @ vectors[:, :keep] - vectors[:, :keep] * values[:keep], axis=0)
+    worst, last = float(residuals.max()), float(values[keep - 1])
+    if not worst <= demands.tolerance * last:
+        raise SolverError(
+            f"the {demands.p} bottom eigenvectors could not be certified",
+            where=f"n = {n}, solved by LAPACK",
+            expected=f"residuals <= {demands.tolerance:g} of the last eigenvalue, {last:.2g}",
+            got=f"{worst:.1e}, {worst / last:.1e} of it: what rounding leaves",
+            remedy="raise the tolerance, or `components` so that the last eigenvalue is larger",
+        )
+    return Found(
+        candidates=Candidates(values[:keep], vectors[:, :keep], residuals),
+        outside=float(values[keep]) if keep < n else float("inf"),
+        largest=float(values[-1]),
+        products=0,
+        degree=0,
+        basis=0,
+        precision="dense",
+    )
+
+
+def _refuse_dense(n: int, demands: Demands, wanted: int) -> None:
+    if n > DENSE_AT_MOST:
+        most = n // ROWS_PER_VECTOR - SPARE
+        raise ParameterError(
+            "too many eigenvectors are wanted of too many sentences",
+            where="components",
+            expected=f"components and null vectors together <= n / {ROWS_PER_VECTOR} - {SPARE} = {most}, "
+            f"or n <= {DENSE_AT_MOST}",
+            got=f"{wanted} of n = {n}: {demands.p} components, and a null vector for each closed part of the graph",
+            remedy="lower `components`, or raise `neighbors` so that the graph falls apart less",
+        )
+
+
+def _too_few_directions(n: int, demands: Demands, *, null: int) -> ParameterError:
+    return ParameterError(
+        "the graph has fewer non-null directions than are wanted",
+        where="components",
+        expected=f"<= {n - null}: {n} sentences less {null} null vectors",
+        got=str(demands.p),
+        remedy="lower `components`, or raise `neighbors` so that the graph falls apart less",
+    )
+
+
+def _certified(found: Found, demands: Demands) -> Eigenpairs:
+    null = found.candidates.null(demands)
+    kept = slice(null, null + demands.p)
+    vectors = canonical_signs(found.candidates.vectors[:, kept])
+    return Eigenpairs(
+        vectors=vectors,
+        values=found.candidates.values[kept],
+        residuals=found.candidates.residuals[kept],
+        nullity=null,
+        orthogonality=float(np.abs(vectors.T @ vectors - np.eye(demands.p)).max()),
+        outside=found.outside,
+        largest=found.largest,
+        products=found.products,
+        degree=found.degree,
+        basis=found.basis,
+        precision=found.precision,
+    )

@@ -1,0 +1,1 @@
+"""The measures: one file per task, found by its name (registry.py); what measures share is in base/."""

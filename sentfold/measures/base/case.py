@@ -1,0 +1,67 @@
+"""One corpus in one space: what every measure scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.files import Vectors
+
+Ints = npt.NDArray[np.int64]
+
+POSITIVE_SHARE = 0.8  # of the highest human score: 4 of 5, as usual for STS
+
+
+@dataclass(frozen=True)
+class Case:
+    """One corpus in one space.
+
+    corpus, task  the name of the corpus, and its task: the name of the measure's file
+    items         column -> one value per item; the columns `row`, or `row1` and `row2`, are rows of the vectors
+    notes         facts of the corpus, such as the unit of its bootstrap: notes["resample"]
+    vectors       (n, d) float32, one per distinct sentence
+    fitted        whether a measure may fit regressions on this space
+    training      the corpus that a regression for this one is trained on, in the same space; the reason why that
+                  corpus is absent; or None where this corpus needs no other
+    """
+
+    corpus: str
+    task: str
+    items: dict[str, list[Any]]
+    notes: dict[str, Any]
+    vectors: Vectors
+    fitted: bool = True
+    training: Case | str | None = None
+
+    @property
+    def pairs(self) -> Ints:
+        """(m, 2) rows of the vectors of each item's two texts."""
+        return np.column_stack([self.items["row1"], self.items["row2"]]).astype(np.int64)
+
+    @property
+    def scaled(self) -> Vectors:
+        """(n, d) the vectors, all divided by their median length.
+
+        The lengths of vectors differ between spaces by a factor of a thousand, and lengths change what a regression
+        learns: a penalty weighs more on short vectors, and u * v grows faster with the length than |u - v| does.
+        Unit vectors do not change, so they are scored as SentEval scores them. No label is used.
+        """
+        lengths = np.linalg.norm(self.vectors, axis=1)
+        median = float(np.median(lengths[lengths > 0])) if lengths.any() else 1.0
+        scaled: Vectors = self.vectors / np.float32(median)
+        return scaled
+
+    @property
+    def labels(self) -> Ints:
+        """(m,) the class of each item, numbered from 0 in the order of the labels."""
+        return np.unique(self.items["label"], return_inverse=True)[1].astype(np.int64)
+
+
+def most_alike(case: Case) -> tuple[str, Ints]:
+    """The pairs that people find most alike, of items with human scores, and in words which pairs these are."""
+    human = np.array(case.items["score"], dtype=np.float64)
+    least = POSITIVE_SHARE * human.max()
+    return f"human score >= {least:g}", case.pairs[human >= least]

@@ -1,0 +1,109 @@
+"""The points of a neighbour search: the rows in their given order, and a shuffled float32 copy for the candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.errors import ParameterError
+
+Metric = Literal["euclidean", "cosine"]
+Single = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.floating[Any]]
+
+STRIPE = 4096  # rows that are converted at a time, so that no float64 copy of all of them is made
+
+
+def floating_rows(x: npt.NDArray[Any], *, name: str = "row") -> tuple[Rows, Float64]:
+    """`x` as contiguous float32 if it is that, else float64, and the squared length of every row.
+
+    Raises ParameterError naming the first row that is not finite, or too long for float64.
+    """
+    rows: Rows = np.ascontiguousarray(x, dtype=np.float32 if x.dtype == np.float32 else np.float64)
+    squared = np.empty(len(rows))
+    with np.errstate(over="ignore"):
+        for start in range(0, len(rows), STRIPE):
+            stripe = rows[start : start + STRIPE].astype(np.float64)
+            np.einsum("ij,ij->i", stripe, stripe, out=squared[start : start + STRIPE])
+    bad = np.flatnonzero(~np.isfinite(squared))
+    if len(bad):
+        raise ParameterError(
+            "a vector is not finite",
+            where=f"{name} {bad[0]}",
+            expected="finite numbers, their sum of squares below 1.8e308",
+            got=f"{len(bad)} such vectors, the first with {np.abs(rows[bad[0]]).max()}",
+            remedy="look at the sentence of that row, or embed again",
+        )
+    return rows, squared
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What makes rows comparable.
+
+    metric  euclidean or cosine
+    scale   power of two that brings the longest row to a length near 1, so that float32 can hold all
+    axis    cosine and there is a zero vector: it gets an axis of its own, orthogonal to everything
+    """
+
+    metric: Metric
+    scale: float
+    axis: bool
+
+    @classmethod
+    def around(cls, metric: Metric, *squared: Float64) -> Frame:
+        """The frame for rows of these squared lengths."""
+        if metric == "cosine":
+            return cls(metric, 1.0, any(bool((lengths == 0).any()) for lengths in squared))
+        longest = max(float(lengths.max(initial=0.0)) for lengths in squared)
+        return cls(metric, 2.0 ** -round(np.log2(longest) / 2) if longest > 0 else 1.0, False)
+
+    def distances(self, squared: Float64) -> Float64:
+        """Distances in units of the metric from squared ones in this frame."""
+        # Half the squared distance of unit vectors is 1 - cos, without the cancellation.
+        return squared / 2 if self.metric == "cosine" else np.sqrt(squared) / self.scale
+
+
+@dataclass(frozen=True)
+class Points:
+    """n rows in a frame.
+
+    rows     (n, d) float32 or float64, as they came
+    scales   (n,) float64; scales[i] * rows[i] is what is compared, exactly; 0 marks a zero vector under cosine
+    order    (n,) int64, the row at each position
+    singles  (n, d or d + 1) float32, the scaled rows by position
+    halves   (n,) float32, half their squared lengths by position
+    """
+
+    rows: Rows
+    scales: Float64
+    order: npt.NDArray[np.int64]
+    singles: Single
+    halves: Single
+
+    @classmethod
+    def place(cls, rows: Rows, squared: Float64, frame: Frame, *, shuffled: bool) -> Points:
+        """Rows with their squared lengths in `frame`, in random order if `shuffled`. Cost O(n d), one float32 copy."""
+        n, d = rows.shape
+        lengths = np.sqrt(squared)
+        zero = lengths == 0
+        scales = np.full(n, frame.scale) if frame.metric == "euclidean" else (~zero) / np.where(zero, 1.0, lengths)
+        # The order decides how fast good candidates are met, not which are nearest: any fixed seed will do.
+        order = np.random.default_rng(0).permutation(n) if shuffled else np.arange(n)
+        singles = np.zeros((n, d + frame.axis), dtype=np.float32)
+        if rows.dtype == singles.dtype and (scales == 1).all():
+            np.take(rows, order, axis=0, out=singles, mode="clip")  # the default mode would make one more copy
+        else:
+            for start in range(0, n, STRIPE):
+                part = order[start : start + STRIPE]
+                np.multiply(
+                    rows[part], scales[part, None], out=singles[start : start + STRIPE, :d], casting="same_kind"
+                )
+        if frame.axis:
+            singles[:, d] = zero[order]
+        halves = squared * frame.scale**2 / 2 if frame.metric == "euclidean" else np.full(n, 0.5)
+        return cls(rows, scales, order, singles, halves[order].astype(np.float32))

@@ -1,0 +1,176 @@
+"""Drawing with matplotlib: one style for all figures, forest plots, SVG and PNG of the same bytes at every drawing."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+
+from sentfold.report.table import Entry
+
+INK, MUTED, GRID = "#1f2933", "#7b8794", "#e4e7eb"
+COLOURS = ("#c2410c", "#0f766e", "#6d28d9", "#a16207", "#1d4ed8", "#be185d", "#4d7c0f", "#0e7490", "#7c2d12")
+# Colours of a file -> colours of a page: what is black on white in a file follows the reader's light or dark page.
+PAGE_COLOURS = {colour: f"var(--series-{i})" for i, colour in enumerate(COLOURS)} | {
+    INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--line)", "#ffffff": "var(--card)", "#000000": "var(--ink)",
+}  # fmt: skip
+# Shapes and dashes tell rows apart where colours do not: on grey paper, and to many eyes. No two of these shapes are
+# taken for each other at the size of a dot, as a circle, a hexagon and a pentagon are.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+FONT = "DejaVu Sans"
+WIDTH = 8.2  # inches of a figure: a page's text is 7 wide, and letters of 10 points then keep 8 of them
+STYLE: Any = {
+    "svg.hashsalt": "sentfold",
+    "font.family": FONT,
+    "font.size": 10,
+    "axes.edgecolor": MUTED,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": MUTED,
+    "ytick.color": INK,
+}
+
+
+_TITLE, _SUBTITLE = 12.5, 9.0  # points
+_EDGE = 0.012  # share of a figure's width that is left free beside its heading
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one of several series is drawn. Any two of LOOKS differ in shape or in filling, neighbours in dash too."""
+
+    colour: str
+    marker: str
+    filled: bool
+    dash: Any
+
+    def mark(self) -> dict[str, Any]:
+        """Its marks, for `Axes.plot`; the pale rim of a filled one parts it from what it touches."""
+        face, rim, width = (self.colour, "white", 0.6) if self.filled else ("white", self.colour, 1.3)
+        return {
+            "marker": self.marker, "color": self.colour, "markerfacecolor": face, "markeredgecolor": rim,
+            "markeredgewidth": width,
+        }  # fmt: skip
+
+
+# Each shape filled, then each hollow and in another colour.
+LOOKS = tuple(
+    Look(COLOURS[(place + shift) % len(COLOURS)], marker, filled, DASHES[(place + shift) % len(DASHES)])
+    for filled, shift in ((True, 0), (False, 4))
+    for place, marker in enumerate(MARKERS)
+)
+
+
+def look_of(place: int) -> Look:
+    """The look of the series at a place of its figure; beyond the last of LOOKS they are used again."""
+    return LOOKS[place % len(LOOKS)]
+
+
+def draw_forest(
+    names: Sequence[str], panels: Mapping[str, Sequence[Entry]], axis: str, title: str, subtitle: str
+) -> Figure:
+    """Differences with their intervals: a panel per corpus, a line per name, the first name on top.
+
+    panels  title of a panel -> one entry per name; blank ones leave their line empty
+    """
+    with style.context(["default", STYLE]):
+        rows, columns = arrange_panels(len(panels), across=4)
+        figure = Figure(figsize=(WIDTH, (0.55 + 0.17 * len(names)) * rows + 1.1), layout="constrained")
+        drawn: Any = figure.subplots(rows, columns, squeeze=False, sharey=True)
+        for axes, (corpus, entries) in zip(drawn.flat, panels.items(), strict=False):
+            _draw_lines(axes, entries)
+            axes.set_title(corpus, loc="left", fontsize=10)
+        drawn[0][0].set_yticks(range(len(names)), list(reversed(names)))
+        drawn[0][0].set_ylim(-0.6, len(names) - 0.4)
+        for axes in drawn.flat[len(panels) :]:
+            axes.set_visible(False)
+        figure.supxlabel(axis, fontsize=10)
+        head_figure(figure, title, subtitle)
+    return figure
+
+
+def _draw_lines(axes: Axes, entries: Sequence[Entry]) -> None:
+    axes.axvline(0, color=INK, linewidth=1)
+    for place, entry in enumerate(entries):
+        look, y = look_of(place), len(entries) - 1 - place
+        if entry.value is not None:
+            if entry.low is not None and entry.high is not None:
+                axes.plot([entry.low, entry.high], [y, y], color=look.colour, linewidth=2, solid_capstyle="round")
+            axes.plot([entry.value], [y], markersize=6.5, **look.mark())
+    set_plain(axes)
+    axes.spines["left"].set_visible(False)
+
+
+def arrange_panels(number: int, *, across: int) -> tuple[int, int]:
+    """Rows and columns of so many panels, at most `across` beside each other, the last row as full as can be."""
+    rows = max(1, -(-number // across))
+    return rows, max(1, -(-number // rows))
+
+
+def set_plain(axes: Axes, *, grid: Literal["both", "x", "y"] = "both") -> None:
+    """Only what is needed to read a panel: a pale grid, no frame at the top and right."""
+    axes.grid(axis=grid, color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def label_lowest(panels: Any, drawn: int, label: str) -> None:
+    """Name the axis below each column's lowest panel, and hide the panels beyond the drawn ones.
+
+    panels  (rows, columns) Axes that share it, filled line by line
+    """
+    columns = panels.shape[1]
+    for place, axes in enumerate(panels.flat):
+        axes.set_visible(place < drawn)
+        if place + columns >= drawn:
+            axes.tick_params(labelbottom=True)
+            axes.set_xlabel(label)
+
+
+def head_figure(figure: Figure, title: str, subtitle: str) -> None:
+    """A bold title over all panels, and beneath it a pale text in as many lines as the figure's width wants."""
+    inches, height = (float(side) for side in figure.get_size_inches())
+    room = 0.95 * 72 * inches * (1 - 2 * _EDGE)  # letters on a screen are hinted, and up to a twentieth wider
+    heads = break_lines(title, room=room, size=_TITLE, weight="bold")
+    lines = break_lines(subtitle, room=room, size=_SUBTITLE)
+    # Blank lines under the title hold the room for what is beneath it, which the layout does not know of.
+    figure.suptitle("\n".join([*heads, *("" for _ in lines)]), x=_EDGE, ha="left", fontsize=_TITLE, fontweight="bold")
+    top = 1 - (0.02 + 1.3 * _TITLE * len(heads) / 72 + 0.02) / height
+    figure.text(_EDGE, top, "\n".join(lines), color=MUTED, fontsize=_SUBTITLE, va="top", linespacing=1.25)
+
+
+def break_lines(text: str, *, room: float, size: float, weight: str = "normal") -> list[str]:
+    """A text in lines that are no wider than `room`, at its blanks. room, size: points; a longer word stays whole."""
+    font = FontProperties(family=FONT, weight=weight)
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and TextPath((0, 0), longer, size=size, prop=font).get_extents().width <= room:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """The figure as "svg" or "png", without a date or a version inside."""
+    stream = io.BytesIO()
+    with style.context(["default", STYLE]):
+        figure.savefig(
+            stream,
+            format=kind,
+            dpi=160,
+            facecolor="white",
+            metadata={"Date": None} if kind == "svg" else {"Software": None},
+        )
+    return stream.getvalue()

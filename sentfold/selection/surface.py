@@ -1,0 +1,148 @@
+"""The score of every point of a grid on one corpus, the point that the scores choose, and two rules without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import pdist
+from scipy.stats import spearmanr
+
+from sentfold.errors import ParameterError
+from sentfold.manifold.base.grid import Grid
+from sentfold.manifold.base.protocol import Source, embed_each
+from sentfold.measures.base.classifiers import predict_by_neighbors
+from sentfold.measures.base.pairs import cosines
+
+Floating = npt.NDArray[np.floating[Any]]
+Rows = npt.NDArray[np.integer[Any]]
+
+PROTOCOL = "spearman.all.cosine"
+DIGITS = 3  # of scores x100: what differs less, differs by the arithmetic of the processor
+SAMPLE = 500  # sentences whose distances, and a fifth of them whose neighbourhoods, the two rules look at
+
+
+@dataclass(frozen=True)
+class Material:
+    """One similarity corpus: its vectors and neighbours, (m, 2) rows of pairs, (m,) human scores."""
+
+    source: Source
+    pairs: Rows
+    human: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Classes:
+    """One classification corpus: its vectors and neighbours; of each item its row, its class and its split."""
+
+    source: Source
+    rows: Rows
+    labels: npt.NDArray[np.int64]
+    splits: list[str]
+
+
+@dataclass(frozen=True)
+class Surface:
+    """By point: score x100, None where the point does not fit or is undefined; and both rules, of folds alone."""
+
+    values: list[float | None]
+    residual_variance: list[float | None]
+    procrustes: list[float | None]
+
+
+def fitting_spaces(grid: Grid, source: Source) -> Iterator[tuple[int, Floating]]:
+    """The number of each point that fits the source, and its (n, p) space, in an order of the method's own."""
+    module, shape = grid.module, source.vectors.shape
+    points = {number: point for number, point in enumerate(grid.points) if module.fits(point, shape, source.held)}
+    yield from embed_each(module, source, points)
+
+
+def score_surface(grid: Grid, material: Material, *, rules: bool) -> Surface:
+    """Score every point by the Spearman of its cosines; with `rules`, judge folds by the two rules too.
+
+    Cost: that of fitting_spaces. The rules look at a fixed sample, evenly spread over the rows.
+    """
+    source, blank = material.source, [None] * len(grid.points)
+    surface = Surface([*blank], [*blank], [*blank])
+    rows = np.unique(np.linspace(0, len(source.vectors) - 1, SAMPLE).astype(np.int64))
+    centres = rows[::5]
+    judged = rules and grid.module.ROLE == "fold"
+    for number, space in fitting_spaces(grid, source):
+        # As float32, since that is how a space is stored, and judged.
+        cosine, _ = cosines(space.astype(np.float32), material.pairs)
+        surface.values[number] = _score(cosine, material.human)
+        if judged and source.neighbors is not None:
+            surface.residual_variance[number] = round(residual_variance(source.vectors[rows], space[rows]), 6)
+            near = source.neighbors[centres, : getattr(grid.points[number], "neighbors", source.held)]
+            surface.procrustes[number] = round(procrustes_statistic(source.vectors, space, centres, near), 6)
+    return surface
+
+
+def score_classes(grid: Grid, classes: Classes, *, k: int, folds: int, seed: int) -> list[float | None]:
+    """Accuracy x100 of the k nearest neighbours at each point, None where it does not fit; see predict_by_neighbors."""
+    values: list[float | None] = [None] * len(grid.points)
+    for number, space in fitting_spaces(grid, classes.source):
+        items = space.astype(np.float32)[classes.rows]
+        said = predict_by_neighbors(items, classes.labels, classes.splits, k=k, folds=folds, seed=seed)
+        values[number] = round(100 * float((said.predicted == classes.labels[said.items]).mean()), DIGITS)
+    return values
+
+
+def best_place(values: Sequence[float | None]) -> int:
+    """The first place of the highest value. Raises ParameterError if no point has one."""
+    scored = [value for value in values if value is not None]
+    if not scored:
+        raise ParameterError(
+            "no point of a grid fits the development corpus",
+            where="params.yaml: manifolds",
+            expected="some k and p below the number of its sentences",
+            got=f"{len(values)} points without a score",
+            remedy="lower k and p, or name a larger corpus as `development` in the suite file",
+        )
+    return list(values).index(max(scored))
+
+
+def _score(cosine: npt.NDArray[np.float64], human: npt.NDArray[np.float64]) -> float | None:
+    value = float(spearmanr(cosine, human).statistic) if np.ptp(cosine) > 0 and np.ptp(human) > 0 else float("nan")
+    return round(100 * value, DIGITS) if np.isfinite(value) else None
+
+
+# --- two rules that choose a neighbourhood size without labels; SBERT-LP names and rejects them, unshown ---
+
+
+def residual_variance(x: Floating, y: Floating) -> float:
+    """1 - r^2 of the pairwise distances of rows before and after; 0 where they are proportional, 1 if unrelated.
+
+    x  (n, d); y: (n, p), the same rows. Where one of the two does not vary it is 1.
+    Cost O(n^2 (d + p)) time, O(n^2) memory. Source: Kouropteva et al. 2002; Ghojogh et al. 2020, section 8
+    """
+    before, after = pdist(np.asarray(x, dtype=np.float64)), pdist(np.asarray(y, dtype=np.float64))
+    if np.ptp(before) == 0 or np.ptp(after) == 0:
+        return 1.0
+    return 1.0 - float(np.corrcoef(before, after)[0, 1]) ** 2
+
+
+def procrustes_statistic(x: Floating, y: Floating, rows: Rows, neighbors: Rows) -> float:
+    """Mean misfit of neighbourhoods before and after, each turned, moved and scaled onto the other as well as can be.
+
+    x          (n, d); y: (n, p); rows: (m,) whose neighbourhoods are looked at; neighbors: (m, k) of them
+    Of one neighbourhood, centred: 1 - (sum of singular values of X^T Y)^2 / (|X|^2 |Y|^2), between 0 and 1;
+    1 where either has collapsed to a point. Scaling is allowed because an LLE has no scale of its own.
+    Cost O(m k^2 (d + p + k)). Source: Goldberg & Ritov 2009, doi:10.1007/s10994-009-5107-9
+    """
+    members = np.column_stack([rows, neighbors])
+    bases = [_triangles(np.asarray(values, dtype=np.float64), members) for values in (x, y)]
+    # X^T Y = Qx Rx Ry^T Qy^T, and turning by Q changes no singular value: k x k is enough.
+    singular = np.linalg.svd(bases[0] @ bases[1].transpose(0, 2, 1), compute_uv=False).sum(axis=1)
+    sizes = np.prod([np.square(base).sum(axis=(1, 2)) for base in bases], axis=0)
+    misfits = np.where(sizes > 0, 1.0 - singular**2 / np.where(sizes > 0, sizes, 1.0), 1.0)
+    return float(np.clip(misfits, 0.0, 1.0).mean())
+
+
+def _triangles(values: npt.NDArray[np.float64], members: Rows) -> npt.NDArray[np.float64]:
+    """(m, r, k + 1) the triangular factors of the transposed centred neighbourhoods, (d, k + 1) each."""
+    centred = values[members] - values[members].mean(axis=1, keepdims=True)
+    return np.asarray(np.linalg.qr(centred.transpose(0, 2, 1), mode="r"))

@@ -1,0 +1,234 @@
+"""Files of word vectors, text or word2vec's binary, plain, gz or zip: streamed once, only wanted words kept.
+
+A cutter before gensim decides which records are wanted and passes them on with a number as their
+name. So gensim parses every number, but never sees blanks inside words, bad UTF-8, a missing header
+or the gigabytes of unwanted words.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import gzip
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.errors import SourceError, first_line, located
+
+_DAMAGE = (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError)
+
+# Longest record believed: 10,000 numbers of 30 characters, and a word.
+_LONGEST = 400_000
+
+
+@dataclass(frozen=True)
+class FileVectors:
+    """The wanted words that a file holds.
+
+    words       in the order of the file
+    vectors     (n, d) float32
+    records     records in the file
+    duplicates  further records of a word already read; the first one counts, as in gensim
+    """
+
+    words: tuple[str, ...]
+    vectors: npt.NDArray[np.float32]
+    records: int
+    duplicates: int
+
+
+def read_file(
+    path: Path, wanted: Collection[str], *, dimension: int, binary: bool = False, member: str | None = None
+) -> FileVectors:
+    """The vectors of the wanted words, in one pass over the file.
+
+    wanted     words, compared as UTF-8; a record whose name is no UTF-8 is nobody's
+    dimension  numbers per word: what comes before the last `dimension` fields of a line is the word
+    member     glob pattern of the file inside a zip; needed only if there are several
+    A first line of two integers is taken for a header, which must then tell the number of records.
+    Raises SourceError if the file is damaged, cut short, of another dimension, or holds figures that
+    are none. Cost O(bytes) time; memory of the wanted words only.
+    """
+    names = {word.encode("utf-8", errors="surrogatepass"): word for word in wanted}
+    counter = _Counter()
+    words: list[str] = []
+    seen: set[bytes] = set()
+    with tempfile.NamedTemporaryFile(suffix=".vectors") as kept, open_stream(path, member) as stream:
+        # The header tells the number of words, which is known at the end: its place is kept.
+        kept.write(_header_line(0, dimension))
+        cut = _cut_binary if binary else _cut_text
+        with located(path.name):
+            for name, figures in cut(stream, names, dimension, counter):
+                if name in seen:
+                    counter.duplicates += 1
+                    continue
+                seen.add(name)
+                kept.write(b"%d " % len(words) + figures)
+                words.append(names[name])
+        kept.seek(0)
+        kept.write(_header_line(len(words), dimension))
+        kept.flush()
+        vectors = _parse(Path(kept.name), len(words), dimension, binary=binary, source=path.name)
+    return FileVectors(tuple(words), vectors, counter.records, counter.duplicates)
+
+
+@dataclass
+class _Counter:
+    records: int = 0
+    duplicates: int = 0
+
+
+# --- opening ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def open_stream(path: Path, member: str | None = None) -> Iterator[BinaryIO]:
+    """The unpacked bytes of a plain, gz or zip file, told apart by its first bytes. Raises SourceError."""
+    try:
+        with path.open("rb") as raw:
+            magic = raw.read(4)
+            raw.seek(0)
+            if magic.startswith(b"PK\x03\x04"):
+                with zipfile.ZipFile(raw) as archive, archive.open(_find_member(archive, member, path)) as stream:
+                    yield stream  # type: ignore[misc]  # an IO[bytes] is what is needed
+            elif magic.startswith(b"\x1f\x8b"):
+                with gzip.GzipFile(fileobj=raw) as packed:
+                    yield packed  # type: ignore[misc]
+            else:
+                yield raw
+    except _DAMAGE as error:
+        raise _damaged(path.name, "a whole zip or gz", first_line(error)) from None
+
+
+def _find_member(archive: zipfile.ZipFile, pattern: str | None, path: Path) -> str:
+    names = [info.filename for info in archive.infolist() if not info.is_dir()]
+    found = [name for name in names if fnmatch.fnmatchcase(name, pattern or "*") and not name.startswith("__MACOSX/")]
+    if len(found) != 1:
+        raise SourceError(
+            "a zip of word vectors does not hold exactly one such file",
+            where=path.name,
+            expected=pattern or "one file",
+            got=", ".join(found or names)[:300] or "nothing",
+            remedy="name the file with `member:`",
+        )
+    return found[0]
+
+
+# --- cutting ------------------------------------------------------------------------------------
+
+
+def _cut_text(
+    stream: BinaryIO, names: Collection[bytes], dimension: int, counter: _Counter
+) -> Iterator[tuple[bytes, bytes]]:
+    """(name, figures and line end) of the wanted lines of a text file."""
+    lines = iter(lambda: stream.readline(_LONGEST), b"")
+    first = next(lines, b"")
+    header = _header(first)
+    if header is not None and header[1] != dimension:
+        raise SourceError("word vectors have another dimension", expected=str(dimension), got=str(header[1]))
+    # What a line can be told by without cutting it: the name up to its first blank.
+    starts = {name.partition(b" ")[0] for name in names}
+    for line in lines if header is not None else chain([first] if first else [], lines):
+        counter.records += 1
+        if line[: line.find(b" ")] not in starts:
+            continue
+        fields = line.rstrip().rsplit(b" ", dimension)
+        if len(fields) != dimension + 1:
+            raise SourceError(
+                "a line has too few figures",
+                expected=f"a word and {dimension} figures",
+                got=f"record {counter.records}: {line[:80]!r}",
+                remedy="the file is cut short, or has another dimension",
+            )
+        if fields[0] in names:
+            yield fields[0], b" ".join(fields[1:]) + b"\n"
+    _check_records(header, counter)
+
+
+def _cut_binary(
+    stream: BinaryIO, names: Collection[bytes], dimension: int, counter: _Counter
+) -> Iterator[tuple[bytes, bytes]]:
+    """(name, float32 bytes) of the wanted records of a word2vec binary file."""
+    header = _header(stream.readline(_LONGEST))
+    if header is None or header[1] != dimension:
+        raise SourceError(
+            "a binary file of word vectors has no fitting header",
+            expected=f"number of words and {dimension}",
+            got="no header" if header is None else f"dimension {header[1]}",
+        )
+    size = 4 * dimension
+    buffer = b""
+    start = 0
+    while counter.records < header[0]:
+        blank = buffer.find(b" ", start)
+        if blank < 0 or len(buffer) - blank - 1 < size:
+            more = stream.read(1 << 20)
+            buffer, start = buffer[start:] + more, 0
+            if not more or (blank < 0 and len(buffer) > len(more) + _LONGEST):
+                break
+            continue
+        # Some writers end a record with a line end, some do not.
+        name = buffer[start:blank].lstrip(b"\n")
+        start = blank + 1 + size
+        counter.records += 1
+        if name in names:
+            yield name, buffer[blank + 1 : start]
+    _check_records(header, counter)
+
+
+def _header(line: bytes) -> tuple[int, int] | None:
+    fields = line.split()
+    return (int(fields[0]), int(fields[1])) if len(fields) == 2 and all(field.isdigit() for field in fields) else None
+
+
+def _check_records(header: tuple[int, int] | None, counter: _Counter) -> None:
+    if header is not None and header[0] != counter.records:
+        raise SourceError(
+            "a file of word vectors has another number of records than its header says",
+            expected=str(header[0]),
+            got=str(counter.records),
+            remedy="the file is cut short: copy or download it again",
+        )
+
+
+# --- parsing ------------------------------------------------------------------------------------
+
+
+def _header_line(count: int, dimension: int) -> bytes:
+    return b"%12d %12d\n" % (count, dimension)
+
+
+def _parse(kept: Path, count: int, dimension: int, *, binary: bool, source: str) -> npt.NDArray[np.float32]:
+    """The kept records through gensim: (count, dimension) float32."""
+    if not count:
+        return np.zeros((0, dimension), dtype=np.float32)
+    # Here: gensim takes a second to import, and only file sources need it.
+    from gensim.models import KeyedVectors
+
+    try:
+        keyed = KeyedVectors.load_word2vec_format(str(kept), binary=binary)
+    except (ValueError, EOFError) as error:
+        raise _damaged(source, f"{dimension} figures per word", first_line(error)) from None
+    vectors = np.asarray(keyed.vectors, dtype=np.float32)
+    if keyed.index_to_key != [str(row) for row in range(count)] or not np.isfinite(vectors).all():
+        raise _damaged(source, "finite figures", "a figure that is none, or is infinite")
+    return vectors
+
+
+def _damaged(source: str, expected: str, got: str) -> SourceError:
+    return SourceError(
+        "a file of word vectors is damaged",
+        where=source,
+        expected=expected,
+        got=got,
+        remedy="copy or download it again",
+    )

@@ -1,0 +1,67 @@
+"""Token vectors in an installed package: a word is the mean of its tokens' vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.errors import SourceError
+from sentfold.files import sha256_of
+
+# Where WordLlama keeps its 256-d vectors and the tokenizer that goes with them.
+WEIGHTS = "weights/l2_supercat_256.safetensors"
+TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+
+
+def token_means(words: Sequence[str], *, package: str, sha256: dict[str, str] | None) -> npt.NDArray[np.float32]:
+    """(v, d) float32: of each word alone, the mean of its tokens' vectors, no special tokens.
+
+    The tokenizer falls back to bytes, so every word has tokens and nothing is out of vocabulary.
+    package  installed package with the folders of WordLlama; its own loader, which asks the network first, is not run
+    sha256   file inside the package -> digest that it must have; None: whatever version is installed
+    Raises SourceError if the package is absent or its bytes are others.
+    """
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    weights, tokenizer = (_checked_file(package, name, sha256) for name in (WEIGHTS, TOKENIZER))
+    (table,) = load_file(weights).values()
+    encodings = Tokenizer.from_file(str(tokenizer)).encode_batch(list(words), add_special_tokens=False)
+    ids = [encoding.ids for encoding in encodings]
+    lengths = np.array([len(tokens) for tokens in ids], dtype=np.int64)
+    if not len(words) or not lengths.all():
+        raise SourceError(
+            "a word has no tokens", where=package, got=repr(words[int(lengths.argmin())]) if words else ""
+        )
+    # In float64, and word by word in the order of the tokens: the sum does not depend on the other words.
+    rows = table[np.concatenate([np.array(tokens, dtype=np.int64) for tokens in ids])].astype(np.float64)
+    sums = np.add.reduceat(rows, np.concatenate([[0], np.cumsum(lengths)[:-1]]))
+    return (sums / lengths[:, None]).astype(np.float32)
+
+
+def _checked_file(package: str, name: str, sha256: dict[str, str] | None) -> Path:
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise SourceError(
+            f"the package '{package}' is not installed",
+            where="the Python environment",
+            remedy=f"pip install {package}; in a checkout, run `make install`",
+        )
+    path = Path(next(iter(spec.submodule_search_locations))) / name
+    if sha256 is None and path.is_file():
+        return path
+    got = sha256_of(path) if path.is_file() else "no such file"
+    sha256 = sha256 or {}
+    if sha256.get(name) != got:
+        raise SourceError(
+            f"the package '{package}' does not hold the pinned word vectors",
+            where=name,
+            expected=sha256.get(name, "a pinned sha256"),
+            got=got,
+            remedy="install the version that requirements.lock pins, or pin these bytes in params.yaml: word_vectors",
+        )
+    return path

@@ -1,0 +1,83 @@
+"""The command `sentfold`: what it finds, what it says of what it does not find, and what it imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sentfold.cli.checkout import CHECKOUT_COMMANDS, find_checkout
+from sentfold.cli.main import own_commands
+
+ROOT = Path(__file__).parents[2]
+
+
+def sentfold(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from sentfold.cli.main import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_help_lists_every_command_with_one_line() -> None:
+    done = sentfold("--help")
+    listed = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.startswith("  ")}
+    assert done.returncode == 0
+    assert set(listed) == {*own_commands(), *CHECKOUT_COMMANDS}
+    assert all(listed.values())
+
+
+def test_a_misspelled_command_gets_the_nearest_name() -> None:
+    done = sentfold("adit")
+    assert done.returncode == 1
+    assert "did you mean `sentfold audit`?" in done.stderr
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    assert sentfold("--version").stdout.startswith("sentfold 0.")
+
+
+@pytest.mark.parametrize("command", ["run", "audit"])
+def test_outside_of_a_checkout_a_command_of_the_checkout_says_that_it_needs_one(command: str, tmp_path: Path) -> None:
+    done = sentfold(command, folder=tmp_path)
+    assert done.returncode == 2
+    assert "needs a checkout" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_command_of_the_checkout_runs_in_its_root_and_passes_the_exit_code_on(tmp_path: Path) -> None:
+    (tmp_path / "dvc.yaml").touch()
+    (tmp_path / "pipeline").mkdir()
+    (tmp_path / "pipeline/__main__.py").write_text(
+        "import pathlib, sys\nprint(pathlib.Path.cwd(), sys.argv[1:])\nsys.exit(7)\n"
+    )
+    inside = tmp_path / "data" / "deep"
+    inside.mkdir(parents=True)
+    done = sentfold("audit", "--strict", folder=inside)
+    assert done.returncode == 7
+    assert done.stdout.strip() == f"{tmp_path} ['audit', '--strict']"
+
+
+def test_the_command_imports_nothing_of_pipeline_or_flows() -> None:
+    code = (
+        "import sys; sys.argv = ['sentfold', '--help']; from sentfold.cli.main import main; main()\n"
+        "print([name for name in sys.modules if name.partition('.')[0] in ('pipeline', 'flows', 'numpy')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_folder_without_pipeline_is_no_checkout(tmp_path: Path) -> None:
+    (tmp_path / "dvc.yaml").touch()
+    assert find_checkout(tmp_path) is None
+
+
+@pytest.mark.parametrize("package", ["pipeline", "flows"])
+def test_every_command_of_the_checkout_is_one_of_its_package(package: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", package, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    known = {words[0] for line in done.stdout.splitlines() if (words := line.split())}
+    assert {name for name, (owner, _) in CHECKOUT_COMMANDS.items() if owner == package} <= known

@@ -1,0 +1,86 @@
+"""Encoders over word vectors as estimators: what they learn, and that they are the encoders of the pipeline."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sentfold
+from sentfold.encoders.base.estimator import WordEstimator, make_lexicon
+from sentfold.encoders.base.protocol import find_method, known_methods
+from sentfold.encoders.base.settings import make_settings
+from sentfold.errors import ParameterError
+from tests.encoders.lexicons import make_lexicon as make_reference
+from tests.encoders.lexicons import make_sentences
+
+SENTENCES = make_sentences(count=20)
+LEXICON = make_reference()
+VECTORS = dict(zip(LEXICON.words, LEXICON.vectors, strict=True))
+COUNTS = dict(zip(LEXICON.counts.words, LEXICON.counts.counts.tolist(), strict=True))
+CLUSTERS = dict(zip(LEXICON.words, LEXICON.demand_clusters("test").labels.tolist(), strict=True))
+
+
+def estimators() -> dict[str, type[WordEstimator]]:
+    """Method -> its class, of all that the library exports."""
+    exported = [getattr(sentfold, name) for name in sentfold.EXPORTS]
+    return {found.method: found for found in exported if issubclass(found, WordEstimator)}
+
+
+def test_every_method_has_a_public_class() -> None:
+    assert set(estimators()) == set(known_methods())
+
+
+@pytest.mark.parametrize("method", known_methods())
+def test_an_estimator_is_the_encoder_of_its_method(method: str) -> None:
+    clusters = {"clusters": CLUSTERS} if method in ("vlawe", "s3e", "lase") else {}
+    made = estimators()[method](VECTORS, counts=COUNTS, **clusters, tokenizer="whitespace")  # type: ignore[arg-type]
+    got = made.fit(SENTENCES[:15]).encode(SENTENCES[15:])
+    module = find_method(method)
+    lexicon = make_lexicon(SENTENCES[:15], "whitespace", vectors=VECTORS, counts=COUNTS, **clusters)  # type: ignore[arg-type]
+    settings = make_settings(module, {"tokenizer": "whitespace"}, where="test")
+    wanted = module.build(lexicon, settings).fit(SENTENCES[:15]).encode(SENTENCES[15:])
+    np.testing.assert_array_equal(got, wanted.vectors)
+    assert made.encoding_.fallbacks == wanted.fallbacks
+
+
+def test_without_word_vectors_the_words_of_the_sentences_have_token_vectors() -> None:
+    made = sentfold.SIF().fit(["The dog naps.", "Snow falls!", "The snow naps."])
+    apart = made.encode(["dog naps", "DOG naps", "kettle"])
+    np.testing.assert_array_equal(apart[0], apart[1])
+    assert not apart[2].any()
+    assert made.encoding_.fallbacks["all words unknown"] == 1
+
+
+def test_a_number_of_clusters_is_made_by_kmeans() -> None:
+    centres = np.repeat(np.eye(3) * 10, 5, axis=0) + np.random.default_rng(0).normal(size=(15, 3)) * 0.1
+    vectors: dict[str, Any] = {f"w{i}": row for i, row in enumerate(centres)}
+    lexicon = make_lexicon([" ".join(vectors)], "regex", vectors=vectors, clusters=3)
+    labels = lexicon.demand_clusters("test").labels
+    assert [len(set(labels[start : start + 5])) for start in (0, 5, 10)] == [1, 1, 1]
+    assert set(labels) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("vectors", "clusters", "part"),
+    [({}, None, "vectors"), ({"a": [np.nan]}, None, "finite"), ({"a": [1.0]}, 2, "clusters")],
+)
+def test_words_that_cannot_be_used_are_refused(vectors: dict[str, Any], clusters: int | None, part: str) -> None:
+    with pytest.raises(ParameterError, match=part):
+        make_lexicon(["a b"], "regex", vectors=vectors, clusters=clusters)
+
+
+def test_a_wrong_setting_is_refused_before_the_fit() -> None:
+    with pytest.raises(ParameterError, match="'b'"):
+        sentfold.SIF(VECTORS, b=1)
+
+
+def test_the_library_is_imported_without_its_methods(tmp_path: Path) -> None:
+    (tmp_path / "pipeline.py").write_text("raise SystemExit('imported by mistake')")
+    code = "import sys, sentfold; assert 'numpy' not in sys.modules; from sentfold import SIF; print(SIF.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "SIF\n"), done.stderr

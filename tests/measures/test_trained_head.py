@@ -1,0 +1,56 @@
+"""The trained head: its targets, its optimum against scikit-learn, and what has no part in it."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import pearsonr
+from sklearn.linear_model import LogisticRegression
+
+from sentfold.measures.similarity import expected_values, spread_over_bins, train_head
+
+BINS = np.arange(6.0)
+
+
+@given(st.lists(st.floats(0, 5), min_size=1, max_size=20))
+def test_a_score_is_spread_over_two_whole_numbers_whose_mean_it_is(scores: list[float]) -> None:
+    shares = spread_over_bins(np.array(scores), BINS)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_allclose(shares @ BINS, scores, atol=1e-14)
+    assert ((shares > 0).sum(axis=1) <= 2).all()
+
+
+def test_the_expected_value_of_a_flat_softmax_is_the_middle_of_the_scale() -> None:
+    np.testing.assert_allclose(expected_values(np.zeros((2, 3, 6)), BINS), 2.5)
+
+
+def problem(seed: int = 0) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((400, 10)).astype(np.float32)
+    human = np.clip(2.5 + x[:, :3].sum(axis=1) + 0.5 * rng.standard_normal(400), 0, 5)
+    return x, human, ["train"] * 240 + ["dev"] * 60 + ["test"] * 100
+
+
+def test_the_head_is_scikit_learns_softmax_on_examples_weighted_by_their_shares() -> None:
+    x, human, splits = problem()
+    head = train_head(x, human, splits, strengths=[1.0])
+    shares = spread_over_bins(human[:240], BINS)
+    rows, bins = np.nonzero(shares)
+    theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000)
+    theirs.fit(x[rows].astype(float), bins, sample_weight=shares[rows, bins])
+    wanted = theirs.predict_proba(x[300:].astype(float)) @ theirs.classes_
+    np.testing.assert_allclose(head.values, wanted, atol=1e-3)
+    assert pearsonr(head.values, human[300:]).statistic > 0.8
+
+
+def test_neither_the_test_scores_nor_for_one_strength_the_dev_scores_have_a_part_in_it() -> None:
+    x, human, splits = problem(1)
+    other = human.copy()
+    other[300:] = other[300:][::-1]
+    first, second = (train_head(x, scores, splits, strengths=[0.25, 1.0, 8.0]) for scores in (human, other))
+    assert first.strength == second.strength
+    np.testing.assert_array_equal(first.values, second.values)
+    other[240:300] = 5 - other[240:300]
+    alone, changed = (train_head(x, scores, splits, strengths=[1.0]) for scores in (human, other))
+    np.testing.assert_array_equal(alone.values, changed.values)

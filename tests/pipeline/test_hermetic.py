@@ -1,0 +1,128 @@
+"""A stage reads what it declares, and nothing else: each runs in a folder that holds its declared inputs alone."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.lineage.checks import entry_files
+from pipeline.lineage.stages import Graph, Stage, load_graph, tracked_values
+from pipeline.lineage.trees import WorkingTree
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# What every stage runs and none declares: the command line, and the record of runs. No number depends on it.
+COMMAND_LINE = ("pipeline/lineage", "pipeline/parent.py")
+
+SUITE = """
+suite: quick
+source: package
+corpora: [wordsim]
+spaces: [minilm, minilm-npe, wl-average]
+"""
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project's own files with a small suite, planned; nothing run."""
+    root = tmp_path_factory.mktemp("hermetic") / "code"
+    tracked = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                             cwd=ROOT, capture_output=True, text=True, check=True).stdout  # fmt: skip
+    for name in filter(None, tracked.split("\0")):
+        if not name.startswith(("tests/", "reports/", "data/", "suites/")) or name.startswith("reports/benchmarks/"):
+            copy(ROOT, root, name)
+    (root / "suite.yaml").write_text(SUITE)
+    run(root, "python -m pipeline plan --suite quick")
+    return root
+
+
+def test_each_stage_of_a_small_suite_runs_on_its_declared_inputs_alone(code: Path, tmp_path: Path) -> None:
+    graph = load_graph(WorkingTree(code), "quick")
+    for number, name in enumerate(graph.in_order()):
+        alone = tmp_path / str(number)
+        run_alone(code, graph.stages[name], alone)
+        # What it wrote is what the next stages read.
+        for out in graph.stages[name].outs:
+            copy(alone, code, out)
+        shutil.rmtree(alone)
+    assert (code / "reports/quick/report.md").is_file()
+
+
+def finished_stages() -> Iterator[str]:
+    """The stages of quick whose recorded inputs and outputs are all here; none in a checkout that ran nothing."""
+    graph, tree = load_graph(WorkingTree(ROOT), "quick"), WorkingTree(ROOT)
+    for name in graph.in_order():
+        locked = graph.locked.get(name)
+        entries = [] if locked is None else [*locked.deps.values(), *locked.outs.values()]
+        if entries and all((here := tree.digest(e.path)) is not None and here.md5 == e.md5 for e in entries):
+            yield name
+
+
+@pytest.mark.slow
+def test_each_stage_of_quick_writes_the_recorded_bytes_on_its_declared_inputs_alone(tmp_path: Path) -> None:
+    graph: Graph = load_graph(WorkingTree(ROOT), "quick")
+    names = list(finished_stages())
+    if not names:
+        pytest.skip("quick has not run here: `dvc repro` or `dvc pull` first")
+    for number, name in enumerate(names):
+        alone = tmp_path / str(number)
+        run_alone(ROOT, graph.stages[name], alone)
+        for out, entry in graph.locked[name].outs.items():
+            written = WorkingTree(alone).digest(out)
+            assert written is not None, f"{name} wrote no {out}"
+            assert written.md5 == entry.md5, f"{name}: {out} has other bytes"
+        shutil.rmtree(alone)
+
+
+def run_alone(source: Path, stage: Stage, folder: Path) -> None:
+    """Run a stage in a new folder that holds what it declares: whole packages, artifacts, and its parameters alone."""
+    # The stage plan holds the files of the checkout against each other, so it has all code; its output is constant.
+    checked = ("sentfold", "pipeline") if stage.name == "plan" else ()
+    for path in (*stage.deps, *entry_files(stage), *COMMAND_LINE, *checked, ".dvcignore"):
+        copy(source, folder, path)
+    for file in stage.params:
+        write_tracked(source, folder, stage, file)
+    run(folder, stage.command, name=stage.name)
+
+
+def write_tracked(source: Path, folder: Path, stage: Stage, file: str) -> None:
+    """Write a parameter file with the declared keys alone; a plan is one value, checked as a whole."""
+    if file in stage.deps or Path(file).name == "plan.yaml":
+        copy(source, folder, file)
+        return
+    content: dict[str, object] = {}
+    for key, value in tracked_values(yaml.safe_load((source / file).read_text()), stage.params[file]).items():
+        inner = content
+        *above, last = key.split(".")
+        for part in above:
+            inner = inner.setdefault(part, {})  # type: ignore[assignment]
+        inner[last] = value
+    (folder / file).parent.mkdir(parents=True, exist_ok=True)
+    (folder / file).write_text(yaml.safe_dump(content))
+
+
+def run(folder: Path, command: str, *, name: str = "") -> None:
+    """Run a stage's command in a folder. It must succeed."""
+    kept = {key: value for key, value in os.environ.items() if key not in {"SENTFOLD_MIRROR", "PYTHONPATH"}}
+    words = [sys.executable, *shlex.split(command)[1:]]
+    quiet = {"PYTHONDONTWRITEBYTECODE": "1", "DO_NOT_TRACK": "1"}
+    done = subprocess.run(words, cwd=folder, env={**kept, **quiet}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{name or command}: {(done.stdout + done.stderr)[-3000:]}"
+
+
+def copy(source: Path, target: Path, path: str) -> None:
+    """Copy a file or a folder, where there is one."""
+    if (source / path).is_dir():
+        ignored = shutil.ignore_patterns("__pycache__", "*.tmp", ".gitignore")
+        shutil.copytree(source / path, target / path, dirs_exist_ok=True, ignore=ignored)
+    elif (source / path).is_file():
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source / path, target / path)

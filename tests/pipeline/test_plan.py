@@ -1,0 +1,137 @@
+"""Suites: what a user writes, what follows from it, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.base.suite import load_suite, plan_file, suite_file
+from pipeline.plan import check_plan, write_plan
+from sentfold.errors import SentfoldError, SuiteError
+from tests.checkout import ROOT, make_checkout, make_suite
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with the quick suite, and the working directory."""
+    folder = make_checkout(tmp_path / "checkout", corpora="lee, wordsim")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def write_suite(content: dict[str, Any]) -> None:
+    """The suite file of the suite `mine`."""
+    path = suite_file("mine")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+SMALL = {"suite": "mine", "source": "package", "corpora": ["lee"], "spaces": ["minilm"]}
+
+
+def test_four_lines_are_a_suite_with_the_stages_of_one_space(checkout: Path) -> None:
+    write_suite(SMALL)
+    write_plan("mine")
+    stages = load_suite("mine").stages
+    assert {name for name, instances in stages.items() if instances} == {"download", "embed", "evaluate"}
+    assert load_suite("mine").encoder_of("minilm") == "minilm"
+    assert load_suite("mine").derived_spaces == ()
+    assert (checkout / "suites/mine/dvc.yaml").resolve() == (checkout / "dvc.yaml").resolve()
+
+
+def test_the_makers_follow_from_the_spaces() -> None:
+    suite = make_suite(spaces=("minilm-lp", "minilm-npe", "wl-s3e", "minilm-pca-selected"), development="lee")
+    assert set(suite.stages["eigensolve"]) == set(suite.stages["reconstruction_weights"]) == {"minilm-lp"}
+    assert set(suite.stages["transform"]) == {"minilm-npe"}
+    assert set(suite.stages["sweep"]) == set(suite.stages["selected"]) == {"minilm-pca-selected"}
+    assert set(suite.stages["knn_graph"]) == {"minilm"}
+    assert (suite.tokenizers, suite.word_vectors, suite.clusterings) == (("regex",), ("wordllama-pvn",), ("s3e",))
+    assert (suite.encoders, suite.word_encoders) == (("minilm",), ("wl-s3e",))
+    assert suite.maker_of("minilm-lp") == "lp" and suite.maker_of("wl-s3e") is None
+
+
+def test_a_suite_without_encoders_over_words_has_no_stage_about_words() -> None:
+    suite = make_suite(spaces=("minilm", "minilm-pca"))
+    assert not any(suite.stages[name] for name in ("vocabulary", "word_counts", "word_vectors", "cluster_words"))
+    assert suite.paths["words"] == "data/mine/corpora"
+
+
+def test_the_encoder_of_a_space_is_the_longest_name_that_fits() -> None:
+    names = ("mini", "mini-lp", "mini-large", "mini-large-lp")
+    suite = make_suite({"encoders": {"mini": {}, "mini-large": {}}}, spaces=names)
+    assert suite.encoder_of("mini-large-lp") == "mini-large"
+    assert suite.encoder_of("mini-lp") == "mini"
+
+
+def test_a_suite_that_extends_another_has_its_keys_but_for_its_own(checkout: Path) -> None:
+    write_suite({"suite": "mine", "extends": "quick", "corpora": ["lee"], "development": "lee"})
+    write_plan("mine")
+    quick, mine = load_suite("quick"), load_suite("mine")
+    assert mine.spaces == quick.spaces and mine.corpora == ("lee",)
+    assert mine.parent == "suite.yaml"
+
+
+def test_suites_that_extend_each_other_are_refused(checkout: Path) -> None:
+    write_suite({**SMALL, "extends": "mine"})
+    with pytest.raises(SuiteError, match="circle"):
+        write_plan("mine")
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"corpora": []}, ["'corpora' is empty"]),
+        ({"spaces": []}, ["'spaces' is empty"]),
+        ({"corpora": ["lee", "simlex", "lee"]}, ["'corpora'", "lee", "twice"]),
+        ({"spaces": ["minilm", "other"]}, ["names a space that nothing makes", "other"]),
+        ({"spaces": ["minilm", "minilm-nothing"]}, ["names a space that nothing makes", "minilm-nothing"]),
+        ({"corpora": ["a/b"]}, ["corpora.0", "a/b", "single hyphens"]),
+        ({"corpora": "lee"}, ["corpora", "tuple", "'lee'"]),
+        ({"development": "stsb"}, ["'development' names 'stsb'", "no corpus of the suite"]),
+        ({"wordless": ["stsb"]}, ["'wordless' names stsb", "no corpora of the suite"]),
+        ({"baseline": "minilm-pca"}, ["'baseline' names 'minilm-pca'", "no space of the suite"]),
+        ({"sensitivities": ["wl-nothing"]}, ["no block word_encoders.wl-nothing"]),
+        ({"source": "disk"}, ["source", "'package', 'mirror' or 'hub'", "disk"]),
+        ({"skip_missing": "no"}, ["skip_missing", "boolean", "'no'"]),
+        ({"suite": "other"}, ["does not name its own suite", "suite: mine", "suite: other"]),
+        ({"colour": "blue"}, ["unknown key 'colour'", "skip_missing"]),
+        ({"makers": {}}, ["unknown key 'makers'"]),
+    ],
+)
+def test_a_bad_suite_is_refused_by_file_key_and_value_and_no_plan_is_written(
+    checkout: Path, change: dict[str, Any], parts: list[str]
+) -> None:
+    write_suite({**SMALL, **change})
+    with pytest.raises(SentfoldError) as caught:
+        write_plan("mine")
+    for part in ["suites/mine/suite.yaml", *parts]:
+        assert part in str(caught.value)
+    assert not plan_file("mine").exists()
+
+
+@pytest.mark.parametrize("key", ["suite", "source", "corpora", "spaces"])
+def test_a_suite_that_lacks_a_key_is_refused_by_that_key(checkout: Path, key: str) -> None:
+    write_suite({name: value for name, value in SMALL.items() if name != key})
+    with pytest.raises(SuiteError, match=key):
+        write_plan("mine")
+
+
+def test_an_unknown_suite_is_refused_with_those_that_exist(checkout: Path) -> None:
+    write_suite(SMALL)
+    with pytest.raises(SuiteError, match="quick, mine"):
+        load_suite("yours")
+
+
+def test_a_suite_without_a_plan_names_the_command_that_writes_one(checkout: Path) -> None:
+    write_suite(SMALL)
+    with pytest.raises(SuiteError, match="sentfold plan --suite mine"):
+        load_suite("mine")
+
+
+@pytest.mark.parametrize("suite", ["quick", "paper", "paper-mirror"])
+def test_the_committed_plans_follow_from_their_suite_files(suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    check_plan(suite)

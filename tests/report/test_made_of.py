@@ -1,0 +1,82 @@
+"""What a space is said to be made of: nobody may take one row of a table for another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.base.params import load_parameters, read_yaml
+from pipeline.base.suite import Suite, load_suite
+from pipeline.report.made_of import describe_space, tell_apart
+from pipeline.stages.encode import WordEncoderParameters
+from tests.checkout import ROOT
+from tests.report.made_up import make_suite
+
+SUITES = ("quick", *sorted(path.parent.name for path in ROOT.glob("suites/*/suite.yaml")))
+MODELS = {"minilm": "all-MiniLM-L6-v2"}
+
+
+def named_parameters(suite: Suite, space: str) -> dict[str, Any]:
+    """What the artifacts of a space will name, by params.yaml.
+
+    A space chosen on development data is taken to have got the very parameters of its sibling fixed beforehand.
+    """
+    if space in suite.word_encoders:
+        block = load_parameters(WordEncoderParameters, f"word_encoders.{space}")
+        return {**block.model_dump(), "settings": block.method_settings(space).model_dump(mode="json")}
+    if space in suite.encoders:
+        return {}
+    maker = space.removeprefix(f"{suite.encoder_of(space)}-")
+    fixed: dict[str, Any] = read_yaml(Path("params.yaml"))["manifolds"][maker.removesuffix("-selected")]
+    return {**fixed, "chosen_on": suite.development} if maker in suite.selections else fixed
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_no_two_spaces_of_a_suite_have_one_description(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    suite = load_suite(name)
+    said = {space: describe_space(suite, space, named_parameters(suite, space), MODELS) for space in suite.spaces}
+    seen: dict[str, str] = {}
+    for space, text in said.items():
+        assert text not in seen, f"{space} and {seen.get(text)} are both {text!r}"
+        seen[text] = space
+
+
+@pytest.mark.parametrize(
+    ("space", "said"),
+    [
+        ("minilm-abtt", "all but the top directions, 1 removed; all-MiniLM-L6-v2"),
+        ("minilm-whitening", "whitened principal components, p = 128, power 1; all-MiniLM-L6-v2"),
+        ("minilm-smooth", "smoothing by neighbours, k = 5, amount 0.1; all-MiniLM-L6-v2"),
+        ("wl-s3e-mean", "S3E, mean part alone, K = 10 by s3e; WordLlama, variance levelled"),
+        ("wl-s3e-covariance", "S3E, covariance part alone, K = 10 by s3e; WordLlama, variance levelled"),
+        ("wl-gem-plain", "GEM, words of length 1, weights: none, no directions removed; WordLlama"),
+        ("wl-gem-novelty", "GEM, words of length 1, weights: novelty, SDR; WordLlama"),
+        ("wl-gem-sir", "GEM, words of length 1, three weights, SIR; WordLlama"),
+    ],
+)
+def test_a_description_states_what_an_ablation_or_a_control_changes(
+    space: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    suite = load_suite("paper-mirror")
+    assert describe_space(suite, space, named_parameters(suite, space), MODELS) == said
+
+
+def test_spaces_that_their_method_does_not_tell_apart_are_told_by_the_parameters_that_differ() -> None:
+    suite = make_suite(("minilm", "wl-one", "wl-two", "wl-three"), ("stsb",))
+    common = {"method": "sif", "vectors": "wordllama", "tokenizer": "regex"}
+    parameters: dict[str, dict[str, Any]] = {
+        "minilm": {},
+        "wl-one": {**common, "settings": {"a": 0.001, "components": 1}},
+        "wl-two": {**common, "settings": {"a": 0.0001, "components": 1}},
+        "wl-three": {**common, "settings": {"a": 0.001, "components": 1}},
+    }
+    found = {space: describe_space(suite, space, own, MODELS) for space, own in parameters.items()}
+    apart = tell_apart(found, parameters)
+    assert apart["minilm"] == "all-MiniLM-L6-v2"
+    assert apart["wl-one"] == "SIF; WordLlama; settings.a 0.001"
+    assert apart["wl-two"] == "SIF; WordLlama; settings.a 0.0001"
+    assert apart["wl-three"] == apart["wl-one"]  # equal parameters, equal vectors

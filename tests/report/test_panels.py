@@ -1,0 +1,165 @@
+"""Differences to baselines and controls, and the smallest difference under each table, known by construction."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from pipeline.report.comparisons import BASELINE, judge_family, smallest_difference
+from pipeline.report.geometry_table import geometry_table
+from pipeline.report.own_tables import own_plans
+from pipeline.report.panels import build_table, difference_panel
+from pipeline.report.results import Results
+from pipeline.report.selection_table import selection_table
+from pipeline.report.text_report import report_text
+from sentfold.report.page import Notes, table_section
+from sentfold.report.render import latex, markdown, tidy_csv
+from sentfold.report.table import Panel, Table
+from tests.report.made_up import make_evidence, make_results
+from tests.report.test_more_tables import geometric, make_sweep, other_similarities
+from tests.report.test_tables import all_tables, make_small
+
+TITLE = "Difference to the control"
+MADE_OF = {"minilm-lp": "locally linear embedding"}
+# The name of a table, the task of its corpora, and a protocol of it.
+KINDS = {
+    "classification": ("classification", "accuracy.logistic"),
+    "paraphrase": ("paraphrase", "f1.logistic"),
+    "trained-head": ("similarity", "pearson.trained-head"),
+    "similarity": ("similarity", "spearman.all.cosine"),
+    "clustering": ("clustering", "nmi.kmeans"),
+    "ranking": ("ranking", "map.cosine"),
+    "inference": ("inference", "best-f1.cosine"),
+}
+
+
+def scored(task: str, *protocols: str, lp: float = 70.0) -> Results:
+    """minilm at 80 and minilm-pca at 75 points on two corpora, minilm-lp where it is asked to be."""
+    values = {"minilm": 80.0, "minilm-lp": lp, "minilm-pca": 75.0}
+    results = make_results({(s, c, p): v for s, v in values.items() for c in ("one", "two") for p in protocols})
+    for space in values:
+        for corpus in ("one", "two"):
+            results.scores[space][corpus]["task"] = task
+    return results
+
+
+def built(results: Results, name: str) -> Table:
+    evidence = make_evidence(results, made_of=MADE_OF)
+    return build_table(evidence, name, own_plans(evidence)[name], compared=True)
+
+
+def other_table() -> Table:
+    return Table("similarity", "Similarity", "", (Panel("Spearman", "p", (), ()),))
+
+
+def control_panels(table: Table) -> list[Panel]:
+    return [panel for panel in table.panels if panel.title.startswith(TITLE)]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_table_of_ours_prints_the_difference_to_the_control_with_its_interval(name: str) -> None:
+    task, protocol = KINDS[name]
+    results = scored(task, protocol)
+    table = built(results, name)
+    [panel] = control_panels(table)
+    [line] = panel.groups[0].lines
+    assert line.name == "minilm-lp − minilm-pca"
+    for corpus, entry in zip(("one", "two"), line.entries, strict=True):
+        expected = results.difference("minilm-lp", "minilm-pca", corpus, protocol)
+        assert (entry.text, entry.low, entry.high) == ("-5.00", expected.low, expected.high)
+        assert entry.sign == -1
+    assert any("2 differences to the control minilm-pca" in sentence for sentence in panel.shows)
+    assert "Smallest difference to its control" in panel.notes[-1]
+    for written in (markdown(table), latex(table), report_text(make_evidence(results), [other_table(), table], [])):
+        assert "-5.00" in written
+        assert line.entries[0].interval in written
+    assert "−5.00" in table_section(table, Notes())
+
+
+def test_a_difference_is_no_score_in_the_csv() -> None:
+    rows = csv.DictReader(io.StringIO(tidy_csv(built(scored("ranking", "map.cosine"), "ranking"))))
+    differences = [row for row in rows if "−" in row["row"]]
+    found = [
+        (row["row"], row["protocol"].removeprefix("MAP of cosine, less the "), row["value"]) for row in differences
+    ]
+    assert found == [
+        *[("minilm-lp − minilm", "baseline's", "-10.00")] * 2,
+        *[("minilm-pca − minilm", "baseline's", "-5.00")] * 2,
+        *[("minilm-lp − minilm-pca", "control's", "-5.00")] * 2,
+    ]
+    assert all(row["low"] and row["high"] for row in differences)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_table_of_ours_prints_the_difference_to_the_baseline_with_its_interval(name: str) -> None:
+    task, protocol = KINDS[name]
+    results = scored(task, protocol)
+    panel = next(panel for panel in built(results, name).panels if panel.title.startswith("Difference to the baseline"))
+    [lp, pca] = panel.groups[0].lines
+    assert [lp.name, pca.name] == ["minilm-lp − minilm", "minilm-pca − minilm"]
+    for corpus, entry in zip(("one", "two"), lp.entries, strict=True):
+        expected = results.difference("minilm-lp", "minilm", corpus, protocol)
+        assert (entry.text, entry.low, entry.high) == ("-10.00", expected.low, expected.high)
+        assert entry.of == (f"minilm-lp/{corpus}", f"minilm/{corpus}")
+        assert entry.sign == -1
+    assert any("4 differences to the baseline minilm, taken together, 0 lie above" in said for said in panel.shows)
+    assert "Smallest difference to its baseline" in panel.notes[-1]
+
+
+def test_the_baseline_of_an_encoder_over_words_is_the_mean_of_words() -> None:
+    values = {"minilm": 80.0, "wl-average": 60.0, "wl-sif": 63.0}
+    results = make_results({(space, "one", "spearman.all.cosine"): value for space, value in values.items()})
+    assert results.baselines == {"wl-sif": "wl-average"}
+    plan = own_plans(make_evidence(results))["similarity"].panels[0]
+    panel = difference_panel(results, plan, list(values), {("wl-sif", "one"): "wl-average"}, BASELINE)
+    assert panel is not None
+    [line] = panel.groups[0].lines
+    assert (line.name, line.entries[0].text) == ("wl-sif − wl-average", "+3.00")
+
+
+def test_pca_of_another_dimension_is_no_control_and_a_score_that_no_space_decides_has_none() -> None:
+    results = scored("ranking", "map.cosine", "map.search-engine")
+    for corpus in ("one", "two"):
+        for space in ("minilm-lp", "minilm-pca"):
+            results.replicates[space, corpus]["map.search-engine"] = results.replicates["minilm", corpus][
+                "map.search-engine"
+            ]
+    assert [panel.title for panel in control_panels(built(results, "ranking"))] == [f"{TITLE}: MAP of cosine"]
+    results.scores["minilm-lp"]["one"]["dimension"] = 5
+    [panel] = control_panels(built(results, "ranking"))
+    unlike, like = panel.groups[0].lines[0].entries
+    assert unlike.reason == "minilm-pca is not the control of minilm-lp on one: their dimensions differ"
+    assert like.text == "-5.00"
+    results.scores["minilm-lp"]["two"]["dimension"] = 5
+    assert control_panels(built(results, "ranking")) == []
+
+
+def test_a_note_says_why_it_states_no_smallest_difference() -> None:
+    assert "no row here is scored beside its control" in smallest_difference((), "control")
+    results = scored("ranking", "map.cosine", lp=80.0)
+    for corpus in ("one", "two"):
+        results.replicates["minilm-lp", corpus] = results.replicates["minilm", corpus]
+    family = judge_family(results, [("minilm-lp", "minilm")], [("one", "map.cosine")])
+    assert "scores exactly as its baseline in every resample" in smallest_difference(family)
+
+
+def test_mutual_information_has_its_smallest_difference_in_nats() -> None:
+    results = scored("clustering", "mi.kmeans")
+    family = judge_family(results, [("minilm-lp", "minilm-pca")], [("one", "mi.kmeans")])
+    assert f"one {family[0].result.detectable / 100:.3f} nats" in smallest_difference(family)
+
+
+def measured(panel: Panel) -> bool:
+    return any(not e.blank for group in panel.groups if not group.printed for line in group.lines for e in line.entries)
+
+
+def test_under_every_table_with_numbers_of_ours_stands_its_smallest_difference_or_why_there_is_none() -> None:
+    evidence = make_evidence(geometric(), sweeps={"minilm-lp-selected": make_sweep()})
+    more = (selection_table(evidence), geometry_table(evidence), other_similarities())
+    tables = [*all_tables(make_small()), *(table for table in more if table is not None)]
+    assert {"selection", "geometry", "measures", "similarity", "sbert-lp-1"} <= {table.name for table in tables}
+    for table in tables:
+        for panel in filter(measured, table.panels):
+            assert any("mallest" in note for note in panel.notes), f"{table.name}: {panel.title}"
