@@ -13,7 +13,7 @@ from urllib.request import url2pathname
 from pipeline.corpora.archive_readers import READERS, Member
 from pipeline.corpora.catalogue import CATALOGUE_FILE, ArchiveSplit, Dataset
 from pipeline.corpora.fetch import PATIENCE, Patience, fetch, matches, record_digest
-from pipeline.corpora.reading import Reading, check_columns, check_count
+from pipeline.corpora.reading import Reading, UnrecordedError, check_columns, check_count
 from pipeline.corpora.unpack import read_members
 from sentfold.errors import SourceError, located
 from sentfold.files import sha256_of
@@ -25,19 +25,20 @@ NOT_AS_DESCRIBED = "the archive is not what the catalogue describes: check the U
 def read_split(name: str, dataset: Dataset, split: str, *, patience: Patience = PATIENCE) -> Reading:
     """Read one split out of its official archives, downloading what the cache lacks.
 
-    Raises SourceError if a sha256 is not recorded or differs, the server fails, the archive is
-    unsafe, or its content is not what the reader knows. Cost: the archive in memory.
+    Raises UnrecordedError if the catalogue has no sha256 yet, SourceError if it differs, the server fails, the
+    archive is unsafe, or its content is not what the reader knows. Cost: the archive in memory.
     """
     place = dataset.archive[split]
     unknown = [url for url, sha256 in place.urls.items() if sha256 is None]
     if unknown:
         slug = next((slug for slug, splits in dataset.corpora.items() if split in splits), name)
-        raise SourceError(
-            f"no sha256 is recorded for an archive of '{name}'",
-            where=unknown[0],
+        record = f"`python -m pipeline download --record-hash {slug}`"
+        raise UnrecordedError(
+            f"the catalogue has no sha256 of its archive yet; {record} records one",
+            where=f"{name}: {unknown[0]}",
             expected=f"64 hexadecimal digits in {CATALOGUE_FILE.name}",
             got="null",
-            remedy=f"run `python -m pipeline download --record-hash {slug}`, look at what it recorded, and commit it",
+            remedy=f"run {record}, look at what it recorded, and commit it",
         )
     return _read(place, {url: locate(url, sha256=sha256, patience=patience) for url, sha256 in place.urls.items()})
 

@@ -53,6 +53,10 @@ class MissingError(SourceError):
     """The source does not hold this split at all (it does not hold something wrong)."""
 
 
+class UnrecordedError(MissingError):
+    """Nobody has recorded the sha256 of an archive yet, so nothing in it is believed: the corpus is blank."""
+
+
 def check_columns(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.DataFrame:
     """The canonical columns of `frame`, cast to their types and free of nulls. Raises SourceError."""
     if dataset.layout not in COLUMNS:

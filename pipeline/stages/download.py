@@ -11,7 +11,7 @@ import pyarrow as pa
 from pipeline.base.artifacts import corpus_path, write_absence, write_table
 from pipeline.base.suite import Suite
 from pipeline.corpora.catalogue import Corpus, find_corpus
-from pipeline.corpora.reading import MissingError, Reading
+from pipeline.corpora.reading import MissingError, Reading, UnrecordedError
 from pipeline.corpora.sources import read_checked
 
 # Which canonical columns hold sentences, per task, and what their row columns are called.
@@ -41,14 +41,16 @@ class Download:
 def download(slug: str, suite: Suite, *, skip_missing: bool | None = None) -> Download:
     """Fetch one corpus of a suite and write its artifacts.
 
-    skip_missing  overrides the suite's line of that name
+    skip_missing  overrides the suite's line of that name; an archive without a recorded sha256 is a blank in either
+                  case, unless this is False
     Raises SourceError if the source does not hold exactly what the catalogue says.
     """
     corpus = find_corpus(slug)
     try:
         readings = {split: read_checked(corpus, split, source=suite.source) for split in corpus.splits}
     except MissingError as error:
-        if not (suite.skip_missing if skip_missing is None else skip_missing):
+        by_default = suite.skip_missing or isinstance(error, UnrecordedError)
+        if not (by_default if skip_missing is None else skip_missing):
             raise
         for part in ("sentences", "items"):
             write_absence(corpus_path(suite.suite, slug, part), error.what, kind=_kind(corpus, part))

@@ -271,7 +271,7 @@ def test_an_archive_without_a_matching_member_is_refused(server: PageServer, has
 # --- recording -----------------------------------------------------------------------------------
 
 
-def test_an_unrecorded_hash_is_refused_before_anything_is_asked(server: PageServer, hashes: Hashes) -> None:
+def test_an_archive_without_a_recorded_hash_is_not_downloaded(server: PageServer, hashes: Hashes) -> None:
     url, page = serve(server, hashes, as_zip(GOOD))
     hashes[url] = None
     assert "--record-hash evenings" in failure(url, hashes).remedy

@@ -248,6 +248,37 @@ def test_the_command_line_overrides_what_the_suite_says_of_missing_corpora(mirro
     assert download("stsb", SUITE, skip_missing=True).absent
 
 
+def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A catalogue whose one data set is an archive of unknown sha256, at an address that no server has."""
+    urls = {"https://example.invalid/pairs.txt": None}
+    entry = {
+        "task": "similarity", "title": "t", "citation": "c", "licence": "l", "splits": {"test": 3},
+        "corpora": {"pairs": ("test",)}, "archive": {"test": {"urls": urls, "reader": "sick"}},
+    }  # fmt: skip
+    corpus = Corpus(slug="pairs", dataset_name="pairs", dataset=Dataset.model_validate(entry), splits=("test",))
+    monkeypatch.setattr("pipeline.stages.download.find_corpus", lambda _slug: corpus)
+
+
+def test_an_archive_whose_sha256_nobody_recorded_is_a_blank_that_says_how_to_record_it(
+    mirror: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unrecorded(monkeypatch)
+    suite = SUITE.model_copy(update={"source": "hub", "corpora": ("pairs",)})
+    assert not suite.skip_missing
+    absent = download("pairs", suite).absent
+    assert absent is not None
+    assert "no sha256 of its archive" in absent
+    assert "--record-hash pairs" in absent
+    assert absence(corpus_path("mine", "pairs", "items"), kind="items.similarity") == absent
+
+
+def test_no_blank_is_made_where_the_command_line_forbids_blanks(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unrecorded(monkeypatch)
+    with pytest.raises(MissingError, match="no sha256"):
+        download("pairs", SUITE.model_copy(update={"source": "hub"}), skip_missing=False)
+    assert nothing_was_written()
+
+
 def test_a_blank_is_filled_when_the_file_appears(mirror: Path) -> None:
     skipping = SUITE.model_copy(update={"skip_missing": True})
     assert download("stsb", skipping).absent
