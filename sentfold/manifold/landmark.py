@@ -53,6 +53,12 @@ def embed(source: Source, settings: Settings) -> Embedded:
     return Embedded(landmarks.map(x, workers=workers), landmarks.notes)
 
 
+def same_as(settings: Settings, shape: tuple[int, ...]) -> tuple[str, dict[str, Any]] | None:
+    """Locally linear embedding where every row is a landmark, if its neighbours are Euclidean ones too."""
+    own = {"landmarks", "selection", "seed"}
+    return ("lle", settings.model_dump(exclude=own)) if shape[0] <= settings.landmarks else None
+
+
 @dataclass(frozen=True)
 class Landmarks:
     """Embedded landmarks, and how every other row is mapped by them.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
 from sentfold.manifold.base.linear import principal_map
@@ -30,3 +32,9 @@ def embed(source: Source, settings: Settings) -> Embedded:
 def fits(settings: Settings, shape: tuple[int, ...], held: int) -> bool:
     """Whether there are p axes."""
     return settings.components <= min(shape)
+
+
+def same_as(settings: Settings, shape: tuple[int, ...]) -> tuple[str, dict[str, Any]] | None:
+    """Centred vectors where every axis is kept: the components are then a rotation of them."""
+    n, d = shape
+    return ("abtt", {"removed": 0}) if settings.components >= min(n - 1, d) else None

@@ -39,6 +39,11 @@ def fits(settings: Settings, shape: tuple[int, ...], held: int) -> bool:
     return settings.neighbors <= held and settings.neighbors < shape[0]
 
 
+def same_as(settings: Settings, shape: tuple[int, ...]) -> tuple[str, dict[str, Any]] | None:
+    """The source itself where the amount is 0."""
+    return ("", {}) if settings.amount == 0 else None
+
+
 def smooth(
     x: npt.NDArray[np.floating[Any]],
     neighbors: Rows,

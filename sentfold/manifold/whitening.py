@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -35,6 +36,11 @@ def embed(source: Source, settings: Settings) -> Embedded:
 def fits(settings: Settings, shape: tuple[int, ...], held: int) -> bool:
     """Whether there are p axes."""
     return settings.components <= min(shape)
+
+
+def same_as(settings: Settings, shape: tuple[int, ...]) -> tuple[str, dict[str, Any]] | None:
+    """Principal components where the deviations are divided by their power 0, which is 1."""
+    return ("pca", {"components": settings.components}) if settings.power == 0 else None
 
 
 def whitening_map(axes: PrincipalAxes, p: int | None, *, power: float) -> LinearMap:

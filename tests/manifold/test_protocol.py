@@ -43,6 +43,34 @@ def test_the_defaults_of_a_method_embed_rows_and_fit_what_they_say_they_fit(name
         assert not method.fits(method.Settings(), (2, 2), 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "unlike"),
+    [
+        ("pca", {"components": 20}, {"components": 19}),
+        ("whitening", {"components": 10, "power": 0.0}, {"components": 10, "power": 0.5}),
+        ("smooth", {"neighbors": 5, "amount": 0.0}, {"neighbors": 5, "amount": 0.1}),
+        (
+            "landmark",
+            {"landmarks": 90, "neighbors": 8, "components": 3},
+            {"landmarks": 89, "neighbors": 8, "components": 3},
+        ),
+    ],
+)
+def test_spaces_that_are_the_same_by_construction_have_the_same_inner_products(
+    name: str, settings: dict[str, Any], unlike: dict[str, Any]
+) -> None:
+    x = np.random.default_rng(1).standard_normal((90, 20)).astype(np.float32)
+    squared = np.square(x[:, None] - x[None]).sum(axis=2)
+    source = Source(x, np.argsort(squared + np.diag(np.full(90, np.inf)), axis=1)[:, :40].astype(np.int32))
+    method: Any = find_method(name)
+    assert method.same_as(method.Settings(**unlike), x.shape) is None
+    other, own = method.same_as(method.Settings(**settings), x.shape)
+    simple = find_method(other) if other else None
+    expected = simple.embed(source, simple.Settings(**own)).vectors if simple else x
+    made = method.embed(source, method.Settings(**settings)).vectors
+    np.testing.assert_allclose(made @ made.T, expected @ expected.T, atol=1e-3 * np.square(expected).sum(axis=1).max())
+
+
 def test_a_graph_gives_its_nearest_and_no_more_than_it_holds() -> None:
     source = Source(np.zeros((3, 2)), np.arange(12).reshape(3, 4))
     np.testing.assert_array_equal(source.nearest(2), [[0, 1], [4, 5], [8, 9]])

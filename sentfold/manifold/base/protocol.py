@@ -14,6 +14,9 @@ A file may also state:
 
 fits          (settings, shape, held) -> bool: whether (n, d) vectors with `held` neighbours each are enough.
               A method that states this can be selected: `method: <name>-selected` in params.yaml is then a grid.
+same_as       (settings, shape) -> (name of a method, its settings), where that method makes the same space of (n, d)
+              vectors, up to a rotation; ("", {}) for the vectors themselves; None for settings that make a space of
+              their own. Tables then say that two spaces are one.
 embed_points  (source, points) -> (number of the point, its space) for each point of a grid, where points share work
 
 A method that reads weights is made in two stages, so that the weights are an artifact of their own. Its file states
