@@ -82,6 +82,7 @@ class Dataset(Parameters):
              split; where a split is not named, `<data set>/<split>.parquet`
     text     how the texts were processed before release, per source where it differs
     bodies   corpora whose texts lose their headers: all up to the first empty line
+    longest  corpus -> the most words that a text of it has, split at blanks; items with a longer text are left out
     supervised      corpus -> the corpus of the same pairs with their training pairs, where a head is trained
     mirror_columns  canonical column -> the mirror's, where they differ
     mirror_labels   the mirror's label -> canonical integer label, where they differ
@@ -98,6 +99,7 @@ class Dataset(Parameters):
     text: str = "as released"
     package: PackageFiles | None = None
     bodies: tuple[Slug, ...] = ()
+    longest: dict[Slug, Annotated[int, Field(ge=1)]] = {}
     supervised: dict[Slug, Slug] = {}
     mirror: dict[str, tuple[str, ...]] = {}
     mirror_columns: dict[str, str] = {}
@@ -121,9 +123,9 @@ class Dataset(Parameters):
             unknown = set(splits) - set(self.splits)
             if unknown or not splits:
                 raise ValueError(f"corpus '{corpus}' names unknown splits {sorted(unknown)}")
-        strange = {*self.bodies, *self.supervised} - set(self.corpora)
+        strange = {*self.bodies, *self.longest, *self.supervised} - set(self.corpora)
         if strange:
-            raise ValueError(f"'bodies' or 'supervised' names unknown corpora {sorted(strange)}")
+            raise ValueError(f"'bodies', 'longest' or 'supervised' names unknown corpora {sorted(strange)}")
         for place in ("mirror", "hub", "archive"):
             unknown = set(getattr(self, place)) - set(self.splits)
             if unknown:

@@ -60,13 +60,8 @@ def download(slug: str, suite: Suite, *, skip_missing: bool | None = None) -> Do
 
 def write_corpus(suite: str, corpus: Corpus, readings: dict[str, Reading]) -> Download:
     """Write sentences.parquet (each distinct text once, in order of appearance) and items.parquet."""
-    frame = pl.concat([reading.frame for reading in readings.values()])
     row_columns = SENTENCE_COLUMNS[corpus.dataset.layout]
-    text = corpus.dataset.text
-    if corpus.slug in corpus.dataset.bodies:
-        frame = frame.with_columns(pl.Series(column, [body_of(t) for t in frame[column]]) for column in row_columns)
-    if corpus.dataset.bodies:
-        text = f"{'bodies without headers' if corpus.slug in corpus.dataset.bodies else 'whole messages'}; {text}"
+    frame, text = prepare_texts(corpus, pl.concat([reading.frame for reading in readings.values()]))
     further = [text for reading in readings.values() for text in reading.further]
     sentences, rows = number_sentences([frame[column].to_list() for column in row_columns], further)
     items = pl.DataFrame(dict(zip(row_columns.values(), rows, strict=True))).hstack(
@@ -79,7 +74,7 @@ def write_corpus(suite: str, corpus: Corpus, readings: dict[str, Reading]) -> Do
         "resample": corpus.dataset.resample,
         "replaced_characters": sum(reading.replaced for reading in readings.values()),
         "source": "+".join(sorted({reading.source for reading in readings.values()})),
-        "splits": {split: len(reading.frame) for split, reading in readings.items()},
+        "splits": {split: int((frame["split"] == split).sum()) for split in readings},
         "task": corpus.dataset.task,
         "text": text,
     }
@@ -106,6 +101,21 @@ def write_corpus(suite: str, corpus: Corpus, readings: dict[str, Reading]) -> Do
         notes=notes,
     )
     return Download(corpus.slug, sentences=len(sentences), items=len(items))
+
+
+def prepare_texts(corpus: Corpus, frame: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """The items of a corpus with the texts that the catalogue asks for, and in words what was done to the texts."""
+    dataset, text = corpus.dataset, corpus.dataset.text
+    columns = SENTENCE_COLUMNS[dataset.layout]
+    if corpus.slug in dataset.bodies:
+        frame = frame.with_columns(pl.Series(column, [body_of(t) for t in frame[column]]) for column in columns)
+    if dataset.bodies:
+        text = f"{'bodies without headers' if corpus.slug in dataset.bodies else 'whole messages'}; {text}"
+    longest = dataset.longest.get(corpus.slug)
+    if longest is not None:
+        short = [all(len(part.split()) <= longest for part in item) for item in frame.select(columns).iter_rows()]
+        frame, text = frame.filter(short), f"texts of at most {longest} words, split at blanks; {text}"
+    return frame, text
 
 
 def body_of(message: str) -> str:

@@ -182,6 +182,19 @@ def test_a_corpus_of_bodies_loses_headers_and_says_so(mirror: Path) -> None:
     assert found["pairs",] == ["The kettle boils.\n\nTwice.", "no header at all", "Snow fell."]
 
 
+def test_a_corpus_of_short_texts_leaves_longer_ones_out_and_counts_what_is_left(mirror: Path) -> None:
+    texts = ["one two three", "", "four  five \t six", "one two three four"]
+    put(mirror, "pairs/train.parquet", pl.DataFrame({"text": texts, "label": [0, 1, 1, 0]}))
+    done = fetch(corpus_of("classification", splits={"train": 4}, longest={"pairs": 3}))
+    assert (done.sentences, done.items) == (3, 3)
+    items, path = corpus_path("mine", "pairs", "items"), corpus_path("mine", "pairs", "sentences")
+    assert read_table(items, kind="items.classification").column("label").to_pylist() == [0, 1, 1]
+    assert read_table(path, kind="sentences").column("text").to_pylist() == texts[:3]
+    notes = read_record(path, kind="sentences")["notes"]
+    assert notes["splits"] == {"train": 3}
+    assert notes["text"].startswith("texts of at most 3 words")
+
+
 def test_a_corpus_names_the_one_that_a_head_for_it_is_trained_on(mirror: Path) -> None:
     put(mirror, "pairs/train.parquet", pairs(3))
     for supervised in ({}, {"pairs": "pairs-trained"}):
