@@ -127,7 +127,7 @@ def _family(claim: Claim, evidence: Evidence) -> tuple[Judged, ...] | Outcome:
     for found in blanks:
         if len(found) == len(claim.corpora):
             return Outcome("not testable here", f"{found[0].reason[0].upper()}{found[0].reason[1:]}.", found[0].command)
-    family = judge_across(results, sides[0], sides[1:], claim.corpora, starts=claim.starts)
+    family = judge_across(results, sides[0], sides[1:], claim.corpora)
     if not family:
         return Outcome("not testable here", "No corpus has all the scores that it compares.")
     if all(judged.few for judged in family):
@@ -138,8 +138,8 @@ def _family(claim: Claim, evidence: Evidence) -> tuple[Judged, ...] | Outcome:
 def _numbers(family: Sequence[Judged], *, several: bool | None = None) -> str:
     several = _several(family) if several is None else several
     return ", ".join(
-        f"{judged.corpus}{f' against {judged.against}' if several else ''} {judged.result.value:+.2f} "
-        f"[{judged.result.low:+.2f}, {judged.result.high:+.2f}]{' (too few texts)' if judged.few else ''}"
+        f"{judged.corpus}{f' against {judged.against}' if several else ''} {judged.text}"
+        f"{' (too few texts)' if judged.few else ''}"
         for judged in family
     )
 

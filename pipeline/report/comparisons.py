@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from pipeline.base.suite import Suite
-from pipeline.report.results import MIN_EFFECTIVE_UNITS, Results
+from pipeline.report.results import MIN_EFFECTIVE_UNITS, Results, Score, Side
 from sentfold.compare.multiplicity import POWER, Adjusted, Contrast, adjust
 from sentfold.manifold.base.protocol import find_method, known_methods
 from sentfold.measures.registry import describe_protocol
 
 BASELINE, CONTROL, TUNED_CONTROL = "baseline", "control", "tuned control"
 
-Side = tuple[str, str]  # a space and the protocol that it is scored in
 # (space, corpus) -> the space that it is compared with there
 Others = Mapping[tuple[str, str], str]
 # space -> the parameters that its artifacts name
@@ -27,81 +25,73 @@ SpaceParameters = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Judged:
-    """One difference of a panel: `space` less `against` on `corpus` in `protocol`, and whether it can be called.
+    """One difference of a family: `space` less `against` on `corpus` in `protocol`, and whether it can be called.
 
-    few  too few effective units to resample for any interval to be trusted
+    difference  with its interval, the one that tables print
+    result      the same difference judged together with its family
+    alone       it is the only one of its family
+    few         too few effective units to resample for any interval to be trusted
     """
 
     space: str
     against: str
     corpus: str
     protocol: str
+    difference: Score
     result: Adjusted
+    alone: bool
     few: bool
 
     @property
     def sign(self) -> int:
-        """1 above its baseline, -1 below, 0 not to be told from it."""
-        return 0 if self.few else self.result.sign
+        """1 above its baseline, -1 below, 0 not to be told from it; never called where its own interval holds 0."""
+        own = int((self.difference.low or 0) > 0) - int((self.difference.high or 0) < 0)
+        return own if not self.few and (self.alone or own == self.result.sign) else 0
+
+    @property
+    def text(self) -> str:
+        """The difference with its interval: "-9.24 [-11.10, -7.45]"."""
+        return f"{self.difference.value:+.2f} [{self.difference.low:+.2f}, {self.difference.high:+.2f}]"
 
 
 def judge_family(
     results: Results, pairs: Sequence[tuple[str, str]], columns: Sequence[tuple[str, str]]
 ) -> tuple[Judged, ...]:
-    """Differences of pairs of spaces on columns (corpus, protocol), with simultaneous intervals over all of them.
-
-    What has no score, or no replicates that are all defined, stays out.
-    """
+    """Differences of pairs of spaces on columns (corpus, protocol), called together; see `judge_sides`."""
     wanted = [((one, protocol), (two, protocol), corpus) for one, two in pairs for corpus, protocol in columns]
     return judge_sides(results, wanted)
 
 
-def judge_across(
-    results: Results,
-    one: tuple[str, str],
-    others: Sequence[tuple[str, str]],
-    corpora: Sequence[str],
-    *,
-    starts: float = 0.0,
-) -> tuple[Judged, ...]:
-    """The same for one side against several, each a space in a protocol of its own; for starts see `judge_sides`."""
-    return judge_sides(results, [(one, other, corpus) for other in others for corpus in corpora], starts=starts)
+def judge_across(results: Results, one: Side, others: Sequence[Side], corpora: Sequence[str]) -> tuple[Judged, ...]:
+    """Differences of one side to several on some corpora, called together; see `judge_sides`."""
+    return judge_sides(results, [(one, other, corpus) for other in others for corpus in corpora])
 
 
-def judge_sides(
-    results: Results, wanted: Sequence[tuple[Side, Side, str]], *, starts: float = 0.0
-) -> tuple[Judged, ...]:
-    """The same for any differences at all: two sides, each a space in a protocol, and the corpus.
+def judge_sides(results: Results, wanted: Sequence[tuple[Side, Side, str]]) -> tuple[Judged, ...]:
+    """Differences of two sides on a corpus each, called together: by max-T over all of them.
 
-    starts  standard deviation of a score over random starts, of which one was made, in points; intervals allow for it
+    Left out: what has no score, what has a replicate that is undefined, and a space on the corpus that its
+    parameters were chosen on, which is no evidence for it.
     """
     found = [(names, contrast) for names in wanted if (contrast := contrast_of(results, *names)) is not None]
-    judged = adjust([allow_for(contrast, starts) for _, contrast in found], confidence=results.confidence)
+    judged = adjust([contrast for _, contrast in found], confidence=results.confidence)
     return tuple(
-        Judged(one[0], two[0], corpus, one[1], result, few_units(results, one[0], corpus))
+        Judged(
+            one[0], two[0], corpus, one[1], results.difference(one, two, corpus), result, len(found) == 1,
+            few_units(results, one[0], corpus),
+        )
         for ((one, two, corpus), _), result in zip(found, judged, strict=True)
-    )
+    )  # fmt: skip
 
 
 def contrast_of(results: Results, one: Side, two: Side, corpus: str) -> Contrast | None:
-    """The difference of two sides in points, with its paired replicates; None if it cannot be formed."""
-    made = {one[0], two[0]} <= set(results.suite.spaces) and corpus in results.suite.corpora
-    if not made:
+    """The difference of two sides in points, with its paired replicates; None if it cannot be judged."""
+    spaces = {one[0], two[0]}
+    made = spaces <= set(results.suite.spaces) and corpus in results.suite.corpora
+    if not made or any(results.chosen_on.get(space) == corpus for space in spaces):
         return None
-    cells = [results.score(space, corpus, protocol).value for space, protocol in (one, two)]
-    columns = [results.replicates.get((space, corpus), {}).get(protocol) for space, protocol in (one, two)]
-    if cells[0] is None or cells[1] is None or columns[0] is None or columns[1] is None:
-        return None
-    paired = 100 * (columns[0] - columns[1])
-    return Contrast(round(cells[0] - cells[1], 2), paired, corpus) if np.isfinite(paired).all() else None
-
-
-def allow_for(contrast: Contrast, starts: float) -> Contrast:
-    """A contrast whose replicates vary by the random start too: the same deviations for all contrasts of its data."""
-    if not starts:
-        return contrast
-    drawn = np.random.default_rng(zlib.crc32(contrast.data.encode())).standard_normal(len(contrast.replicates))
-    return replace(contrast, replicates=contrast.replicates + starts * drawn)
+    value, paired = results.difference(one, two, corpus).value, results.paired_replicates(one, two, corpus)
+    return None if value is None or paired is None else Contrast(value, paired, corpus)
 
 
 def few_units(results: Results, space: str, corpus: str) -> bool:

@@ -52,7 +52,7 @@ def difference_entry(
     if blank is not None:
         return blank
     space, other = spaces
-    difference = results.difference(space, other, corpus, protocol)
+    difference = results.difference((space, protocol), (other, protocol), corpus)
     scale, places, digits = scale_of(unit)
     numbers = (difference.value, difference.low, difference.high)
     value, low, high = (None if number is None else number / scale for number in numbers)

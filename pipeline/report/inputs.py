@@ -43,7 +43,6 @@ def gather_evidence(suite: Suite) -> Evidence:
     """Read everything that the report of a suite rests on. Raises ArtifactError where a file is missing or wrong."""
     parameters = load_parameters(ReportParameters, "report")
     evaluated = load_parameters(evaluate_parameters(), "evaluate")
-    results = load_results(suite, confidence=evaluated.confidence, word_baselines=parameters.word_baselines)
     records = {
         (s, c): read_record(space_path(suite.suite, s, c), kind="vectors") for s in suite.spaces for c in suite.corpora
     }
@@ -51,6 +50,10 @@ def gather_evidence(suite: Suite) -> Evidence:
         c: read_record(corpus_path(suite.suite, c, "sentences"), kind="sentences")["notes"] for c in suite.corpora
     }
     made_by = {space: _parameters_of(suite, space, records) for space in suite.spaces}
+    chosen_on = {space: str(own["chosen_on"]) for space, own in made_by.items() if own.get("chosen_on")}
+    results = load_results(
+        suite, confidence=evaluated.confidence, word_baselines=parameters.word_baselines, chosen_on=chosen_on
+    )
     models = {encoder: entry.model for encoder, entry in parameters.published.items()}
     return Evidence(
         results=results,

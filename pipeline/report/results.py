@@ -20,6 +20,7 @@ from sentfold.errors import ArtifactError
 MIN_EFFECTIVE_UNITS = 30
 
 Float64 = npt.NDArray[np.float64]
+Side = tuple[str, str]  # a space and the protocol that it is scored in
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Results:
     scores      space -> corpus -> what the stage evaluate stored
     replicates  (space, corpus) -> protocol -> bootstrap replicates, which intervals of differences come from
     baselines   space -> the space that it is compared with, for the spaces that have one
+    chosen_on   space -> the corpus that its parameters were chosen on, for the spaces that have one
     """
 
     suite: Suite
@@ -46,6 +48,7 @@ class Results:
     replicates: dict[tuple[str, str], dict[str, Float64]]
     confidence: float
     baselines: Mapping[str, str] = field(default_factory=dict)
+    chosen_on: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def resamples(self) -> int:
@@ -77,18 +80,30 @@ class Results:
             return Score(reason=stored.get("reason", "undefined: the scores do not vary"))
         return Score(stored["value"], stored["low"], stored["high"])
 
-    def difference(self, space: str, other: str, corpus: str, protocol: str) -> Score:
-        """Score of `space` minus score of `other`, with its paired bootstrap interval.
+    def paired_replicates(self, one: Side, two: Side, corpus: str) -> Float64 | None:
+        """Replicates of the difference of two sides in points; None where a side has none, or an undefined one.
 
-        Both were scored on the same replicates, so the interval is of the difference itself.
+        Both were scored on the same resamples, so these are replicates of the difference itself.
         """
-        one, two = self.score(space, corpus, protocol), self.score(other, corpus, protocol)
-        if one.value is None or two.value is None:
-            return Score(reason=one.reason or two.reason)
-        paired = self.replicates[space, corpus][protocol] - self.replicates[other, corpus][protocol]
-        interval = percentile_interval(paired, confidence=self.confidence)
-        low, high = (None, None) if interval is None else (round(100 * bound, 2) for bound in interval)
-        return Score(round(one.value - two.value, 2), low, high)
+        columns = [self.replicates.get((space, corpus), {}).get(protocol) for space, protocol in (one, two)]
+        if columns[0] is None or columns[1] is None:
+            return None
+        paired: Float64 = 100 * (columns[0] - columns[1])
+        return paired if np.isfinite(paired).all() else None
+
+    def difference(self, one: Side, two: Side, corpus: str) -> Score:
+        """The first side less the second, with the percentile interval of its paired replicates.
+
+        Every table, figure, page and claim takes the interval of a difference from here.
+        """
+        scores = [self.score(space, corpus, protocol) for space, protocol in (one, two)]
+        first, second = (score.value for score in scores)
+        if first is None or second is None:
+            return Score(reason=scores[0].reason or scores[1].reason)
+        paired = self.paired_replicates(one, two, corpus)
+        interval = None if paired is None else percentile_interval(paired, confidence=self.confidence)
+        low, high = (None, None) if interval is None else (round(bound, 2) for bound in interval)
+        return Score(round(first - second, 2), low, high)
 
 
 def find_baselines(suite: Suite, word_baselines: Sequence[str]) -> dict[str, str]:
@@ -105,7 +120,13 @@ def find_baselines(suite: Suite, word_baselines: Sequence[str]) -> dict[str, str
     return {space: other for space, other in found.items() if other is not None and other in own - {space}}
 
 
-def load_results(suite: Suite, *, confidence: float, word_baselines: Sequence[str] = ()) -> Results:
+def load_results(
+    suite: Suite,
+    *,
+    confidence: float,
+    word_baselines: Sequence[str] = (),
+    chosen_on: Mapping[str, str] | None = None,
+) -> Results:
     """Scores of exactly the spaces that the suite lists. Raises ArtifactError if one is missing."""
     scores = {space: _read_scores(suite, space) for space in suite.spaces}
     replicates: dict[tuple[str, str], dict[str, Float64]] = {}
@@ -121,7 +142,7 @@ def load_results(suite: Suite, *, confidence: float, word_baselines: Sequence[st
                 raise _unlike(path, drawn, made_by)
             table = read_table(path, kind="resamples")
             replicates[space, corpus] = {name: table.column(name).to_numpy() for name in table.column_names}
-    return Results(suite, scores, replicates, confidence, find_baselines(suite, word_baselines))
+    return Results(suite, scores, replicates, confidence, find_baselines(suite, word_baselines), chosen_on or {})
 
 
 def _read_scores(suite: Suite, space: str) -> dict[str, Any]:

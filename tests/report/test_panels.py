@@ -67,7 +67,7 @@ def test_every_table_of_ours_prints_the_difference_to_the_control_with_its_inter
     [line] = panel.groups[0].lines
     assert line.name == "minilm-lp − minilm-pca"
     for corpus, entry in zip(("one", "two"), line.entries, strict=True):
-        expected = results.difference("minilm-lp", "minilm-pca", corpus, protocol)
+        expected = results.difference(("minilm-lp", protocol), ("minilm-pca", protocol), corpus)
         assert (entry.text, entry.low, entry.high) == ("-5.00", expected.low, expected.high)
         assert entry.sign == -1
     assert any("2 differences to the control minilm-pca" in sentence for sentence in panel.shows)
@@ -100,7 +100,7 @@ def test_every_table_of_ours_prints_the_difference_to_the_baseline_with_its_inte
     [lp, pca] = panel.groups[0].lines
     assert [lp.name, pca.name] == ["minilm-lp − minilm", "minilm-pca − minilm"]
     for corpus, entry in zip(("one", "two"), lp.entries, strict=True):
-        expected = results.difference("minilm-lp", "minilm", corpus, protocol)
+        expected = results.difference(("minilm-lp", protocol), ("minilm", protocol), corpus)
         assert (entry.text, entry.low, entry.high) == ("-10.00", expected.low, expected.high)
         assert entry.of == (f"minilm-lp/{corpus}", f"minilm/{corpus}")
         assert entry.sign == -1

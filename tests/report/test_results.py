@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,6 +17,7 @@ from pipeline.report.comparisons import (
     dimensions,
     find_controls,
     find_tuned_controls,
+    judge_family,
     partition_pairs,
 )
 from pipeline.report.entries import HEADLINE, difference_entry, measured_entry
@@ -49,7 +51,7 @@ def make_results(lp: float, *, dimension: int = 8, noise: float = 0.002) -> Resu
 def test_a_paired_difference_has_a_far_shorter_interval_than_either_score() -> None:
     results = make_results(75.0)
     score = results.score("minilm", "stsb", HEADLINE)
-    difference = results.difference("minilm-lp", "minilm", "stsb", HEADLINE)
+    difference = results.difference(("minilm-lp", HEADLINE), ("minilm", HEADLINE), "stsb")
     assert difference.value == -5.0
     assert (
         score.low is not None and score.high is not None and difference.low is not None and difference.high is not None
@@ -147,7 +149,7 @@ def test_the_long_table_holds_the_paired_difference_to_the_control_of_the_same_d
         results = make_results(75.0, dimension=dimension)
         rows = read_long(made_up.make_evidence(results))
         row = rows["minilm-lp", "stsb"]
-        beside = results.difference("minilm-lp", "minilm-pca", "stsb", HEADLINE)
+        beside = results.difference(("minilm-lp", HEADLINE), ("minilm-pca", HEADLINE), "stsb")
         numbers = [f"{number:.2f}" for number in (beside.value, beside.low, beside.high) if number is not None]
         assert row["control"] == control
         found = [row[name] for name in ("control_difference", "control_low", "control_high")]
@@ -165,7 +167,7 @@ def test_the_long_table_holds_an_encoder_over_words_against_the_mean_of_words() 
     values = {"minilm": 80.0, "wl-average": 60.0, "wl-sif": 63.0}
     results = made_up.make_results({(space, "stsb", HEADLINE): value for space, value in values.items()})
     rows = {space: row for (space, _), row in read_long(Evidence(results)).items()}
-    beside = results.difference("wl-sif", "wl-average", "stsb", HEADLINE)
+    beside = results.difference(("wl-sif", HEADLINE), ("wl-average", HEADLINE), "stsb")
     assert (rows["wl-sif"]["difference_to"], rows["wl-sif"]["difference"]) == ("wl-average", "3.00")
     assert rows["wl-sif"]["difference_low"] == f"{beside.low:.2f}"
     assert rows["wl-average"]["difference_to"] == rows["minilm"]["difference_to"] == ""
@@ -184,3 +186,41 @@ def test_a_figure_has_the_same_bytes_at_every_drawing_and_is_well_formed() -> No
     # A picture that loads anything from elsewhere is blank offline.
     links = [value for node in root.iter() for name, value in node.attrib.items() if name.endswith("href")]
     assert all(link.startswith("#") for link in links)
+
+
+def make_skewed(shift: float) -> Results:
+    """minilm-lp less minilm has log-normal replicates, whose percentiles are not symmetric about the difference."""
+    results = made_up.make_results({("minilm", "stsb", HEADLINE): 80.0, ("minilm-lp", "stsb", HEADLINE): 80.0 + shift})
+    skewed = np.random.default_rng(5).lognormal(size=len(results.replicates["minilm", "stsb"][HEADLINE]))
+    plain = results.replicates["minilm", "stsb"][HEADLINE]
+    results.replicates["minilm-lp", "stsb"][HEADLINE] = plain + (skewed - np.median(skewed) + shift) / 100
+    return results
+
+
+def test_a_difference_has_one_interval_wherever_it_is_printed() -> None:
+    results = make_skewed(1.5)
+    entry = difference_entry(results, ("minilm-lp", "minilm"), "stsb", HEADLINE, role="baseline")
+    [judged] = judge_family(results, [("minilm-lp", "minilm")], [("stsb", HEADLINE)])
+    rows = read_long(Evidence(results))
+    printed = [rows["minilm-lp", "stsb"][name] for name in ("difference", "difference_low", "difference_high")]
+    drawn = np.random.default_rng(5).lognormal(size=made_up.DRAWS)
+    low, high = np.quantile(drawn - np.median(drawn) + 1.5, [0.025, 0.975])
+    assert (entry.low, entry.high) == (pytest.approx(low, abs=0.01), pytest.approx(high, abs=0.01))
+    assert printed == [f"{number:.2f}" for number in (entry.value, entry.low, entry.high) if number is not None]
+    assert judged.text == f"{entry.value:+.2f} [{entry.low:+.2f}, {entry.high:+.2f}]"
+
+
+@pytest.mark.parametrize("shift", [0.3, 0.6, 1.0, 1.5, 3.0])
+def test_a_difference_alone_is_called_exactly_where_its_printed_interval_leaves_out_zero(shift: float) -> None:
+    [judged] = judge_family(make_skewed(shift), [("minilm-lp", "minilm")], [("stsb", HEADLINE)])
+    assert judged.difference.low is not None
+    assert judged.sign == int(judged.difference.low > 0)
+
+
+def test_a_difference_on_the_corpus_that_chose_the_parameters_is_not_judged() -> None:
+    values = {"minilm": 80.0, "minilm-lp-selected": 90.0}
+    results = made_up.make_results({(s, c, HEADLINE): value for s, value in values.items() for c in ("dev", "test")})
+    chosen = replace(results, chosen_on={"minilm-lp-selected": "dev"})
+    pairs, columns = [("minilm-lp-selected", "minilm")], [("dev", HEADLINE), ("test", HEADLINE)]
+    assert [judged.corpus for judged in judge_family(results, pairs, columns)] == ["dev", "test"]
+    assert [judged.corpus for judged in judge_family(chosen, pairs, columns)] == ["test"]
