@@ -1,0 +1,118 @@
+"""Queries with relevant documents, from a folder of the BEIR form: corpus.jsonl, queries.jsonl, qrels/*.tsv."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from sentfold.data.datasets import PARTS, Dataset
+from sentfold.data.tables import DataError, Table, is_number, read_table, refuse_value
+
+Judgements = dict[str, dict[str, float]]  # query -> document -> grade
+
+
+def read_beir(folder: Path) -> Dataset:
+    """The documents, then the queries that have a relevant document. Raises DataError that names file and line.
+
+    A query that has the identifier of a document never finds that document, as in BEIR.
+    """
+    documents = _read_texts(folder / "corpus.jsonl")
+    queries = _read_texts(folder / "queries.jsonl")
+    judged = [(part, _read_judgements(path, set(documents), set(queries))) for part, path in _qrels(folder)]
+    grades: Judgements = {}
+    parts: dict[str, str] = {}
+    for part, judgements in judged:
+        for query, found in judgements.items():
+            grades.setdefault(query, {}).update(found)
+            parts.setdefault(query, part)
+    kept = [query for query in queries if any(grade > 0 for grade in grades.get(query, {}).values())]
+    if len(kept) < 2:
+        raise DataError(
+            "too few queries have a relevant document",
+            where=str(folder / "qrels"),
+            expected="at least two",
+            got=str(len(kept)),
+        )
+    row_of = {document: row for row, document in enumerate(documents)}
+    relevant = tuple(
+        {row_of[document]: grade for document, grade in sorted(grades[query].items()) if grade > 0} for query in kept
+    )
+    notes = [f"{len(documents)} documents, {len(kept)} queries"]
+    if len(kept) < len(queries):
+        notes.append(f"{len(queries) - len(kept)} queries without a relevant document are left out")
+    named = {parts[query] for query in kept}
+    return Dataset(
+        name=folder.name,
+        kind="queries",
+        texts=(*documents.values(), *(queries[query] for query in kept)),
+        rows=len(documents) + np.arange(len(kept)),
+        values=np.array([row_of.get(query, -1) for query in kept], dtype=np.float64),
+        splits=tuple(parts[query] for query in kept) if {"train", "test"} <= named else (),
+        documents=np.arange(len(documents)),
+        relevant=relevant,
+        notes=tuple(notes),
+    )
+
+
+def _read_texts(path: Path) -> dict[str, str]:
+    """Identifier -> title and text."""
+    table = read_table(path)
+    for column in ("_id", "text"):
+        if column not in table.columns:
+            raise DataError(
+                f"a file has no key '{column}'", where=str(path), expected="_id and text", got=", ".join(table.columns)
+            )
+    texts: dict[str, str] = {}
+    titles = table.columns.get("title", [None] * len(table))
+    for row, (name, title, text) in enumerate(zip(table.columns["_id"], titles, table.columns["text"], strict=True)):
+        if name is None or str(name) in texts:
+            raise refuse_value(table, row, "_id", "an identifier is missing or repeated", expected="a new identifier")
+        texts[str(name)] = f"{title or ''} {text or ''}".strip()
+        if not texts[str(name)]:
+            raise refuse_value(table, row, "text", "a text is empty", expected="a text")
+    return texts
+
+
+def _qrels(folder: Path) -> list[tuple[str, Path]]:
+    paths = sorted((folder / "qrels").glob("*.tsv")) or [path for path in [folder / "qrels.tsv"] if path.is_file()]
+    if not paths:
+        raise DataError(
+            "a folder has no relevance judgements", where=str(folder), expected="qrels/test.tsv: query, document, grade"
+        )
+    return [(PARTS.get(path.stem, "test"), path) for path in paths]
+
+
+def _read_judgements(path: Path, documents: set[str], queries: set[str]) -> Judgements:
+    table = read_table(path)
+    if len(table.columns) not in (3, 4):
+        raise DataError(
+            "judgements have another number of columns",
+            where=str(path),
+            expected="query-id, corpus-id, score",
+            got=", ".join(table.columns),
+        )
+    names = list(table.columns)
+    query_column, document_column, grade_column = names[0], names[-2], names[-1]
+    found: Judgements = {}
+    for row in range(len(table)):
+        query, document = (str(table.columns[name][row]) for name in (query_column, document_column))
+        grade = table.columns[grade_column][row]
+        _check_judgement(table, row, (query_column, query in queries), (document_column, document in documents))
+        if not is_number(grade) or float(grade) != float(grade):
+            raise refuse_value(table, row, grade_column, "a grade is no number", expected="0, 1, 2, ...")
+        found.setdefault(query, {})[document] = float(grade)
+    return found
+
+
+def _check_judgement(table: Table, row: int, *known: tuple[str, bool]) -> None:
+    for column, is_known in known:
+        if not is_known:
+            raise refuse_value(
+                table,
+                row,
+                column,
+                "a judgement names something that does not exist",
+                expected="an _id of corpus.jsonl or queries.jsonl",
+                remedy="remove the line, or add the text",
+            )

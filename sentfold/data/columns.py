@@ -1,0 +1,108 @@
+"""Which column of a table plays which role: by its name, else by its contents, else as the user says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sentfold.data.tables import DataError, Table, is_number
+
+# Names that columns of public data sets have, by role; the first that a table has is taken.
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "left": (
+        "left", "sentence1", "text1", "sentence_1", "text_1", "sent1", "s1", "a", "question1", "premise",
+        "sentence_a", "text_a", "row1", "query", "anchor",
+    ),
+    "right": (
+        "right", "sentence2", "text2", "sentence_2", "text_2", "sent2", "s2", "b", "question2", "hypothesis",
+        "sentence_b", "text_b", "row2", "candidate", "positive",
+    ),
+    "score": (
+        "score", "similarity", "similarity_score", "relatedness", "relatedness_score", "rating", "gold", "label",
+        "is_duplicate", "match", "relevance", "target",
+    ),
+    "text": (
+        "text", "sentence", "content", "question", "review", "utterance", "message", "query", "title", "document",
+    ),
+    "label": ("label", "labels", "class", "category", "intent", "target", "topic", "label_text", "label_name"),
+    "split": ("split", "part", "partition"),
+}  # fmt: skip
+KINDS = {"pairs": ("left", "right", "score"), "labels": ("text", "label"), "sentences": ("text",)}
+
+
+def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[str, str], bool]:
+    """The kind of a table (pairs, labels, sentences), the column of each role, and whether any was guessed.
+
+    wanted  role -> column, as the user gave them
+    Raises DataError where a column is missing, or where neither names nor contents tell.
+    """
+    _check_wanted(table, wanted)
+    roles = dict(wanted)
+    for guess in (_by_names(table, wanted), _by_contents(table, wanted)):
+        for kind, needed in KINDS.items():
+            if all(role in guess for role in needed) and set(wanted) <= {*needed, "split"}:
+                roles = {role: guess[role] for role in (*needed, "split") if role in guess}
+                return kind, roles, roles != dict(wanted)
+    raise DataError(
+        "it cannot be told which columns to use",
+        where=table.name,
+        expected="two columns of texts and one of scores; one of texts and one of labels; or one of texts",
+        got=", ".join(table.columns),
+        remedy="name them: --columns left=a,right=b,score=c, or --columns text=a,label=b",
+    )
+
+
+def parse_columns(text: str | None) -> dict[str, str]:
+    """`left=a,right=b,score=c` as role -> column. Raises DataError."""
+    roles: dict[str, str] = {}
+    for part in (text or "").split(","):
+        role, sign, column = (piece.strip() for piece in part.partition("="))
+        if part.strip() and (not sign or role not in NAMES or not column):
+            raise DataError(
+                "--columns cannot be read",
+                where="--columns",
+                expected=f"role=column, separated by commas; roles: {', '.join(NAMES)}",
+                got=part,
+            )
+        if part.strip():
+            roles[role] = column
+    return roles
+
+
+def _check_wanted(table: Table, wanted: Mapping[str, str]) -> None:
+    for role, column in wanted.items():
+        if column not in table.columns:
+            raise DataError(
+                f"there is no column '{column}'",
+                where=f"{table.name}, {role}",
+                expected=f"one of: {', '.join(table.columns)}",
+                got=column,
+                remedy="correct --columns",
+            )
+
+
+def _by_names(table: Table, wanted: Mapping[str, str]) -> dict[str, str]:
+    plain = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(table.columns)}
+    found = {role: next((plain[name] for name in names if name in plain), "") for role, names in NAMES.items()}
+    return {role: column for role, column in found.items() if column} | dict(wanted)
+
+
+def _by_contents(table: Table, wanted: Mapping[str, str]) -> dict[str, str]:
+    """Two texts and one other column are pairs, one text and one other are labels, a text alone is sentences."""
+    split = _by_names(table, {}).get("split", "")
+    free = [name for name in table.columns if name not in {*wanted.values(), split}]
+    texts = [name for name in free if _is_text(table.columns[name])]
+    others = [name for name in free if name not in texts]
+    found = dict(wanted) | ({"split": split} if split and "split" not in wanted else {})
+    if len(texts) == 2:
+        numbers = [name for name in others if all(is_number(cell) for cell in table.columns[name])]
+        found |= {"left": texts[0], "right": texts[1]} | ({"score": numbers[0]} if len(numbers) == 1 else {})
+    elif len(texts) == 1:
+        found |= {"text": texts[0]} | ({"label": others[0]} if len(others) == 1 else {})
+    elif not texts and len(free) == 1 and not wanted:
+        found |= {"text": free[0]}
+    return found | dict(wanted)
+
+
+def _is_text(values: list[object]) -> bool:
+    """Whether at least half of the values are strings of several words."""
+    return 2 * sum(isinstance(value, str) and " " in value.strip() for value in values) >= len(values)

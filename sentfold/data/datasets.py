@@ -1,0 +1,272 @@
+"""Pairs, labels, queries and sentences: distinct texts, items that refer to them by row, and what is odd about them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.data.columns import assign_columns
+from sentfold.data.tables import LONGEST, DataError, Table, read_table, refuse_value
+
+Ints = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Kind = Literal["pairs", "labels", "queries", "sentences"]
+
+TRUE_WORDS = {"true": 1.0, "yes": 1.0, "match": 1.0, "duplicate": 1.0, "false": 0.0, "no": 0.0, "different": 0.0}
+PARTS = {"train": "train", "training": "train", "dev": "dev", "validation": "dev", "valid": "dev", "val": "dev"}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Distinct texts, and items that refer to them by row.
+
+    name    of the file
+    kind    pairs (rows (m, 2), values: scores), labels (rows (m,), values: classes from 0), queries (rows (q,) of
+            the queries, values: the document of the same identifier or -1), or sentences (rows (m,), no values)
+    texts   the distinct texts: those of the first column in their order, then the new ones of the second. For
+            queries all documents, then all queries. Empty where a file names rows of the vectors instead of texts
+    splits  "train", "dev" or "test" per item; () without
+    classes     the names of the labels
+    documents   (D,) rows of the documents; relevant: per query, row of a document -> grade
+    copies      (n,) for vectors that come for every cell of the columns: where each distinct text is first
+    cells       number of these cells
+    notes       what was guessed, and what is odd, in words
+    """
+
+    name: str
+    kind: Kind
+    texts: tuple[str, ...]
+    rows: Ints
+    values: Float64
+    splits: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    documents: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    relevant: tuple[Mapping[int, float], ...] = ()
+    copies: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    cells: int = 0
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Dataset:
+    """The data of a file or folder, its columns guessed unless given as role -> column.
+
+    Raises DataError that names file, line and column. Cost: the file in memory.
+    """
+    if path.is_dir() and (path / "corpus.jsonl").exists():
+        from sentfold.data.beir import read_beir
+
+        return read_beir(path)
+    table = read_table(path)
+    kind, roles, guessed = assign_columns(table, columns or {})
+    named = ", ".join(f"{role} = {column}" for role, column in roles.items())
+    notes = [f"columns: {named}" + (" (guessed; --columns overrides)" if guessed else ""), *table.notes]
+    build = {"pairs": _read_pairs, "labels": _read_labels, "sentences": _read_sentences}[kind]
+    return build(table, roles, notes)
+
+
+def _read_pairs(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dataset:
+    left, right = roles["left"], roles["right"]
+    kept = _drop_empty(table, (left, right), notes)
+    scores = parse_scores(table, roles["score"], kept)
+    splits = _parse_splits(table, roles, kept, notes)
+    if all(_is_row(table.columns[name][row]) for name in (left, right) for row in kept):
+        pairs = np.array([[int(table.columns[name][row]) for name in (left, right)] for row in kept])
+        notes.append(f"{left} and {right} are rows of the vectors, counted from 0")
+        data = Dataset(table.name, "pairs", (), pairs, scores, splits)
+    else:
+        texts, copies, rows = distinct_texts(table, (left, right), kept)
+        pairs = rows.reshape(2, -1).T
+        data = Dataset(table.name, "pairs", texts, pairs, scores, splits, copies=copies, cells=rows.size)
+    notes += odd_pairs(pairs, scores, splits, lambda item: table.place(kept[item]))
+    return replace(data, notes=tuple(notes))
+
+
+def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dataset:
+    kept = _drop_empty(table, (roles["text"],), notes)
+    names = []
+    for row in kept:
+        value = table.columns[roles["label"]][row]
+        if value is None or value != value or not str(value).strip():
+            raise refuse_value(table, row, roles["label"], "a label is empty", expected="a class")
+        names.append(str(value))
+    classes = tuple(sorted(set(names), key=_natural))
+    if len(classes) < 2:
+        raise DataError(
+            "there is one class alone", where=f"{table.name}, column {roles['label']}", expected="at least two classes",
+            got=classes[0],
+        )  # fmt: skip
+    number = {name: place for place, name in enumerate(classes)}
+    values = np.array([float(number[name]) for name in names])
+    splits = _parse_splits(table, roles, kept, notes)
+    texts, copies, rows = distinct_texts(table, (roles["text"],), kept)
+    notes += odd_labels(rows, values, splits, lambda item: table.place(kept[item]))
+    return Dataset(
+        table.name, "labels", texts, rows, values, splits, classes, copies=copies, cells=len(rows), notes=tuple(notes)
+    )
+
+
+def _read_sentences(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dataset:
+    kept = _drop_empty(table, (roles["text"],), notes)
+    texts, copies, rows = distinct_texts(table, (roles["text"],), kept)
+    if len(texts) < len(rows):
+        notes.append(f"{len(rows) - len(texts)} sentences repeat others and count once")
+    return Dataset(
+        table.name, "sentences", texts, rows, np.empty(0), copies=copies, cells=len(rows),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+# --- cells --------------------------------------------------------------------------------------------
+
+
+def distinct_texts(table: Table, columns: Sequence[str], kept: list[int]) -> tuple[tuple[str, ...], Ints, Ints]:
+    """The distinct texts of the columns one after the other, the first cell of each, and the row of each cell."""
+    row_of: dict[str, int] = {}
+    copies: list[int] = []
+    rows = np.empty(len(columns) * len(kept), dtype=np.int64)
+    for cell, (column, row) in enumerate((column, row) for column in columns for row in kept):
+        value = table.columns[column][row]
+        if not isinstance(value, str):
+            raise refuse_value(table, row, column, "a text is of another type", expected="a text")
+        if len(value) > LONGEST:
+            raise DataError(
+                "a text is too long", where=table.place(row, column), expected=f"at most {LONGEST:,} characters",
+                got=f"{len(value):,}", remedy="cut the text, or remove its row",
+            )  # fmt: skip
+        if value not in row_of:
+            row_of[value] = len(copies)
+            copies.append(cell)
+        rows[cell] = row_of[value]
+    return tuple(row_of), np.array(copies, dtype=np.int64), rows
+
+
+def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
+    """The scores of the rows. Raises DataError for one that is no finite number, and for scores that are all equal."""
+    scores = np.empty(len(kept))
+    for place, row in enumerate(kept):
+        value = table.columns[column][row]
+        word = str(value).strip().lower()
+        try:
+            scores[place] = TRUE_WORDS[word] if word in TRUE_WORDS else float(word)
+        except ValueError:
+            remedy = "write decimals with a point" if "," in word else "correct the score, or remove its row"
+            raise refuse_value(table, row, column, "a score is no number", expected="a number", remedy=remedy) from None
+        if not np.isfinite(scores[place]):
+            raise refuse_value(table, row, column, "a score is not finite", expected="a finite number")
+    if (scores == scores[0]).all():
+        raise DataError(
+            "all scores are equal, so there is nothing to rank", where=f"{table.name}, column {column}",
+            expected="at least two different scores", got=f"{len(scores)} times {scores[0]:g}",
+        )  # fmt: skip
+    return scores
+
+
+def _drop_empty(table: Table, columns: Sequence[str], notes: list[str]) -> list[int]:
+    """The rows whose texts are not empty. Raises DataError if fewer than two are left."""
+    empty = [
+        row for row in range(len(table)) if any(_is_empty(table.columns[column][row]) for column in columns)
+    ]  # fmt: skip
+    gone = set(empty)
+    kept = [row for row in range(len(table)) if row not in gone]
+    if len(kept) < 2:
+        raise DataError(
+            "a file has too few rows", where=table.name, expected="at least two rows with texts", got=str(len(kept))
+        )
+    if empty:
+        notes.append(f"{len(empty)} rows with an empty text are left out; the first: {table.place(empty[0])}")
+    return kept
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _is_row(value: Any) -> bool:
+    return (isinstance(value, int) and not isinstance(value, bool) and value >= 0) or str(value).isdecimal()
+
+
+def _natural(name: str) -> tuple[int, float, str]:
+    return (0, float(name), name) if name.lstrip("-").isdecimal() else (1, 0.0, name)
+
+
+def _parse_splits(table: Table, roles: Mapping[str, str], kept: list[int], notes: list[str]) -> tuple[str, ...]:
+    """train, dev or test per item; () where the column does not have both train and test."""
+    if "split" not in roles:
+        return ()
+    said = [str(table.columns[roles["split"]][row]).strip().lower() for row in kept]
+    splits = tuple(PARTS.get(name, name) for name in said)
+    unknown = next((place for place, name in enumerate(splits) if name not in ("train", "dev", "test")), None)
+    if {"train", "test"} <= set(splits) and unknown is not None:
+        raise refuse_value(
+            table, kept[unknown], roles["split"], "a split has another name", expected="train, dev or test"
+        )
+    if not {"train", "test"} <= set(splits):
+        names = ", ".join(sorted(set(splits))[:5])
+        notes.append(f"the column {roles['split']} has no train and test parts ({names}); folds are made instead")
+        return ()
+    return splits
+
+
+# --- what is odd ------------------------------------------------------------------------------------
+
+
+def odd_pairs(pairs: Ints, scores: Float64, splits: Sequence[str], place: Callable[[int], str]) -> list[str]:
+    """What is odd about pairs, in words: copies, contradictions, scores off the scale, texts in two parts."""
+    keys = [tuple(sorted(pair)) for pair in pairs.tolist()]
+    same = [int(item) for item in np.flatnonzero(pairs[:, 0] == pairs[:, 1])]
+    low, high = np.quantile(scores, [0.01, 0.99])
+    reach = 3 * (high - low)
+    beyond = np.flatnonzero((reach > 0) & ((scores < low - reach) | (scores > high + reach)))
+    return [
+        *_counted("pairs of a text with itself", same, place),
+        *_repeats("pairs", keys, scores.tolist(), place),
+        *_counted("scores are far from all others; is this one scale?", [int(item) for item in beyond], place),
+        *_leaks([set(key) for key in keys], splits, place),
+    ]
+
+
+def odd_labels(rows: Ints, values: Float64, splits: Sequence[str], place: Callable[[int], str]) -> list[str]:
+    """What is odd about labelled texts, in words: copies, contradictions, texts in two parts."""
+    keys = [(row,) for row in rows.tolist()]
+    return [*_repeats("texts", keys, values.tolist(), place), *_leaks([set(key) for key in keys], splits, place)]
+
+
+def _repeats(
+    what: str, keys: Sequence[tuple[int, ...]], values: Sequence[float], place: Callable[[int], str]
+) -> list[str]:
+    first: dict[tuple[int, ...], int] = {}
+    copies: list[int] = []
+    contradictions: list[int] = []
+    for item, key in enumerate(keys):
+        before = first.setdefault(key, item)
+        if before != item:
+            (copies if values[before] == values[item] else contradictions).append(item)
+    return [
+        *_counted(f"{what} repeat earlier ones", copies, place),
+        *_counted(f"{what} repeat earlier ones with another value", contradictions, place),
+    ]
+
+
+def _leaks(texts: Sequence[set[int]], splits: Sequence[str], place: Callable[[int], str]) -> list[str]:
+    seen = {row for rows, split in zip(texts, splits, strict=False) if split != "test" for row in rows}
+    leaks = [item for item, split in enumerate(splits) if split == "test" and texts[item] & seen]
+    return _counted("items of the test part share a text with the other parts", leaks, place)
+
+
+def _counted(what: str, items: Sequence[int], place: Callable[[int], str]) -> list[str]:
+    return [f"{len(items)} {what}; the first: {place(items[0])}"] if items else []
+
+
+def count_parts(splits: Iterable[str]) -> str:
+    """`5452 train, 500 test`."""
+    counts = Counter(splits)
+    return ", ".join(f"{counts[part]} {part}" for part in ("train", "dev", "test") if counts[part])

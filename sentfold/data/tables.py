@@ -1,0 +1,287 @@
+"""Files of rows as one kind of table: CSV, TSV, JSONL, Parquet, plain text, and folders of these."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from sentfold.errors import SentfoldError, first_line
+
+LONGEST = 1_000_000  # characters of one cell
+SAMPLE = 20  # records that the delimiter is guessed from
+DELIMITERS = (",", "\t", ";", "|")
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
+
+
+class DataError(SentfoldError, ValueError):
+    """A file of the user's, or an array, is not what was asked for."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a file, or of the files of a folder one after the other.
+
+    name     of the file or folder
+    columns  name -> one value per row: texts from text files, typed values from JSON and Parquet
+    places   per row, its file and its line (of text files) or row (of others; counted from 1)
+    notes    what was guessed, in words
+    """
+
+    name: str
+    columns: dict[str, list[Any]]
+    places: list[tuple[str, str, int]]
+    notes: tuple[str, ...] = ()
+
+    def place(self, row: int, column: str = "") -> str:
+        """Where a value is, for a message."""
+        file, unit, number = self.places[row]
+        return f"{file}, {unit} {number}" + (f", column {column}" if column else "")
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+def read_table(path: Path) -> Table:
+    """The rows of a file or a folder. Raises DataError that names file and line.
+
+    A folder is one that `datasets` saved, or holds files named by their split (train.csv, test-00000.parquet); the
+    split then becomes a column.
+    """
+    if path.is_dir():
+        return _read_folder(path)
+    readers: dict[str, Callable[[Path], Table]] = {
+        ".jsonl": _read_json_lines,
+        ".ndjson": _read_json_lines,
+        ".parquet": _read_parquet,
+        ".arrow": _read_arrow,
+        ".txt": _read_lines,
+    }
+    if not path.exists():
+        raise DataError("there is no such file", where=str(path), remedy="correct the path")
+    table = readers.get(path.suffix.lower(), _read_delimited)(path)
+    if not len(table):
+        raise DataError("a file has no rows", where=str(path), expected="at least one row below the header")
+    return table
+
+
+def refuse_value(table: Table, row: int, column: str, what: str, *, expected: str, remedy: str = "") -> DataError:
+    """The error for one value of a table."""
+    return DataError(
+        what, where=table.place(row, column), expected=expected, got=shorten(table.columns[column][row]), remedy=remedy
+    )
+
+
+def shorten(value: object, most: int = 60) -> str:
+    """A value as a message shows it."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+# --- text files --------------------------------------------------------------------------------------
+
+
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8, or in UTF-16 with its mark. Raises DataError that names the line."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError("a file cannot be read", where=str(path), got=first_line(error)) from None
+    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    if encoding == "utf-8-sig" and b"\0" in content:
+        line = content[: content.index(b"\0")].count(b"\n") + 1
+        raise DataError(
+            "a file is binary, not text", where=f"{path}, line {line}", expected=f"one of {', '.join(SUFFIXES)}"
+        )
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            "a file is not UTF-8",
+            where=f"{path}, line {content[: error.start].count(10) + 1}",
+            expected="UTF-8, or UTF-16 with a byte order mark",
+            got=f"byte {content[error.start : error.start + 1]!r}",
+            remedy="save the file as UTF-8, e.g. iconv -f latin1 -t utf-8",
+        ) from None
+
+
+def _read_lines(path: Path) -> Table:
+    lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
+    kept = [(number, line) for number, line in enumerate(lines, start=1) if line]
+    return Table(path.name, {"text": [line for _, line in kept]}, [(str(path), "line", number) for number, _ in kept])
+
+
+def _read_json_lines(path: Path) -> Table:
+    records, places = [], []
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise DataError(
+                "a line is not JSON", where=f"{path}, line {number}", expected="one object a line", got=str(error)
+            ) from None
+        if not isinstance(record, dict):
+            raise DataError(
+                "a line is no JSON object", where=f"{path}, line {number}", expected="{...}", got=shorten(record)
+            )
+        records.append(record)
+        places.append((str(path), "line", number))
+    names = list(dict.fromkeys(name for record in records for name in record))
+    return Table(path.name, {name: [record.get(name) for record in records] for name in names}, places)
+
+
+def _read_delimited(path: Path) -> Table:
+    """CSV or TSV. In a file of tabs whose quotes are not in pairs, quotes are taken as they are."""
+    text = read_text(path)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else guess_delimiter(text)
+    notes = [] if delimiter in (",", "\t") else [f"cells are separated by {delimiter!r}"]
+    try:
+        records = _parse(path, text, delimiter, csv.QUOTE_MINIMAL)
+    except DataError:
+        if delimiter != "\t":
+            raise
+        records = _parse(path, text, delimiter, csv.QUOTE_NONE)
+        notes.append("quotes are taken as part of the texts")
+    if not records:
+        raise DataError("a file is empty", where=str(path), expected="a header and rows")
+    header = records[0][1] if has_header([cells for _, cells in records]) else None
+    names = header or [str(number) for number in range(1, len(records[0][1]) + 1)]
+    if header is None:
+        notes.append("there is no header; columns are named by their numbers")
+    _check_shape(path, names, records)
+    rows = records[1:] if header else records
+    columns = {name: [cells[place] for _, cells in rows] for place, name in enumerate(names)}
+    return Table(path.name, columns, [(str(path), "line", line) for line, _ in rows], tuple(notes))
+
+
+def guess_delimiter(text: str) -> str:
+    """The delimiter that cuts the first records into equally many cells, more than one; a comma if none does."""
+    head = text[:100_000].splitlines()[: SAMPLE + 1]
+    for delimiter in DELIMITERS:
+        widths = {len(cells) for cells in list(csv.reader(head, delimiter=delimiter))[:SAMPLE] if cells}
+        if len(widths) == 1 and widths != {1}:
+            return delimiter
+    return max(DELIMITERS, key=head[0].count) if head else ","
+
+
+def has_header(records: Sequence[Sequence[str]]) -> bool:
+    """Whether the first record names the columns: none of its cells is a number, and no cell is a sentence."""
+    return not any(is_number(cell) or len(cell.split()) > 3 or not cell.strip() for cell in records[0])
+
+
+def is_number(cell: object) -> bool:
+    """Whether a cell can be read as a number."""
+    try:
+        float(str(cell))
+    except ValueError:
+        return False
+    return True
+
+
+def _parse(path: Path, text: str, delimiter: str, quoting: Literal[0, 3]) -> list[tuple[int, list[str]]]:
+    """The records that are not empty, each with the line where it begins."""
+    before = csv.field_size_limit(LONGEST)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
+    records, line = [], 1
+    try:
+        for cells in reader:
+            if any(cells):
+                records.append((line, cells))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(
+            "a row cannot be read",
+            where=f"{path}, line {line}",
+            expected=f"cells separated by {delimiter!r}, quotes in pairs, no cell above {LONGEST:,} characters",
+            got=str(error),
+        ) from None
+    finally:
+        csv.field_size_limit(before)
+    return records
+
+
+def _check_shape(path: Path, names: list[str], records: list[tuple[int, list[str]]]) -> None:
+    if len(set(names)) < len(names):
+        raise DataError("two columns have one name", where=f"{path}, line {records[0][0]}", got=", ".join(names))
+    for line, cells in records:
+        if len(cells) != len(names):
+            raise DataError(
+                "a row has another number of cells than the header",
+                where=f"{path}, line {line}",
+                expected=f"{len(names)} cells: {', '.join(names)}",
+                got=f"{len(cells)} cells",
+                remedy="put a text that contains the delimiter into quotes",
+            )
+
+
+# --- binary files and folders ------------------------------------------------------------------------
+
+
+def read_arrow_table(path: Path) -> pa.Table:
+    """A Parquet file. Raises DataError."""
+    from pyarrow import parquet
+
+    try:
+        return parquet.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError("a file is not Parquet", where=str(path), got=first_line(error)) from None
+
+
+def _read_parquet(path: Path) -> Table:
+    return _from_arrow(path, read_arrow_table(path))
+
+
+def _read_arrow(path: Path) -> Table:
+    try:
+        with pa.memory_map(str(path)) as stream:
+            return _from_arrow(path, pa.ipc.open_stream(stream).read_all())
+    except (OSError, pa.ArrowException) as error:
+        raise DataError("a file is not an Arrow stream", where=str(path), got=first_line(error)) from None
+
+
+def _from_arrow(path: Path, table: pa.Table) -> Table:
+    """Its columns but those of lists, which are vectors."""
+    columns = {
+        name: table.column(name).to_pylist()
+        for name in table.column_names
+        if not pa.types.is_nested(table.schema.field(name).type)
+    }
+    return Table(path.name, columns, [(str(path), "row", number) for number in range(1, table.num_rows + 1)])
+
+
+def _read_folder(folder: Path) -> Table:
+    parts = list(_split_files(folder))
+    if not parts:
+        raise DataError(
+            "a folder holds no data",
+            where=str(folder),
+            expected="a saved dataset, files named by split (train.csv, test.csv), or corpus.jsonl with queries.jsonl",
+            got=", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "an empty folder",
+        )
+    tables = [(split, read_table(path)) for split, path in parts]
+    names = list(dict.fromkeys(name for _, table in tables for name in table.columns))
+    columns = {
+        name: [value for _, table in tables for value in table.columns.get(name, [None] * len(table))] for name in names
+    }
+    if len({split for split, _ in tables}) > 1 and "split" not in columns:
+        columns["split"] = [split for split, table in tables for _ in range(len(table))]
+    notes = tuple(dict.fromkeys(note for _, table in tables for note in table.notes))
+    return Table(folder.name, columns, [place for _, table in tables for place in table.places], notes)
+
+
+def _split_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The split and path of each file, from a folder that `datasets` saved, or of files named by their split."""
+    for inner in (folder, *(path for path in sorted(folder.iterdir()) if path.is_dir())):
+        saved = (inner / "dataset_info.json").is_file()
+        for path in sorted(inner.iterdir()):
+            split = inner.name if saved and inner != folder else path.stem.partition("-")[0].partition(".")[0]
+            if path.suffix.lower() in ((".arrow",) if saved else SUFFIXES):
+                yield split, path

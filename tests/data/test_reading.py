@@ -1,0 +1,192 @@
+"""Files of every form give the same data, and each text gets its own vector."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from safetensors.numpy import save_file
+
+from sentfold.data.datasets import Dataset, read_dataset
+from sentfold.data.vectors import encode_texts, read_vectors
+
+PAIRS = [
+    ("a cat, red", 'a "dog"', 1.0),
+    ("a cow", "a hen\nruns", 0.25),
+    ("an owl", "a cow", 0.0),
+    ("a cow", "é 猫", 2.0),
+]
+TEXTS = ("a cat, red", "a cow", "an owl", 'a "dog"', "a hen\nruns", "é 猫")  # left ones, then new right ones
+ROWS = [[0, 3], [1, 4], [2, 1], [1, 5]]
+
+
+def quote(cell: object) -> str:
+    return '"' + str(cell).replace('"', '""') + '"'
+
+
+def delimited(delimiter: str) -> str:
+    return "\n".join(delimiter.join(map(quote, row)) for row in [("sentence1", "sentence2", "score"), *PAIRS]) + "\n"
+
+
+FORMS = {
+    "p.csv": delimited(",").encode(),
+    "mark.csv": b"\xef\xbb\xbf" + delimited(",").encode(),
+    "wide.csv": delimited(",").encode("utf-16"),
+    "windows.csv": delimited(";").replace('"\n"', '"\r\n"').encode(),
+    "p.tsv": delimited("\t").encode(),
+    "bars.csv": delimited("|").encode(),
+    "headless.csv": delimited(",").partition("\n")[2].encode(),
+    "p.jsonl": "".join(json.dumps(dict(zip("abs", row, strict=True))) + "\n" for row in PAIRS)
+    .replace('"s"', '"score"')
+    .encode(),
+}
+
+
+def same_pairs(data: Dataset) -> None:
+    assert data.kind == "pairs"
+    assert data.texts == TEXTS
+    assert data.rows.tolist() == ROWS
+    assert data.values.tolist() == [1.0, 0.25, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_of_text_file_gives_the_same_pairs(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(FORMS[name])
+    same_pairs(read_dataset(tmp_path / name))
+
+
+def test_parquet_and_a_saved_dataset_give_the_same_pairs(tmp_path: Path) -> None:
+    left, right, score = zip(*PAIRS, strict=True)
+    table = pa.table({"text1": left, "text2": right, "similarity": score})
+    parquet.write_table(table, tmp_path / "p.parquet")
+    same_pairs(read_dataset(tmp_path / "p.parquet"))
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    (folder / "dataset_info.json").write_text("{}")
+    with pa.ipc.new_stream(str(folder / "data-00000-of-00001.arrow"), table.schema) as stream:
+        stream.write_table(table)
+    same_pairs(read_dataset(folder))
+
+
+def test_files_named_by_their_split_are_one_data_set(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("text,label\na cat,animal\na car,thing\n")
+    (tmp_path / "validation.csv").write_text("text,label\na cow,animal\n")
+    (tmp_path / "test.csv").write_text("text,label\na pen,thing\n")
+    data = read_dataset(tmp_path)
+    assert sorted(zip(data.texts, data.splits, strict=True)) == [
+        ("a car", "train"),
+        ("a cat", "train"),
+        ("a cow", "dev"),
+        ("a pen", "test"),
+    ]
+    assert data.classes == ("animal", "thing")
+
+
+def test_what_is_odd_is_counted_with_its_first_place(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(
+        "left,right,score,split\na,b,1,train\nb,a,1,train\na,b,0,train\n,c,1,train\nd,d,1,train\na,e,0.5,test\n"
+        + "".join(f"f{n},g{n},{n % 3},train\n" for n in range(200))
+        + "h,i,999,train\n"
+    )
+    notes = "\n".join(read_dataset(tmp_path / "p.csv").notes)
+    for said in (
+        "1 rows with an empty text are left out; the first: ",
+        "1 pairs of a text with itself",
+        "1 pairs repeat earlier ones; the first",
+        "1 pairs repeat earlier ones with another value",
+        "1 scores are far from all others",
+        "1 items of the test part share a text",
+    ):
+        assert said in notes
+    assert "p.csv, line 5" in notes
+
+
+def test_roles_that_the_user_gives_win_over_names(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("left,right,score,mine\na cat,a dog,1,0\na cow,a hen,0,5\n")
+    data = read_dataset(tmp_path / "p.csv", {"score": "mine"})
+    assert data.values.tolist() == [0.0, 5.0]
+
+
+def test_columns_without_known_names_are_told_by_their_contents(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("utt,kind_of\nplay a song,music\nset an alarm,clock\nstop the song,music\n")
+    data = read_dataset(tmp_path / "t.csv")
+    assert (data.kind, data.classes, data.values.tolist()) == ("labels", ("clock", "music"), [1.0, 0.0, 1.0])
+
+
+# --- vectors ------------------------------------------------------------------------------------------
+
+VECTORS = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
+CELLS = np.array([0, 1, 2, 1, 3, 4, 1, 5])  # left cells, then right ones
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Dataset:
+    (tmp_path / "p.csv").write_bytes(FORMS["p.csv"])
+    return read_dataset(tmp_path / "p.csv")
+
+
+def test_one_vector_per_text_or_per_cell_and_arrays_by_name_give_the_same(data: Dataset, tmp_path: Path) -> None:
+    left, right = VECTORS[CELLS[:4]], VECTORS[CELLS[4:]]
+    np.save(tmp_path / "texts.npy", VECTORS)
+    np.save(tmp_path / "cells.npy", VECTORS[CELLS].astype(np.float64))
+    np.save(tmp_path / "stacked.npy", np.stack([left, right], axis=1))
+    np.savez(tmp_path / "halves.npz", left=left, right=right)
+    save_file({"left": left.copy(), "right": right.copy()}, tmp_path / "halves.safetensors")
+    for name in ("texts.npy", "cells.npy", "stacked.npy", "halves.npz", "halves.safetensors"):
+        assert np.array_equal(read_vectors(tmp_path / name, data)[0], VECTORS), name
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.float32()), pa.large_list(pa.float64()), pa.list_(pa.float16(), 5), pa.list_(pa.float32(), 5)]
+)
+def test_vectors_in_parquet_are_matched_by_text_and_others_are_unlabelled(
+    kind: pa.DataType, data: Dataset, tmp_path: Path
+) -> None:
+    order = [4, 2, 0, 1, 5, 3]
+    whole = VECTORS.astype(np.float16)
+    lists = pa.array([*(whole[row] for row in order), np.zeros(5, np.float16)], pa.list_(pa.float16())).cast(kind)
+    table = pa.table({"text": [*(TEXTS[row] for row in order), "a fox"], "embedding": lists})
+    parquet.write_table(table, tmp_path / "v.parquet")
+    vectors, notes = read_vectors(tmp_path / "v.parquet", data)
+    assert np.array_equal(vectors[:6], whole.astype(np.float32))
+    assert vectors.shape == (7, 5)
+    assert any("1 vectors of other texts" in note for note in notes)
+    assert any("zero" in note for note in notes)
+
+
+def test_pairs_may_name_rows_of_the_vectors(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("row1,row2,score\n5,3,1\n0,2,0\n")
+    np.save(tmp_path / "v.npy", VECTORS)
+    data = read_dataset(tmp_path / "p.csv")
+    assert data.texts == ()
+    assert data.rows.tolist() == [[5, 3], [0, 2]]
+    assert np.array_equal(read_vectors(tmp_path / "v.npy", data)[0], VECTORS)
+
+
+def test_an_encoder_may_be_a_function_or_an_object_with_encode() -> None:
+    class Model:
+        def encode(self, texts: list[str]) -> list[list[float]]:
+            return [[float(len(text)), 1.0] for text in texts]
+
+    assert encode_texts(Model(), ["a", "abc"]).tolist() == [[1.0, 1.0], [3.0, 1.0]]
+    assert encode_texts(Model().encode, ["a", "abc"]).dtype == np.float32
+
+
+def test_a_beir_folder_gives_documents_then_queries_with_their_relevant_ones(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text(
+        '{"_id": "a", "title": "One", "text": "first"}\n{"_id": "b", "title": "", "text": "second"}\n'
+    )
+    (tmp_path / "queries.jsonl").write_text(
+        '{"_id": "q", "text": "which"}\n{"_id": "b", "text": "what"}\n{"_id": "none", "text": "why"}\n'
+    )
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\ta\t2\nq\tb\t0\nb\ta\t1\n")
+    data = read_dataset(tmp_path)
+    assert data.texts == ("One first", "second", "which", "what")
+    assert data.rows.tolist() == [2, 3]
+    assert data.relevant == ({0: 2.0}, {0: 1.0})
+    assert data.values.tolist() == [-1.0, 1.0]  # the query b never finds the document b
