@@ -85,7 +85,7 @@ class Settings(WordSettings):
 
 
 def describe(settings: Mapping[str, Any]) -> Iterator[str]:
-    """Which weights a word gets and which directions are removed, as the paper's ablation has them."""
+    """Which weights a word gets, which directions are removed, and the numbers that are not the usual ones."""
     # Both terms are the paper's: sentence-dependent and sentence-independent removal of directions.
     removals = {"sdr": "SDR", "sir": "SIR", "none": "no directions removed"}
     scores = settings.get("scores")
@@ -93,6 +93,12 @@ def describe(settings: Mapping[str, Any]) -> Iterator[str]:
         yield "three weights" if len(scores) == 3 else f"weights: {' and '.join(scores) or 'none'}"
     if settings.get("selection") in removals:
         yield removals[settings["selection"]]
+    for name, symbol in (("window", "m"), ("removed", "h")):
+        usual = Settings.model_fields[name].default
+        if settings.get(name, usual) != usual:
+            yield f"{symbol} = {settings[name]}"
+    if settings.get("scaled") is False:
+        yield "directions chosen without their singular values"
     if settings.get("signs") == "free":
         yield "mean over signs"
 

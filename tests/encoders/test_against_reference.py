@@ -321,9 +321,57 @@ def test_gem_can_be_given_its_directions() -> None:
     np.testing.assert_array_equal(given.encode(SENTENCES).vectors, fitted.encode(SENTENCES).vectors)
 
 
-def test_unit_words_are_words_of_length_one() -> None:
+def test_gem_that_removes_nothing_is_the_weighted_sum_of_its_words(lexicon: Lexicon) -> None:
+    table = table_of(lexicon)
+    # h is as large as K: uniqueness reads every direction, and none has to be chosen.
+    directions, values = naive.corpus_directions(TOKENS, table, 3.0, 45, canonical=True)
+    for scores in ((), ("novelty", "significance", "uniqueness")):
+        wanted = [
+            np.array([table[word] for word in words]).T
+            @ naive.gem_weights(words, table, directions, values, window=7, released=False, scores=scores)
+            for words in TOKENS
+        ]
+        got = encode("gem", lexicon, SENTENCES, selection="none", scores=scores, candidates=45, removed=45)
+        close(got, np.array(wanted), 3e-7)
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_gem_without_weights_loses_the_directions_that_carry_most_of_a_sentence(lexicon: Lexicon, scaled: bool) -> None:
+    table = table_of(lexicon)
+    directions, values = naive.corpus_directions(TOKENS, table, 3.0, 6, canonical=True)
+    wanted = []
+    for words in TOKENS:
+        rows = np.array([table[word] for word in words])
+        fit = np.linalg.norm(rows @ directions.T, axis=0) * (values if scaled else 1.0)
+        chosen = directions[np.argsort(fit)[-2:]]
+        wanted.append(rows.sum(axis=0) - chosen.T @ (chosen @ rows.sum(axis=0)))
+    got = encode("gem", lexicon, SENTENCES, scores=(), candidates=6, removed=2, scaled=scaled)
+    close(got, np.array(wanted), 3e-7)
+
+
+def unit_table(lexicon: Lexicon) -> dict[str, np.ndarray]:
+    return {word: naive.unit(vector) for word, vector in table_of(lexicon).items()}
+
+
+# The vectors of length 1 are stored as float32 before they are weighed, which costs another rounding of each.
+def test_the_average_takes_words_of_length_one(lexicon: Lexicon) -> None:
+    wanted = np.array([naive.average(words, unit_table(lexicon)) for words in TOKENS])
+    close(encode("average", lexicon, SENTENCES, unit_words=True), wanted, 2 * STORED)
+
+
+def test_sif_takes_words_of_length_one(lexicon: Lexicon) -> None:
+    wanted = naive.sif(TOKENS, unit_table(lexicon), counts_of(lexicon), a=1e-3, components=1)
+    close(encode("sif", lexicon, SENTENCES, unit_words=True), wanted, 1e-6)
+
+
+def test_usif_takes_words_of_length_one(lexicon: Lexicon) -> None:
+    wanted = naive.usif(TOKENS, unit_table(lexicon), counts_of(lexicon), length=11, components=5)
+    close(encode("usif", lexicon, SENTENCES, unit_words=True), wanted, 1e-6)
+
+
+def test_gem_takes_words_of_length_one() -> None:
     lexicon = make_lexicon(9, dimension=20)
-    table = {word: naive.unit(vector) for word, vector in table_of(lexicon).items()}
+    table = unit_table(lexicon)
     directions, values = naive.corpus_directions(TOKENS, table, 3.0, 45, canonical=True)
     wanted = np.array([naive.gem(w, table, directions, values, window=7, removed=17, released=False) for w in TOKENS])
     # Only 20 - 17 directions are left, and the unit vectors were stored as float32 before they were weighed.

@@ -52,9 +52,17 @@ def test_no_two_spaces_of_a_suite_have_one_description(name: str, monkeypatch: p
         ("minilm-smooth", "smoothing by neighbours, k = 5, amount 0.1; all-MiniLM-L6-v2"),
         ("wl-s3e-mean", "S3E, mean part alone, K = 10 by s3e; WordLlama, variance levelled"),
         ("wl-s3e-covariance", "S3E, covariance part alone, K = 10 by s3e; WordLlama, variance levelled"),
-        ("wl-gem-plain", "GEM, words of length 1, weights: none, no directions removed; WordLlama"),
-        ("wl-gem-novelty", "GEM, words of length 1, weights: novelty, SDR; WordLlama"),
-        ("wl-gem-sir", "GEM, words of length 1, three weights, SIR; WordLlama"),
+        ("wl-gem-plain", "GEM, weights: none, no directions removed; WordLlama"),
+        ("wl-gem-unit-plain", "GEM, words of length 1, weights: none, no directions removed; WordLlama"),
+        ("wl-gem-novelty", "GEM, weights: novelty, SDR; WordLlama"),
+        ("wl-gem-sdr", "GEM, weights: none, SDR; WordLlama"),
+        ("wl-gem-sir", "GEM, three weights, SIR; WordLlama"),
+        (
+            "wl-gem-cqa",
+            "GEM, three weights, SDR, m = 6, h = 15, directions chosen without their singular values; WordLlama",
+        ),
+        ("wl-sif-unit", "SIF, words of length 1; WordLlama"),
+        ("wl-lase-mixture", "LASE, K = 50 by lase-mixture; WordLlama, variance levelled"),
     ],
 )
 def test_a_description_states_what_an_ablation_or_a_control_changes(
