@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shlex
 import shutil
@@ -19,8 +20,18 @@ from pipeline.lineage.trees import WorkingTree
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# What every stage runs and none declares: the command line, and the record of runs. No number depends on it.
-COMMAND_LINE = ("pipeline/lineage", "pipeline/parent.py")
+
+def command_line() -> set[str]:
+    """What every stage runs and none declares: whatever of pipeline the command line imports at its top.
+
+    That is the record of runs, and what ends a stage with its parent. No number depends on it. The record loads the
+    rest of its package when a stage runs, so packages count whole.
+    """
+    body = ast.parse((ROOT / "pipeline/__main__.py").read_text(encoding="utf-8")).body
+    modules = [str(node.module).split(".") for node in body if isinstance(node, ast.ImportFrom)]
+    below = [names for names in modules if names[0] == "pipeline" and len(names) > 1]
+    return {f"pipeline/{names[1]}" if len(names) > 2 else f"pipeline/{names[1]}.py" for names in below}
+
 
 SUITE = """
 suite: quick
@@ -86,7 +97,7 @@ def run_alone(source: Path, stage: Stage, folder: Path) -> None:
     """Run a stage in a new folder that holds what it declares: whole packages, artifacts, and its parameters alone."""
     # The stage plan holds the files of the checkout against each other, so it has all code; its output is constant.
     checked = ("sentfold", "pipeline") if stage.name == "plan" else ()
-    for path in (*stage.deps, *entry_files(stage), *COMMAND_LINE, *checked, ".dvcignore"):
+    for path in (*stage.deps, *entry_files(stage), *command_line(), *checked, ".dvcignore"):
         copy(source, folder, path)
     for file in stage.params:
         write_tracked(source, folder, stage, file)
