@@ -7,12 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 from pipeline.base.params import read_yaml
 from pipeline.base.suite import Suite, freeze
-from pipeline.plan import SuiteFile, resolve
+from pipeline.plan import SuiteFile, resolve, write_plan
 
 ROOT = Path(__file__).resolve().parents[1]
 SPACES = ("minilm", "minilm-lp", "minilm-pca", "minilm-npe", "wl-average")
@@ -34,26 +35,37 @@ def make_suite(params: dict[str, Any] | None = None, **written: Any) -> Suite:
     return Suite.model_validate(freeze(plan))
 
 
-def make_checkout(folder: Path, *, corpora: str) -> Path:
-    """Copy the project into `folder` with `corpora` as its quick suite; git and DVC set up, nothing run."""
+def copy_code(folder: Path) -> None:
+    """Copy the three layers, with what Python and numba compiled: a kernel compiled anew takes longer than its stage.
+
+    Other processes may compile meanwhile, under temporary names that are gone before they are copied.
+    """
+    unfinished = shutil.ignore_patterns("*.pyc.*", "*.tmp.*")
+    for name in ("sentfold", "pipeline", "flows"):
+        shutil.copytree(ROOT / name, folder / name, ignore=unfinished)
+
+
+def make_checkout(folder: Path, *, corpora: str | None = None) -> Path:
+    """Copy the project into `folder`; git and DVC set up, nothing run. `corpora` replaces those of the suite quick."""
     folder.mkdir(parents=True)
     for name in FILES:
         shutil.copy(ROOT / name, folder / name)
-    for name in ("sentfold", "pipeline", "flows"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    copy_code(folder)
     shutil.copytree(ROOT / "reports/benchmarks", folder / "reports/benchmarks")
     (folder / ".dvc").mkdir()
     for name in ("config", ".gitignore"):
         shutil.copy(ROOT / ".dvc" / name, folder / ".dvc" / name)
-    suite = folder / "suite.yaml"
-    suite.write_text(re.sub(r"corpora: \[.*\]", f"corpora: [{corpora}]", suite.read_text()))
-    write_plans(folder)
+    if corpora is not None:
+        suite = folder / "suite.yaml"
+        suite.write_text(re.sub(r"corpora: \[.*\]", f"corpora: [{corpora}]", suite.read_text()))
+        with chdir(folder):
+            write_plan("quick")
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     return folder
 
 
 def write_plans(checkout: Path, *suites: str) -> None:
-    """Write the plans of a checkout's suites, as `sentfold plan` does."""
+    """Write the plans of a checkout's suites with its own code and catalogue, as `sentfold plan` does."""
     for suite in suites or ("quick",):
         command = [sys.executable, "-m", "pipeline", "plan", "--suite", suite]
         subprocess.run(command, cwd=checkout, env=environment(), check=True, capture_output=True)
@@ -80,8 +92,8 @@ def repro(checkout: Path, *arguments: str, **more: str) -> set[str]:
     return set(re.findall(r"Running stage '([^']+)'", run.stdout))
 
 
-def make_checkout_with_suites(folder: Path) -> Path:
-    """A small checkout that has the paper suites too."""
-    make_checkout(folder, corpora="wordsim, happy")
+def make_checkout_with_suites(folder: Path, *, corpora: str | None = "wordsim, happy") -> Path:
+    """A checkout, small unless asked otherwise, that has the paper suites too."""
+    make_checkout(folder, corpora=corpora)
     shutil.copytree(ROOT / "suites", folder / "suites", symlinks=True)
     return folder

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from pipeline.base.artifacts import corpus_path, fixed_lists, space_path, weights_path, write_table, write_vectors
-from tests.checkout import write_plans
+from tests.checkout import copy_code, write_plans
 
 ROOT = Path(__file__).parents[1]
 PROXIES = {name for name in os.environ if name.lower().endswith("_proxy")}
@@ -81,8 +81,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Checko
     for name in ("params.yaml", "suite.yaml", "plan.yaml", "dvc.yaml"):
         shutil.copy(ROOT / name, folder)
     shutil.copytree(ROOT / "suites", folder / "suites", symlinks=True)
-    for layer in ("sentfold", "pipeline", "flows"):
-        shutil.copytree(ROOT / layer, folder / layer)
+    copy_code(folder)
     # Artifacts are written from inside, as a stage would.
     monkeypatch.chdir(folder)
     yield Checkout(folder)

@@ -111,7 +111,7 @@ def test_the_methods_of_the_page_are_found_by_their_files_and_compute_what_the_p
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout in which the page's files were written and the page's commands were run."""
+    """A checkout in which the page's files were written and the page's commands were run, which takes half a minute."""
     folder = make_checkout(tmp_path_factory.mktemp("page") / "checkout", corpora="wordsim, happy")
     follow(folder)
     for line in "".join(fences("sh")).splitlines():
@@ -119,6 +119,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_page_followed_literally_gives_rows_in_the_tables_of_its_suite(finished: Path) -> None:
     for name, title in (("similarity", "Similarity"), ("centroid", "Nearest centroid")):
         table = (finished / f"reports/mine/tables/{name}.md").read_text()
@@ -132,6 +133,7 @@ def test_the_page_followed_literally_gives_rows_in_the_tables_of_its_suite(finis
         }
 
 
+@pytest.mark.slow
 def test_git_shows_what_the_page_wrote_and_no_artifact(finished: Path) -> None:
     shown = run_line(finished, "git status --porcelain --untracked-files=all").splitlines()
     written = {block.partition("\n")[0].removeprefix("# ").partition(",")[0] for block in fences("python")}
@@ -140,6 +142,7 @@ def test_git_shows_what_the_page_wrote_and_no_artifact(finished: Path) -> None:
     assert not list((finished / "data").rglob(".gitignore"))
 
 
+@pytest.mark.slow
 def test_an_edit_of_the_encoders_file_makes_only_its_own_spaces_stale(finished: Path) -> None:
     with (finished / "sentfold/encoders/longest.py").open("a") as file:
         file.write("# edited\n")

@@ -34,6 +34,7 @@ def fetch(endpoint: str, home: Path) -> str:
     return done.stdout.strip() or done.stderr
 
 
+@pytest.mark.slow  # the hub's client waits between its own attempts
 def test_a_hub_that_nobody_runs_is_worth_another_attempt(tmp_path: Path) -> None:
     assert fetch("http://127.0.0.1:9", tmp_path) == "encoder 'mini' cannot be fetched 75"
 

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from pipeline.plan import COUNTED
-from tests.checkout import FILES, ROOT, write_plans
+from tests.checkout import FILES, ROOT, copy_code, write_plans
 
 TEXTS = Path(__file__).with_name("texts.yaml")
 
@@ -51,9 +51,7 @@ def create_checkout(folder: Path) -> Path:
     folder.mkdir(parents=True)
     for name in FILES:
         shutil.copy(ROOT / name, folder / name)
-    # With what Python and numba compiled: a kernel compiled anew takes longer than its stage.
-    for name in ("sentfold", "pipeline", "flows"):
-        shutil.copytree(ROOT / name, folder / name)
+    copy_code(folder)
     _write_yaml(folder / "pipeline/catalogue.yaml", catalogue())
     _write_yaml(folder / "suite.yaml", SUITE)
     _write_yaml(folder / "dvc.yaml", _stages())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,7 +19,7 @@ from dvc.stage import PipelineStage
 from pipeline.base.params import GROUPS, load_parameters, read_yaml
 from pipeline.base.suite import load_suite
 from sentfold.measures.registry import evaluate_parameters
-from tests.checkout import FILES
+from tests.checkout import make_checkout_with_suites
 
 ROOT = Path(__file__).parents[2]
 BUDGETS = {"quick": 64, "paper": 172, "paper-mirror": 172}
@@ -35,23 +33,10 @@ MODULES = sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py
 # --- the graph as DVC sees it -----------------------------------------------------------------------
 
 
-def copy_checkout(folder: Path) -> Path:
-    for name in FILES:
-        shutil.copy(ROOT / name, folder / name)
-    shutil.copytree(ROOT / "suites", folder / "suites", symlinks=True)
-    shutil.copytree(ROOT / "reports/benchmarks", folder / "reports/benchmarks")
-    for layer in LAYERS:
-        shutil.copytree(ROOT / layer, folder / layer, ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
-
-
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[PipelineStage]]]:
     """The stages of every suite, as DVC expands them in a fresh repository."""
-    folder = copy_checkout(tmp_path_factory.mktemp("checkout"))
-    environment = {**os.environ, "DVC_NO_ANALYTICS": "1"}
-    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
-    subprocess.run([sys.executable, "-m", "dvc", "init", "-q"], cwd=folder, check=True, env=environment)
+    folder = make_checkout_with_suites(tmp_path_factory.mktemp("graph") / "checkout", corpora=None)
     with Repo(str(folder)) as repo:
         repo.index.check_graph()  # raises on a cycle, or on two stages that own one output
         stages: dict[str, list[PipelineStage]] = {}

@@ -17,6 +17,7 @@ import yaml
 from pipeline.lineage.checks import entry_files
 from pipeline.lineage.stages import Graph, Stage, load_graph, tracked_values
 from pipeline.lineage.trees import WorkingTree
+from tests.checkout import make_checkout, write_plans
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,21 +38,16 @@ SUITE = """
 suite: quick
 source: package
 corpora: [wordsim]
-spaces: [minilm, minilm-npe, wl-average]
+spaces: [wl-average, wl-average-npe]
 """
 
 
 @pytest.fixture(scope="module")
 def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project's own files with a small suite, planned; nothing run."""
-    root = tmp_path_factory.mktemp("hermetic") / "code"
-    tracked = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                             cwd=ROOT, capture_output=True, text=True, check=True).stdout  # fmt: skip
-    for name in filter(None, tracked.split("\0")):
-        if not name.startswith(("tests/", "reports/", "data/", "suites/")) or name.startswith("reports/benchmarks/"):
-            copy(ROOT, root, name)
+    root = make_checkout(tmp_path_factory.mktemp("hermetic") / "code")
     (root / "suite.yaml").write_text(SUITE)
-    run(root, "python -m pipeline plan --suite quick")
+    write_plans(root)
     return root
 
 
@@ -130,10 +126,13 @@ def run(folder: Path, command: str, *, name: str = "") -> None:
 
 
 def copy(source: Path, target: Path, path: str) -> None:
-    """Copy a file or a folder, where there is one."""
+    """Copy a file or a folder, where there is one; of code with what Python and numba compiled, which saves minutes."""
     if (source / path).is_dir():
-        ignored = shutil.ignore_patterns("__pycache__", "*.tmp", ".gitignore")
+        ignored = shutil.ignore_patterns("*.pyc.*", "*.tmp*", ".gitignore")
         shutil.copytree(source / path, target / path, dirs_exist_ok=True, ignore=ignored)
     elif (source / path).is_file():
-        (target / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source / path, target / path)
+        compiled = (source / path).parent.glob(f"__pycache__/{Path(path).stem}.*") if path.endswith(".py") else ()
+        for file in (source / path, *compiled):
+            copied = target / file.relative_to(source)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file, copied)
