@@ -1,12 +1,14 @@
-"""How fast the word encoders are, beside a plain implementation of the same equations and beside fse.
+"""How fast the word encoders are, compared with a plain implementation, with fse and with a sentence transformer.
 
     SENTFOLD_MIRROR=../shared/corpora python -m benchmarks.encoders [--json FILE] [--fse-python PYTHON]
 
-One thread, CPU time, best of the repeats; fitting and set-up are stated apart. The sentences are the distinct
-ones of sts12, sts13, sts15, stsb and sickr in the mirror; the words are WordLlama's, 256 dimensions. "ids in"
-starts at rows of the lexicon, "text in" at the texts, with whitespace tokens or with the method's own. The
-plain implementation is tests/reference/naive.py, sentence by sentence, given its directions, over a sample.
-fse (tokens in) is run by the interpreter that --fse-python names, for it wants older libraries than we do.
+One thread, CPU time. A rate is that of the fastest repeat; the JSON also keeps the least and the greatest time of
+the repeats, in seconds for all sentences. Fitting and loading are not counted; the fit is stated apart. The sentences
+are the distinct ones of sts12, sts13, sts15, stsb and sickr in the mirror; the words are WordLlama's, 256 dimensions.
+"ids in" starts at rows of the lexicon, "text in" at the texts, with whitespace tokens or with the method's own. The
+plain implementation is tests/reference/naive.py, sentence by sentence, given its directions, over a sample. The
+transformer encodes the same sample in the same run; its seconds are scaled to all sentences.
+fse (tokens in) is run by the interpreter that --fse-python names, because fse needs older libraries.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ from sentfold.encoders.base.lexicon import Clusters, Lexicon
 from sentfold.encoders.base.protocol import Encoder, find_method
 from sentfold.encoders.base.ragged import number_tokens
 from sentfold.encoders.base.settings import make_settings
+from sentfold.encoders.model_folder import ModelSource
+from sentfold.encoders.transformer import TransformerEncoder
 from sentfold.words.counts import WordCounts
 from sentfold.words.tokenizers import TOKENIZERS, tokenize
 from sentfold.words.vectors import WordVectorParameters, level_variance
@@ -48,6 +52,7 @@ from tests.reference import naive
 CORPORA = ("sts12", "sts13", "sts15", "stsb", "sickr")
 METHODS = ["average", "sif", "usif", "pmeans", "dct", "vlawe", "s3e", "lase", "gem"]
 FSE = ("average", "sif", "usif")  # methods that fse has too
+TRANSFORMER = "minilm"  # the encoder of params.yaml that is timed with them
 SHARED = ("ids in", "tokens in", "text in, whitespace")  # ways in that do not depend on the method's tokeniser
 CLUSTERS = 50
 # Sentences per second with ids in, that each method is to reach; and SIF with text in.
@@ -59,15 +64,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--sample", type=int, default=3000, help="sentences for the plain implementation")
+    parser.add_argument("--sample", type=int, default=3000, help="sentences for what is slow: plain code, transformer")
     parser.add_argument("--fse-python", help="an interpreter that has numpy, gensim and fse")
     parser.add_argument("--methods", nargs="*", default=METHODS)
     arguments = parser.parse_args()
     sentences = distinct_sentences(mirror())
+    drawn = np.random.default_rng(0).permutation(len(sentences))[: arguments.sample]
+    sample = [sentences[row] for row in drawn]
     print(f"{len(sentences)} distinct sentences of {', '.join(CORPORA)}; {processor()}")
     with threadpool_limits(1):
         lexicon = make_lexicon(sentences)
-        rows = [measure(name, lexicon, sentences, arguments) for name in arguments.methods]
+        rows = [measure(name, lexicon, sentences, sample, arguments.repeats) for name in arguments.methods]
+        rows.append(measure_transformer(sample, len(sentences), arguments.repeats))
         peers = measure_fse(lexicon, sentences, arguments.fse_python, arguments.repeats)
     content = {
         "corpora": CORPORA,
@@ -88,74 +96,114 @@ def table(content: dict[str, Any]) -> str:
         "| method | ids in | target | tokens in (× fse) | text in, whitespace | text in, own | plain (×) | fit, s |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for row in content["methods"]:
-        speeds, name = row["per_second"], row["method"]
-        peer = content["fse"].get(name)
-        tokens = f"{speeds['tokens in']:,}" if "tokens in" in speeds else ""
-        if tokens and peer:
-            tokens += f" (× {speeds['tokens in'] / peer['per_second_infer']:.1f})"
-        own = [f"{rate:,} {what.split()[-1]}" for what, rate in speeds.items() if what not in SHARED]
-        target = f"{row['target']:,}" if row["target"] else ""
-        cells = [name, f"{speeds['ids in']:,}", target, tokens, f"{speeds['text in, whitespace']:,}"]
-        cells += [own[0] if own else "the same"]
-        cells += [
-            f"{row['plain_per_second']:,} (× {speeds['ids in'] / row['plain_per_second']:.0f})",
-            f"{row['fit_seconds']:.1f}",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(_table_line(row, content["fse"]) for row in content["methods"])])
 
 
-def measure(name: str, lexicon: Lexicon, sentences: list[str], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Speed of one method, and of the plain implementation beside it."""
-    own = find_method(name).Settings().tokenizer
-    encoder = make_encoder(name, lexicon, "whitespace")
-    words: Any = encoder.reader.read(sentences).words  # type: ignore[attr-defined]
-    fitting = time.process_time()
-    fitted: Any = encoder.fit(sentences)
-    fitting = time.process_time() - fitting
-    rate = {"ids in": speed(lambda: fitted.encode_words(words), arguments)}
-    if name in FSE:
-        # As fse gets them; for the other methods tokens and text differ by a split at blanks.
-        tokens = [text.split() for text in sentences]
-        index = lexicon.index
-        rate["tokens in"] = speed(lambda: fitted.encode_words(number_tokens(tokens, index)), arguments)
-    rate["text in, whitespace"] = speed(lambda: fitted.encode(sentences), arguments)
-    own_fitted = make_encoder(name, lexicon, own).fit(sentences[:2000])
-    rate[f"text in, {own}"] = speed(lambda: own_fitted.encode(sentences), arguments)
-    per_second = {what: round(len(sentences) / seconds) for what, seconds in rate.items()}
-    sample = [sentences[row] for row in np.random.default_rng(0).permutation(len(sentences))[: arguments.sample]]
-    sampled = [text.split() for text in sample]
-    plain = plain_encoder(name, lexicon, fitted)
+def _table_line(row: dict[str, Any], fse: dict[str, Any]) -> str:
+    speeds, plain = row["per_second"], row.get("plain_per_second")
+    shared = {what: f"{speeds[what]:,}" if what in speeds else "" for what in SHARED}
+    if shared["tokens in"] and row["method"] in fse:
+        shared["tokens in"] += f" (× {speeds['tokens in'] / fse[row['method']]['per_second_infer']:.1f})"
+    own = next((f"{rate:,} {what.split()[-1]}" for what, rate in speeds.items() if what not in SHARED), "the same")
+    cells = [
+        row["method"], shared["ids in"], f"{row['target']:,}" if row.get("target") else "", shared["tokens in"],
+        shared["text in, whitespace"], own,
+        f"{plain:,} (× {speeds['ids in'] / plain:.0f})" if plain else "",
+        f"{row['fit_seconds']:.1f}" if plain else "",
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def measure(name: str, lexicon: Lexicon, sentences: list[str], sample: list[str], repeats: int) -> dict[str, Any]:
+    """Speed of one method, and of its plain implementation over a sample."""
     start = time.process_time()
-    for sentence in sampled:
-        plain(sentence)
-    plain_rate = len(sampled) / (time.process_time() - start)
-    target = TARGETS.get(name)
-    met = "" if target is None else f"  target {target}: {'met' if per_second['ids in'] >= target else 'MISSED'}"
-    if name in TEXT_TARGET:
-        reached = per_second["text in, whitespace"] >= TEXT_TARGET[name]
-        met += f"; text in {TEXT_TARGET[name]}: {'met' if reached else 'MISSED'}"
-    print(f"{name:8} {per_second}  plain {plain_rate:.0f}/s  fit {fitting:.2f} s{met}", flush=True)
+    fitted: Any = make_encoder(name, lexicon, "whitespace").fit(sentences)
+    fitting = time.process_time() - start
+    seconds = {what: time_repeats(call, repeats) for what, call in ways_in(name, lexicon, sentences, fitted).items()}
+    rates = {what: round(len(sentences) / least) for what, (least, _) in seconds.items()}
+    plain_rate = plain_speed(plain_encoder(name, lexicon, fitted), sample)
+    met = describe_targets(name, rates)
+    print(f"{name:8} {rates}  plain {plain_rate:.0f}/s  fit {fitting:.2f} s{met}", flush=True)
     return {
         "fit_seconds": round(fitting, 3),
         "method": name,
-        "per_second": per_second,
+        "per_second": rates,
         "plain_per_second": round(plain_rate),
-        "target": target,
-        "times_plain": round(per_second["ids in"] / plain_rate, 1),
+        "seconds": round_seconds(seconds),
+        "target": TARGETS.get(name),
+        "times_plain": round(rates["ids in"] / plain_rate, 1),
     }
 
 
-def speed(call: Callable[[], Any], arguments: argparse.Namespace) -> float:
-    """Least CPU seconds of a call; the first one, which compiles, is not counted."""
+def ways_in(name: str, lexicon: Lexicon, sentences: list[str], fitted: Any) -> dict[str, Callable[[], Any]]:
+    """What is timed of a method: a call for each way in."""
+    words = fitted.encoder.reader.read(sentences).words
+    ways: dict[str, Callable[[], Any]] = {"ids in": lambda: fitted.encode_words(words)}
+    if name in FSE:
+        # As fse gets them; for the other methods tokens and text differ by a split at blanks.
+        tokens, index = [text.split() for text in sentences], lexicon.index
+        ways["tokens in"] = lambda: fitted.encode_words(number_tokens(tokens, index))
+    ways["text in, whitespace"] = lambda: fitted.encode(sentences)
+    own = find_method(name).Settings().tokenizer
+    if own != "whitespace":
+        own_fitted = make_encoder(name, lexicon, own).fit(sentences[:2000])
+        ways[f"text in, {own}"] = lambda: own_fitted.encode(sentences)
+    return ways
+
+
+def plain_speed(plain: Callable[[Sequence[str]], Any], sample: list[str]) -> float:
+    """Sentences per second of a plain implementation, once over the sample."""
+    tokens = [text.split() for text in sample]
+    start = time.process_time()
+    for sentence in tokens:
+        plain(sentence)
+    return len(tokens) / (time.process_time() - start)
+
+
+def describe_targets(name: str, rates: dict[str, int]) -> str:
+    """Whether a method reached the speeds that it is to reach; "" if it has none."""
+    targets = {"ids in": TARGETS.get(name), "text in, whitespace": TEXT_TARGET.get(name)}
+    wanted = {what: target for what, target in targets.items() if target is not None}
+    said = (f"{what} {goal}: {'met' if rates[what] >= goal else 'MISSED'}" for what, goal in wanted.items())
+    return f"  target {'; '.join(said)}" if wanted else ""
+
+
+def measure_transformer(sample: list[str], sentences: int, repeats: int) -> dict[str, Any]:
+    """Speed of a sentence transformer over the sample; its seconds are scaled to all sentences."""
+    from pipeline.base.params import load_parameters
+
+    source = load_parameters(ModelSource, f"encoders.{TRANSFORMER}")
+    fitted = TransformerEncoder(TRANSFORMER, source).fit()
+    fitted.encode(sample[:64])  # the first call loads and compiles
+    times = time_calls(lambda: fitted.encode(sample), repeats)
+    seconds = {"text in, wordpiece": (min(times), max(times))}
+    rates = {what: round(len(sample) / least) for what, (least, _) in seconds.items()}
+    print(f"{TRANSFORMER:8} {rates}, over {len(sample)} sentences", flush=True)
+    scale = sentences / len(sample)
+    scaled = {what: (least * scale, greatest * scale) for what, (least, greatest) in seconds.items()}
+    return {"method": TRANSFORMER, "per_second": rates, "sampled": len(sample), "seconds": round_seconds(scaled)}
+
+
+def time_repeats(call: Callable[[], Any], repeats: int) -> tuple[float, float]:
+    """Least and greatest CPU seconds of a call; the first one, which compiles, is not counted."""
     call()
+    times = time_calls(call, repeats)
+    return min(times), max(times)
+
+
+def time_calls(call: Callable[[], Any], repeats: int) -> list[float]:
+    """CPU seconds of each of some calls."""
     seconds = []
-    for _ in range(arguments.repeats):
+    for _ in range(repeats):
         start = time.process_time()
         call()
         seconds.append(time.process_time() - start)
-    return min(seconds)
+    return seconds
+
+
+def round_seconds(seconds: dict[str, tuple[float, float]]) -> dict[str, list[float]]:
+    """For the JSON: four significant digits."""
+    return {what: [float(f"{value:.4g}") for value in pair] for what, pair in seconds.items()}
 
 
 # --- words ------------------------------------------------------------------------------------------
