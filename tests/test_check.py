@@ -51,12 +51,15 @@ def test_a_plan_that_does_not_follow_from_its_suite_file_is_refused_with_the_com
 
 
 @pytest.mark.parametrize(("space", "known"), [("minilm-lp", True), ("wl-dcd", False), ("minilm-no-such", False)])
-def test_a_space_without_regressions_has_to_be_one_that_can_be_made(checkout: Path, space: str, known: bool) -> None:
-    change(checkout, "params.yaml", "unfitted: []", f"unfitted: [{space}]")
+@pytest.mark.parametrize(("line", "key"), [("unfitted: [", "unfitted"), ("perceptron: [minilm, ", "perceptron")])
+def test_a_space_that_evaluate_names_has_to_be_one_that_can_be_made(
+    checkout: Path, line: str, key: str, space: str, known: bool
+) -> None:
+    change(checkout, "params.yaml", line, f"{key}: [{space}{'' if key == 'unfitted' else ', '}")
     if known:
         check_everything("quick")
     else:
-        with pytest.raises(ParameterError, match=f"'{space}' to leave without regressions"):
+        with pytest.raises(ParameterError, match=f"there is no space '{space}'"):
             check_everything("quick")
 
 
