@@ -198,6 +198,23 @@ def _check_selections(suite: Suite) -> None:
         )
 
 
+def warn_of_selections(suite: Suite) -> str:
+    """What to know of a suite that chooses parameters on a corpus and scores it too; "" for one that chooses none."""
+    spaces, corpus = ", ".join(suite.stages["sweep"]), suite.development
+    if not spaces or corpus is None:
+        return ""
+    task = find_corpus(corpus).dataset.task
+    if [slug for slug in suite.corpora if find_corpus(slug).dataset.task == task] == [corpus]:
+        return (
+            f"warning: {corpus} chooses the parameters of {spaces}, and is the only {task} corpus of the suite: none "
+            f"of their scores is evidence for them. Add another {task} corpus to {suite.written}."
+        )
+    return (
+        f"warning: {corpus} chooses the parameters of {spaces}, and is scored too. Tables mark these scores with †, "
+        "and never call them better."
+    )
+
+
 def _check_words(suite: Suite) -> None:
     """That counts, tokenizers and files of word vectors can be had."""
     for tokenizer in suite.tokenizers:

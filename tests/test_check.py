@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from pipeline.base.suite import Suite, load_suite
-from pipeline.check import check_everything, mirror_changes
+from pipeline.check import check_everything, mirror_changes, warn_of_selections
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.plan import write_plan
 from pipeline.stages.download import download
 from sentfold.errors import EncoderError, ParameterError, SentfoldError, SourceError, SuiteError
-from tests.checkout import make_checkout_with_suites
+from tests.checkout import make_checkout_with_suites, make_suite
 
 
 @pytest.fixture
@@ -161,3 +161,13 @@ def test_words_that_a_suite_cannot_make_are_refused_before_anything_runs(
         check_everything("quick")
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_a_suite_that_scores_the_corpus_that_chooses_is_warned_and_more_so_without_another() -> None:
+    spaces = ("minilm", "minilm-lp", "minilm-pca-selected")
+    both = make_suite(corpora=("simlex", "wordsim"), spaces=spaces, development="wordsim")
+    alone = make_suite(corpora=("polarity", "wordsim"), spaces=spaces, development="wordsim")
+    start = "warning: wordsim chooses the parameters of minilm-pca-selected, and is "
+    assert warn_of_selections(both).startswith(f"{start}scored too.")
+    assert warn_of_selections(alone).startswith(f"{start}the only similarity corpus of the suite")
+    assert warn_of_selections(make_suite(corpora=("wordsim",), spaces=("minilm",), development="wordsim")) == ""
