@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -60,19 +60,6 @@ class Sweep:
         """Scores of the points on any corpus; all None on one that was not swept."""
         blank: tuple[float | None, ...] = (None,) * len(self.points)
         return self.values if corpus == self.corpus else (self.tests | self.classes).get(corpus, blank)
-
-    def only(self, **settings: Any) -> Sweep:
-        """The same sweep where the points without these settings have no score, e.g. only(scaling="unit").
-
-        The choice and the rules stay those of the whole grid.
-        """
-        kept = [settings.items() <= point.items() for point in self.points]
-
-        def part(values: tuple[float | None, ...]) -> tuple[float | None, ...]:
-            return tuple(value if keep else None for value, keep in zip(values, kept, strict=True))
-
-        tests, classes = ({name: part(one) for name, one in found.items()} for found in (self.tests, self.classes))
-        return replace(self, values=part(self.values), tests=tests, classes=classes)
 
     def profile(self, setting: str, values: tuple[float | None, ...]) -> dict[Any, float]:
         """Value of a setting -> the best score that any point with it has: what tuning the others would give."""

@@ -161,7 +161,7 @@ def _test_surface(swept: Sweep, corpus: str, selected: int) -> tuple[list[float 
         return [], ""
     judged = load_parameters(NeighborParameters, "evaluate")
     points = swept.grid.points
-    kept = [number for number, point in enumerate(points) if differs_in_size(point, points[selected], type(point)())]
+    kept = [number for number, point in enumerate(points) if _differs_in_size(point, points[selected])]
     some = replace(swept.grid, points=tuple(points[number] for number in kept))
     scored = score_classes(some, classes, k=judged.knn_neighbors, folds=judged.folds, seed=judged.seed)
     values: list[float | None] = [None] * len(points)
@@ -170,13 +170,10 @@ def _test_surface(swept: Sweep, corpus: str, selected: int) -> tuple[list[float 
     return values, f"accuracy.{judged.knn_neighbors}nn-euclidean"
 
 
-def differs_in_size(point: Parameters, *others: Parameters) -> bool:
-    """Whether a point is one of the others but for k and p: these are drawn, and classification corpora are large.
-
-    The others are the selected point and the method's defaults, a paper's own settings where it states them.
-    """
+def _differs_in_size(point: Parameters, selected: Parameters) -> bool:
+    """Whether a point is the selected one but for k and p: these are drawn, and classification corpora are large."""
     sizes = {"neighbors", "components"}
-    return point.model_dump(exclude=sizes) in [other.model_dump(exclude=sizes) for other in others]
+    return point.model_dump(exclude=sizes) == selected.model_dump(exclude=sizes)
 
 
 def describe_cost(encoder: str, selection: str, seconds: float) -> str:

@@ -24,10 +24,9 @@ from pipeline.base.suite import Suite
 from pipeline.manifolds import sweep_folder
 from pipeline.stages.knn_graph import knn_graph
 from pipeline.stages.selected import selected
-from pipeline.stages.sweep import differs_in_size, sweep
+from pipeline.stages.sweep import sweep
 from sentfold.errors import ArtifactError, SuiteError
 from sentfold.files import sha256_of
-from sentfold.manifold import lle
 
 ROOT = Path(__file__).parents[2]
 
@@ -180,10 +179,3 @@ def test_a_suite_without_a_development_corpus_and_a_choice_that_is_none_are_refu
     shutil.rmtree(folder / "data/made/corpora/dev")
     with pytest.raises(ArtifactError):
         sweep(SUITE, "minilm", "lp-selected")
-
-
-def test_classification_is_scored_at_every_size_with_the_chosen_settings_and_with_the_defaults() -> None:
-    chosen = lle.Settings(regularization=0.01, scaling="quarter", neighbors=60)
-    same = [chosen.model_copy(update={"neighbors": 10, "components": 16}), lle.Settings(neighbors=5)]
-    other = [chosen.model_copy(update={"regularization": 0.1}), lle.Settings(regularization=0.01)]
-    assert [differs_in_size(point, chosen, lle.Settings()) for point in same + other] == [True, True, False, False]
