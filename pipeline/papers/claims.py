@@ -1,4 +1,4 @@
-"""The papers' claims as data: what each says, what it was said about, and the rule that decides it."""
+"""The papers' claims as data: what each says, what the paper said it of, and what would test it here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from pipeline.base.params import read_yaml
 from sentfold.settings import Parameters, validate
@@ -14,86 +14,90 @@ from sentfold.settings import Parameters, validate
 CLAIMS_FILE = Path(__file__).with_name("claims.yaml")
 
 Source = Literal["sbert-lp", "lase", "s3e", "gem", "hyperboloid"]
-Rule = Literal[
-    "beats", "matches", "repairs", "prints", "near", "faster", "within", "gathers", "best-between", "misleads",
-    "printed", "whole", "shown", "absent",
-]  # fmt: skip
+Kind = Literal["higher", "cosines", "faster", "identity"]
 
-# What each rule cannot do without.
-NEEDS: dict[str, tuple[str, ...]] = {
-    "beats": ("ours", "than", "protocol", "corpora"),
-    "matches": ("ours", "than", "protocol", "corpora", "margin"),
-    "repairs": ("ours",),
-    "prints": ("ours", "corpora"),
-    "near": ("ours", "corpora", "margin"),
-    "faster": ("method", "than"),
-    "within": ("method", "margin"),
-    "gathers": ("ours", "than"),
-    "best-between": ("ours", "setting", "between"),
-    "misleads": ("ours", "setting", "margin"),
-    "printed": ("printed",),
-    "whole": ("printed",),
-    "shown": ("ours", "than", "protocol", "corpora", "reason"),
-    "absent": ("reason", "command"),
+# What each kind of test cannot do without.
+NEEDS: dict[Kind, tuple[str, ...]] = {
+    "higher": ("space", "against", "protocol", "corpora"),
+    "cosines": ("space", "corpora"),
+    "faster": ("space", "against"),
+    "identity": ("identity",),
 }
 
 
-class PrintedClaim(Parameters):
-    """A comparison inside one printed table.
+class PrintedComparison(Parameters):
+    """A comparison inside one printed table: the model is better than each other model on each data set.
 
-    by      points that the model has to be above each of `than`, at least
-    enough  data sets on which it has to; all of them if 0
-    items   number of test items, for the rule `whole`
-    alike   why its rows may be compared, though what is known of their aggregation is not the same
+    metrics  of a data set that has several
+    by       the gain that the paper states, or its two bounds; empty if it states none
+    holds_on how many of the data sets the paper says it of; all of them if 0
     """
 
     table: str
     model: str
-    than: list[str] = []
-    datasets: list[str]
-    by: float = 0.0
-    enough: int = 0
-    items: int = 0
-    alike: str = ""
+    better_than: list[str] = Field(min_length=1)
+    datasets: list[str] = Field(min_length=1)
+    metrics: list[str] = []
+    by: list[float] = Field([], max_length=2)
+    holds_on: int = 0
+
+
+class ClaimTest(Parameters):
+    """A test of a claim by this suite's numbers.
+
+    kind              higher: a better score than each of `against`, on each corpus
+                      cosines: the printed cosines of single pairs, to the last digit
+                      faster: less CPU time for a sentence than each of `against`, in one run of the benchmark
+                      identity: two sides of an equation, by its name in identities.py
+    own_conditions    whether these are the paper's own vectors, protocol and settings
+    against_protocol  the protocol of `against`, if another than `protocol`
+    control           the same comparison without what the claim praises
+    shown_with        other spaces that it is shown with; they decide nothing
+    starts            standard deviation of the score of `space` over random starts of which the suite makes one
+    """
+
+    kind: Kind = "higher"
+    own_conditions: bool = False
+    space: str = ""
+    against: list[str] = []
+    protocol: str = ""
+    against_protocol: str = ""
+    corpora: list[str] = []
+    control: str = ""
+    shown_with: list[str] = []
+    starts: float = Field(0.0, ge=0)
+    identity: str = ""
+
+    @model_validator(mode="after")
+    def _has_what_its_kind_needs(self) -> ClaimTest:
+        missing = [name for name in NEEDS[self.kind] if not getattr(self, name)]
+        if missing:
+            raise ValueError(f"a test of the kind '{self.kind}' needs {', '.join(missing)}")
+        return self
 
 
 class Claim(Parameters):
     """One claim.
 
-    control        a comparison without what the claim praises
-    beside         other spaces to see it against; they decide nothing
-    than_protocol  the protocol of what it is set against, if another than its own
-    starts         standard deviation of the scores of `ours` over random starts of which the suite makes one, in points
-    remark         what a reader has to know of the comparison, in a sentence or two
+    made_on  the encoder or vectors, the protocol and the settings that the paper says it of
+    print    comparisons of printed figures that it follows from; they all have to hold
+    test     what tests it here; missing: what is missing for that, where nothing can
+    remark   what a reader has to know of the comparison
     """
 
     source: Source
     where: str
     says: str
     made_on: str
-    rule: Rule
-    ours: str = ""
-    than: list[str] = []
-    control: str = ""
-    beside: list[str] = []
-    protocol: str = ""
-    than_protocol: str = ""
-    corpora: list[str] = []
-    margin: float = 0.0
-    starts: float = 0.0
-    method: str = ""
-    setting: str = ""
-    between: list[int] = []
-    printed: PrintedClaim | None = None
-    reason: str = ""
-    command: str = ""
+    print: list[PrintedComparison] = []
+    test: ClaimTest | None = None
+    missing: str = ""
     remark: str = ""
 
     @model_validator(mode="after")
-    def _has_what_its_rule_needs(self) -> Claim:
-        missing = [name for name in NEEDS[self.rule] if not getattr(self, name)]
-        if missing:
-            raise ValueError(f"the rule '{self.rule}' needs {', '.join(missing)}")
+    def _is_tested_or_says_what_is_missing(self) -> Claim:
+        if (self.test is None) == (not self.missing):
+            raise ValueError("a claim has either a `test` or what is `missing` for one")
         return self
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeline.base.artifacts import corpus_path, read_table
 from pipeline.base.suite import Suite
-from pipeline.papers.claim_list import decide_all
+from pipeline.papers.verdicts import decide_all
 from pipeline.report.contents import build_tables
 from pipeline.report.evidence import Cases
 from pipeline.report.gallery import draw_gallery

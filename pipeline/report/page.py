@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -13,9 +12,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from pipeline.papers.claim_list import INTRODUCTION, ORDER, basis, claim_command
+from pipeline.papers.ledger import INTRODUCTION, TALLY, claim_command, count_outcomes, describe_scope, paragraphs
 from pipeline.papers.published import PAPERS, load_published
-from pipeline.papers.verdicts import Decided
+from pipeline.papers.verdicts import OWN_CONDITIONS, Decided
 from pipeline.report.evidence import Evidence
 from pipeline.report.results import Results
 from sentfold.measures.registry import describe_protocol
@@ -26,7 +25,11 @@ from sentfold.report.table import Table
 PAGE_FILE = Path(__file__).with_name("page.html")
 STYLE_FILE = Path(__file__).with_name("page.css")
 SCRIPT_FILE = Path(__file__).with_name("page.js")
-CLASSES = {"reproduced": "reproduced", "contradicted": "contradicted", "not testable here": "untestable"}
+# Outcome of a claim -> the class of its colour and sign.
+CLASSES = {
+    "reproduced": "holds", "carries over": "holds", "contradicted": "fails", "does not carry over": "fails",
+    "undecided": "undecided", "not testable here": "untestable",
+}  # fmt: skip
 # Hashes of model files: they are in params.yaml, and hide what a reader looks for.
 HIDDEN = ("sha256",)
 
@@ -60,7 +63,7 @@ def write_page(
     sections = "".join(table_section(table, notes) for table in tables) + extra
     facts = page_facts(evidence, tables, notes, lineage)
     return Template(PAGE_FILE.read_text(encoding="utf-8")).substitute(
-        choices=verdict_boxes(),
+        choices=outcome_boxes(),
         claims=claim_lists(decided, suite),
         claims_count=len(decided),
         contents=_contents(tables),
@@ -68,6 +71,7 @@ def write_page(
         figures="".join(_figure(picture) for picture in pictures[1:]),
         first_figure="".join(_figure(picture) for picture in pictures[:1]),
         introduction=prose(INTRODUCTION),
+        scope=prose(describe_scope(decided)),
         script=script,
         script_hash=_hash(script),
         style=style,
@@ -95,11 +99,15 @@ def _contents(tables: Sequence[Table]) -> str:
 
 
 def _tally(decided: Sequence[Decided]) -> str:
-    counts = Counter(one.verdict for one in decided)
-    return "".join(
-        f'<li class="{CLASSES[verdict]}"><b>{counts[verdict]}</b><span class="verdict">{verdict}</span></li>'
-        for verdict in ORDER
-    )
+    """The counts of what is said of prints and of claims, a list for each heading."""
+    parts = []
+    for heading, counts in count_outcomes(decided).items():
+        items = "".join(
+            f'<li class="{CLASSES.get(word, "print")}"><b>{count}</b><span class="verdict">{word}</span></li>'
+            for word, count in counts.items()
+        )
+        parts.append(f'<p class="muted">{heading[0].upper()}{heading[1:]}</p><ul class="tally">{items}</ul>')
+    return "".join(parts)
 
 
 def _figure(picture: Picture) -> str:
@@ -112,11 +120,19 @@ def _figure(picture: Picture) -> str:
 # --- claims -------------------------------------------------------------------------------------
 
 
-def verdict_boxes() -> str:
-    """Boxes that choose which claims are shown."""
+def outcome_boxes() -> str:
+    """Boxes that choose which claims are shown, one for each outcome of claims."""
     return "".join(
-        f'<label><input type="checkbox" checked value="{CLASSES[verdict]}">{verdict}</label>' for verdict in ORDER
+        f'<label><input type="checkbox" checked value="{_choice(word, own=heading == OWN_CONDITIONS)}">'
+        f"{word}{f', {heading}' if heading == OWN_CONDITIONS else ''}</label>"
+        for heading, words in TALLY.items()
+        for word in words
+        if word in CLASSES
     )
+
+
+def _choice(outcome: str, *, own: bool) -> str:
+    return f"{'own-' if own else ''}{outcome.replace(' ', '-')}"
 
 
 def claim_lists(decided: Sequence[Decided], suite: str) -> str:
@@ -130,14 +146,15 @@ def claim_lists(decided: Sequence[Decided], suite: str) -> str:
 
 
 def _claim(one: Decided, suite: str) -> str:
-    texts = [f"{basis(one)}{one.outcome.because}", one.control, one.claim.remark, one.caveat]
-    texts += [f"To test it: {one.outcome.command}."] if one.outcome.command else []
-    paragraphs = "".join(f"<p>{prose(text)}</p>" for text in texts if text)
+    said = "".join(
+        f"<p>{f'<b>{prose(heading)}</b> ' if heading else ''}{prose(text)}</p>" for heading, text in paragraphs(one)
+    )
+    chosen = _choice(one.outcome, own=one.conditions == OWN_CONDITIONS)
     return (
-        f'<li class="{CLASSES[one.verdict]}" id="claim-{escape(one.name)}"><p class="verdict">{one.verdict}</p><div>'
-        f'<p class="says">{prose(one.claim.says)}</p>'
-        f'<p class="muted">{prose(one.claim.where)}; made about {prose(one.claim.made_on)}</p>'
-        f"{paragraphs}<p><code>{escape(claim_command(one.name, suite))}</code></p></div></li>"
+        f'<li class="{CLASSES[one.outcome]} {chosen}" id="claim-{escape(one.name)}">'
+        f'<p class="verdict">{one.outcome}</p><div><p class="says">{prose(one.claim.says)}</p>'
+        f'<p class="muted">{prose(one.claim.where)}; said of {prose(one.claim.made_on)}</p>'
+        f"{said}<p><code>{escape(claim_command(one.name, suite))}</code></p></div></li>"
     )
 
 

@@ -178,6 +178,16 @@ def seconds_per_sentence(
     return 1 / rate if rate else None
 
 
+def seconds_of_run(
+    benchmark: Mapping[str, Any] | None, method: str, *, own_tokeniser: bool = True
+) -> tuple[float, float] | None:
+    """The least and the greatest CPU seconds of a method's repeats of one run, texts in; None if not kept."""
+    runs = (benchmark or {"seconds": {}})["seconds"].get(method, {})
+    own = [times for what, times in runs.items() if what.startswith("text in") and what != "text in, whitespace"]
+    times = own[0] if own and own_tokeniser else runs.get("text in, whitespace")
+    return (float(times[0]), float(times[1])) if times else None
+
+
 def speed_tables(benchmark: Mapping[str, Any] | None) -> list[Table]:
     """S3E's, LASE's and GEM's speed, each in the unit that the paper printed."""
     per_set = f"s for {SET_SENTENCES:,} sentences"

@@ -25,7 +25,6 @@ class Sweep:
     chosen    the settings chosen on it
     tests     test corpus -> scores of the points, in the same order; classes: the same of classification
     rules     rule without labels -> the score, on the development corpus, of the point that it chooses
-    picked    the same rules -> the settings of that point
     """
 
     space: str
@@ -37,7 +36,6 @@ class Sweep:
     tests: dict[str, tuple[float | None, ...]]
     rules: dict[str, float]
     classes: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
-    picked: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def best(self) -> int:
@@ -104,7 +102,6 @@ def _load(space: str, folder: Path) -> Sweep:
             tests=_surfaces(oracle, "spearman"),
             classes=_surfaces(oracle, CLASS_PROTOCOL),
             rules={rule: float(found["value"]) for rule, found in sorted(surface.get("rules", {}).items())},
-            picked={rule: dict(found["parameters"]) for rule, found in surface.get("rules", {}).items()},
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArtifactError(

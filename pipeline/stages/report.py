@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_info
 
 from pipeline.base.artifacts import space_path
 from pipeline.base.suite import Suite
-from pipeline.papers.claim_list import claims_content, claims_markdown, decide_all
+from pipeline.papers.ledger import claims_content, claims_markdown
+from pipeline.papers.verdicts import decide_all
 from pipeline.report.cells import index_table, index_text, long_table, wide_table
 from pipeline.report.contents import build_tables
 from pipeline.report.evidence import Evidence

@@ -19,9 +19,7 @@ from pipeline.base.params import load_parameters
 from pipeline.base.suite import load_suite
 from pipeline.corpora.archive_readers import TREC_CLASSES
 from pipeline.corpora.catalogue import load_catalogue
-from pipeline.papers.claims import Claim
 from pipeline.papers.plan import load_figures
-from pipeline.papers.sweep_verdicts import best_between, misleads
 from pipeline.report.encoder_figures import Dot, clusterer_dots, draw_dots, draw_rates, draw_speed, speed_points
 from pipeline.report.evidence import Evidence
 from pipeline.report.gallery import draw_gallery, swept_panels
@@ -395,60 +393,3 @@ def test_a_sweep_draws_its_corpora_in_the_suites_order_and_stsb_whatever_else_th
     }
     assert panels["sweep-neighbors"] == ["dev", "sts12", "sts13", "sts14", "sts15", "stsb"]
     assert panels["sweep-components-classes"] == ["mpqa", "cr"]
-
-
-CLAIM = Claim(
-    source="sbert-lp", where="x", says="y", made_on="z", rule="best-between", ours="minilm-lp-selected",
-    setting="components", between=[128, 300], margin=0.5,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([70.0, 75.0, 74.8, 71.0, 74.0, 60.0], "reproduced"),  # 128 and 256 lead
-        ([78.0, 75.0, 74.8, 71.0, 74.0, 60.0], "contradicted"),  # 16 leads
-        ([75.0, 75.2, 74.8, 71.0, 74.0, 60.0], "not testable here"),  # 16 is as good
-    ],
-)
-def test_where_the_best_setting_lies_is_called_unless_it_is_flat(values: list[float | None], expected: str) -> None:
-    assert best_between(CLAIM, {"minilm-lp-selected": make_sweep(values)}).verdict == expected
-    assert best_between(CLAIM, {}).verdict == "not testable here"
-
-
-def test_a_claim_about_some_corpora_is_contradicted_by_one_and_reproduced_by_all() -> None:
-    lead, trail = (70.0, 75.0, 74.8, 71.0, 74.0, 60.0), (78.0, 75.0, 74.8, 71.0, 74.0, 60.0)
-    flat = (75.0, 75.2, 74.8, 71.0, 74.0, 60.0)
-    claim = CLAIM.model_copy(update={"corpora": ["mr", "cr", "absent"]})
-    for surfaces, expected in (
-        ({"mr": lead, "cr": lead}, "reproduced"),
-        ({"mr": lead, "cr": trail}, "contradicted"),
-        ({"mr": lead, "cr": flat}, "not testable here"),
-        ({"mr": trail, "cr": trail}, "contradicted"),
-        ({}, "not testable here"),
-    ):
-        sweep = replace(make_sweep(list(lead)), classes=surfaces)
-        assert best_between(claim, {"minilm-lp-selected": sweep}).verdict == expected
-
-
-@pytest.mark.parametrize(
-    ("rules", "other", "expected"),
-    [
-        ({"procrustes": 70.0, "residual_variance": 72.0}, True, "reproduced"),
-        ({"procrustes": 70.0, "residual_variance": 72.0}, False, "contradicted"),  # of the setting in question: right
-        ({"procrustes": 75.0, "residual_variance": 74.9}, True, "contradicted"),
-        ({"procrustes": 75.0, "residual_variance": 70.0}, True, "not testable here"),
-    ],
-)
-def test_rules_without_labels_mislead_by_another_setting_that_costs_more_than_the_margin(
-    rules: dict[str, float], other: bool, expected: str
-) -> None:
-    sweep = make_sweep([70.0, 75.0, 74.8, 71.0, 74.0, 60.0], rules)
-    right = sweep.points[sweep.best]
-    picked = {rule: right | ({"components": 16} if other else {}) for rule in rules}
-    outcome = misleads(CLAIM, {"minilm-lp-selected": replace(sweep, picked=picked)})
-    assert outcome.verdict == expected
-    assert f"has components {right['components']}; chosen are by procrustes" in outcome.because
-    lost = rules["procrustes"] < 75.0
-    assert ("procrustes 128, the same, losing" in outcome.because) == (not other)
-    assert (" points by its other settings" in outcome.because) == (not other and lost)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pipeline.base.artifacts import corpus_path, write_table
-from pipeline.papers.claim_list import decide_all
+from pipeline.papers.verdicts import decide_all
 from pipeline.report.contents import build_tables
 from pipeline.report.entries import difference_entry
 from pipeline.report.evidence import Cases
@@ -384,10 +384,11 @@ def test_hashes_are_read_from_the_lineage_file_that_a_reader_hands_over(page: Pa
 
 
 @needs_chromium
-def test_claims_can_be_chosen_by_verdict(page: Page) -> None:
-    shown = "[...document.querySelectorAll('.claims > .untestable')].filter((item) => item.offsetParent).length"
+def test_claims_can_be_chosen_by_outcome(page: Page) -> None:
+    chosen = page.evaluate("document.querySelector('.claims > li').classList[1]")
+    shown = f"[...document.querySelectorAll('.claims > .{chosen}')].filter((item) => item.offsetParent).length"
     before = page.evaluate(shown)
-    page.evaluate("document.querySelector('.choose input[value=untestable]').click()")
+    page.evaluate(f"document.querySelector('.choose input[value={chosen}]').click()")
     assert before > 0 and page.evaluate(shown) == 0
 
 
@@ -427,5 +428,5 @@ def test_text_and_paper_differ_enough_for_every_reader(page: Page) -> None:
     """
     for scheme in ("light", "dark"):
         page.prefer(scheme)
-        for selector in ("body", ".protocol", "td .ci", ".contradicted .verdict", ".untestable .verdict", "summary"):
+        for selector in ("body", ".protocol", "td .ci", ".fails .verdict", ".untestable .verdict", "summary"):
             assert page.evaluate(f"{contrast}('{selector}')") >= 4.5, (scheme, selector)

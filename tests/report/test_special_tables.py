@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.papers.claim_list import decide_all
+from pipeline.papers.verdicts import decide_all
 from pipeline.report.contents import build_tables
 from pipeline.report.evidence import Evidence, Partition
 from pipeline.report.gallery import draw_gallery
