@@ -352,9 +352,13 @@ def claims(
 @app.command(rich_help_panel=RUNS)
 def check(suite: SuiteOption = "quick") -> None:
     """Check params.yaml, the suite file, the catalogue and a mirror against each other; run nothing."""
-    from pipeline.check import check_everything, mirror_changes
+    from pipeline.check import check_everything, mirror_changes, warn_of_selections
 
-    mirror_changes(check_everything(suite))
+    checked = check_everything(suite)
+    mirror_changes(checked)
+    warning = warn_of_selections(checked)
+    if warning:
+        typer.echo(warning, err=True)
     typer.echo(f"suite '{suite}' and params.yaml are sound")
 
 

@@ -60,7 +60,7 @@ def check_everything(suite: str) -> Suite:
         for name in content.get(group) or {}:
             _check_name(group, name)
             load(name)
-    _check_unfitted(content)
+    _check_named_spaces(content)
     check_plan(suite)
     chosen = load_suite(suite)
     for corpus in chosen.corpora:
@@ -82,15 +82,16 @@ def _check_name(group: str, name: Any) -> None:
         raise ParameterError("a name cannot be used", where=f"{PARAMS_FILE}: {group}", got=str(error)) from None
 
 
-def _check_unfitted(content: dict[str, Any]) -> None:
-    """That each space without regressions is one that params.yaml can make: a slip of the pen would fit them."""
+def _check_named_spaces(content: dict[str, Any]) -> None:
+    """That each space that `evaluate` names is one that params.yaml can make: a slip of the pen would do nothing."""
     makers = [*(content.get("encoders") or {}), *(content.get("word_encoders") or {})]
     known = {*makers, *(f"{maker}-{manifold}" for maker in makers for manifold in content.get("manifolds") or {})}
-    for space in load_parameters(evaluate_parameters(), "evaluate").unfitted:
-        if space not in known:
+    parameters = load_parameters(evaluate_parameters(), "evaluate")
+    for key, spaces in (("unfitted", parameters.unfitted), ("perceptron", parameters.perceptron)):
+        for space in set(spaces) - known:
             raise ParameterError(
-                f"there is no space '{space}' to leave without regressions",
-                where=f"{PARAMS_FILE}: evaluate.unfitted",
+                f"there is no space '{space}'",
+                where=f"{PARAMS_FILE}: evaluate.{key}",
                 expected="an encoder of params.yaml, alone or followed by - and one of its manifolds",
                 got=space,
                 remedy="correct the name, or take it off the list",
@@ -195,6 +196,23 @@ def _check_selections(suite: Suite) -> None:
             got=str(suite.development or "nothing"),
             remedy=f"name one in {suite.written}; no table then counts it as a test set",
         )
+
+
+def warn_of_selections(suite: Suite) -> str:
+    """What to know of a suite that chooses parameters on a corpus and scores it too; "" for one that chooses none."""
+    spaces, corpus = ", ".join(suite.stages["sweep"]), suite.development
+    if not spaces or corpus is None:
+        return ""
+    task = find_corpus(corpus).dataset.task
+    if [slug for slug in suite.corpora if find_corpus(slug).dataset.task == task] == [corpus]:
+        return (
+            f"warning: {corpus} chooses the parameters of {spaces}, and is the only {task} corpus of the suite: none "
+            f"of their scores is evidence for them. Add another {task} corpus to {suite.written}."
+        )
+    return (
+        f"warning: {corpus} chooses the parameters of {spaces}, and is scored too. Tables mark these scores with †, "
+        "and never call them better."
+    )
 
 
 def _check_words(suite: Suite) -> None:

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from pipeline.base.suite import Suite, load_suite
-from pipeline.check import check_everything, mirror_changes
+from pipeline.check import check_everything, mirror_changes, warn_of_selections
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.plan import write_plan
 from pipeline.stages.download import download
 from sentfold.errors import EncoderError, ParameterError, SentfoldError, SourceError, SuiteError
-from tests.checkout import make_checkout_with_suites
+from tests.checkout import make_checkout_with_suites, make_suite
 
 
 @pytest.fixture
@@ -51,12 +51,15 @@ def test_a_plan_that_does_not_follow_from_its_suite_file_is_refused_with_the_com
 
 
 @pytest.mark.parametrize(("space", "known"), [("minilm-lp", True), ("wl-dcd", False), ("minilm-no-such", False)])
-def test_a_space_without_regressions_has_to_be_one_that_can_be_made(checkout: Path, space: str, known: bool) -> None:
-    change(checkout, "params.yaml", "unfitted: []", f"unfitted: [{space}]")
+@pytest.mark.parametrize(("line", "key"), [("unfitted: [", "unfitted"), ("perceptron: [minilm, ", "perceptron")])
+def test_a_space_that_evaluate_names_has_to_be_one_that_can_be_made(
+    checkout: Path, line: str, key: str, space: str, known: bool
+) -> None:
+    change(checkout, "params.yaml", line, f"{key}: [{space}{'' if key == 'unfitted' else ', '}")
     if known:
         check_everything("quick")
     else:
-        with pytest.raises(ParameterError, match=f"'{space}' to leave without regressions"):
+        with pytest.raises(ParameterError, match=f"there is no space '{space}'"):
             check_everything("quick")
 
 
@@ -158,3 +161,13 @@ def test_words_that_a_suite_cannot_make_are_refused_before_anything_runs(
         check_everything("quick")
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_a_suite_that_scores_the_corpus_that_chooses_is_warned_and_more_so_without_another() -> None:
+    spaces = ("minilm", "minilm-lp", "minilm-pca-selected")
+    both = make_suite(corpora=("simlex", "wordsim"), spaces=spaces, development="wordsim")
+    alone = make_suite(corpora=("polarity", "wordsim"), spaces=spaces, development="wordsim")
+    start = "warning: wordsim chooses the parameters of minilm-pca-selected, and is "
+    assert warn_of_selections(both).startswith(f"{start}scored too.")
+    assert warn_of_selections(alone).startswith(f"{start}the only similarity corpus of the suite")
+    assert warn_of_selections(make_suite(corpora=("wordsim",), spaces=("minilm",), development="wordsim")) == ""

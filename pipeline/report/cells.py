@@ -44,7 +44,7 @@ SCHEMA = 1
 LONG_HEADER = (
     "space", "corpus", "task", "protocol", "n", "unit", "units", "value", "low", "high",
     "difference_to", "difference", "difference_low", "difference_high",
-    "control", "control_difference", "control_low", "control_high", "reason",
+    "control", "control_difference", "control_low", "control_high", "reason", "caveats",
 )  # fmt: skip
 # Columns of scores.csv that hold the numbers of a score, and of its differences to the baseline and the control.
 SCORE = ("value", "low", "high")
@@ -120,7 +120,7 @@ def long_table(evidence: Evidence) -> tuple[str, list[IndexedCell]]:
         for corpus in results.suite.corpora:
             facts = results.facts(space, corpus)
             if "absent" in facts:
-                rows.append([space, corpus, *[""] * (len(LONG_HEADER) - 3), facts["absent"]])
+                rows.append([space, corpus, *[""] * (len(LONG_HEADER) - 4), facts["absent"], ""])
             for protocol in facts.get("scores", {}):
                 row, own = _long_row(evidence, space, corpus, protocol, line=len(rows) + 2)
                 rows.append(row)
@@ -143,6 +143,7 @@ def _long_row(
     numbers = {columns: _two_digits(entry) for columns, entry in entries.items()}
     row = [space, corpus, facts["task"], protocol, str(facts["n"]), drawn.get("unit", ""), str(drawn.get("units", ""))]
     row += [*numbers[SCORE], others[0], *numbers[DIFFERENCE], others[1], *numbers[CONTROLLED], score.reason]
+    row.append("; ".join(caveat.text for caveat in score.caveats))
     cells = [
         IndexedCell(line, space, corpus, protocol, "x100", _origin(entry), entry.key, _texts(columns, numbers[columns]))
         for columns, entry in entries.items()

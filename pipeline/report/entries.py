@@ -13,7 +13,7 @@ from pipeline.report.results import Results
 from sentfold.compare.bootstrap import percentile_interval
 from sentfold.compare.multiplicity import deal
 from sentfold.measures.registry import describe_protocol
-from sentfold.report.table import Entry
+from sentfold.report.table import Caveat, Entry
 
 HEADLINE = "spearman.all.cosine"
 
@@ -32,7 +32,21 @@ def measured_entry(results: Results, space: str, corpus: str, protocol: str, *, 
     scale, places, digits = scale_of(unit)
     low, high = (None if bound is None else bound / scale for bound in (score.low, score.high))
     value = score.value / scale
-    return Entry(f"{value:.{places}f}", value, low, high, link=f"score/{space}/{corpus}/{protocol}", digits=digits)
+    return Entry(
+        f"{value:.{places}f}", value, low, high, link=f"score/{space}/{corpus}/{protocol}", digits=digits,
+        caveats=find_caveats(results, space, corpus, protocol),
+    )  # fmt: skip
+
+
+def find_caveats(results: Results, space: str, corpus: str, protocol: str) -> tuple[Caveat, ...]:
+    """Whether the corpus chose the space's parameters, and whether the space is another one there by construction.
+
+    A rotation keeps cosines and distances and no more, so two such spaces are called one only where they score alike.
+    """
+    chosen = [Caveat("†", (space,), corpus)] if results.chosen_on.get(space) == corpus else []
+    twins = results.twins.get((space, corpus))
+    alike = twins is not None and results.scores_alike(*twins, corpus, protocol)
+    return (*chosen, *([Caveat("≡", twins, corpus)] if twins is not None and alike else []))
 
 
 def scale_of(unit: str) -> tuple[float, int, int]:
@@ -53,6 +67,9 @@ def difference_entry(
         return blank
     space, other = spaces
     difference = results.difference((space, protocol), (other, protocol), corpus)
+    caveats = dict.fromkeys(
+        caveat for side in sides for caveat in side.caveats if caveat.mark == "†" or set(caveat.spaces) == set(spaces)
+    )
     scale, places, digits = scale_of(unit)
     numbers = (difference.value, difference.low, difference.high)
     value, low, high = (None if number is None else number / scale for number in numbers)
@@ -61,7 +78,7 @@ def difference_entry(
         link=f"difference/{space}/{other}/{corpus}/{protocol}",
         about=f"{describe_protocol(protocol)} on {corpus} in {space} less that in its {role} {other}; the "
         "interval is of the difference itself, both on the same bootstrap resamples",
-        of=(f"{space}/{corpus}", f"{other}/{corpus}"),
+        of=(f"{space}/{corpus}", f"{other}/{corpus}"), caveats=tuple(caveats),
     )  # fmt: skip
 
 
@@ -117,4 +134,5 @@ def average_entry(results: Results, space: str, columns: Sequence[tuple[str, str
         "mean of their bootstrap replicates, each corpus resampled independently of the others"
     )
     of = tuple(f"{space}/{corpus}" for corpus, _ in columns)
-    return Entry(f"{mean:.2f}", round(mean, 2), low, high, about=about, of=of)
+    caveats = dict.fromkeys(caveat for entry in entries for caveat in entry.caveats)
+    return Entry(f"{mean:.2f}", round(mean, 2), low, high, about=about, of=of, caveats=tuple(caveats))

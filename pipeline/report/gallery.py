@@ -28,6 +28,7 @@ from pipeline.report.sweep_figure import WORDS, describe_oracles, draw_sweep
 from pipeline.report.sweeps import CLASS_PROTOCOL, Sweep
 from sentfold.measures.registry import describe_protocol
 from sentfold.report.drawing import draw_forest, figure_bytes
+from sentfold.report.table import explain_caveats
 
 SHOWN = 5  # test sets of a sweep that are drawn, in the suite's order
 
@@ -68,9 +69,14 @@ def _differences(evidence: Evidence) -> Iterator[Drawn]:
         f"difference in {describe_protocol(HEADLINE)}; right of the line: better; bars: {results.confidence:.0%} "
         "paired bootstrap intervals"
     )
-    caption = f"Right of the line: better than the cosine of {others}."
+    caveats = explain_caveats(caveat for entries in shown.values() for entry in entries for caveat in entry.caveats)
+    caption = " ".join([f"Right of the line: better than the cosine of {others}.", *caveats])
     axis = "points on the ×100 scale; each panel has its own range"
-    yield _named("differences", title, caption, draw_forest(spaces, shown, axis, title, words))
+    marked = {
+        f"{corpus} †" if any("†" in entry.marks for entry in entries) else corpus: entries
+        for corpus, entries in shown.items()
+    }
+    yield _named("differences", title, caption, draw_forest(spaces, marked, axis, title, words))
 
 
 def _sweeps(evidence: Evidence) -> Iterator[Drawn]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pipeline.base.suite import Suite
 from pipeline.papers.plan import load_figures
 from pipeline.report.comparisons import find_controls, find_tuned_controls
 from pipeline.report.evidence import Cases, Evidence, Partition
-from pipeline.report.made_of import describe_spaces
+from pipeline.report.made_of import describe_spaces, find_twins
 from pipeline.report.parameters import ReportParameters
 from pipeline.report.results import Results, load_results
 from pipeline.report.sensitivity import load_sensitivities
@@ -54,6 +55,7 @@ def gather_evidence(suite: Suite) -> Evidence:
     results = load_results(
         suite, confidence=evaluated.confidence, word_baselines=parameters.word_baselines, chosen_on=chosen_on
     )
+    results = replace(results, twins=find_twins(suite, made_by, _source_shapes(results, records)))
     models = {encoder: entry.model for encoder, entry in parameters.published.items()}
     return Evidence(
         results=results,
@@ -71,6 +73,18 @@ def gather_evidence(suite: Suite) -> Evidence:
         referees=parameters.referees,
         published_by=frozenset(parameters.published[e].source for e in suite.encoders if e in parameters.published),
     )
+
+
+def _source_shapes(
+    results: Results, records: Mapping[tuple[str, str], Record]
+) -> dict[tuple[str, str], tuple[int, int]]:
+    """(space, corpus) -> sentences and dimension of the vectors that the space was made from, where both are known."""
+    suite, shapes = results.suite, dict[tuple[str, str], tuple[int, int]]()
+    for (space, corpus), record in records.items():
+        dimension = results.facts(suite.encoder_of(space), corpus).get("dimension")
+        if "absent" not in record["notes"] and dimension is not None:
+            shapes[space, corpus] = (int(record["rows"]), int(dimension))
+    return shapes
 
 
 def _parameters_of(suite: Suite, space: str, records: Mapping[tuple[str, str], Record]) -> dict[str, Any]:

@@ -104,6 +104,41 @@ def _flatten(parameters: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return flat
 
 
+def find_twins(
+    suite: Suite, parameters: Mapping[str, Mapping[str, Any]], shapes: Mapping[tuple[str, str], tuple[int, int]]
+) -> dict[tuple[str, str], tuple[str, str]]:
+    """(space, corpus) -> the first two spaces of the suite, itself one of them, that are one by construction there.
+
+    parameters  space -> the parameters that its artifacts name
+    shapes      (space, corpus) -> sentences and dimension of the vectors that the space was made from
+    """
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for corpus in suite.corpora:
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for space in suite.spaces:
+            if (space, corpus) in shapes:
+                source, own = suite.encoder_of(space), parameters[space]
+                method = "" if space == source else str(own["method"])
+                alike.setdefault((source, *simplify(method, own, shapes[space, corpus])), []).append(space)
+        for first, *others in alike.values():
+            for other in reversed(others):
+                found[first, corpus] = found[other, corpus] = (first, other)
+    return found
+
+
+def simplify(method: str, settings: Mapping[str, Any], shape: tuple[int, int]) -> tuple[str, str]:
+    """The simplest method that makes the same space, and its settings; "" for the vectors that it starts from."""
+    while method:
+        module: Any = manifold.find_method(method)
+        known = module.Settings.model_fields
+        own = module.Settings(**{name: value for name, value in settings.items() if name in known})
+        simpler = module.same_as(own, shape) if hasattr(module, "same_as") else None
+        if simpler is None:
+            return method, str(own.model_dump_json())
+        method, settings = simpler
+    return "", ""
+
+
 def listed(names: Sequence[str]) -> str:
     """Names as a sentence lists them: "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

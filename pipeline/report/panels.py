@@ -40,12 +40,23 @@ def build_table(evidence: Evidence, name: str, plan: TablePlan, *, compared: boo
     spaces = rows_of(results.suite, plan)
     panels: list[Panel] = []
     for panel in plan.panels:
-        panels.append(_build_panel(results, plan, panel, spaces, made_of))
+        rows = _scored_rows(results, panel, spaces) if plan.source == REFEREE else spaces
+        panels.append(_build_panel(results, plan, panel, rows, made_of))
         others = _others(evidence) if compared and panel.differences else {}
-        held = [difference_panel(results, panel, spaces, other, role) for role, other in others.items()]
+        held = [difference_panel(results, panel, rows, other, role) for role, other in others.items()]
         panels += filter(None, held)
     spreads = [_spread_panel(results, panel, spaces, made_of) for panel in plan.panels if panel.measured]
     return Table(name, table_title(plan), plan.about, (*panels, *filter(None, spreads)))
+
+
+def _scored_rows(results: Results, panel: PanelPlan, spaces: Sequence[str]) -> list[str]:
+    """The spaces that a suite's own panel is about: not those that params.yaml does not ask for its scores of."""
+
+    def asked(space: str, column: Column) -> bool:
+        facts = results.facts(space, column.corpus)
+        return "scores" not in facts or column.protocol in facts["scores"]
+
+    return [space for space in spaces if any(asked(space, column) for column in panel.columns)]
 
 
 def _others(evidence: Evidence) -> dict[str, Others]:

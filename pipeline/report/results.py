@@ -41,6 +41,7 @@ class Results:
     replicates  (space, corpus) -> protocol -> bootstrap replicates, which intervals of differences come from
     baselines   space -> the space that it is compared with, for the spaces that have one
     chosen_on   space -> the corpus that its parameters were chosen on, for the spaces that have one
+    twins       (space, corpus) -> two spaces, itself one of them, that are one by construction there
     """
 
     suite: Suite
@@ -49,6 +50,7 @@ class Results:
     confidence: float
     baselines: Mapping[str, str] = field(default_factory=dict)
     chosen_on: Mapping[str, str] = field(default_factory=dict)
+    twins: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
     @property
     def resamples(self) -> int:
@@ -79,6 +81,11 @@ class Results:
         if stored["value"] is None:
             return Score(reason=stored.get("reason", "undefined: the scores do not vary"))
         return Score(stored["value"], stored["low"], stored["high"])
+
+    def scores_alike(self, space: str, other: str, corpus: str, protocol: str) -> bool:
+        """Whether two spaces score the same but for rounding: within a twentieth of a point."""
+        one, two = (self.score(name, corpus, protocol).value for name in (space, other))
+        return one is not None and two is not None and abs(one - two) <= 0.05
 
     def paired_replicates(self, one: Side, two: Side, corpus: str) -> Float64 | None:
         """Replicates of the difference of two sides in points; None where a side has none, or an undefined one.

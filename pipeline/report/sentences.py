@@ -47,8 +47,20 @@ def describe_panel(
     if family:
         other = list(dict.fromkeys(judged.against for judged in family))
         shows.append(count_differences(family, describe_protocol(plan.against) if plan.against else listed(other)))
-    notes = (multiple_comparisons(results, family), smallest_difference(family))
+    notes = (untested_note(results, columns), multiple_comparisons(results, family), smallest_difference(family))
     return tuple(filter(None, shows)), tuple(filter(None, notes))
+
+
+def untested_note(results: Results, columns: Columns) -> str:
+    """The warning under a panel whose only corpus chose the parameters of some of its spaces; "" elsewhere."""
+    corpus = columns[0][0]
+    spaces = [space for space, chooser in results.chosen_on.items() if chooser == corpus]
+    if not spaces or results.corpora_of(results.facts(spaces[0], corpus).get("task", "")) != [corpus]:
+        return ""
+    return (
+        f"Warning: {corpus} chose the parameters of {listed(spaces)}, and the suite has no other corpus of its kind to "
+        "test them on. Add one to the corpora of the suite."
+    )
 
 
 def baselines(results: Results, spaces: Sequence[str], own: str | None) -> list[tuple[str, str]]:
@@ -83,8 +95,13 @@ def _best(results: Results, spaces: Sequence[str], columns: Columns) -> str:
     if len(scored) < 2:
         return ""
     for corpus, protocol in columns:
-        values = {space: value for space in spaces if (value := _value(results, space, corpus, protocol)) is not None}
-        if len(values) == 1 or len(set(values.values())) > 1:
+        values = {
+            space: value
+            for space in spaces
+            if (value := _value(results, space, corpus, protocol)) is not None
+            and results.chosen_on.get(space) != corpus
+        }
+        if values and (len(values) == 1 or len(set(values.values())) > 1):
             winners.setdefault(max(values, key=lambda space: values[space]), []).append(
                 column_name(corpus, protocol, columns)
             )

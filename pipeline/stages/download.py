@@ -113,7 +113,7 @@ def prepare_texts(corpus: Corpus, frame: pl.DataFrame) -> tuple[pl.DataFrame, st
         text = f"{'bodies without headers' if corpus.slug in dataset.bodies else 'whole messages'}; {text}"
     longest = dataset.longest.get(corpus.slug)
     if longest is not None:
-        short = [all(len(part.split()) <= longest for part in item) for item in frame.select(columns).iter_rows()]
+        short = [all(len(part.split()) <= longest for part in item) for item in frame.select(list(columns)).iter_rows()]
         frame, text = frame.filter(short), f"texts of at most {longest} words, split at blanks; {text}"
     return frame, text
 

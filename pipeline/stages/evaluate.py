@@ -51,7 +51,8 @@ def evaluate(chosen: Suite, space: str) -> dict[str, Any]:
             content[corpus] = {"absent": case, "task": task_of(corpus_path(suite, corpus, "items"))}
             write_absence(replicates_path, case, kind="resamples", inputs=[vectors_path])
             continue
-        case = replace(case, fitted=space not in parameters.unfitted, training=_training_of(case, chosen, space))
+        case = replace(case, fitted=space not in parameters.unfitted, perceptron=space in parameters.perceptron)
+        case = replace(case, training=_training_of(case, chosen, space))
         source = None if encoder == space else _vectors_of(suite, encoder, corpus)
         with threadpool_limits(1), located(f"corpus {corpus}, space {space}"):
             outcome = score_case(case, parameters, source=source)

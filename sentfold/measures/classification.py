@@ -22,6 +22,7 @@ TABLES = (
         panels=(
             TaskPanel("Accuracy of the three nearest neighbours", ("accuracy.3nn-euclidean",)),
             TaskPanel("Accuracy of logistic regression", ("accuracy.logistic",)),
+            TaskPanel("Accuracy of a perceptron with one hidden layer", ("accuracy.perceptron",)),
             TaskPanel(
                 "Training-set scoring of 3-NN: each item among its own neighbours", ("accuracy.3nn-training-set",)
             ),

@@ -22,6 +22,7 @@ TABLES = (
         "median length of its vectors is 1. F1 is that of class 1, or of three classes the plain mean.",
         panels=(
             TaskPanel("Accuracy and F1 of logistic regression", ("accuracy.logistic", "f1.logistic")),
+            TaskPanel("Accuracy of a perceptron with one hidden layer", ("accuracy.perceptron",)),
             TaskPanel(
                 "Accuracy and F1 of the three nearest neighbours", ("accuracy.3nn-euclidean", "f1.3nn-euclidean")
             ),

@@ -42,6 +42,7 @@ from sentfold.settings import Parameters, Slug
 
 Positive = tuple[str, npt.NDArray[np.int64]]
 Settings = TypeVar("Settings", bound=Parameters)
+Slugs = Annotated[tuple[Slug, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
 
 
 class Text(str):
@@ -99,12 +100,12 @@ class EvaluateParameters(Parameters):
 
     confidence  level of every interval
     unfitted    spaces that no regression is fitted on, because regressions take most of the time
+    perceptron  spaces that a perceptron is trained on, which takes longer than a regression
     """
 
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
-    unfitted: Annotated[
-        tuple[Slug, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
-    ] = ()
+    unfitted: Slugs = ()
+    perceptron: Slugs = ()
     resamples: int
     seed: int
 

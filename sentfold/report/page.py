@@ -73,6 +73,7 @@ def _panel(table: Table, letter: str, panel: Panel, notes: Notes) -> str:
         + (f'<div class="shows"><h4>What this shows</h4>{shows}</div>' if shows else "")
         + f'<div class="scroll" role="region" tabindex="0" aria-labelledby="{name}"><table><thead><tr>'
         f'<th scope="col"><button type="button">row</button></th>{heads}</tr></thead>{bodies}</table></div>'
+        + "".join(f'<p class="caveats">{prose(caveat)}</p>' for caveat in panel.caveats)
         + _notes(panel)
     )
 
@@ -108,6 +109,8 @@ def _cell(entry: Entry, where: str, notes: Notes) -> str:
     said = {1: ("up", "above, beyond chance"), -1: ("down", "below, beyond chance")}.get(entry.sign)
     if said is not None:
         number += f'<span class="{said[0]}" role="img" aria-label="{said[1]}">{entry.mark}</span>'
+    for caveat in entry.caveats:
+        number += f'<span class="caveat" role="img" aria-label="{escape(caveat.text, quote=True)}">{caveat.mark}</span>'
     interval = f'<span class="ci">{minus(escape(entry.interval))}</span>' if entry.interval else ""
     return f'<td data-v="{entry.value if entry.value is not None else ""}">{number}{interval}</td>'
 

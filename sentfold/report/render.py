@@ -10,7 +10,7 @@ from sentfold.report.table import Entry, Group, Line, Panel, Table
 
 CSV_HEADER = (
     "table", "panel", "origin", "row", "made_of", "corpus", "protocol", "unit", "value", "low", "high", "reason",
-    "command",
+    "command", "caveats",
 )  # fmt: skip
 
 
@@ -34,7 +34,7 @@ class Blanks:
 def _entry_text(entry: Entry, blanks: Blanks) -> str:
     if entry.blank:
         return "–" if entry.reason == "not printed" else blanks.mark(entry.blank_text)
-    return f"{entry.text}{entry.mark} {entry.interval}".rstrip()
+    return f"{entry.text}{entry.marks} {entry.interval}".rstrip()
 
 
 # --- Markdown -----------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def _markdown_panel(letter: str, panel: Panel, blanks: Blanks) -> list[str]:
 
 
 def markdown_rows(panel: Panel, blanks: Blanks) -> str:
-    """The rows of a panel by origin, without title and notes. blanks: takes the reasons of its blank cells."""
+    """The rows of a panel by origin and what their marks stand for. blanks: takes the reasons of its blank cells."""
     made_of = any(line.made_of for group in panel.groups for line in group.lines)
     names = ["", "made of"] if made_of else [""]
     header = [*names, *(head.title for head in panel.heads)]
@@ -70,7 +70,8 @@ def markdown_rows(panel: Panel, blanks: Blanks) -> str:
     for group in panel.groups:
         lines.append([f"**{group.title}**", *[""] * (len(header) - 1)])
         lines += [_markdown_line(line, group, blanks, made_of=made_of) for line in group.lines]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
+    rows = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+    return "\n".join([*rows, *(f"\n{caveat}" for caveat in panel.caveats)]) + "\n"
 
 
 def _markdown_line(line: Line, group: Group, blanks: Blanks, *, made_of: bool) -> list[str]:
@@ -90,7 +91,7 @@ def plain_rows(panel: Panel, blanks: Blanks) -> str:
             lines.append([name, *(_entry_text(entry, blanks) for entry in line.entries)])
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     lines.insert(1, ["-" * width for width in widths])
-    return "\n".join(_aligned(line, widths) for line in lines) + "\n"
+    return "\n".join([*(_aligned(line, widths) for line in lines), *panel.caveats]) + "\n"
 
 
 def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
@@ -118,7 +119,8 @@ def tidy_csv(table: Table) -> str:
         origin = "printed" if cell.group.printed else "measured"
         start = [table.name, cell.panel, origin, cell.line.name, cell.line.made_of]
         place = [cell.head.corpus, cell.protocol, cell.head.unit]
-        rows.append([*start, *place, *csv_numbers(cell.entry), cell.entry.reason, cell.entry.command])
+        caveats = "; ".join(caveat.text for caveat in cell.entry.caveats)
+        rows.append([*start, *place, *csv_numbers(cell.entry), cell.entry.reason, cell.entry.command, caveats])
     return csv_text(CSV_HEADER, rows)
 
 
@@ -134,6 +136,7 @@ _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "×": r"$\times$", "β": r"$\beta$",
     "λ": r"$\lambda$", "–": "--", "▲": r"$^{\blacktriangle}$", "▼": r"$^{\blacktriangledown}$",
+    "†": r"$^{\dagger}$", "≡": r"$^{\equiv}$",
 }  # fmt: skip
 
 
@@ -164,8 +167,9 @@ def _latex_panel(letter: str, panel: Panel) -> list[str]:
         lines += [r"\midrule", rf"\multicolumn{{{width}}}{{l}}{{\textit{{{latex_text(group.title)}}}}} \\"]
         for line in group.lines:
             cells = [
-                f"{latex_text(entry.text + entry.mark)} {entry.interval}".strip() or "--" for entry in line.entries
+                f"{latex_text(entry.text + entry.marks)} {entry.interval}".strip() or "--" for entry in line.entries
             ]
             name = rf"\textit{{{latex_text(line.name)}}}" if group.printed else latex_text(line.name)
             lines.append(" & ".join([name, latex_text(line.made_of), *cells]) + r" \\")
-    return [*lines, r"\bottomrule", r"\end{tabular}"]
+    explained = [rf"\par\smallskip {latex_text(caveat)}" for caveat in panel.caveats]
+    return [*lines, r"\bottomrule", r"\end{tabular}", *explained]

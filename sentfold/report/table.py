@@ -2,11 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 Origin = Literal["score", "difference", "derived", "printed"]
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """What a reader has to know of a number before believing it.
+
+    mark    † parameters of the space were chosen on the corpus; ≡ two spaces are one by construction
+    spaces  the space, or both of them
+    """
+
+    mark: Literal["†", "≡"]
+    spaces: tuple[str, ...]
+    corpus: str
+
+    @property
+    def text(self) -> str:
+        """The caveat in a few words, for a program's table."""
+        if self.mark == "†":
+            return f"parameters of {self.spaces[0]} chosen on {self.corpus}"
+        return f"{' and '.join(self.spaces)} are one space on {self.corpus}"
+
+
+def explain_caveats(caveats: Iterable[Caveat]) -> tuple[str, ...]:
+    """A sentence for each corpus that chose parameters, and for each two spaces that are one."""
+    chosen: dict[str, list[str]] = {}
+    equal: dict[tuple[str, ...], list[str]] = {}
+    for caveat in dict.fromkeys(caveats):
+        if caveat.mark == "†":
+            chosen.setdefault(caveat.corpus, []).append(caveat.spaces[0])
+        else:
+            equal.setdefault(caveat.spaces, []).append(caveat.corpus)
+    sentences = [
+        f"† The parameters of {', '.join(spaces)} were chosen on {corpus}. Their scores on it are no evidence for "
+        "them, and are never called better or the highest."
+        for corpus, spaces in chosen.items()
+    ]
+    sentences += [
+        f"≡ {' and '.join(spaces)} are one space by construction, up to a rotation, on {', '.join(corpora)}."
+        for spaces, corpora in equal.items()
+    ]
+    return tuple(sentences)
 
 
 @dataclass(frozen=True)
@@ -20,6 +61,7 @@ class Entry:
     of       for such a number: the vectors that it was computed from, each as "<space>/<corpus>"
     sign     1 above its row's baseline beyond chance, -1 below, 0 where no difference is called
     digits   of its interval
+    caveats  what to know of the number
     """
 
     text: str = ""
@@ -33,11 +75,17 @@ class Entry:
     of: tuple[str, ...] = ()
     sign: int = 0
     digits: int = 1
+    caveats: tuple[Caveat, ...] = ()
 
     @property
     def mark(self) -> str:
         """The sign as readers see it."""
         return {1: "▲", -1: "▼"}.get(self.sign, "")
+
+    @property
+    def marks(self) -> str:
+        """The sign and the marks of the caveats: "▲", "†", "≡"."""
+        return self.mark + "".join(dict.fromkeys(caveat.mark for caveat in self.caveats))
 
     @property
     def blank(self) -> bool:
@@ -114,6 +162,11 @@ class Panel:
     def entries(self) -> list[Entry]:
         """Every entry, row by row."""
         return [entry for group in self.groups for line in group.lines for entry in line.entries]
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What the marks † and ≡ in this panel stand for."""
+        return explain_caveats(caveat for entry in self.entries for caveat in entry.caveats)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sentfold.measures.base.classifiers import (
     describe_split,
     predict_by_logistic,
     predict_by_neighbors,
+    predict_by_perceptron,
     predict_training_set,
 )
 from sentfold.measures.base.pairs import pair_features
@@ -133,3 +134,21 @@ def test_weighted_rates_are_scikit_learns_on_the_resample_written_out(classes: i
         a, b = labels[drawn], predicted[drawn]
         np.testing.assert_allclose(accuracies(labels, predicted, weights)[row], accuracy_score(a, b))
         np.testing.assert_allclose(f1_scores(labels, predicted, weights)[row], f1_score(a, b, zero_division=0, **kind))
+
+
+def test_a_perceptron_learns_a_band_that_no_straight_line_separates() -> None:
+    x = np.random.default_rng(3).standard_normal((1200, 2))
+    labels = (np.abs(x[:, 0]) < 0.6745).astype(np.int64)  # half of them; a line is right on 3/4 at most
+    found = predict_by_perceptron(4 * x, labels, [""] * 1200, folds=3, seed=0)
+    assert found.items.tolist() == list(range(1200))
+    assert (found.predicted == labels).mean() > 0.9
+
+
+def test_a_perceptron_never_reads_the_labels_that_it_predicts() -> None:
+    rng = np.random.default_rng(4)
+    x, labels = rng.standard_normal((120, 3)), rng.integers(0, 2, 120)
+    splits = ["train"] * 80 + ["test"] * 40
+    found = predict_by_perceptron(x, labels, splits, folds=3, seed=0)
+    other = predict_by_perceptron(x, np.where(np.array(splits) == "test", 1 - labels, labels), splits, folds=3, seed=0)
+    assert found.items.tolist() == list(range(80, 120))
+    assert found.predicted.tolist() == other.predicted.tolist()

@@ -40,8 +40,8 @@ SUITE = make_suite(suite="made", corpora=CORPORA, spaces=SPACES)
 WANTED = {
     "pairs": {"spearman.all.cosine", "pearson.all.cosine", "spearman.all.lorentz-1", "pearson.trained-head"},
     "pool": set[str](),
-    "texts": {"accuracy.3nn-euclidean", "accuracy.3nn-training-set", "accuracy.logistic"},
-    "twins": {"accuracy.3nn-euclidean", "accuracy.logistic", "f1.logistic"},
+    "texts": {"accuracy.3nn-euclidean", "accuracy.3nn-training-set", "accuracy.logistic", "accuracy.perceptron"},
+    "twins": {"accuracy.3nn-euclidean", "accuracy.logistic", "accuracy.perceptron", "f1.logistic"},
     "groups": {f"{name}.kmeans" for name in ("mi", "nmi", "ari", "purity", "v-measure")},
     "questions": {"map.cosine", "map.search-engine"},
     "claims": {"mean-f1.cosine", "best-f1.cosine"},
@@ -159,7 +159,7 @@ def test_a_space_without_regressions_has_their_places_blank_with_the_reason_and_
     monkeypatch.chdir(folder)
     fitted, unfitted = scores_of("minilm"), scores_of("minilm-lp")
     for corpus in CORPORA:
-        assert set(unfitted[corpus]) == set(fitted[corpus])
+        assert set(unfitted[corpus]) == {name for name in fitted[corpus] if not name.endswith(".perceptron")}
         for protocol, score in unfitted[corpus].items():
             blank = protocol in FITTED
             assert (score["value"] is None) == blank

@@ -24,6 +24,7 @@ class Case:
     notes         facts of the corpus, such as the unit of its bootstrap: notes["resample"]
     vectors       (n, d) float32, one per distinct sentence
     fitted        whether a measure may fit regressions on this space
+    perceptron    whether a measure also trains a perceptron on this space, where it has one
     training      the corpus that a regression for this one is trained on, in the same space; the reason why that
                   corpus is absent; or None where this corpus needs no other
     """
@@ -34,6 +35,7 @@ class Case:
     notes: dict[str, Any]
     vectors: Vectors
     fitted: bool = True
+    perceptron: bool = False
     training: Case | str | None = None
 
     @property

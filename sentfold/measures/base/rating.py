@@ -17,6 +17,7 @@ from sentfold.measures.base.classifiers import (
     describe_split,
     predict_by_logistic,
     predict_by_neighbors,
+    predict_by_perceptron,
     predict_training_set,
 )
 from sentfold.measures.base.newton import STEPS
@@ -34,6 +35,7 @@ CLASSIFIER_WORDS = {
     "3nn-euclidean": "Euclidean 3-NN",
     "3nn-training-set": "Euclidean 3-NN, training-set scoring",
     "logistic": "logistic regression",
+    "perceptron": "a perceptron with one hidden layer",
 }
 CLASSIFIER_SHORT = {"f1": "F1"}
 
@@ -50,7 +52,8 @@ def rate_classifiers(
     """Accuracy, and F1 if asked for, of every classifier, each on the items that it predicts.
 
     x  (m, d) the features of each item
-    Without regressions on this space, or where one does not converge, its scores are None with the reason.
+    Without regressions on this space, or where one does not converge, its scores are None with the reason. Without a
+    perceptron on this space there are no scores by one.
     Returns the scores, and the items that the nearest neighbours predict.
     """
     neighbors, trained, logistic = _predict(x, case, settings)
@@ -62,6 +65,10 @@ def rate_classifiers(
         outcome = _rate(case, logistic, "logistic", settings, metrics)
     outcome = outcome.joined(_rate(case, trained, f"{k}nn-training-set", settings, metrics))
     outcome = outcome.joined(_rate(case, neighbors, f"{k}nn-euclidean", settings, metrics))
+    if case.perceptron:
+        scheme = {"folds": settings.folds, "seed": settings.seed}
+        trained_layer = predict_by_perceptron(x, case.labels, case.items["split"], **scheme)
+        outcome = outcome.joined(_rate(case, trained_layer, "perceptron", settings, metrics))
     chosen = () if logistic is None else logistic.strengths
     described = outcome.with_facts(
         fitted_for_training_set=len(trained.items),
