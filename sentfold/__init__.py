@@ -1,7 +1,7 @@
 """sentfold: sentence vectors, their re-shaping, and the evidence whether it helps.
 
-Public classes can be imported from here. Their modules are loaded when the first of them is asked for (PEP 562),
-so that `import sentfold` loads nothing heavy.
+Public classes and functions can be imported from here. Their modules are loaded when the first of them is asked for
+(PEP 562), so that `import sentfold` loads nothing heavy.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sentfold.decision.decide import Decision as Decision
+    from sentfold.decision.decide import decide as decide
+    from sentfold.decision.spaces import load_space as load_space
     from sentfold.encoders.average import AverageOfWords as AverageOfWords
     from sentfold.encoders.dct import DCT as DCT
     from sentfold.encoders.gem import GEM as GEM
@@ -45,6 +48,7 @@ EXPORTS = {
     "AllButTheTop": "sentfold.manifold.estimators.linear",
     "AverageOfWords": "sentfold.encoders.average",
     "DCT": "sentfold.encoders.dct",
+    "Decision": "sentfold.decision.decide",
     "GEM": "sentfold.encoders.gem",
     "GraphSmoothing": "sentfold.manifold.estimators.linear",
     "LASE": "sentfold.encoders.lase",
@@ -59,6 +63,8 @@ EXPORTS = {
     "USIF": "sentfold.encoders.usif",
     "VLAWE": "sentfold.encoders.vlawe",
     "Whitening": "sentfold.manifold.estimators.linear",
+    "decide": "sentfold.decision.decide",
+    "load_space": "sentfold.decision.spaces",
 }
 
 

@@ -26,7 +26,7 @@ def test_the_library_is_imported_lazily_and_in_a_folder_that_has_a_pipeline_of_i
 
 
 @pytest.mark.parametrize("name", sentfold.EXPORTS)
-def test_every_export_is_a_class_of_that_name(name: str) -> None:
+def test_every_export_has_that_name(name: str) -> None:
     assert getattr(sentfold, name).__name__ == name
 
 

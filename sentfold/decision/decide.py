@@ -1,0 +1,265 @@
+"""The decision: keep cosine, or use another space, with simultaneous intervals of all candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.compare.bootstrap import draw_weights
+from sentfold.compare.multiplicity import Adjusted, Contrast, adjust
+from sentfold.data.datasets import Dataset
+from sentfold.decision.families import FAMILIES, Family
+from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, plan_folds
+from sentfold.decision.inputs import make_task, task_of
+from sentfold.decision.nested import Fitted, Material, fit_families
+from sentfold.decision.spaces import Space, Unchanged, save_space
+from sentfold.decision.tasks import Task
+
+Floats = npt.NDArray[np.float32]
+Floating = npt.NDArray[np.floating[Any]]
+Float64 = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+RESAMPLES = 2_000
+CONFIDENCE = 0.95
+SAME = 1e-6  # values of items that differ by less are those of cosine
+AUTOMATIC = "automatic choice"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A family, or the automatic choice among them, judged outside of the folds that tuned it.
+
+    score, difference  x100; difference to cosine in the same folds
+    low, high, p       simultaneous over all candidates; detectable: the smallest difference shown with 80% power
+    chosen             point -> number of outer folds; identical: whether it gives the values of cosine everywhere
+    """
+
+    name: str
+    score: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    detectable: float
+    chosen: dict[str, int]
+    identical: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The outcome of `decide`.
+
+    metric, item   what is scored and what is counted, in words
+    items, groups  how many of them; groups are independent of each other
+    cosine         score of cosine x100 in the same folds; overall: on all items at once (differs for Spearman)
+    candidates     the automatic choice first, then families by descending difference
+    reasons        family -> why it could not be tried
+    space          what to use: the recommended space, fitted on all items, or the unchanged one
+    name           its name; recommended: whether it is another than cosine
+    notes          what was done and what is odd, in words
+    """
+
+    metric: str
+    item: str
+    items: int
+    groups: int
+    cosine: float
+    overall: float
+    candidates: tuple[Candidate, ...]
+    reasons: dict[str, str]
+    space: Space
+    name: str
+    recommended: bool
+    notes: tuple[str, ...] = ()
+    record: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        from sentfold.decision.verdict import verdict_sentence
+
+        return verdict_sentence(self)
+
+    def describe(self) -> str:
+        """At most 12 lines."""
+        from sentfold.decision.verdict import describe_decision
+
+        return describe_decision(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the space, JSON-able; the same data gives the same bytes."""
+        from sentfold.decision.verdict import decision_record
+
+        return decision_record(self)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the space and verdict.json into a folder. Raises ArtifactError."""
+        from sentfold.files import write_json
+
+        save_space(self.space, Path(folder))
+        write_json(Path(folder) / "verdict.json", self.to_json())
+
+
+def decide(
+    vectors: npt.ArrayLike,
+    *,
+    pairs: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
+    labels: tuple[npt.ArrayLike, npt.ArrayLike] | npt.ArrayLike | None = None,
+    splits: Sequence[str] = (),
+    families: tuple[Family, ...] = FAMILIES,
+    seed: int = 0,
+) -> Decision:
+    """Which space of these vectors, if any, serves the data better than cosine.
+
+    vectors  (n, d) finite; rows that no item names are used without labels
+    pairs    (left, right, scores): rows of both texts, (m,) each, and (m,) scores, larger = more alike
+    labels   (rows, classes), or the class of every vector
+    splits   train, dev or test per item: honoured instead of folds
+    seed     of folds and resamples
+    What is judged is the procedure at this sample size: choosing and fitting on part of the data, used on the rest.
+    Raises DataError (a ValueError) where arrays do not fit. Cost: about 16 fits of every family.
+    """
+    from sentfold.data.vectors import check_vectors
+
+    x, notes = check_vectors(np.asarray(vectors), "vectors")
+    task, needed, free = make_task(len(x), pairs, labels)
+    return decide_task(Material(x, needed, free, task, plan_folds(task, splits, seed=seed)), families, seed, notes)
+
+
+def decide_task(
+    material: Material, families: tuple[Family, ...], seed: int, notes: Sequence[str] = (), *, progress: bool = False
+) -> Decision:
+    """The decision on a task. Raises as fit_families does."""
+    task, plan = material.task, material.plan
+    fitted = fit_families(material, families, progress=progress)
+    candidates, cosine = judge(task, plan, fitted, seed)
+    groups = int(plan.design.units)
+    best = choose(candidates) if groups >= LEAST_GROUPS else None
+    space, name = _space_of(fitted, plan, best)
+    everything = np.ones((1, len(plan.judged)))
+    train = plan.final.train
+    overall = task.score(material.plain(train, plan.judged)[None], plan.judged, everything)[0, 0]
+    return Decision(
+        metric=task.metric,
+        item=task.item,
+        items=len(plan.judged),
+        groups=groups,
+        cosine=cosine,
+        overall=100 * float(overall) if task.independent else cosine,
+        candidates=candidates,
+        reasons=fitted.reasons,
+        space=space,
+        name=name,
+        recommended=best is not None and name != "cosine",
+        notes=(*notes, *plan.notes),
+        record={
+            "seed": seed,
+            "resamples": RESAMPLES,
+            "confidence": CONFIDENCE,
+            "vectors": list(material.vectors.shape),
+        },
+    )
+
+
+def decide_dataset(
+    data: Dataset, vectors: Floats, *, families: tuple[Family, ...] = FAMILIES, seed: int = 0, progress: bool = False
+) -> Decision:
+    """The decision on a data set that was read, with vectors as read_vectors gives them. Raises DataError."""
+    task, needed, free = task_of(data, len(vectors))
+    plan = plan_folds(task, data.splits, seed=seed)
+    return decide_task(Material(vectors, needed, free, task, plan), families, seed, data.notes, progress=progress)
+
+
+# --- judging -------------------------------------------------------------------------------------------
+
+
+def judge(task: Task, plan: FoldPlan, fitted: Fitted, seed: int) -> tuple[tuple[Candidate, ...], float]:
+    """Every candidate with its simultaneous interval, and the score of cosine x100 in the same folds."""
+    names = [AUTOMATIC, *(family.name for family in fitted.families)]
+    outer = range(sum(len(folds) for folds in plan.repeats))
+    tables = [
+        np.stack([fitted.cosine[fold], fitted.automatic(fold).values, *(rows[fold].values for rows in fitted.outcomes)])
+        for fold in outer
+    ]  # by outer fold: (candidates + 1, t)
+    observed = fold_means(task, plan, tables, np.ones((1, len(plan.judged))))[:, 0]
+    draws = draw_weights(plan.design, resamples=RESAMPLES, seed=seed)
+    replicates = np.concatenate([fold_means(task, plan, tables, weights) for weights in draws], axis=1)
+    apart = np.max([np.abs(table[1:] - table[0]).max(axis=1, initial=0.0) for table in tables], axis=0)
+    moving = [place for place in range(len(names)) if apart[place] > SAME]
+    contrasts = [
+        Contrast(100 * float(observed[place + 1] - observed[0]), 100 * (replicates[place + 1] - replicates[0]), "own")
+        for place in moving
+    ]
+    adjusted = dict(zip(moving, adjust(contrasts, confidence=CONFIDENCE), strict=True))
+    candidates = [
+        _candidate(name, adjusted.get(place), observed[place + 1], fitted, place, list(outer))
+        for place, name in enumerate(names)
+    ]
+    families = sorted(candidates[1:], key=lambda candidate: -candidate.difference)
+    return (candidates[0], *families), 100 * float(observed[0])
+
+
+def fold_means(task: Task, plan: FoldPlan, tables: Sequence[Float64], weights: Float64) -> Float64:
+    """(c, b) scores: the mean over repeats of the item-weighted mean over folds.
+
+    tables   by outer fold, (c, t) values of its test items, the first row those of cosine
+    weights  (b, items judged)
+    A fold in which a resample leaves nothing to rank counts for none of the candidates.
+    """
+    place_of = np.full(int(plan.judged.max()) + 1, -1)
+    place_of[plan.judged] = np.arange(len(plan.judged))
+    total, number = np.zeros((len(tables[0]), len(weights))), 0
+    for folds in plan.repeats:
+        above, below = np.zeros_like(total), np.zeros(len(weights))
+        for fold in folds:
+            part = weights[:, place_of[fold.test]]
+            if len(fold.test) > 1:
+                scores = task.score(tables[number], fold.test, part)
+                size = np.where(np.isnan(scores[0]), 0.0, part.sum(axis=1))
+                above += np.nan_to_num(scores) * size
+                below += size
+            number += 1
+        total += above / np.where(below > 0, below, 1.0)
+    return total / len(plan.repeats)
+
+
+def choose(candidates: Sequence[Candidate]) -> Candidate | None:
+    """The automatic choice if its simultaneous lower bound is above 0, else the family with the highest such bound."""
+    automatic, *families = candidates
+    if automatic.low > 0:
+        return automatic
+    best = max(families, key=lambda candidate: candidate.low, default=None)
+    return best if best is not None and best.low > 0 else None
+
+
+def _candidate(
+    name: str, judged: Adjusted | None, score: float, fitted: Fitted, place: int, folds: list[int]
+) -> Candidate:
+    """The candidate of one row of scores; without an interval it is the same as cosine."""
+    chosen = sorted(
+        fitted.choices(place - 1 if place else None, folds).items(), key=lambda entry: (-entry[1], entry[0])
+    )
+    shown = judged or Adjusted(0.0, 0.0, 0.0, 1.0, 0.0)
+    return Candidate(
+        name, 100 * float(score), shown.value, shown.low, shown.high, shown.p, shown.detectable, dict(chosen),
+        judged is None,
+    )  # fmt: skip
+
+
+def _space_of(fitted: Fitted, plan: FoldPlan, best: Candidate | None) -> tuple[Space, str]:
+    """The space to use, fitted on all items, and its name."""
+    if best is None:
+        return Unchanged(), "cosine"
+    final = next(place for place, fold in enumerate(plan.folds) if fold is plan.final)
+    if best.name == AUTOMATIC:
+        outcome, name = fitted.automatic(final), fitted.name_of(final)
+    else:
+        names = [family.name for family in fitted.families]
+        outcome, name = fitted.outcomes[names.index(best.name)][final], best.name
+    return outcome.space, f"{name}, {outcome.point}" if outcome.point and name != "cosine" else name

@@ -1,0 +1,119 @@
+"""Outer and inner folds: which items a space is fitted on, chosen by, and judged on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.compare.bootstrap import Design, text_design
+from sentfold.decision.tasks import Task
+
+Ints = npt.NDArray[np.int64]
+
+FOLDS, INNER, REPEATS = 5, 4, 2
+LEAST_GROUPS = 20  # below, no verdict is given
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Items that a space is fitted on (train) and judged on (test), and inner parts of train that choose it."""
+
+    train: Ints
+    test: Ints
+    inner: tuple[tuple[Ints, Ints], ...]
+
+
+@dataclass(frozen=True)
+class FoldPlan:
+    """All folds of a decision.
+
+    repeats  each a partition of the judged items
+    final    the fold whose train items fit the space that is handed out
+    judged   the items that are judged in each repeat, at least by one; design: of the resamples of these items
+    notes    what was decided about the folds, in words
+    """
+
+    repeats: tuple[tuple[Fold, ...], ...]
+    final: Fold
+    judged: Ints
+    design: Design
+    notes: tuple[str, ...]
+
+    @property
+    def folds(self) -> list[Fold]:
+        """All outer folds, then the final one where it is another."""
+        outer = [fold for folds in self.repeats for fold in folds]
+        return outer if any(fold is self.final for fold in outer) else [*outer, self.final]
+
+
+def plan_folds(task: Task, splits: Sequence[str], *, seed: int, repeats: int = REPEATS) -> FoldPlan:
+    """The folds of a task: those of a split column, else folds of groups, else folds of texts.
+
+    Groups are kept whole. If one holds more than 1 / FOLDS of the pairs, texts are divided instead, and pairs across
+    two folds are not judged.
+    """
+    groups, items = task.groups, np.arange(len(task.groups))
+    if splits:
+        return _given_folds(task, np.array(splits), seed)
+    largest = int(np.bincount(groups).max())
+    by_texts = task.keys.shape[1] == 2 and largest * FOLDS > len(items)
+    parts = [_divide(task, items, FOLDS, [seed, repeat], by_texts) for repeat in range(repeats)]
+    made = tuple(
+        tuple(_fold(task, *part, [seed, repeat, place], by_texts) for place, part in enumerate(folds))
+        for repeat, folds in enumerate(parts)
+    )
+    final = _fold(task, items, np.empty(0, dtype=np.int64), [seed, repeats], by_texts)
+    notes = [f"{repeats} times {FOLDS} folds"]
+    if by_texts:
+        judged = sum(len(test) for folds in parts for _, test in folds) / repeats
+        notes.append(
+            f"one group holds {largest} of {len(items)} pairs: texts are divided, and on average "
+            f"{len(items) - judged:.0f} pairs that cross two folds are left out"
+        )
+    design = text_design(task.keys) if by_texts else Design("groups", groups, _one_stratum(groups))
+    return FoldPlan(made, final, items, design, tuple(notes))
+
+
+def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPlan:
+    """Fit on train (and dev), choose on dev if there is one, judge on test."""
+    train, dev, test = (np.flatnonzero(splits == part) for part in ("train", "dev", "test"))
+    known = np.sort(np.concatenate([train, dev]))
+    inner = ((train, dev),) if len(dev) else _divide(task, known, INNER, [seed], by_texts=False)
+    fold = Fold(known, test, tuple(inner))
+    groups = np.unique(task.groups[test], return_inverse=True)[1]
+    notes = (f"fitted on {len(known)} {task.item}, judged on the test part, {len(test)}",)
+    return FoldPlan(((fold,),), fold, test, Design("groups", groups, _one_stratum(groups)), notes)
+
+
+def _fold(task: Task, train: Ints, test: Ints, seeds: list[int], by_texts: bool) -> Fold:
+    return Fold(train, test, tuple(_divide(task, train, INNER, [*seeds, 1], by_texts)))
+
+
+def _divide(task: Task, items: Ints, count: int, seeds: list[int], by_texts: bool) -> list[tuple[Ints, Ints]]:
+    """(train, test) of each of `count` folds of some items."""
+    rng = np.random.default_rng(seeds)
+    if by_texts:
+        texts, places = np.unique(task.keys[items], return_inverse=True)
+        fold_of = rng.permutation(np.arange(len(texts)) % count)[places.reshape(-1, task.keys.shape[1])]
+        return [(items[(fold_of != fold).all(axis=1)], items[(fold_of == fold).all(axis=1)]) for fold in range(count)]
+    numbers = divide_groups(task.groups[items], count, rng)
+    return [(items[numbers != fold], items[numbers == fold]) for fold in range(count)]
+
+
+def divide_groups(groups: Ints, count: int, rng: np.random.Generator) -> Ints:
+    """(m,) fold of each item: groups in random order, large ones first, each to the fold with the fewest items."""
+    sizes = np.bincount(groups)
+    shuffled = rng.permutation(len(sizes))
+    filled = np.zeros(count, dtype=np.int64)
+    fold_of = np.zeros(len(sizes), dtype=np.int64)
+    for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:
+        fold_of[group] = filled.argmin()
+        filled[fold_of[group]] += sizes[group]
+    return fold_of[groups]
+
+
+def _one_stratum(groups: Ints) -> Ints:
+    return np.zeros(int(groups.max()) + 1, dtype=np.int64)

@@ -1,0 +1,78 @@
+"""Tasks from arrays or from a data set, the vectors that they need, and the vectors that they leave free."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.data.datasets import Dataset
+from sentfold.data.tables import DataError
+from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, Task
+
+Ints = npt.NDArray[np.int64]
+
+
+def task_of(data: Dataset, n: int) -> tuple[Task, Ints, Ints]:
+    """The task of a data set over n vectors, the rows that it needs, and the free rows. Raises DataError."""
+    if data.kind == "pairs":
+        return pairs_task(n, data.rows, data.values)
+    if data.kind == "labels":
+        return labels_task(n, data.rows, data.values.astype(np.int64))
+    if data.kind == "queries":
+        other = np.setdiff1d(np.arange(n), data.rows)
+        return QueriesTask(data.rows, data.documents, data.relevant, data.values.astype(np.int64)), np.arange(n), other
+    raise DataError(
+        "sentences without scores or labels cannot decide between spaces", where=data.name,
+        expected="pairs with scores, texts with labels, or queries with relevant documents",
+        remedy="label some: about 300 pairs show a difference of a few points",
+    )  # fmt: skip
+
+
+def make_task(
+    n: int,
+    pairs: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None,
+    labels: tuple[npt.ArrayLike, npt.ArrayLike] | npt.ArrayLike | None,
+) -> tuple[Task, Ints, Ints]:
+    """The task of arrays over n vectors, the rows that it needs, and the free rows. Raises DataError."""
+    if (pairs is None) == (labels is None):
+        raise DataError("nothing to decide by", where="pairs, labels", expected="one of the two", got="both or neither")
+    if pairs is not None:
+        left, right, scores = (np.asarray(part) for part in pairs)
+        return pairs_task(n, np.column_stack([_rows(left, n, "left"), _rows(right, n, "right")]), scores)
+    rows, classes = labels if isinstance(labels, tuple) else (np.arange(n), labels)
+    return labels_task(n, _rows(np.asarray(rows), n, "rows"), np.asarray(classes))
+
+
+def pairs_task(n: int, rows: Ints, scores: npt.NDArray[Any]) -> tuple[Task, Ints, Ints]:
+    """Spearman of pairs of rows; see make_task."""
+    _check_values(rows, scores, "scores")
+    needed, places = np.unique(rows, return_inverse=True)
+    task = PairsTask(places.reshape(rows.shape), np.asarray(scores, dtype=np.float64))
+    return task, needed, np.setdiff1d(np.arange(n), needed)
+
+
+def labels_task(n: int, rows: Ints, classes: npt.NDArray[Any]) -> tuple[Task, Ints, Ints]:
+    """Nearest neighbours among labelled rows; see make_task."""
+    numbers = np.unique(classes, return_inverse=True)[1]
+    _check_values(rows, numbers, "classes")
+    needed, places = np.unique(rows, return_inverse=True)
+    return LabelsTask(places, numbers.astype(np.int64)), needed, np.setdiff1d(np.arange(n), needed)
+
+
+def _rows(rows: npt.NDArray[Any], n: int, name: str) -> Ints:
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) < 2 or rows.min() < 0 or rows.max() >= n:
+        got = f"{rows.dtype}, shape {rows.shape}"
+        raise DataError(f"{name} are no rows of the vectors", where=name, expected=f"integers, 0 to {n - 1}", got=got)
+    return rows.astype(np.int64)
+
+
+def _check_values(rows: Ints, values: npt.NDArray[Any], name: str) -> None:
+    if values.shape != rows.shape[:1] or values.dtype.kind not in "biuf" or not np.isfinite(values).all():
+        expected = f"{len(rows)} finite numbers"
+        raise DataError(
+            f"{name} do not fit", where=name, expected=expected, got=f"{values.dtype}, shape {values.shape}"
+        )
+    if (values == values[0]).all():
+        raise DataError(f"all {name} are equal", where=name, expected="at least two different ones", got=str(values[0]))

@@ -1,0 +1,178 @@
+"""Spaces that new vectors can be mapped into: linear maps, smoothing by neighbours, and landmarks; saved and loaded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from safetensors.numpy import load_file, save_file
+
+from sentfold.errors import ArtifactError, first_line
+from sentfold.files import replace_whole, write_json
+from sentfold.manifold.base.linear import LinearMap
+from sentfold.manifold.base.local import map_out_of_sample
+from sentfold.manifold.estimators.linear import nearest_fitted
+from sentfold.manifold.smooth import smooth
+
+Floats = npt.NDArray[np.float32]
+Floating = npt.NDArray[np.floating[Any]]
+Arrays = dict[str, npt.NDArray[Any]]
+
+SETTINGS, ARRAYS = "space.json", "space.safetensors"
+
+
+class Space(Protocol):
+    """A map of vectors that was fitted."""
+
+    def transform(self, vectors: Floating) -> Floats:
+        """(m, p) float32 images of (m, d) vectors; each image depends on its own vector alone."""
+
+    def cut(self, dimensions: int) -> Space:
+        """The space of the first dimensions alone."""
+
+    def settings(self) -> dict[str, Any]:
+        """What it is, JSON-able."""
+
+    def arrays(self) -> Arrays:
+        """What it learned."""
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """The encoder's own space."""
+
+    def transform(self, vectors: Floating) -> Floats:
+        """The vectors."""
+        return np.asarray(vectors, dtype=np.float32)
+
+    def cut(self, dimensions: int) -> Space:
+        """Raises NotImplementedError: nothing orders the encoder's dimensions."""
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        """Its kind."""
+        return {"kind": "unchanged"}
+
+    def arrays(self) -> Arrays:
+        """None."""
+        return {}
+
+
+@dataclass(frozen=True)
+class LinearSpace:
+    """Images under x -> (x - mean) matrix."""
+
+    map: LinearMap
+
+    def transform(self, vectors: Floating) -> Floats:
+        """(m, p) images. Cost O(m d p)."""
+        images: Floats = self.map.apply(vectors, dtype=np.float32)
+        return images
+
+    def cut(self, dimensions: int) -> LinearSpace:
+        """The first columns of the matrix."""
+        kept = self.map.matrix[:, :dimensions]
+        return LinearSpace(LinearMap(self.map.mean, kept, self.map.eigenvalues[:dimensions]))
+
+    def settings(self) -> dict[str, Any]:
+        """Its kind."""
+        return {"kind": "linear"}
+
+    def arrays(self) -> Arrays:
+        """mean (d,), matrix (d, p)."""
+        return {"mean": self.map.mean, "matrix": np.ascontiguousarray(self.map.matrix)}
+
+
+@dataclass(frozen=True)
+class SmoothedSpace:
+    """Each vector moved towards the mean of its k nearest among fixed rows, leaving out one that equals it."""
+
+    pool: Floating
+    neighbors: int
+    amount: float
+
+    def transform(self, vectors: Floating) -> Floats:
+        """(m, d) smoothed vectors. Cost O(m n d) for a pool of n rows."""
+        x = np.asarray(vectors, dtype=self.pool.dtype)
+        near = nearest_fitted(x, self.pool, self.neighbors)
+        smoothed: Floats = smooth(x, near, amount=self.amount, pool=self.pool, dtype=np.float32)
+        return smoothed
+
+    def cut(self, dimensions: int) -> Space:
+        """Raises NotImplementedError: nothing orders the encoder's dimensions."""
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        """Its kind and parameters."""
+        return {"kind": "smoothed", "neighbors": self.neighbors, "amount": self.amount}
+
+    def arrays(self) -> Arrays:
+        """pool (n, d)."""
+        return {"pool": self.pool}
+
+
+@dataclass(frozen=True)
+class LandmarkSpace:
+    """Each vector mapped by its k nearest landmarks, whose coordinates are fixed."""
+
+    landmarks: Floating
+    coordinates: npt.NDArray[np.float64]
+    neighbors: int
+    regularization: float
+
+    def transform(self, vectors: Floating) -> Floats:
+        """(m, p) coordinates. Cost: see map_out_of_sample."""
+        x = np.asarray(vectors, dtype=self.landmarks.dtype)
+        return map_out_of_sample(
+            x,
+            self.landmarks,
+            self.coordinates,
+            n_neighbors=self.neighbors,
+            regularization=self.regularization,
+            workers=1,
+        ).astype(np.float32)
+
+    def cut(self, dimensions: int) -> LandmarkSpace:
+        """The first coordinates of the landmarks."""
+        kept = np.ascontiguousarray(self.coordinates[:, :dimensions])
+        return LandmarkSpace(self.landmarks, kept, self.neighbors, self.regularization)
+
+    def settings(self) -> dict[str, Any]:
+        """Its kind and parameters."""
+        return {"kind": "landmarks", "neighbors": self.neighbors, "regularization": self.regularization}
+
+    def arrays(self) -> Arrays:
+        """landmarks (L, d), coordinates (L, p)."""
+        return {"landmarks": self.landmarks, "coordinates": self.coordinates}
+
+
+def save_space(space: Space, folder: Path) -> None:
+    """Write a space into a folder: space.json and space.safetensors. Raises ArtifactError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with replace_whole(folder / ARRAYS) as temporary:
+        save_file(space.arrays(), temporary)
+    write_json(folder / SETTINGS, space.settings())
+
+
+def load_space(folder: Path) -> Space:
+    """The space that save_space wrote. Raises ArtifactError."""
+    try:
+        settings = json.loads((folder / SETTINGS).read_bytes())
+        arrays = load_file(folder / ARRAYS)
+        kind = settings.pop("kind")
+        if kind == "linear":
+            return LinearSpace(LinearMap(arrays["mean"], arrays["matrix"], np.empty(0)))
+        kinds: dict[str, Any] = {"unchanged": Unchanged, "smoothed": SmoothedSpace, "landmarks": LandmarkSpace}
+        space: Space = kinds[kind](**arrays, **settings)
+        return space
+    except Exception as error:  # noqa: BLE001  # a damaged file makes json or safetensors raise anything
+        raise ArtifactError(
+            "a folder holds no space that can be read",
+            where=str(folder),
+            expected=f"{SETTINGS} and {ARRAYS}, as Decision.save writes them",
+            got=f"{type(error).__name__}: {first_line(error)}",
+        ) from None

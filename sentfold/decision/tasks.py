@@ -1,0 +1,239 @@
+"""What a space is judged by: Spearman of pairs, 3 nearest neighbours of labels, nDCG@10 of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from sentfold.compare.bootstrap import sort_once, weighted_spearman
+from sentfold.measures.base.pairs import cosines
+from sentfold.neighbors.neighbors import nearest_among
+
+Floating = npt.NDArray[np.floating[Any]]
+Float64 = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+NEIGHBORS = 3
+TOP = 10
+
+
+class Task(Protocol):
+    """Items with texts, a value of each item in a space, and a score of the values.
+
+    metric       in words; item: what an item is called
+    independent  whether an item's value depends on its own texts alone, and on no other item
+    keys         (m, w) the texts of each item that are held out with it
+    groups       (m,) number of the group of each item: items of one group share texts
+    """
+
+    @property
+    def metric(self) -> str: ...
+    @property
+    def item(self) -> str: ...
+    @property
+    def independent(self) -> bool: ...
+    @property
+    def keys(self) -> Ints: ...
+    @property
+    def groups(self) -> Ints: ...
+
+    def texts(self, train: Ints, test: Ints) -> Ints:
+        """The rows that are looked at when the test items are measured with the train items known."""
+
+    def measure(self, space: Floating, train: Ints, test: Ints) -> Float64:
+        """(t,) value of each test item in a space, (n, p), with the train items known."""
+
+    def score(self, values: Float64, test: Ints, weights: Float64) -> Float64:
+        """(c, b) score of each of c rows of values, (c, t), under each of b rows of weights, (b, t)."""
+
+    def alike(self, train: Ints) -> tuple[Ints, Ints, Float64]:
+        """Rows of vectors that should be near each other by the labels of the train items, and weights."""
+
+
+@dataclass(frozen=True)
+class PairsTask:
+    """rows (m, 2), scores (m,): Spearman of the cosine with the score."""
+
+    rows: Ints
+    scores: Float64
+    metric = "Spearman of cosine"
+    item = "pairs"
+    independent = True
+
+    @property
+    def keys(self) -> Ints:
+        """Both texts."""
+        return self.rows
+
+    @property
+    def groups(self) -> Ints:
+        """Pairs that share a text, directly or through others."""
+        return connect(np.repeat(np.arange(len(self.rows)), 2), self.rows.ravel())
+
+    def texts(self, train: Ints, test: Ints) -> Ints:
+        """Those of the test items."""
+        return np.unique(self.rows[test])
+
+    def measure(self, space: Floating, train: Ints, test: Ints) -> Float64:
+        """Cosines, to seven digits: a rotation changes no more than that."""
+        return np.round(cosines(space, self.rows[test])[0], 7)
+
+    def score(self, values: Float64, test: Ints, weights: Float64) -> Float64:
+        """Weighted Spearman; NaN where a variable is constant."""
+        return weighted_spearman([sort_once(row) for row in values], sort_once(self.scores[test]), weights)
+
+    def alike(self, train: Ints) -> tuple[Ints, Ints, Float64]:
+        """Pairs in the upper half of the scale, by how far they are above its middle."""
+        scores = self.scores[train]
+        low, high = scores.min(), scores.max()
+        weights = np.maximum(scores - (low + high) / 2, 0.0)
+        chosen = train[weights > 0]
+        return self.rows[chosen, 0], self.rows[chosen, 1], weights[weights > 0]
+
+
+@dataclass(frozen=True)
+class LabelsTask:
+    """rows (m,), labels (m,) from 0: share of items whose class the 3 nearest of the train items by cosine give."""
+
+    rows: Ints
+    labels: Ints
+    metric = "accuracy of 3 nearest neighbours"
+    item = "texts"
+    independent = False
+
+    @property
+    def keys(self) -> Ints:
+        """The text."""
+        return self.rows[:, None]
+
+    @property
+    def groups(self) -> Ints:
+        """Items of one text."""
+        return np.unique(self.rows, return_inverse=True)[1]
+
+    def texts(self, train: Ints, test: Ints) -> Ints:
+        """Those of all these items."""
+        return np.union1d(self.rows[train], self.rows[test])
+
+    def measure(self, space: Floating, train: Ints, test: Ints) -> Float64:
+        """1 or 0 of each item. Of equally frequent classes that of the nearest item is taken. Cost O(t n p)."""
+        unit = unit_rows(space)
+        near = nearest_among(unit[self.rows[test]], unit[self.rows[train]], min(NEIGHBORS, len(train)), workers=1)
+        votes = self.labels[train][near.indices]
+        frequent = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)  # of the class of each neighbour
+        chosen = votes[np.arange(len(votes)), frequent.argmax(axis=1)]
+        return np.asarray(chosen == self.labels[test], dtype=np.float64)
+
+    def score(self, values: Float64, test: Ints, weights: Float64) -> Float64:
+        """Weighted means."""
+        return mean_scores(values, weights)
+
+    def alike(self, train: Ints) -> tuple[Ints, Ints, Float64]:
+        """Each text with the next of its class, in the order of the items."""
+        order = train[np.argsort(self.labels[train], kind="stable")]
+        same = self.labels[order[1:]] == self.labels[order[:-1]]
+        return self.rows[order[:-1][same]], self.rows[order[1:][same]], np.ones(int(same.sum()))
+
+
+@dataclass(frozen=True)
+class QueriesTask:
+    """rows (q,) of queries, documents (D,), relevant: per query row of a document -> grade: nDCG of the first 10.
+
+    same  (q,) row of the document that a query never finds, because it is the query itself; or -1
+    """
+
+    rows: Ints
+    documents: Ints
+    relevant: Sequence[Mapping[int, float]]
+    same: Ints
+    metric = "nDCG@10"
+    item = "queries"
+    independent = True
+
+    @property
+    def keys(self) -> Ints:
+        """The query. Documents are known whenever a query is answered."""
+        return self.rows[:, None]
+
+    @property
+    def groups(self) -> Ints:
+        """Queries that share a relevant document."""
+        edges = [(query, row) for query, found in enumerate(self.relevant) for row in found]
+        return connect(*np.array(edges, dtype=np.int64).T)
+
+    def texts(self, train: Ints, test: Ints) -> Ints:
+        """All documents, and the test queries."""
+        return np.union1d(self.documents, self.rows[test])
+
+    def measure(self, space: Floating, train: Ints, test: Ints) -> Float64:
+        """nDCG@10 of each query; equally similar documents in the order of their rows. Cost O(t D p)."""
+        unit = unit_rows(space)
+        documents = unit[self.documents]
+        gains = np.empty(len(test))
+        for place, query in enumerate(test):
+            similar = documents @ unit[self.rows[query]]
+            similar[self.documents == self.same[query]] = -np.inf
+            gains[place] = ndcg(self.documents[first_places(similar, TOP)], self.relevant[query])
+        return gains
+
+    def score(self, values: Float64, test: Ints, weights: Float64) -> Float64:
+        """Weighted means."""
+        return mean_scores(values, weights)
+
+    def alike(self, train: Ints) -> tuple[Ints, Ints, Float64]:
+        """Queries with their relevant documents."""
+        edges = [(self.rows[query], row, grade) for query in train for row, grade in self.relevant[query].items()]
+        left, right, grades = zip(*edges, strict=True)
+        return np.array(left), np.array(right), np.array(grades, dtype=np.float64)
+
+
+def unit_rows(space: Floating) -> Floating:
+    """Rows divided by their lengths; a zero row stays zero."""
+    lengths = np.linalg.norm(space, axis=1, keepdims=True)
+    return space / np.where(lengths > 0, lengths, 1)
+
+
+def mean_scores(values: Float64, weights: Float64) -> Float64:
+    """(c, b) weighted means of (c, t) values under (b, t) weights; NaN for no weight at all."""
+    total = weights.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        means: Float64 = (values @ weights.T) / total
+    return means
+
+
+def first_places(similar: Floating, count: int) -> Ints:
+    """The places of the largest values, descending, equal ones by place."""
+    count = min(count, len(similar))
+    least = np.partition(similar, len(similar) - count)[len(similar) - count]
+    candidates = np.flatnonzero(similar >= least)
+    return candidates[np.argsort(-similar[candidates], kind="stable")][:count]
+
+
+def ndcg(found: Ints, relevant: Mapping[int, float]) -> float:
+    """Discounted gain of the documents found over that of the best order; gain = grade, discount = log2(rank + 1).
+
+    Source: Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, as trec_eval and BEIR compute it
+    """
+    discounts = 1 / np.log2(np.arange(2, TOP + 2))
+    gains = np.array([relevant.get(int(row), 0.0) for row in found])
+    best = np.array(sorted(relevant.values(), reverse=True)[:TOP])
+    return float((gains * discounts[: len(gains)]).sum() / (best * discounts[: len(best)]).sum())
+
+
+def connect(items: Ints, keys: Ints) -> Ints:
+    """The number of the group of each item, 0 to m - 1 items: items that share a key are in one group.
+
+    items, keys  the ends of the edges
+    """
+    count = int(items.max()) + 1
+    named, places = np.unique(keys, return_inverse=True)
+    size = count + len(named)
+    graph = coo_array((np.ones(len(items)), (items, count + places)), shape=(size, size))
+    labels = connected_components(graph, directed=False)[1][:count]
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)

@@ -1,0 +1,95 @@
+"""What a decision says: one sentence, at most twelve lines, and a record for verdict.json."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from sentfold.decision.folds import LEAST_GROUPS
+from sentfold.numeric_profile import profile_name
+
+if TYPE_CHECKING:
+    from sentfold.decision.decide import Candidate, Decision
+
+SHOWN = 4  # families that are listed
+
+
+def verdict_sentence(decision: Decision) -> str:
+    """`Keep cosine: ...` or `Use ...: ...`, with the interval and the smallest difference that the data show."""
+    items = f"{decision.items:,} {decision.item}"
+    if decision.groups < LEAST_GROUPS:
+        return (
+            f"No verdict: the {items} form {decision.groups} independent groups, and {LEAST_GROUPS} are the least "
+            "that a decision needs."
+        )
+    automatic = decision.candidates[0]
+    tried = len(decision.candidates) - 1
+    reach = f"{items} show differences from {detectable_points(decision):.1f} points on."
+    if decision.recommended:
+        how = next(candidate for candidate in decision.candidates if candidate.low > 0)
+        what = f"choosing among {tried} families" if how is automatic else "this family"
+        return f"Use {decision.name}: {what} is better by {span(how)}; {reach}"
+    if not tried:
+        return f"Keep cosine: no other space could be fitted to {items}."
+    if automatic.identical:
+        return f"Keep cosine: choosing among {tried} families chose cosine itself; {reach}"
+    return f"Keep cosine: choosing among {tried} families is better by {span(automatic)}; {reach}"
+
+
+def detectable_points(decision: Decision) -> float:
+    """The smallest difference of the automatic choice that this data shows with 80% power; else the families' least."""
+    automatic, *families = decision.candidates
+    shown = [family.detectable for family in families if not family.identical]
+    return automatic.detectable if not automatic.identical else min(shown, default=0.0)
+
+
+def describe_decision(decision: Decision) -> str:
+    """The sentence, the score of cosine, the best families, and what was left out."""
+    lines = [decision.verdict, f"  cosine: {decision.metric} {decision.cosine:.1f} in the same folds"]
+    if abs(decision.overall - decision.cosine) >= 0.05:
+        lines[1] += f", {decision.overall:.1f} over all {decision.item} at once"
+    moving = [candidate for candidate in decision.candidates[1:] if not candidate.identical]
+    lines += [f"  {candidate.name}: {span(candidate)}" for candidate in moving[:SHOWN]]
+    if moving:
+        lines[2] += " (the best of them, so its estimate is optimistic)"
+    if len(moving) > SHOWN:
+        lines.append(
+            f"  {len(moving) - SHOWN} more families: {moving[-1].difference:+.1f} to {moving[SHOWN].difference:+.1f}"
+        )
+    same = [candidate.name for candidate in decision.candidates[1:] if candidate.identical]
+    if same:
+        lines.append(f"  the same as cosine: {', '.join(same)}")
+    if decision.reasons:
+        lines.append("  not tried: " + "; ".join(f"{name} ({reason})" for name, reason in decision.reasons.items()))
+    lines.append(
+        "  Intervals hold for all candidates together (95%). They judge the procedure: fitting and choosing on part of "
+        "this data."
+    )
+    return "\n".join(lines[:12])
+
+
+def span(candidate: Candidate) -> str:
+    """`0.4 [-1.7, +2.5]`."""
+    return f"{candidate.difference:.1f} [{candidate.low:+.1f}, {candidate.high:+.1f}]"
+
+
+def decision_record(decision: Decision) -> dict[str, Any]:
+    """All numbers of a decision, rounded to what the numeric profile reproduces; no times."""
+    return {
+        "verdict": decision.verdict,
+        "space": {"name": decision.name, **decision.space.settings()},
+        "recommended": decision.recommended,
+        "metric": decision.metric,
+        "items": {"unit": decision.item, "number": decision.items, "groups": decision.groups},
+        "cosine": {"folds": round(decision.cosine, 6), "all": round(decision.overall, 6)},
+        "candidates": [
+            {key: round(value, 6) if isinstance(value, float) else value for key, value in asdict(candidate).items()}
+            for candidate in decision.candidates
+        ],
+        "not_tried": decision.reasons,
+        "notes": list(decision.notes),
+        **decision.record,
+        "numeric_profile": profile_name(),
+        "sentfold": version("sentfold"),
+    }

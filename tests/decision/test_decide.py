@@ -1,0 +1,226 @@
+"""A decision claims what is there, claims nothing where there is nothing, and never fits on what it judges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sentfold
+from sentfold.data.tables import DataError
+from sentfold.decision.decide import AUTOMATIC, decide
+from sentfold.decision.families import (
+    FAMILIES,
+    Family,
+    Points,
+    Rows,
+    all_but_the_top,
+    embedding,
+    linear_adapter,
+    mean_removal,
+    principal_components,
+    smoothing,
+)
+from sentfold.decision.folds import plan_folds
+from sentfold.decision.inputs import make_task
+from sentfold.decision.nested import Material, fit_families
+from sentfold.decision.spaces import LinearSpace, load_space, save_space
+from sentfold.errors import ArtifactError
+from sentfold.manifold.base.linear import LinearMap
+
+FEW = (Family("mean removal", mean_removal), Family("all but the top", all_but_the_top))
+Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def pairs_of(
+    m: int, *, noise: float = 0.0, d: int = 12, seed: int = 0, blind: bool = False
+) -> tuple[np.ndarray, Pairs]:
+    """Pairs whose score is their correlation; `noise` in one direction hides it; blind scores are noise."""
+    rng = np.random.default_rng(seed)
+    alike = rng.uniform(0, 1, m)
+    left = rng.normal(size=(m, d))
+    right = alike[:, None] * left + np.sqrt(1 - alike**2)[:, None] * rng.normal(size=(m, d))
+    x = np.concatenate([left, right])
+    x[:, 0] += noise * rng.normal(size=2 * m)
+    return x.astype(np.float32), (np.arange(m), np.arange(m, 2 * m), rng.normal(size=m) if blind else alike)
+
+
+def test_a_direction_of_noise_is_found_and_its_removal_recommended() -> None:
+    x, pairs = pairs_of(300, noise=6.0)
+    decision = decide(x, pairs=pairs, families=FEW)
+    assert decision.recommended
+    assert decision.name.startswith("all but the top")
+    assert decision.verdict.startswith("Use all but the top")
+    low = decision.candidates[0].low
+    fresh, (left, right, scores) = pairs_of(4000, noise=6.0, seed=9)
+    images = decision.space.transform(fresh)
+    gain = 100 * (rank_correlation(images, left, right, scores) - rank_correlation(fresh, left, right, scores))
+    assert gain > low > 0  # on new data from the same source
+
+
+def rank_correlation(x: np.ndarray, left: np.ndarray, right: np.ndarray, scores: np.ndarray) -> float:
+    from scipy.stats import spearmanr
+
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return float(spearmanr((unit[left] * unit[right]).sum(axis=1), scores).statistic)
+
+
+@pytest.mark.parametrize("kind", ["noise", "hurt"])
+def test_where_nothing_helps_few_data_sets_get_a_recommendation(kind: str) -> None:
+    found = 0
+    for seed in range(30):
+        x, pairs = pairs_of(100, seed=seed, blind=kind == "noise")
+        found += decide(x, pairs=pairs, families=FEW, seed=seed).recommended
+    # Were the chance 6.1% each, more than 5 of 30 would be seen once in 200 times.
+    assert found <= 5
+
+
+def rotation(rows: Rows) -> Iterator[Points]:
+    d = rows.x.shape[1]
+    turned = np.linalg.qr(np.random.default_rng(0).normal(size=(d, d)))[0]
+    yield Points(LinearSpace(LinearMap(np.zeros(d), turned, np.empty(0))), {"": 0})
+
+
+def test_a_rotation_is_the_same_as_cosine_and_widens_no_interval() -> None:
+    x, pairs = pairs_of(150, noise=1.0)
+    alone = decide(x, pairs=pairs, families=FEW)
+    beside = decide(x, pairs=pairs, families=(*FEW, Family("rotation", rotation)))
+    turned = next(candidate for candidate in beside.candidates if candidate.name == "rotation")
+    assert turned.identical
+    assert (turned.difference, turned.low, turned.high) == (0.0, 0.0, 0.0)
+    assert [(c.low, c.high) for c in beside.candidates if c.name in ("mean removal", "all but the top")] == [
+        (c.low, c.high) for c in alone.candidates if c.name in ("mean removal", "all but the top")
+    ]
+
+
+def seen_rows(seen: list[np.ndarray], supervised: bool) -> Family:
+    def spaces(rows: Rows) -> Iterator[Points]:
+        seen.extend([rows.x, rows.local, rows.alike] if not supervised else [rows.alike])
+        yield from mean_removal(Rows(rows.x, rows.local, rows.alike))
+
+    return Family("spy", spaces, supervised=supervised, local=not supervised)
+
+
+@pytest.mark.parametrize("unlabelled", [0, 2000])
+def test_no_space_is_fitted_on_a_text_that_it_is_judged_on(unlabelled: int) -> None:
+    """Each fold's fit is given a family that records its rows; a text is told by its first number."""
+    x, pairs = pairs_of(60)
+    x = np.concatenate([x, np.random.default_rng(5).normal(size=(unlabelled, x.shape[1])).astype(np.float32)])
+    x[:, 0] = np.arange(len(x))
+    task, needed, free = make_task(len(x), pairs, None)
+    plan = plan_folds(task, (), seed=0)
+    for number, fold in enumerate(plan.folds):
+        seen: list[np.ndarray] = []
+        alone = plan.__class__((), fold, plan.judged, plan.design, ())
+        fit_families(Material(x, needed, free, task, alone), (seen_rows(seen, False),), workers=1)
+        held_out = set(needed[task.keys[fold.test]].ravel().tolist())
+        fitted = set(np.concatenate([rows[:, 0] for rows in seen]).astype(int).tolist())
+        assert not fitted & held_out, number
+        assert fitted
+
+
+def test_scores_of_held_out_pairs_change_nothing_that_was_fitted_or_chosen() -> None:
+    x, (left, right, scores) = pairs_of(120, noise=2.0)
+    splits = ["train"] * 60 + ["dev"] * 20 + ["test"] * 40
+    changed = scores.copy()
+    changed[80:] = changed[80:][::-1]
+    one = decide(x, pairs=(left, right, scores), splits=splits)
+    two = decide(x, pairs=(left, right, changed), splits=splits)
+    assert {c.name: c.chosen for c in one.candidates} == {c.name: c.chosen for c in two.candidates}
+    assert one.cosine != two.cosine
+
+
+def test_fewer_than_twenty_groups_give_no_verdict() -> None:
+    x, (left, right, scores) = pairs_of(60, noise=6.0)
+    decision = decide(x, pairs=(left % 15, right, scores), families=FEW)
+    assert decision.groups == 15
+    assert decision.verdict.startswith("No verdict: the 60 pairs form 15 independent groups")
+    assert not decision.recommended
+    assert np.array_equal(decision.space.transform(x), x)
+
+
+def test_labels_and_every_family_at_once() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, size=400)
+    x = rng.normal(size=(400, 24)).astype(np.float32)
+    x[:, 3] += 2.0 * labels
+    x[:, 0] += 8.0 * rng.normal(size=400)
+    decision = decide(x, labels=labels)
+    assert decision.recommended
+    assert decision.candidates[0].name == AUTOMATIC
+    assert {c.name for c in decision.candidates[1:]} | set(decision.reasons) == {family.name for family in FAMILIES}
+    assert len(decision.describe().splitlines()) <= 12
+
+
+def test_the_same_data_gives_the_same_bytes_on_any_number_of_threads(tmp_path: Path) -> None:
+    x, pairs = pairs_of(200, noise=3.0, d=20)
+    task, needed, free = make_task(len(x), pairs, None)
+    material = Material(x, needed, free, task, plan_folds(task, (), seed=0))
+    one, two = (fit_families(material, FAMILIES, workers=workers) for workers in (1, 2))
+    assert one.reasons == two.reasons
+    for first, second in zip(one.outcomes, two.outcomes, strict=True):
+        assert [(o.gain, o.point, o.values.tobytes()) for o in first] == [
+            (o.gain, o.point, o.values.tobytes()) for o in second
+        ]
+    for name in ("a", "b"):
+        decide(x, pairs=pairs, families=FEW).save(tmp_path / name)
+    for file in ("verdict.json", "space.json", "space.safetensors"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+    assert json.loads((tmp_path / "a" / "verdict.json").read_bytes())["recommended"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({}, "nothing to decide by"),
+        ({"labels": [0, 1] * 10, "pairs": ([0], [1], [1.0])}, "nothing to decide by"),
+        ({"pairs": ([0, 1], [1, 99], [0.0, 1.0])}, "right are no rows"),
+        ({"pairs": ([0.5, 1.0], [1, 2], [0.0, 1.0])}, "left are no rows"),
+        ({"pairs": ([0, 1], [1, 2], [0.0, np.nan])}, "scores do not fit"),
+        ({"pairs": ([0, 1], [1, 2], [0.0])}, "scores do not fit"),
+        ({"pairs": ([0, 1], [1, 2], [1.0, 1.0])}, "all scores are equal"),
+        ({"labels": [1] * 20}, "all classes are equal"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_value_errors(arguments: dict[str, object], named: str) -> None:
+    with pytest.raises(DataError, match=named) as refused:
+        sentfold.decide(np.random.default_rng(0).normal(size=(20, 4)), **arguments)  # type: ignore[arg-type]
+    assert isinstance(refused.value, ValueError)
+
+
+# --- spaces -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spaces", [mean_removal, principal_components, smoothing, embedding])
+def test_a_saved_space_maps_new_vectors_as_before(spaces: object, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    x = (rng.normal(size=(400, 20)) @ rng.normal(size=(20, 20))).astype(np.float32)
+    fresh = rng.normal(size=(7, 20)).astype(np.float32)
+    for point in spaces(Rows(x, x, x[:0])):  # type: ignore[operator]
+        for dimensions in point.names.values():
+            space = point.space.cut(dimensions) if dimensions else point.space
+            save_space(space, tmp_path / "space")
+            images = space.transform(fresh)
+            assert np.array_equal(load_space(tmp_path / "space").transform(fresh), images)
+            assert np.array_equal(images, point.space.transform(fresh)[:, : dimensions or None])
+            alone = np.concatenate([space.transform(row[None]) for row in fresh])
+            assert np.allclose(alone, images, atol=1e-5)  # an image depends on its own vector alone
+
+
+def test_a_folder_without_a_space_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="no space"):
+        load_space(tmp_path)
+
+
+def test_the_adapter_makes_differences_of_like_vectors_round() -> None:
+    rng = np.random.default_rng(2)
+    apart = rng.normal(size=(5000, 4)) * [1.0, 2.0, 4.0, 8.0]
+    points = list(linear_adapter(Rows(apart, apart, apart)))
+    images = points[0].space.transform(apart)  # the least shrinkage
+    before, after = (np.linalg.cond(np.cov(x.T)) for x in (apart, images))
+    assert after < before / 4
+    strongest = points[-1].space.transform(apart)
+    assert np.allclose(strongest / strongest.std() * apart.std(), apart, rtol=0.6, atol=1.0)

@@ -1,0 +1,151 @@
+"""The values and scores of a task equal those of independent implementations; folds keep apart what shares a text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.metrics import ndcg_score
+from sklearn.neighbors import KNeighborsClassifier
+
+from sentfold.decision.decide import fold_means
+from sentfold.decision.folds import FOLDS, FoldPlan, divide_groups, plan_folds
+from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, connect, first_places
+
+RNG = np.random.default_rng(3)
+SPACE = RNG.normal(size=(60, 7)).astype(np.float32)
+ALL = np.arange(40)
+NONE = np.empty(0, dtype=np.int64)
+
+
+def some_pairs(m: int = 40, texts: int = 60) -> PairsTask:
+    rows = np.array([RNG.choice(texts, size=2, replace=False) for _ in range(m)])
+    return PairsTask(rows, RNG.integers(0, 6, size=m).astype(float))
+
+
+def test_pairs_are_scored_by_the_spearman_of_their_cosines() -> None:
+    task = some_pairs()
+    values = task.measure(SPACE, NONE, ALL)
+    unit = SPACE / np.linalg.norm(SPACE, axis=1, keepdims=True)
+    expected = spearmanr((unit[task.rows[:, 0]] * unit[task.rows[:, 1]]).sum(axis=1), task.scores).statistic
+    assert task.score(values[None], ALL, np.ones((1, 40)))[0, 0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_labels_are_scored_by_three_nearest_neighbours_as_scikit_learn_finds_them() -> None:
+    labels = RNG.integers(0, 2, size=60)  # of two classes three votes never tie
+    task = LabelsTask(np.arange(60), labels)
+    train, test = np.arange(0, 60, 2), np.arange(1, 60, 2)
+    peer = KNeighborsClassifier(3, metric="cosine", algorithm="brute").fit(SPACE[train], labels[train])
+    expected = peer.predict(SPACE[test]) == labels[test]
+    assert np.array_equal(task.measure(SPACE, train, test), expected.astype(float))
+
+
+def test_where_three_votes_differ_the_nearest_decides() -> None:
+    space = np.array([[1.0, 0.0], [1.0, 0.1], [1.0, 0.2], [1.0, 0.3]], dtype=np.float32)
+    for nearest in (0, 1, 2):
+        labels = np.array([nearest, nearest, (nearest + 1) % 3, (nearest + 2) % 3])
+        assert LabelsTask(np.arange(4), labels).measure(space, np.array([1, 2, 3]), np.array([0])) == [1.0]
+
+
+def test_queries_are_scored_by_ndcg_as_scikit_learn_computes_it() -> None:
+    relevant = tuple({int(row): float(RNG.integers(1, 4)) for row in RNG.choice(50, 5, False)} for _ in range(10))
+    task = QueriesTask(np.arange(50, 60), np.arange(50), relevant, np.full(10, -1))
+    unit = SPACE / np.linalg.norm(SPACE, axis=1, keepdims=True)
+    for query, value in enumerate(task.measure(SPACE, NONE, np.arange(10))):
+        truth = np.array([[relevant[query].get(row, 0.0) for row in range(50)]])
+        assert value == pytest.approx(ndcg_score(truth, [unit[:50] @ unit[50 + query]], k=10), abs=1e-6)
+
+
+def test_a_query_does_not_find_the_document_that_it_is() -> None:
+    space = np.array([[1.0, 0.0], [0.9, 0.1], [1.0, 0.0]], dtype=np.float32)
+    found, own = ({1: 1.0},), np.arange(1)
+    alone = QueriesTask(np.array([2]), np.arange(2), found, np.array([0])).measure(space, NONE, own)
+    with_itself = QueriesTask(np.array([2]), np.arange(2), found, np.array([-1])).measure(space, NONE, own)
+    assert alone == [1.0]
+    assert with_itself == pytest.approx(1 / np.log2(3))
+
+
+def test_equally_similar_documents_come_in_the_order_of_their_rows() -> None:
+    assert first_places(np.array([0.5, 0.9, 0.5, 0.5, 0.1]), 3).tolist() == [1, 0, 2]
+
+
+def test_groups_are_connected_components() -> None:
+    rows = np.array([[0, 1], [2, 3], [1, 4], [5, 6], [6, 2]])
+    groups = connect(np.repeat(np.arange(5), 2), rows.ravel())
+    assert groups[0] == groups[2]
+    assert groups[1] == groups[3] == groups[4]
+    assert groups[0] != groups[1]
+
+
+# --- folds --------------------------------------------------------------------------------------------
+
+
+def keys_of(task: PairsTask, items: np.ndarray) -> set[int]:
+    return set(task.keys[items].ravel().tolist())
+
+
+@pytest.mark.parametrize("texts", [400, 60])  # many small groups; one large group, whose texts are divided
+def test_no_text_is_in_both_parts_of_any_fold(texts: int) -> None:
+    task = some_pairs(200, texts)
+    plan = plan_folds(task, (), seed=1)
+    for fold in plan.folds:
+        assert not keys_of(task, fold.train) & keys_of(task, fold.test)
+        for train, test in fold.inner:
+            assert not keys_of(task, train) & keys_of(task, test)
+            assert set(train) | set(test) <= set(fold.train)
+
+
+def test_each_repeat_judges_each_pair_once_and_a_large_group_loses_those_that_cross() -> None:
+    small, large = some_pairs(200, 4000), some_pairs(200, 60)
+    for folds in plan_folds(small, (), seed=1).repeats:
+        assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(200))
+    plan = plan_folds(large, (), seed=1)
+    assert any("cross two folds" in note for note in plan.notes)
+    for folds in plan.repeats:
+        judged = np.concatenate([fold.test for fold in folds])
+        assert len(set(judged.tolist())) == len(judged)
+        # Two texts fall into one of FOLDS parts with chance 1 / FOLDS.
+        assert 0 < len(judged) < 3 * 200 / FOLDS
+
+
+def test_groups_are_divided_evenly_and_kept_whole() -> None:
+    groups = np.repeat(np.arange(30), np.r_[np.full(10, 7), np.full(20, 1)])
+    numbers = divide_groups(groups, 5, np.random.default_rng(0))
+    assert all(len(set(numbers[groups == group].tolist())) == 1 for group in range(30))
+    assert np.ptp(np.bincount(numbers)) <= 7
+
+
+def test_given_splits_are_honoured_and_dev_chooses() -> None:
+    task = some_pairs(90, 4000)
+    plan = plan_folds(task, ["train"] * 50 + ["dev"] * 20 + ["test"] * 20, seed=0)
+    (fold,) = plan.folds
+    assert fold.test.tolist() == list(range(70, 90))
+    assert [part.tolist() for part in fold.inner[0]] == [list(range(50)), list(range(50, 70))]
+    assert plan.judged.tolist() == fold.test.tolist()
+
+
+def test_the_score_is_the_pair_weighted_mean_of_the_folds_spearman() -> None:
+    task = some_pairs(60, 4000)
+    plan = plan_folds(task, (), seed=2)
+    values = RNG.normal(size=(3, 60))
+    outer = [fold for folds in plan.repeats for fold in folds]
+    weights = np.vstack([np.ones(60), RNG.integers(0, 3, size=60)]).astype(float)
+    means = fold_means(task, plan, [values[:, fold.test] for fold in outer], weights)
+    for row in range(2):
+        for candidate in range(3):
+            assert means[candidate, row] == pytest.approx(
+                by_hand(task, plan, values[candidate], weights[row]), abs=1e-9
+            )
+
+
+def by_hand(task: PairsTask, plan: FoldPlan, values: np.ndarray, weights: np.ndarray) -> float:
+    """Each resample written out, ranked by scipy."""
+    scores = []
+    for folds in plan.repeats:
+        sums, sizes = 0.0, 0.0
+        for fold in folds:
+            drawn = np.repeat(fold.test, weights[fold.test].astype(int))
+            sums += len(drawn) * spearmanr(values[drawn], task.scores[drawn]).statistic
+            sizes += len(drawn)
+        scores.append(sums / sizes)
+    return float(np.mean(scores))
