@@ -14,17 +14,11 @@ from pipeline.report.own_tables import find_hero, own_plans
 from pipeline.report.panels import build_table
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table
-from pipeline.report.special_tables import cluster_table, example_table, speed_tables
+from pipeline.report.special_tables import cluster_table, example_table, speed_table
 from sentfold.report.table import Table
 
-# Tables without a plan, before and after those with one, so that the report follows the papers' order.
-AROUND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "sbert-lp-3": ((), ("sbert-lp-4",)),
-    "lase-5.1": (("lase-4.1",), ("lase-speed",)),
-    "s3e-classification": ((), ("s3e-speed",)),
-    "gem-4": ((), ("gem-5",)),
-    "hyperboloid-5": (("hyperboloid-1",), ()),
-}
+# Tables without a plan -> the table with a plan that each follows, so that the report has the papers' order.
+FOLLOWS = {"sbert-lp-3": "sbert-lp-4", "lase-5.1": "lase-4.1", "hyperboloid-5": "hyperboloid-1"}
 
 
 def build_tables(evidence: Evidence) -> list[Table]:
@@ -39,13 +33,10 @@ def build_tables(evidence: Evidence) -> list[Table]:
     special = {table.name: table for table in _special_tables(evidence)}
     if not has_papers(evidence.results):
         return [*tables, *special.values(), artifacts_table(evidence)]
-    special |= {table.name: table for table in speed_tables(evidence.benchmark)}
     for name, plan in load_plans().items():
-        before, after = AROUND.get(name, ((), ()))
-        tables += [special[other] for other in before if other in special]
         tables.append(build_table(evidence, name, plan))
-        tables += [special[other] for other in after if other in special]
-    return [*tables, artifacts_table(evidence)]
+        tables += [special[FOLLOWS[name]]] if FOLLOWS.get(name) in special else []
+    return [*tables, speed_table(evidence), artifacts_table(evidence)]
 
 
 def _special_tables(evidence: Evidence) -> Iterator[Table]:

@@ -12,17 +12,21 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from pipeline.papers.plan import SingleFigure
 from pipeline.report.evidence import Evidence
-from pipeline.report.inputs import BENCHMARK, BENCHMARK_COMMAND
+from pipeline.report.inputs import BENCHMARK
 from pipeline.report.results import Results, Score
 from pipeline.report.special_tables import seconds_per_sentence
-from sentfold.report.drawing import INK, LOOKS, STYLE, WIDTH, head_figure, look_of, set_plain
+from sentfold.report.drawing import LOOKS, STYLE, WIDTH, head_figure, look_of, set_plain
 
 CLUSTERERS_CAPTION = (
-    "If clusters of words carried roles, each filled mark would lie to the right of the hollow ones of its sizes. The "
-    "thesis draws k-means, Gaussian mixture and spectral clustering for each of four concatenations: fastText + LexVec "
-    "+ PSL, GloVe + fastText + LexVec, GloVe + fastText + PSL, and all four. Those vectors come with no package, so "
-    "this suite has no space of them to draw; params.yaml names the concatenations (f-l-p, g-f-l, g-f-p, g-f-l-p) "
-    "for whoever has the files. The thesis prints no numbers with its figure, so none of its values is shown."
+    "If clusters of words carried roles, each filled mark would be to the right of the hollow marks of its sizes. The "
+    "thesis draws k-means, Gaussian mixture and spectral clustering over four concatenations of word vectors that no "
+    "package holds, and prints no numbers; params.yaml names the concatenations (f-l-p, g-f-l, g-f-p, g-f-l-p) for "
+    "whoever has the files."
+)
+SPEED_CAPTION = (
+    f"Up is better, right is faster. Word vectors are WordLlama's, of 256 dimensions; {BENCHMARK} holds the times. "
+    "Absent: spaces made from an encoder's. LP, for one, is solved for a whole corpus at once, so a sentence has no "
+    "time of its own."
 )
 SPEED = "sentences a second, CPU time, one thread, text in; logarithmic"
 
@@ -51,7 +55,12 @@ def clusterer_dots(results: Results, wanted: SingleFigure) -> list[Dot]:
 def draw_dots(dots: Sequence[Dot], axis: str, title: str, subtitle: str) -> Figure:
     """A line per row with its interval and its value; controls are hollow."""
     with style.context(["default", STYLE]):
-        figure, axes = _rows_figure([dot.name for dot in dots])
+        figure = Figure(figsize=(WIDTH, 1.5 + 0.42 * len(dots)), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_yticks(range(len(dots)), [dot.name for dot in dots])
+        axes.set_ylim(-0.6, len(dots) - 0.4)
+        set_plain(axes, grid="x")
+        axes.spines["left"].set_visible(False)
         for place, dot in enumerate(dots):
             look = replace(LOOKS[1], filled=False) if dot.control else LOOKS[0]
             if dot.score.low is not None and dot.score.high is not None:
@@ -66,26 +75,16 @@ def draw_dots(dots: Sequence[Dot], axis: str, title: str, subtitle: str) -> Figu
     return figure
 
 
-def _rows_figure(names: Sequence[str]) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(WIDTH, 1.5 + 0.42 * len(names)), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(-0.6, len(names) - 0.4)
-    set_plain(axes, grid="x")
-    axes.spines["left"].set_visible(False)
-    return figure, axes
-
-
 def speed_points(evidence: Evidence, corpus: str, protocol: str) -> list[tuple[str, float, Score]]:
     """Method, sentences per second and score, for the methods that were both timed and scored.
 
-    A method's score is that of the suite's first encoder over word vectors by that method.
+    A method's score is that of the suite's first encoder over word vectors by that method; a transformer's its own.
     """
     results, points = evidence.results, []
     for method in (evidence.benchmark or {"rates": {}})["rates"]:
         seconds = seconds_per_sentence(evidence.benchmark, method)
-        own = (s for s in results.suite.word_encoders if evidence.parameters.get(s, {}).get("method") == method)
-        space = next(own, None)
+        words = (s for s in results.suite.word_encoders if evidence.parameters.get(s, {}).get("method") == method)
+        space = method if method in results.suite.encoders else next(words, None)
         if seconds is not None and space is not None and corpus in results.suite.corpora:
             score = results.score(space, corpus, protocol)
             if score.value is not None:
@@ -117,26 +116,6 @@ def draw_speed(points: Sequence[tuple[str, float, Score]], axis: str, title: str
     return figure
 
 
-def quality_caption(encoders: Sequence[str]) -> str:
-    """What speed against quality shows, and why these transformers and what is made from them are absent."""
-    return (
-        "Up is better, right is faster. The vectors are WordLlama's 256 dimensions for every method. Absent: "
-        f"{', '.join(encoders)} and every space made from it, LP among them. The benchmark, {BENCHMARK}, times "
-        "encoders over word vectors alone, and no artifact keeps how long a transformer or an eigensolve took; LP "
-        "moreover is solved for a whole corpus at once, so that its time for one sentence depends on the others."
-    )
-
-
-def rates_caption(processor: str) -> str:
-    """Where the speeds are from, and which models of LASE's figure 5.2 are absent."""
-    return (
-        f"Measured on {processor}, by {BENCHMARK_COMMAND.partition(' --')[0]}. The thesis's figure has its own method, "
-        "the mean of GloVe vectors (here: average, of WordLlama's), InferSent, USE, SBERT and SBERT-WK. Those four are "
-        "absent: no weights of InferSent, USE or SBERT-WK belong to this repository, SBERT's come from the hub, and "
-        "the benchmark times encoders over word vectors alone. The other such encoders are shown instead."
-    )
-
-
 def _set_speed_axis(axes: Axes) -> None:
     """A logarithmic axis that is numbered at 1, 2 and 5 of each decade, in plain figures."""
     axes.set_xscale("log")
@@ -151,19 +130,3 @@ def _followed(points: Sequence[tuple[str, float, Score]], rate: float, value: fl
     rates = [other for _, other, _ in points]
     near = (max(rates) / min(rates)) ** 0.1
     return any(rate < other < near * rate and abs((score.value or 0.0) - value) < 1 for _, other, score in points)
-
-
-def draw_rates(points: Sequence[tuple[str, float, Score]], title: str, subtitle: str) -> Figure:
-    """Speed alone, fastest on top, as LASE's figure 5.2: dots, for a bar has no length where the axis has no zero."""
-    ordered = sorted(points, key=lambda point: point[1])
-    with style.context(["default", STYLE]):
-        figure, axes = _rows_figure([method for method, _, _ in ordered])
-        for place, (_, rate, _) in enumerate(ordered):
-            axes.plot([rate], [place], markersize=8, **LOOKS[0].mark())
-            axes.annotate(
-                f"{rate:,.0f}", (rate, place), xytext=(8, -3), textcoords="offset points", fontsize=9, color=INK
-            )
-        axes.margins(x=0.12)
-        _set_speed_axis(axes)
-        head_figure(figure, title, subtitle)
-    return figure

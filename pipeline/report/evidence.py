@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,14 +44,6 @@ class Partition:
     vectors: str
     size: int
     place: dict[str, int]
-
-    def groups(self, words: Sequence[str]) -> list[list[str]]:
-        """These words by the cluster that holds them, the largest group first."""
-        held: dict[int, list[str]] = {}
-        for word in words:
-            if word in self.place:
-                held.setdefault(self.place[word], []).append(word)
-        return sorted(held.values(), key=len, reverse=True)
 
 
 @dataclass(frozen=True)

@@ -10,20 +10,18 @@ from pipeline.papers.plan import load_figures
 from pipeline.report.comparisons import BASELINE
 from pipeline.report.encoder_figures import (
     CLUSTERERS_CAPTION,
+    SPEED_CAPTION,
     clusterer_dots,
     draw_dots,
-    draw_rates,
     draw_speed,
-    quality_caption,
-    rates_caption,
     speed_points,
 )
 from pipeline.report.entries import HEADLINE, difference_entry
 from pipeline.report.evidence import Evidence
+from pipeline.report.map_figure import draw_maps, map_spaces
 from pipeline.report.own_tables import find_hero
 from pipeline.report.page import Picture
 from pipeline.report.sensitivity import describe_sensitivity, draw_sensitivity
-from pipeline.report.space_figures import draw_maps, draw_spectra, largest_step, map_spaces, read_spectra
 from pipeline.report.sweep_figure import WORDS, describe_oracles, draw_sweep
 from pipeline.report.sweeps import CLASS_PROTOCOL, Sweep
 from sentfold.measures.registry import describe_protocol
@@ -40,7 +38,6 @@ def draw_gallery(evidence: Evidence) -> list[Drawn]:
     return [
         *_differences(evidence),
         *_sweeps(evidence),
-        *_spectrum(evidence),
         *_maps(evidence),
         *_clusterers(evidence),
         *_sensitivities(evidence),
@@ -130,24 +127,6 @@ def _sweep(
     return _named(f"sweep-{setting}{suffix}", title, caption, figure)
 
 
-def _spectrum(evidence: Evidence) -> Iterator[Drawn]:
-    """The eigenvalues of the first space that has some with a certificate."""
-    found = ((space, read_spectra(evidence, space)) for space in evidence.results.suite.spaces)
-    space, spectra = next(((space, spectra) for space, spectra in found if spectra), ("", []))
-    if spectra:
-        title = f"Eigenvalues of {space} and the residuals of their solve"
-        words = (
-            "M = (I − W)ᵀ(I − W) of each corpus, its null space left out; small values: coordinates that neighbours "
-            "rebuild well"
-        )
-        step = largest_step(spectra, after=10)
-        caption = (
-            f"A gap would mark the dimension of a manifold. {step}Dashed: the least power of ten above every residual "
-            "|Mv − λv| of the corpus; the residuals themselves, which differ by processor, are in lineage.json."
-        )
-        yield _named("spectrum", title, caption, draw_spectra(spectra, title, words))
-
-
 def _maps(evidence: Evidence) -> Iterator[Drawn]:
     suite, hero = evidence.results.suite, find_hero(evidence)
     maps = map_spaces(suite, [hero.than, hero.ours] if hero else suite.spaces[:1])
@@ -180,13 +159,9 @@ def _speed(evidence: Evidence) -> Iterator[Drawn]:
     if points and evidence.benchmark is not None:
         where = str(evidence.benchmark["processor"])
         title = "Speed against quality"
-        caption = quality_caption(evidence.results.suite.encoders)
         words = f"{corpus}, {describe_protocol(protocol)}, ×100, against speed on {where}; fitting excluded"
         figure = draw_speed(points, f"{describe_protocol(protocol)}, ×100", title, words)
-        yield _named("speed-quality", title, caption, figure)
-        title = "Speed, as LASE's figure 5.2"
-        words = f"on {where}; fitting excluded; a step to the right is a factor, for the axis has no zero"
-        yield _named("lase-5.2", title, rates_caption(where), draw_rates(points, title, words))
+        yield _named("speed-quality", title, SPEED_CAPTION, figure)
 
 
 def _sensitivities(evidence: Evidence) -> Iterator[Drawn]:

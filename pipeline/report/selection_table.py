@@ -16,11 +16,10 @@ from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 ABOUT = (
     "A grid is scored on the development corpus alone, and its best point becomes the space (selected). What the best "
     "point of each test set would have scored there is shown with it (oracle): papers that tune on the test set print "
-    "that. The difference is the inflation; no space is made from an oracle. The Lorentzian's β, which needs no space "
-    "of its own, is chosen in the same way from the scores of each space: table “Other similarities than cosine”."
+    "that. The difference is the inflation; no space is made from an oracle."
 )
 LETTERS = {"neighbors": "k", "components": "p", "regularization": "r", "scaling": "scaling", "power": "power",
-           "removed": "removed", "amount": "amount", "beta": "β"}  # fmt: skip
+           "removed": "removed", "amount": "amount"}  # fmt: skip
 
 UNRESAMPLED = no_smallest(
     "the points of a grid are scored once on a test set and not resampled, and an oracle is the largest of many"

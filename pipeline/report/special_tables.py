@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import lgamma
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.papers.plan import load_figures
-from pipeline.papers.published import select
+from pipeline.papers.published import PAPERS, select
 from pipeline.report.comparisons import no_smallest
 from pipeline.report.entries import printed_entry
 from pipeline.report.evidence import Evidence, Partition
@@ -99,25 +98,11 @@ def cluster_table(evidence: Evidence) -> Table | None:
         "common-discourse cluster; the last column is what words dealt at random into clusters of the same sizes do."
     )
     panel = Panel("Spread of common words over clusters", "counts", heads, groups, shows, (COUNTED,))
-    return Table("lase-4.1", "LASE 4.1: Common words in clusters", about, (panel, *_which_words(evidence)))
+    return Table("lase-4.1", "LASE 4.1: Common words in clusters", about, (panel,))
 
 
 def _counted(number: int) -> Entry:
     return Entry(str(number), number, about="counted in table 4.1 of the thesis, which prints the words")
-
-
-def _which_words(evidence: Evidence) -> list[Panel]:
-    """Which of the common words share a cluster, as the thesis prints them; nothing without a partition."""
-    lines = []
-    for name, partition in evidence.partitions.items():
-        if partition is not None:
-            text = " | ".join(" ".join(group) for group in partition.groups(COMMON_WORDS))
-            lines.append(Line(name, _vectors_of(partition), (Entry(text, about=f"of {partition.path}"),)))
-    if not lines:
-        return []
-    heads = (Head("common words by cluster", "", "words that share a cluster; a bar parts clusters", "words"),)
-    group = Group(evidence.measured_here, False, tuple(lines))
-    return [Panel("Common words that share a cluster", "words; a bar parts clusters", heads, (group,), (), (COUNTED,))]
 
 
 def _cluster_line(evidence: Evidence, clustering: str, partition: Partition | None) -> Line:
@@ -159,13 +144,15 @@ def _log_binomial(n: int, m: int) -> float:
 
 # --- speed --------------------------------------------------------------------------------------
 
-SET_SENTENCES = 2758  # both sides of the 1,379 pairs of the test set that GEM's paper timed
+# Source and table of the printed times, and their unit. GEM's test set has 1,379 pairs.
+PRINTED_TIMES = (
+    ("s3e", "speed", "ms per sentence"), ("lase", "speed", "s per sentence"), ("gem", "5", "s for 2,758 sentences"),
+)  # fmt: skip
 ABOUT = (
-    "Printed times are of other machines, of other vectors and of the authors' code. Measured times are CPU time on "
-    "one thread, text in, each method's own tokeniser, fitting excluded."
+    "Printed times are of other machines, other vectors and the authors' code. Measured times are CPU time on one "
+    "thread, from text, with each method's own tokenizer, without fitting."
 )
-
-TIMED = no_smallest("the benchmark keeps one time of each method and no spread, so no ratio of two is called")
+TIMED = no_smallest("two times are compared only in the claims about speed, by their spread over repeats")
 
 
 def seconds_per_sentence(
@@ -188,56 +175,41 @@ def seconds_of_run(
     return (float(times[0]), float(times[1])) if times else None
 
 
-def speed_tables(benchmark: Mapping[str, Any] | None) -> list[Table]:
-    """S3E's, LASE's and GEM's speed, each in the unit that the paper printed."""
-    per_set = f"s for {SET_SENTENCES:,} sentences"
-    return [
-        _table(benchmark, "s3e-speed", "S3E speed", ("s3e", "speed"), Head("ms per sentence", "", "", "ms"), 1000),
-        _table(benchmark, "lase-speed", "LASE speed", ("lase", "speed"), Head("s per sentence", "", "", "s"), 1),
-        _table(
-            benchmark, "gem-5", "GEM 5: Time of a test set", ("gem", "5"), Head(per_set, "", "", "s"), SET_SENTENCES
-        ),
-    ]
-
-
-def _table(
-    benchmark: Mapping[str, Any] | None, name: str, title: str, where: tuple[str, str], head: Head, factor: float
-) -> Table:
-    figures = select(*where)
-    said = "; ".join(dict.fromkeys(figure.protocol for figure in figures))
+def speed_table(evidence: Evidence) -> Table:
+    """The speed of every method of the benchmark, then the printed times of each paper in its own unit."""
+    benchmark, timing = evidence.benchmark, load_figures().timing
+    methods = list(benchmark["rates"]) if benchmark else timing.methods
+    lines = tuple(Line(m, evidence.made_of.get(m, timing.vectors), (_measured(benchmark, m),)) for m in methods)
     timed = f"CPU time, one thread, {benchmark['processor']}" if benchmark else "CPU time, one thread"
-    timing = load_figures().timing
-    own = tuple(Line(name, timing.vectors, (_measured(benchmark, name, factor),)) for name in timing.methods)
-    papers = tuple(Line(figure.model, "", (printed_entry(figure),)) for figure in figures)
-    measured, printed = (replace(head, protocol=protocol) for protocol in ("CPU time, text in", "as printed"))
-    panels = (
-        Panel("Measured", timed, (measured,), (Group("Measured here", False, own),), _shows(benchmark), (TIMED,)),
-        Panel("As printed", said, (printed,), (Group("Printed", True, papers),), (_printed_ratio(*where),)),
+    heads, groups = (Head("µs per sentence", "", "CPU time, text in", "µs"),), (Group("Measured here", False, lines),)
+    measured = Panel("Measured", timed, heads, groups, _shows(lines), (TIMED,))
+    return Table("speed", "Speed of encoders", ABOUT, (measured, *(_printed_times(*where) for where in PRINTED_TIMES)))
+
+
+def _printed_times(source: str, number: str, unit: str) -> Panel:
+    """The times that a paper prints, and how many times the slowest takes of the fastest."""
+    figures = sorted(select(source, number), key=lambda figure: figure.value)
+    lines = tuple(Line(figure.model, "", (printed_entry(figure),)) for figure in figures)
+    first, last = figures[0], figures[-1]
+    ratio = f"{last.value / first.value:.0f} times as long"
+    shows = f"As printed, {first.model} is the fastest, and {last.model} takes {ratio}."
+    return Panel(
+        f"As printed in {PAPERS[source]}",
+        "; ".join(dict.fromkeys(figure.protocol for figure in figures)),
+        (Head(unit, "", "as printed", unit.partition(" ")[0]),),
+        (Group(f"Printed in {PAPERS[source]}", True, lines),),
+        (shows,) if len(figures) > 1 else (),
     )
-    return Table(name, title, ABOUT, panels)
 
 
-def _measured(benchmark: Mapping[str, Any] | None, method: str, factor: float) -> Entry:
+def _measured(benchmark: Mapping[str, Any] | None, method: str) -> Entry:
     seconds = seconds_per_sentence(benchmark, method)
     if seconds is None:
-        return Entry(reason="the benchmark of the word encoders has no committed result", command=BENCHMARK_COMMAND)
-    timed = f"{1e6 * seconds:.2f} µs, CPU time of a sentence by {method}"
-    about = f"{factor:g} times {timed}, from {BENCHMARK}, which {BENCHMARK_COMMAND} makes"
-    return Entry(f"{seconds * factor:.3g}", seconds * factor, about=about)
+        return Entry(reason="the benchmark of the encoders has no committed result", command=BENCHMARK_COMMAND)
+    about = f"CPU time of a sentence by {method}, from {BENCHMARK}, which {BENCHMARK_COMMAND} makes"
+    return Entry(f"{1e6 * seconds:.1f}", 1e6 * seconds, about=about)
 
 
-def _shows(benchmark: Mapping[str, Any] | None) -> tuple[str, ...]:
-    seconds = {m: s for m in load_figures().timing.methods if (s := seconds_per_sentence(benchmark, m)) is not None}
-    if not seconds:
-        return ("Nothing measured yet; the notes say what would fill it.",)
-    order = sorted(seconds, key=lambda method: seconds[method])
-    return (f"From fast to slow here: {', '.join(order)}.",)
-
-
-def _printed_ratio(source: str, number: str) -> str:
-    """How many times the slowest printed one takes of the fastest."""
-    figures = sorted(select(source, number), key=lambda figure: figure.value)
-    if len(figures) < 2:
-        return "One figure, so nothing to set it against."
-    ratio = figures[-1].value / figures[0].value
-    return f"As printed, {figures[0].model} is the fastest and {figures[-1].model} takes {ratio:.0f} times as long."
+def _shows(lines: Sequence[Line]) -> tuple[str, ...]:
+    known = [(line.entries[0].value, line.name) for line in lines if line.entries[0].value is not None]
+    return (f"From fast to slow: {', '.join(name for _, name in sorted(known))}.",) if known else ()

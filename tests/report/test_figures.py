@@ -20,24 +20,13 @@ from pipeline.base.suite import load_suite
 from pipeline.corpora.archive_readers import TREC_CLASSES
 from pipeline.corpora.catalogue import load_catalogue
 from pipeline.papers.plan import load_figures
-from pipeline.report.encoder_figures import Dot, clusterer_dots, draw_dots, draw_rates, draw_speed, speed_points
-from pipeline.report.evidence import Evidence
+from pipeline.report.encoder_figures import Dot, clusterer_dots, draw_dots, draw_speed, speed_points
 from pipeline.report.gallery import draw_gallery, swept_panels
 from pipeline.report.inputs import load_benchmark
+from pipeline.report.map_figure import SpaceMap, class_name, draw_maps, map_spaces
 from pipeline.report.results import Score
 from pipeline.report.sensitivity import Sensitivity, describe_sensitivity, draw_sensitivity
-from pipeline.report.space_figures import (
-    SpaceMap,
-    Spectrum,
-    class_name,
-    draw_maps,
-    draw_spectra,
-    largest_step,
-    map_spaces,
-    power_above,
-    read_spectra,
-)
-from pipeline.report.special_tables import seconds_per_sentence, speed_tables
+from pipeline.report.special_tables import seconds_per_sentence, speed_table
 from pipeline.report.sweep_figure import describe_oracles, draw_sweep
 from pipeline.report.sweeps import Sweep, load_sweeps
 from pipeline.stages.sensitivity import SensitivityParameters
@@ -70,7 +59,6 @@ def make_sensitivity() -> Sensitivity:
 
 
 def draw_all(subtitle: str = "beneath") -> dict[str, Figure]:
-    spectra = [Spectrum(f"c{i}", tuple(0.001 * (i + 1) * rank for rank in range(1, 30)), 1e-9) for i in range(7)]
     cell = Score(70.0, 68.0, 72.0)
     points = [("sif", 1000.0, cell), ("gem", 10.0, cell)]
     sweep = make_sweep([70.0, 75.0, 74.0, 71.0, 76.0, 75.0])
@@ -79,11 +67,9 @@ def draw_all(subtitle: str = "beneath") -> dict[str, Figure]:
     places, labels = np.arange(12.0).reshape(6, 2), np.arange(6)
     return {
         "differences": draw_forest(DERIVED, dict.fromkeys(("a", "b", "c"), entries), "axis", "Title", subtitle),
-        "spectrum": draw_spectra(spectra, "Title", subtitle),
         "map": draw_maps([SpaceMap(name, "trec", places, labels, 0.9) for name in ("minilm", "lp")], "Title", subtitle),
         "dots": draw_dots(dots, "axis", "Title", subtitle),
         "speed": draw_speed(points, "axis", "Title", subtitle),
-        "rates": draw_rates(points, "Title", subtitle),
         "sensitivity": draw_sensitivity(make_sensitivity(), "Title", subtitle),
         "sweep": draw_sweep(
             sweep, "components", corpora=["dev", "stsb"], baselines={"dev": 80.0}, control=sweep, title="T",
@@ -176,44 +162,7 @@ def test_a_column_s_lowest_panel_names_its_axis_though_a_row_below_has_others() 
     assert ticked["t2"] == ["16", "128", "256"]
 
 
-def test_speeds_are_marked_by_place_alone_and_labelled_with_their_values() -> None:
-    axes = draw_all()["rates"].axes[0]
-    assert not axes.patches  # a bar's length would say nothing on an axis without a zero
-    assert {text.get_text() for text in axes.texts} == {"10", "1,000"}
-
-
 # --- what they are drawn from -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("value", "bound"), [(3e-10, 1e-9), (1e-9, 1e-9), (0.0, 1e-16), (0.02, 0.1)])
-def test_a_residual_is_shown_as_the_power_of_ten_above_it(value: float, bound: float) -> None:
-    assert power_above(value) == pytest.approx(bound, rel=1e-12)
-
-
-def test_each_corpus_has_a_panel_with_its_own_residual_bound_and_the_range_of_all() -> None:
-    spectra = [Spectrum("one", (0.1, 0.2), 1e-9), Spectrum("other", (0.3, 0.4, 0.5), 1e-12)]
-    figure = draw_spectra(spectra, "T", "t")
-    for axes, spectrum in zip(figure.axes, spectra, strict=True):
-        curve, bound = axes.get_lines()
-        assert tuple(curve.get_ydata()) == spectrum.eigenvalues
-        assert set(bound.get_ydata()) == {spectrum.residual_bound}
-        heights = axes.collections[0].get_paths()[0].vertices[:, 1]
-        assert (heights.min(), heights.max()) == (0.1, 0.5)
-
-
-def test_a_gap_in_a_spectrum_is_found_where_it_is() -> None:
-    flat, gap = (0.1,) * 30, (0.1,) * 20 + (0.5,) * 10
-    spectra = [Spectrum("flat", flat, 1e-9), Spectrum("gap", gap, 1e-9)]
-    assert "is a factor of 5.00 (gap, after rank 20)" in largest_step(spectra, after=10)
-    assert largest_step(spectra, after=30) == ""
-
-
-def test_the_spectra_are_those_of_the_artifacts() -> None:
-    results = make_results({(space, "stsb", "spearman.all.cosine"): 70.0 for space in ("minilm", "minilm-lp")})
-    notes = {"eigenvalues": [0.00123456, 0.5], "residuals": [2e-11, 4e-12]}
-    evidence = Evidence(results, records={("minilm-lp", "stsb"): {"notes": notes}})
-    assert read_spectra(evidence, "minilm-lp") == [Spectrum("stsb", (0.00123, 0.5), 1e-10)]
-    assert read_spectra(evidence, "minilm") == []
 
 
 def test_a_map_keeps_two_far_clusters_apart_and_moves_little_when_the_space_does(
@@ -275,11 +224,11 @@ def test_a_speed_is_the_methods_own_tokenisers_and_a_missing_one_is_blank(tmp_pa
     benchmark = load_benchmark(path)
     assert seconds_per_sentence(benchmark, "usif") == 0.001
     assert seconds_per_sentence(benchmark, "gem") is None
-    tables = {table.name: table for table in speed_tables(benchmark)}
-    lines = {line.name: line.entries[0] for line in tables["gem-5"].panels[0].groups[0].lines}
-    assert lines["usif"].text == "2.76"  # 2,758 sentences at 1,000 a second
-    assert lines["gem"].blank and "benchmarks.encoders" in lines["gem"].command
     results = make_results({("wl-usif", "stsb", "pearson.all.cosine"): 74.0})
+    [line] = speed_table(make_evidence(results, benchmark=benchmark)).panels[0].groups[0].lines
+    assert (line.name, line.entries[0].text) == ("usif", "1000.0")  # microseconds of a sentence, at 1,000 a second
+    untimed = speed_table(make_evidence(results)).panels[0].entries
+    assert all(entry.blank and "benchmarks.encoders" in entry.command for entry in untimed)
     points = speed_points(make_evidence(results, benchmark=benchmark), "stsb", "pearson.all.cosine")
     assert [point[:2] for point in points] == [("usif", 1000.0)]
     path.write_text("{}")
