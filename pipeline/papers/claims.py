@@ -53,6 +53,7 @@ class ClaimTest(Parameters):
     against_protocol  the protocol of `against`, if another than `protocol`
     control           the same comparison without what the claim praises
     shown_with        other spaces that it is shown with; they decide nothing
+    shown_by          another protocol that it is shown by; it decides nothing
     starts            standard deviation of the score of `space` over random starts of which the suite makes one
     """
 
@@ -65,6 +66,7 @@ class ClaimTest(Parameters):
     corpora: list[str] = []
     control: str = ""
     shown_with: list[str] = []
+    shown_by: str = ""
     starts: float = Field(0.0, ge=0)
     identity: str = ""
 

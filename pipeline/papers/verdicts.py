@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from pipeline.papers.claims import Claim, ClaimTest, load_claims
 from pipeline.papers.identities import ROUNDING, TRIALS, greatest_error
-from pipeline.papers.plan import load_figures
 from pipeline.papers.prints import PrintVerdict, judge_print
 from pipeline.papers.published import select
 from pipeline.report.comparisons import Judged, is_tuned, judge_across, name_control
@@ -17,6 +16,7 @@ from pipeline.report.evidence import Evidence
 from pipeline.report.inputs import BENCHMARK_COMMAND
 from pipeline.report.special_tables import seconds_of_run
 from sentfold.compare.multiplicity import POWER
+from sentfold.measures.registry import describe_protocol
 
 NOT_TESTABLE = "not testable here"
 # Sign of a finding -> its word: under the paper's own conditions, and of the same comparison on other vectors.
@@ -100,7 +100,9 @@ def decide(name: str, claim: Claim, evidence: Evidence) -> Decided:
     signs = Counter(found.signs.values())
     sign = -1 if signs[-1] else int(signs[1] == signs.total())
     control = _shown_with(test, evidence) if test.kind == "higher" else ""
-    made_of = load_figures().timing.vectors if test.kind == "faster" else evidence.made_of.get(test.space, "")
+    made_of = evidence.made_of.get(test.space, "")
+    if test.kind == "faster" and evidence.benchmark is not None:
+        made_of = f"one thread of {evidence.benchmark['processor']}, with the code of this project"
     extent = _extent(signs, sign, words, found.named)
     return Decided(name, claim, printed, conditions, words[sign], extent, found.because, control, made_of)
 
@@ -189,8 +191,10 @@ def _span(sizes: Sequence[float]) -> str:
 
 
 def _shown_with(test: ClaimTest, evidence: Evidence) -> str:
-    """How the same space compares with its control and with other spaces, a sentence each; '' if not measured."""
-    sentences = []
+    """How the same space compares by another protocol, with its control and with others; '' if not measured."""
+    others = [(space, test.shown_by) for space in test.against]
+    again = judge_across(evidence.results, (test.space, test.shown_by), others, test.corpora) if test.shown_by else ()
+    sentences = [f"By {describe_protocol(test.shown_by)}: {_numbers(again)}."] if again else []
     for other in (test.control, *test.shown_with) if test.control else test.shown_with:
         family = judge_across(evidence.results, (test.space, test.protocol), [(other, test.protocol)], test.corpora)
         made_of = evidence.made_of.get(other, "")

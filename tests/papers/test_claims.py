@@ -180,6 +180,19 @@ def test_what_is_shown_with_a_claim_decides_nothing() -> None:
     assert judge(results, make_claim(corpora=["a"], against=["minilm", "minilm-pca"])).outcome == "undecided"
 
 
+def test_another_protocol_is_shown_and_decides_nothing() -> None:
+    other = "spearman.all.dot"
+    values = {
+        ("minilm", HEADLINE): 70.0,
+        ("minilm-lp", HEADLINE): 75.0,
+        ("minilm", other): 70.0,
+        ("minilm-lp", other): 60.0,
+    }
+    results = make_results({(space, "a", protocol): value for (space, protocol), value in values.items()})
+    decided = judge(results, make_claim(corpora=["a"], shown_by=other))
+    assert decided.outcome == "carries over" and ": a -10.00 [" in decided.control
+
+
 # --- cosines, speed, mathematics --------------------------------------------------------------------
 
 
