@@ -256,3 +256,12 @@ def test_an_interval_in_nats_keeps_the_digits_that_tell_its_ends_apart() -> None
 def test_a_protocol_whose_name_holds_a_point_is_said_in_full() -> None:
     assert describe_protocol("spearman.all.lorentz-0.01") == "Spearman of Lorentzian similarity, β = 0.01, all pairs"
     assert describe_protocol("accuracy.3nn-euclidean") == "accuracy of Euclidean 3-NN"
+
+
+def test_a_panel_of_a_score_that_few_spaces_are_asked_for_has_their_rows_alone() -> None:
+    scores = {("wl-average", "mr", "accuracy.perceptron"): 75.0}
+    scores |= {(space, "mr", "accuracy.logistic"): 70.0 for space in ("wl-average", "wl-sif")}
+    panels = built(make_results(scores), "classification").panels
+    rows = {panel.title: [line.name for group in panel.groups for line in group.lines] for panel in panels}
+    assert rows["Accuracy of logistic regression"] == ["wl-average", "wl-sif"]
+    assert rows["Accuracy of a perceptron with one hidden layer"] == ["wl-average"]
