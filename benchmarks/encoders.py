@@ -75,7 +75,7 @@ def main() -> None:
     with threadpool_limits(1):
         lexicon = make_lexicon(sentences)
         rows = [measure(name, lexicon, sentences, sample, arguments.repeats) for name in arguments.methods]
-        rows.append(measure_transformer(sample, len(sentences), arguments.repeats))
+        rows.append(measure_transformer(sample, len(sentences), min(arguments.repeats, 3)))
         peers = measure_fse(lexicon, sentences, arguments.fse_python, arguments.repeats)
     content = {
         "corpora": CORPORA,

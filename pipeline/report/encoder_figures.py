@@ -117,9 +117,10 @@ def draw_speed(points: Sequence[tuple[str, float, Score]], axis: str, title: str
 
 
 def _set_speed_axis(axes: Axes) -> None:
-    """A logarithmic axis that is numbered at 1, 2 and 5 of each decade, in plain figures."""
+    """A logarithmic axis with plain figures, at 1, 2 and 5 of each decade where there is room for them."""
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    low, high = axes.get_xlim()
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel(SPEED)
