@@ -13,11 +13,10 @@ from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
 from pipeline.lineage.recompute import Remade, causes_of
 from pipeline.lineage.scope import Cause, Scope, State, listed
-from pipeline.lineage.stages import variable_files
 
-Verdict = Literal["verified", "absent", "uncommitted", "wrong"]
+Verdict = Literal["verified"] | State
 
-STATES: tuple[State, ...] = ("wrong", "uncommitted", "absent")  # the worst first
+STATES: tuple[State, ...] = ("wrong", "unwitnessed", "uncommitted", "unmade", "absent")  # the worst first
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Audit:
         return {cause: found[cause] for cause in order}
 
     def failed(self, *, strict: bool) -> bool:
-        """Whether anything is wrong; if strict, also whether anything is uncommitted or absent."""
+        """Whether anything is wrong; if strict, also whether anything else is not verified."""
         return any(cause.state == "wrong" or strict for cause in self.causes)
 
 
@@ -138,8 +137,6 @@ class Auditor:
             yield from (
                 cause for cause in self.checks.of(name) if cause.state != "absent" or name not in self.confirmed
             )
-            if name not in self.confirmed:
-                yield from self.checks.forged(name)
 
     # --- the cell ---------------------------------------------------------------------------------
 
@@ -211,10 +208,8 @@ class Auditor:
         if scope.head is None:
             yield "there is no git here: code was compared with this checkout alone"
         elif scope.revision is None:
-            files = [graph.lockfile, graph.dvcfile, *variable_files(scope.tree, scope.suite), ".dvcignore"]
+            files = [graph.lockfile, graph.dvcfile, *scope.plans, ".dvcignore"]
             yield from (f"{path} here is not the committed one" for path in files if scope.differs_from_head(path))
-            if scope.committed is None:
-                yield f"git's HEAD has no {graph.dvcfile} and dvc.lock that can be read: no record is compared with it"
             committed = self._committed_numbers()
             if committed > numbers:
                 yield f"the committed report has {committed} numbers, {committed - numbers} more than the one here"
@@ -223,11 +218,6 @@ class Auditor:
         edited = self.checks.definitions.undeclared_edits()
         if edited:
             yield f"files of code that no stage declares are not those of git's HEAD{listed(edited)}"
-        if self.checks.run_again:
-            yield (
-                "stages that ran here wrote other bytes than the committed ones from the same inputs, as another "
-                f"processor may{listed(sorted(self.checks.run_again))}: --recompute compares their scores"
-            )
 
     def _committed_numbers(self) -> int:
         """How many numbers the report of git's HEAD has; 0 if it has none that can be read."""

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pipeline.lineage.file_checks import InputChecks, OutputChecks
-from pipeline.lineage.scope import MISSING, Cause, Scope, brief, leaves, value_in
+from pipeline.lineage.scope import MISSING, Cause, Scope, State, brief, leaves, value_in
 from pipeline.lineage.stages import Locked, Stage, related, tracked_values
 
 # The package that records and checks what stages did; nothing in it decides a number.
@@ -16,10 +16,7 @@ OBSERVERS = "lineage"
 
 
 class StageChecks:
-    """The faults of stages, each stage looked at once.
-
-    run_again  stages whose outputs here are not the committed ones, and that a recorded run on this machine made
-    """
+    """The faults of stages, each stage looked at once."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -28,30 +25,20 @@ class StageChecks:
         self.inputs = InputChecks(scope)
         self.outputs = OutputChecks(scope)
         self._known: dict[str, tuple[Cause, ...]] = {}
-        self._forged: dict[str, tuple[Cause, ...]] = {}
-        self.run_again: set[str] = set()
 
     def of(self, name: str) -> tuple[Cause, ...]:
         """The faults of one stage. Cost: hashing its inputs and outputs, each file once for all stages."""
         if name not in self._known:
-            self._known[name] = tuple(self._check(name))
+            self._known[name] = tuple(self._check(name)) or tuple(self._uncommitted(name))
         return self._known[name]
 
-    def forged(self, name: str) -> tuple[Cause, ...]:
-        """Outputs that contradict the committed dvc.lock, which only a recorded run, or a new one, can vouch for."""
-        if name not in self._forged:
-            self._forged[name] = tuple(self._contradictions(name))
-        return self._forged[name]
-
-    def _contradictions(self, name: str) -> Iterator[Cause]:
-        locked = self.graph.locked.get(name)
-        if locked is None:
-            return
-        for entry in locked.outs.values():
-            if self.outputs.made_here(locked, entry):
-                self.run_again.add(name)
-            elif (cause := self.outputs.forged(locked, entry)) is not None:
-                yield cause
+    def _uncommitted(self, name: str) -> Iterator[Cause]:
+        """The records of a stage that ran here agree, and git's HEAD does not have them yet."""
+        graph = self.graph
+        if self.scope.has_witness and self.scope.committed_lock(name) != graph.locked.get(name):
+            message = "stages have run here; git's HEAD has no such entries of them"
+            remedy = f"commit {graph.lockfile} and reports/{graph.suite}"
+            yield Cause("lock", graph.lockfile, message, remedy, state="uncommitted")
 
     def _check(self, name: str) -> Iterator[Cause]:
         stage, locked = self.graph.stages[name], self.graph.locked.get(name)
@@ -60,20 +47,24 @@ class StageChecks:
         if locked is None:
             yield self._unrecorded(name)
             return
-        yield from self._definition(stage, locked)
-        yield from self._parameters(stage, locked)
+        yield from self.agreement(stage, locked)
         for entry in locked.deps.values():
             yield from self.inputs.dependency(locked, entry)
         for entry in locked.outs.values():
             yield from self.outputs.output(locked, entry)
 
+    def agreement(self, stage: Stage, locked: Locked) -> Iterator[Cause]:
+        """Whether dvc.lock has the command, the paths and the parameters of dvc.yaml."""
+        yield from self._definition(stage, locked)
+        yield from self._parameters(stage, locked)
+
     # --- what the two files say of each other ---------------------------------------------------
 
     def _unrecorded(self, name: str) -> Cause:
-        edited = self.scope.committed is not None and name in self.scope.committed.locked
-        found = "the committed one has: it was removed" if edited else "nor has the committed one: it has not run"
-        place = f"{self.graph.lockfile}, stage {name}"
-        return Cause("lock", place, f"it has no entry; {found}", self.scope.rerun(name))
+        place, remedy = f"{self.graph.lockfile}, stage {name}", self.scope.rerun(name)
+        if self.scope.committed_lock(name) is not None:
+            return Cause("lock", place, "it has no entry; the committed one has: the entry was removed", remedy)
+        return Cause("lock", place, "it has no entry: the stage has not run yet", remedy, state="unmade")
 
     def _definition(self, stage: Stage, locked: Locked) -> Iterator[Cause]:
         place = f"{self.graph.lockfile}, stage {stage.name}"
@@ -119,7 +110,10 @@ class StageChecks:
         edited = self.scope.has_git and committed == recorded
         by = "; git's HEAD has the recorded value: the file was edited" if edited else ""
         message = f"it is {here_} here; the numbers were made with {recorded_} ({lock}){by}"
-        return Cause("parameter", f"{file}: {key}", message, f"restore {file}, or {self.scope.rerun()}")
+        remedy = f"restore {file}, or {self.scope.rerun()}"
+        # What a suite contains is no claim about its numbers: a report of the new contents has not been made yet.
+        state: State = "unmade" if file in self.scope.plans else "wrong"
+        return Cause("parameter", f"{file}: {key}", message, remedy, state=state)
 
 
 class DefinitionChecks:
@@ -131,7 +125,13 @@ class DefinitionChecks:
 
     def definition(self, stage: Stage) -> Iterator[Cause]:
         """A stage that dvc.yaml, or its variables, define otherwise than in git's HEAD."""
-        if self.scope.revision is not None or self.scope.committed is None:
+        if not self.scope.has_witness:
+            return
+        if self.scope.committed is None:
+            message = (
+                f"git's HEAD has no {self.dvcfile} and dvc.lock that can be read, so nothing vouches for its stages"
+            )
+            yield Cause("definition", self.dvcfile, message, f"commit {self.dvcfile}", state="uncommitted")
             return
         committed = self.scope.committed.stages.get(stage.name)
         differences = "git's HEAD has no such stage" if committed is None else _differences(stage, committed)
@@ -142,7 +142,7 @@ class DefinitionChecks:
 
     def unlisted_code(self, stage: Stage) -> Iterator[Cause]:
         """Files that Python runs before a stage's own: its package's entry, and what makes folders packages."""
-        if self.scope.revision is not None or self.scope.head is None:
+        if self.scope.head is None or not self.scope.has_witness:
             return
         for path in entry_files(stage):
             here, head = self.scope.digest(path), self.scope.head_digest(path)
@@ -155,7 +155,7 @@ class DefinitionChecks:
 
     def undeclared_edits(self) -> list[str]:
         """Edited Python files of the stages' package that git tracks and no stage declares or runs undeclared."""
-        if self.scope.revision is not None or self.scope.head is None:
+        if self.scope.head is None or not self.scope.has_witness:
             return []
         stages = self.scope.graph.stages.values()
         packages = {package for stage in stages if (package := package_of(stage))}

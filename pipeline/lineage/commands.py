@@ -40,15 +40,18 @@ def audit(
     suite: SuiteOption = "quick",
     rev: RevisionOption = None,
     recompute: Annotated[
-        str | None, typer.Option(help="Run stages again in a scratch copy and compare: sample (a few), or all.")
+        str | None,
+        typer.Option(
+            help="Run sample (a few) or all stages again and compare every byte. This runs the commit's code."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Which stages a sample is made of.")] = 0,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit 1 also if something is uncommitted or absent.")
+        bool, typer.Option("--strict", help="Exit 1 also if a number is not verified for another reason.")
     ] = False,
     json_file: JsonOption = None,
 ) -> None:
-    """Verify every reported number: table, scores, artifacts, parameters, code in git. Exit 1 if one is wrong."""
+    """Verify every reported number: table, scores, artifacts, parameters, code in git. Exit 1 if anything is wrong."""
     from pipeline.lineage.audit import audit as run
     from pipeline.lineage.recompute import recompute as rerun
     from pipeline.lineage.text import audit_content, audit_text

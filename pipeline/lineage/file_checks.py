@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 
 from pipeline.lineage.hashes import Digest, folder_digest
 from pipeline.lineage.numbers import tables_folder
-from pipeline.lineage.runs import read_runs, run_that_wrote
 from pipeline.lineage.scope import Cause, Kind, Scope, described, edited_entry, listed
 from pipeline.lineage.stages import Entry, Locked, related
+from sentfold.numeric_profile import is_supported
 
 # One cause, however many stages and files it concerns.
 NO_GIT = Cause(
@@ -77,42 +77,20 @@ class InputChecks:
     def _made(self, locked: Locked, entry: Entry, makers: list[str]) -> Iterator[Cause]:
         if any(name not in self.graph.locked for name in makers):
             return  # A maker without an entry is a fault of its own.
-        outs = {
-            out: (name, found)
-            for name in makers
-            for out, found in self.graph.locked[name].outs.items()
-            if related(out, entry.path)
-        }
-        if entry.path in outs:
-            name, exact = outs[entry.path]
-            here = self.scope.digest(entry.path)
-            # If the file is what the reader recorded, the writer's entry is the one that was edited.
-            if exact.md5 != entry.md5 and (self.scope.foreign(entry.path) or here is None or here.md5 != entry.md5):
-                yield self._disagreement(locked.name, entry, f"{name} recorded md5 {exact.md5}")
-        else:
-            yield from self._composed(locked, entry, outs)
-
-    def _composed(self, locked: Locked, entry: Entry, outs: dict[str, tuple[str, Entry]]) -> Iterator[Cause]:
-        """A folder over several outputs, or a file inside one: what the outputs' own records make of it."""
-        made = self._as_recorded(entry, [out for _, out in outs.values()])
-        if made is not None:
-            if made.md5 != entry.md5:
-                yield self._disagreement(locked.name, entry, *self._other(entry, made, locked.name))
-            return
-        before = self.scope.committed_entry(locked.name, "deps", entry.path)
-        if before == entry.md5:
-            return  # What is absent here is named under its own stage; the record is the committed one.
-        committed = [self.scope.committed_entry(name, "outs", out.path) for name, out in outs.values()]
-        if before is not None and committed == [out.md5 for _, out in outs.values()]:
-            yield edited_entry(self.graph.lockfile, locked.name, entry, before)
-            return
-        message = f"{locked.name} read it as md5 {entry.md5}; not all that it was made of is here to compare"
-        yield Cause("artifact", entry.path, message, self.scope.fetch(entry), state="absent")
+        outs = [out for name in makers for out in self.graph.locked[name].outs.values()]
+        outs = [out for out in outs if related(out.path, entry.path)]
+        made = self._as_recorded(entry, outs)
+        if made is None:
+            yield from self._incomparable(locked, entry, makers, outs)
+        elif made.md5 != entry.md5 and not self._writer_was_edited(entry, outs):
+            yield self._disagreement(locked.name, entry, made)
 
     def _as_recorded(self, entry: Entry, outs: list[Entry]) -> Digest | None:
         """A dependency as the stages that write it recorded it; None where that cannot be told from what is here."""
         files: dict[str, str] = {}
         for out in outs:
+            if out.path == entry.path:
+                return Digest(out.md5)
             listing = self._listing(out)
             if listing is None:
                 return None
@@ -126,43 +104,38 @@ class InputChecks:
 
     def _listing(self, out: Entry) -> dict[str, str] | None:
         """The md5 of each file of an output, of a single file under ""."""
-        if not out.md5.endswith(".dir"):
-            return {"": out.md5}
-        here = self.scope.digest(out.path)
-        found = here if here is not None and here.md5 == out.md5 else self.scope.cache.listing(out.md5)
-        return None if found is None else dict(found.files)
+        found = self.scope.recorded_folder(out)
+        return {"": out.md5} if not out.md5.endswith(".dir") else None if found is None else dict(found.files)
 
-    def _other(self, entry: Entry, made: Digest, name: str) -> tuple[str, str]:
-        """How a dependency should have been read, which files make the difference, where known, and what to do."""
-        text = f"by the records of its parts, it is md5 {made.md5}"
-        here = self.scope.digest(entry.path)
-        read = here if here is not None and here.md5 == entry.md5 else self.scope.cache.listing(entry.md5)
-        if read is not None and read.files:
-            differing = {inner: f"{entry.path}/{inner}" for inner in read.differing(made)}
-            strange = [path for inner, path in differing.items() if inner not in made.files]
-            other = [path for inner, path in differing.items() if inner in made.files]
-            text += f"; no stage writes{listed(strange)}" if strange else ""
-            text += f"; others are{listed(other)}" if other else ""
-            # A run removes what a stage that is gone wrote. Only its owner may remove a file without a record.
-            unknown = [path for path in strange if not any(related(out, path) for out in self._gone())]
-            more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-            remove = f"remove {unknown[0]}{more}, then " if unknown else ""
-            return text, remove + self.scope.rerun("" if strange else name)
-        inside = [out for out in self._gone() if related(out, entry.path)]
-        if inside:
-            text += f"; stages that {self.graph.dvcfile} has no more wrote in it{listed(inside)}"
-        return text, self.scope.rerun(name)
+    def _writer_was_edited(self, entry: Entry, outs: list[Entry]) -> bool:
+        """Whether what is here is what the reader recorded: then the writer's entry is named, as an output."""
+        exact = any(out.path == entry.path for out in outs)
+        return exact and not self.scope.foreign(entry.path) and self.scope.is_as_recorded(entry)
 
-    def _gone(self) -> list[str]:
-        """Outputs of stages that dvc.lock still has and dvc.yaml has no more."""
-        return [out for name in self.graph.leftovers for out in self.graph.locked[name].outs]
+    def _incomparable(self, locked: Locked, entry: Entry, makers: list[str], outs: list[Entry]) -> Iterator[Cause]:
+        """Not all parts of a folder are here: the committed records are the witness, if there are any."""
+        before = self.scope.committed_entry(locked.name, "deps", entry.path)
+        if before == entry.md5:
+            return  # What is absent here is named under its own stage.
+        committed = {self.scope.committed_entry(name, "outs", out.path) for name in makers for out in outs}
+        if before is not None and committed - {None} == {out.md5 for out in outs}:
+            yield edited_entry(self.graph.lockfile, locked.name, entry, before)
+            return
+        message = f"{locked.name} read it as md5 {entry.md5}; not all that it was made of is here to compare"
+        yield Cause("artifact", entry.path, message, self.scope.fetch(entry), state="absent")
 
-    def _disagreement(self, name: str, entry: Entry, other: str, remedy: str = "") -> Cause:
+    def _disagreement(self, name: str, entry: Entry, made: Digest) -> Cause:
+        """A reader recorded other bytes than the writers did."""
         before = self.scope.committed_entry(name, "deps", entry.path)
         if before is not None and before != entry.md5:
             return edited_entry(self.graph.lockfile, name, entry, before)
-        message = f"it read {entry.path} as md5 {entry.md5}; {other}: it has not run since, or the entry was edited"
-        return Cause("lock", f"{self.graph.lockfile}, stage {name}", message, remedy or self.scope.rerun(name))
+        read = self.scope.recorded_folder(entry)
+        differing = [] if read is None or not made.files else read.differing(made)
+        strange = [f"{entry.path}/{file}" for file in differing if file not in made.files]
+        files = f"; no stage writes{listed(strange)}" if strange else listed(differing)
+        message = f"it read {entry.path} as md5 {entry.md5}; by the records of its writers it is md5 {made.md5}{files}"
+        remedy = f"remove {', '.join(strange[:3])}, then {self.scope.rerun()}" if strange else self.scope.rerun(name)
+        return Cause("lock", f"{self.graph.lockfile}, stage {name}", message, remedy)
 
 
 class OutputChecks:
@@ -175,74 +148,50 @@ class OutputChecks:
     def output(self, locked: Locked, entry: Entry) -> Iterator[Cause]:
         """What speaks against one recorded output."""
         here = self.scope.digest(entry.path)
-        if here is None or (here.md5 != entry.md5 and self.scope.foreign(entry.path)):
-            yield self._absent(locked, entry)
-            return
-        if here.md5 == entry.md5:
-            return
-        readers = {self._read_as(name, entry.path) for name in self.graph.locked} - {None}
         before = self.scope.committed_entry(locked.name, "outs", entry.path)
-        if before == here.md5:
+        if here is None or (here.md5 != entry.md5 and self.scope.foreign(entry.path)):
+            yield from self._contradicted(locked, entry, before)
+            yield self._absent(locked, entry, before)
+        elif here.md5 == entry.md5:
+            yield from self._contradicted(locked, entry, before)
+        elif before == here.md5:
             yield edited_entry(self.graph.lockfile, locked.name, entry, before)
-        elif before is None and readers == {here.md5}:
-            message = (
-                f"its entry of {entry.path} says md5 {entry.md5}; what is here, and what every stage that reads it "
-                f"recorded, is {here.md5}: the entry was edited"
-            )
-            yield Cause("lock", f"{self.graph.lockfile}, stage {locked.name}", message, self.scope.rerun(locked.name))
         else:
             yield self._altered(locked, entry, here)
 
-    def contradiction(self, locked: Locked, entry: Entry) -> str | None:
-        """The md5 that the committed dvc.lock has instead, for the same command, parameters and inputs.
+    def _contradicted(self, locked: Locked, entry: Entry, before: str | None) -> Iterator[Cause]:
+        """The committed dvc.lock has other bytes of the same command, parameters and inputs.
 
-        None where it has the same, or made it of something else.
+        A processor outside of the numeric profile may write others, so there they are only uncommitted.
         """
-        before = None if self.scope.revision is not None else self.scope.committed_lock(locked.name)
-        if before is None or entry.path not in before.outs or before.outs[entry.path].md5 == entry.md5:
-            return None
-        same = (before.command, before.params, before.deps) == (locked.command, locked.params, locked.deps)
-        return before.outs[entry.path].md5 if same else None
-
-    def made_here(self, locked: Locked, entry: Entry) -> bool:
-        """Whether an output contradicts the committed one, and a run of it that wrote these bytes is recorded here.
-
-        Another kind of processor may write other bytes from the same inputs, so such a run speaks for them.
-        """
-        here = self.scope.digest(entry.path)
-        if self.contradiction(locked, entry) is None or here is None or here.md5 != entry.md5:
-            return False
-        root, log = self.scope.root, read_runs(self.scope.root, self.scope.suite)
-        return run_that_wrote(root, log, locked.name, (entry.path,), same_inputs=True) is not None
-
-    def forged(self, locked: Locked, entry: Entry) -> Cause | None:
-        """What to say of an output that contradicts the committed one, and that was not `made_here`."""
-        before, here = self.contradiction(locked, entry), self.scope.digest(entry.path)
-        if before is None or (here is not None and here.md5 != entry.md5):
-            return None
+        committed = self.scope.committed_lock(locked.name)
+        if committed is None or before in (None, entry.md5):
+            return
+        if (committed.command, committed.params, committed.deps) != (locked.command, locked.params, locked.deps):
+            return
         message = (
-            f"its entry of {entry.path} says md5 {entry.md5}; the committed one, of the same command, parameters and "
-            f"inputs, says {before}; no run recorded here wrote the other: it was edited, or is from another machine"
+            f"its entry of {entry.path} says md5 {entry.md5}; the committed entry, of the same command, parameters "
+            f"and inputs, says {before}"
         )
-        remedy = f"git checkout -- {self.graph.lockfile}, then {self.scope.rerun()}; or audit with --recompute all"
-        return Cause("lock", f"{self.graph.lockfile}, stage {locked.name}", message, remedy)
+        remedy = f"git checkout -- {self.graph.lockfile}, then {self.scope.rerun()}"
+        place = f"{self.graph.lockfile}, stage {locked.name}"
+        yield Cause("lock", place, message, remedy, state="wrong" if is_supported() else "uncommitted")
 
-    def _absent(self, locked: Locked, entry: Entry) -> Cause:
-        before = self.contradiction(locked, entry)
+    def _absent(self, locked: Locked, entry: Entry, before: str | None) -> Cause:
         records = f"{locked.name} wrote it with md5 {entry.md5}"
-        if before is not None:
+        if before not in (None, entry.md5):
             records = f"{self.graph.lockfile} says md5 {entry.md5} of it, the committed one {before}"
-        remedy = self.scope.fetch(entry)
-        return Cause(
-            self._kind(locked, entry, "artifact"), entry.path, f"it is not here; {records}", remedy, state="absent"
-        )
+        kind, message = self._kind(locked, entry, "artifact"), f"it is not here; {records}"
+        return Cause(kind, entry.path, message, self.scope.fetch(entry), state="absent")
 
     def _altered(self, locked: Locked, entry: Entry, here: Digest) -> Cause:
-        files = [] if here.unreadable else self.scope.changed_files(entry, here)
-        now = described(entry.path, here)
-        message = f"it is not what {locked.name} wrote: md5 {entry.md5} then, {now} now{listed(files)}"
         if here.unreadable:
-            message = f"it is not what {locked.name} wrote, md5 {entry.md5}, but something {now}"
+            message = (
+                f"it is not what {locked.name} wrote, md5 {entry.md5}, but something {described(entry.path, here)}"
+            )
+        else:
+            files = listed(self.scope.changed_files(entry, here))
+            message = f"it is not what {locked.name} wrote: md5 {entry.md5} then, {here.md5} now{files}"
         kind: Kind = "score" if PurePosixPath(entry.path).parent.name == "scores" else "artifact"
         remedy = self.scope.fetch(entry, altered=True, strange=self._strange(entry, here))
         return Cause(self._kind(locked, entry, kind), entry.path, message, remedy)
@@ -258,7 +207,3 @@ class OutputChecks:
         """`table` for what the report writes: no number rests on it but those that are printed in it."""
         report = locked.name in self.graph.makers_of(tables_folder(self.scope.suite))
         return "table" if report and entry.path.startswith("reports/") else kind
-
-    def _read_as(self, name: str, path: str) -> str | None:
-        entry = self.graph.locked[name].deps.get(path)
-        return None if entry is None else entry.md5

@@ -1,38 +1,44 @@
-"""Run stages again in a scratch copy, and compare what they write with what is recorded."""
+"""Run stages again, each in a folder that holds its declared inputs alone, and compare every byte that they write.
+
+The code that runs is the audited tree's: to recompute a stranger's commit is to run the stranger's code.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import random
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+import yaml
+
+from pipeline.lineage.checks import StageChecks, entry_files, package_of
+from pipeline.lineage.compare import first_file, first_place, largest_gap
 from pipeline.lineage.hashes import LineageError
-from pipeline.lineage.numbers import read_numbers, tables_folder
 from pipeline.lineage.scope import Cause, Scope
-from pipeline.lineage.stages import Entry, Locked, Stage, related
-from pipeline.lineage.trees import Revision, Tree, WorkingTree, git
+from pipeline.lineage.stages import Entry, Graph, Stage, read_yaml, tracked_values
+from pipeline.lineage.trees import Tree, WorkingTree
 from sentfold.numeric_profile import NAME, is_supported
 
 Outcome = Literal["equal", "within bound", "differs", "failed", "skipped"]
 
-# By how much a score may differ on another kind of processor, on the x100 scale: a neighbour in a near tie flips.
+# By how much a printed number may differ on a processor outside of the numeric profile, on the scale of the page.
 BOUND = 0.05
 SAMPLE = 4
 
 
 @dataclass(frozen=True)
 class Remade:
-    """What came of running one stage again. about: what differs, or why it was skipped."""
+    """What came of running one stage again. about: the first difference, or why it was skipped or failed."""
 
     stage: str
     outcome: Outcome
@@ -41,197 +47,142 @@ class Remade:
 
 
 def recompute(
-    scope: Scope, *, everything: bool, seed: int = 0, bound: float = BOUND, tell: Callable[[str], None] = lambda _: None
+    scope: Scope,
+    *,
+    everything: bool,
+    seed: int = 0,
+    exact: bool | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> list[Remade]:
     """Run stages again, away from the checkout, which is only read.
 
     everything  True: every stage, from nothing, each on what the ones before it made anew. False: a few stages
-                drawn with `seed`, each on the recorded artifacts that lie here
-    bound       within which scores must agree where bytes do not
+                drawn with `seed`, each on the recorded artifacts that are here
+    exact       whether every byte must be equal; None: yes under the numeric profile. Where it cannot be had, every
+                number of a reported file must agree within BOUND, and all text around the numbers must be equal
     tell        gets a line per stage
 
-    Bytes are compared with dvc.lock. Where they differ, the scores made of them decide: the stages below are run
-    again too, and their scores compared with the reported ones. Cost: that of the stages.
+    Raises LineageError, before anything runs, if dvc.lock disagrees with dvc.yaml or a path leaves the checkout.
+    Cost: that of the stages.
     """
+    require_agreement(scope)
+    exact = is_supported() if exact is None else exact
+    tell(f"the code of {scope.tree.name} runs now, with your rights")
+    if not exact:
+        tell(f"this processor lacks the numeric profile {NAME}: reported numbers may differ by up to {BOUND}")
     with tempfile.TemporaryDirectory(prefix="sentfold-audit-") as folder:
-        bench = Bench(scope, Path(folder) / "checkout", bound=bound, tell=tell)
+        bench = Bench(scope, Path(folder), exact=exact, tell=tell)
         return bench.remake_all() if everything else bench.remake_sample(seed)
 
 
-class Bench:
-    """The scratch copy: the code and parameters of the tree, and links to artifacts that are not made anew."""
+def require_agreement(scope: Scope) -> None:
+    """Raise LineageError unless all paths are inside of the checkout and dvc.lock has what dvc.yaml defines."""
+    graph, checks = scope.graph, StageChecks(scope)
+    paths = {path: name for name, stage in graph.stages.items() for path in (*stage.deps, *stage.outs, *stage.params)}
+    paths |= {path: name for name, locked in graph.locked.items() for path in (*locked.deps, *locked.outs)}
+    for path, name in paths.items():
+        if path.startswith("/") or ".." in PurePosixPath(path).parts or path in ("", "."):
+            raise _refusal("a stage names a path outside of the checkout", name, "a path inside of it", path)
+    for name, stage in graph.stages.items():
+        for cause in checks.agreement(stage, graph.locked[name]) if name in graph.locked else ():
+            if cause.state in ("wrong", "unmade"):
+                what = f"{graph.lockfile} disagrees with {graph.dvcfile}"
+                raise _refusal(what, name, "one command, the same paths and parameters", cause.message)
 
-    def __init__(self, scope: Scope, root: Path, *, bound: float, tell: Callable[[str], None]) -> None:
+
+def _refusal(what: str, stage: str, expected: str, got: str) -> LineageError:
+    remedy = "`sentfold audit` without --recompute names every disagreement; correct them, or `sentfold run`"
+    return LineageError(
+        what, where=f"stage {stage}", expected=expected, got=got, state="nothing was run again", remedy=remedy
+    )
+
+
+class Bench:
+    """A scratch folder: `made` holds what stages wrote anew, and each stage gets a new folder of its inputs."""
+
+    def __init__(self, scope: Scope, folder: Path, *, exact: bool, tell: Callable[[str], None]) -> None:
         self.scope = scope
         self.graph = scope.graph
-        self.root = root
-        self.bound = bound
+        self.alone = folder / "alone"
+        self.made = folder / "made"
+        self.exact = exact
         self.tell = tell
-        for stage in scope.graph.stages.values():
-            require_inside(stage)
-        copy_sources(scope, root)
-        if not is_supported():
-            tell(f"note: this processor lacks the numeric profile {NAME}: bytes will differ, so scores decide")
 
     def remake_all(self) -> list[Remade]:
         """Every stage in order, from nothing."""
         done: dict[str, Remade] = {}
         for name in self.graph.in_order():
             broken = [parent for parent in self.graph.parents(name) if done[parent].outcome in ("failed", "skipped")]
-            done[name] = (
-                Remade(name, "skipped", f"it reads what {broken[0]} would have made") if broken else self._remake(name)
-            )
-        return list(self._settled(done).values())
+            about = f"it reads what {broken[0]} would have made" if broken else ""
+            done[name] = Remade(name, "skipped", about) if broken else self._remake(name, self.made)
+        return list(done.values())
 
     def remake_sample(self, seed: int) -> list[Remade]:
-        """A few stages, each on the recorded artifacts; the scores below those whose bytes differ, too."""
+        """A few stages, each on the recorded artifacts."""
         able = [name for name in self.graph.in_order() if name in self.graph.locked and self._inputs_here(name)]
-        drawn = draw(able, seed)
-        found: list[Remade] = []
-        for name in drawn:
-            done = {name: self._remake_alone(name)}
-            if done[name].outcome == "differs" and not self._scores(name):
-                done |= self._remake_below(name)
-            found += self._settled(done).values()
-        return found
+        return [self._remake(name, self.scope.root) for name in draw(able, seed)]
 
-    # --- one stage ----------------------------------------------------------------------------------
+    def _inputs_here(self, name: str) -> bool:
+        made = [entry for path, entry in self.graph.locked[name].deps.items() if self.graph.makers_of(path)]
+        here = [self.scope.artifacts.digest(entry.path) for entry in made]
+        return all(found is not None and found.md5 == entry.md5 for entry, found in zip(made, here, strict=True))
 
-    def _remake_alone(self, name: str) -> Remade:
-        self._clear()
-        self._link_inputs(name)
-        return self._remake(name)
-
-    def _remake_below(self, name: str) -> dict[str, Remade]:
-        """The stages from which scores come that rest on a stage's remade output."""
-        done: dict[str, Remade] = {}
-        fresh = {name}
-        for other in self.graph.in_order():
-            if other in fresh or not fresh & set(self.graph.parents(other)) or other not in self.graph.locked:
-                continue
-            if any(out.endswith("/tables") for out in self.graph.locked[other].outs):
-                continue
-            self._link_inputs(other)
-            fresh.add(other)
-            done[other] = self._remake(other)
-        return done
-
-    def _remake(self, name: str) -> Remade:
-        """Run a stage's command in the scratch copy and compare every output."""
-        locked = self.graph.locked.get(name)
-        if locked is None:
+    def _remake(self, name: str, artifacts: Path) -> Remade:
+        """Run one stage on artifacts, compare what it writes, and keep it for the stages after it."""
+        if name not in self.graph.locked:
             return Remade(name, "skipped", f"{self.graph.lockfile} has no entry of it")
         stage = self.graph.stages[name]
-        for out in stage.outs:
-            _remove(self.root / out)
+        shutil.rmtree(self.alone, ignore_errors=True)
+        lay_out(self.scope.tree, self.graph, stage, artifacts=artifacts, folder=self.alone)
         began = time.monotonic()
-        done = subprocess.run(
-            words_of(stage.command),
-            cwd=self.root,
-            env=environment(self.root),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        error = run_command(stage.command, self.alone)
         seconds = time.monotonic() - began
-        if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
-            remade = Remade(name, "failed", f"exit {done.returncode}: {said[0]}", seconds)
-        else:
-            recorded = [locked.outs.get(out, Entry(out, "none")) for out in stage.outs]
-            differing = [text for entry in recorded if (text := self._difference(entry))]
-            remade = Remade(name, "differs" if differing else "equal", "; ".join(differing), seconds)
+        remade = Remade(name, "failed", error, seconds) if error else self._compared(stage, seconds)
+        for out in stage.outs if not error and artifacts == self.made else ():
+            _move(self.alone / out, self.made / out)
         self.tell(f"{name}: {remade.outcome}, {seconds:.1f} s")
         return remade
 
+    def _compared(self, stage: Stage, seconds: float) -> Remade:
+        locked, differing = self.graph.locked[stage.name], []
+        for out in stage.outs:
+            text = self._difference(locked.outs[out])
+            if text:
+                differing.append(text)
+        if not differing:
+            return Remade(stage.name, "equal", "", seconds)
+        if self.exact:
+            return Remade(stage.name, "differs", "; ".join(differing), seconds)
+        gap = max(self._gap(out) for out in stage.outs)
+        outcome: Outcome = "within bound" if gap <= BOUND else "differs"
+        return Remade(stage.name, outcome, f"no number by more than {gap:.2f}; {'; '.join(differing)}", seconds)
+
     def _difference(self, entry: Entry) -> str:
-        made = WorkingTree(self.root).digest(entry.path)
+        """The first file and value of an output that is not as recorded; "" if every byte is."""
+        made = WorkingTree(self.alone).digest(entry.path)
         if made is None:
             return f"{entry.path} was not written"
         if made.md5 == entry.md5:
             return ""
-        files = ", ".join(self.scope.changed_files(entry, made)[:3])
-        return f"{entry.path}: md5 {entry.md5} recorded, {made.md5} remade" + (f" ({files})" if files else "")
+        recorded = self.scope.digest(entry.path)
+        if recorded is None or recorded.md5 != entry.md5:
+            return f"{entry.path}: md5 {entry.md5} recorded, {made.md5} written again"
+        name = f"{entry.path}/{first_file(recorded, made)}".rstrip("/")
+        return first_place(name, self.scope.read(name), WorkingTree(self.alone).read(name))
 
-    # --- verdicts -----------------------------------------------------------------------------------
-
-    def _settled(self, done: Mapping[str, Remade]) -> dict[str, Remade]:
-        """Where bytes differ, whether all scores made of them agree within the bound."""
-        return {name: self._settle(remade, done) for name, remade in done.items()}
-
-    def _settle(self, remade: Remade, done: Mapping[str, Remade]) -> Remade:
-        if remade.outcome != "differs":
-            return remade
-        judged = [name for name in done if self._judges(name) and remade.stage in self.graph.ancestors(name)]
-        if not judged or any(done[name].outcome in ("failed", "skipped") for name in judged):
-            return remade
-        worst = max((gap for name in judged for gap in self._gaps(name)), default=0.0)
-        if worst > self.bound:
-            return replace(remade, about=f"{remade.about}; scores differ by up to {worst:.2f}")
-        return replace(remade, outcome="within bound", about=f"{remade.about}; no score by more than {worst:.2f}")
-
-    def _judges(self, name: str) -> bool:
-        """Whether a stage writes scores, or the tables of them."""
-        return bool(self._scores(name)) or name in self.graph.makers_of(tables_folder(self.scope.suite))
-
-    def _scores(self, name: str) -> list[str]:
-        locked = self.graph.locked.get(name)
-        return [] if locked is None else [out for out in locked.outs if "/scores/" in out]
-
-    def _gaps(self, name: str) -> Iterator[float]:
-        """By how much each number that a stage made anew differs from the reported one."""
-        for path in self._scores(name):
-            yield from gaps(dict(score_values(self.scope.tree, path)), dict(score_values(WorkingTree(self.root), path)))
-        if not self._scores(name):
-            try:
-                pair = [table_values(tree, self.scope.suite) for tree in (self.scope.tree, WorkingTree(self.root))]
-            except LineageError:
-                yield float("inf")
-                return
-            yield from gaps(*pair)
-
-    # --- the scratch copy -----------------------------------------------------------------------------
-
-    def _inputs_here(self, name: str) -> bool:
-        locked: Locked = self.graph.locked[name]
-        made = [entry for path, entry in locked.deps.items() if self.graph.makers_of(path)]
-        digests = ((entry, self.scope.artifacts.digest(entry.path)) for entry in made)
-        return all(found is not None and found.md5 == entry.md5 for entry, found in digests)
-
-    def _link_inputs(self, name: str) -> None:
-        """Link the recorded artifacts that a stage reads."""
-        for path in self.graph.stages[name].deps:
-            if self.graph.makers_of(path):
-                self._link(path)
-
-    def _link(self, path: str) -> None:
-        source, target = self.scope.root / path, self.root / path
-        files = [source] if source.is_file() else [file for file in source.rglob("*") if file.is_file()]
-        for file in files:
-            place = target if source.is_file() else target / file.relative_to(source)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if not place.exists():
-                place.symlink_to(file.resolve())
-
-    def _clear(self) -> None:
-        for stage in self.graph.stages.values():
-            for out in stage.outs:
-                _remove(self.root / out)
+    def _gap(self, out: str) -> float:
+        """By how much the numbers of a reported output differ; artifacts are judged by the reports made of them."""
+        if not out.startswith("reports/"):
+            return 0.0
+        made, recorded = WorkingTree(self.alone).digest(out), self.scope.digest(out)
+        if made is None or recorded is None or made.files.keys() != recorded.files.keys():
+            return float("inf")
+        names = [f"{out}/{file}" for file in made.files] or [out]
+        return max(largest_gap(_text(self.scope, name), _text(WorkingTree(self.alone), name)) for name in names)
 
 
-def require_inside(stage: Stage) -> None:
-    """Raise LineageError if a stage names a path outside of the checkout: it would be removed or overwritten."""
-    for path in (*stage.deps, *stage.outs):
-        parts = PurePosixPath(path).parts
-        if path.startswith("/") or ".." in parts or not parts:
-            raise LineageError(
-                "a stage names a path outside of the checkout",
-                where=f"stage {stage.name}",
-                expected="a path inside of the checkout",
-                got=path,
-                state="nothing was run again",
-                remedy="correct dvc.yaml",
-            )
+def _text(tree: Scope | Tree, name: str) -> str:
+    return (tree.read(name) or b"").decode("utf-8", "replace")
 
 
 def draw(names: Sequence[str], seed: int) -> list[str]:
@@ -240,96 +191,109 @@ def draw(names: Sequence[str], seed: int) -> list[str]:
     return [name for name in names if name in drawn]
 
 
-def copy_sources(scope: Scope, root: Path) -> None:
-    """Copy to `root` what git tracks, as the tree has it, without anything that a stage writes."""
-    made = {out for stage in scope.graph.stages.values() for out in stage.outs}
-    if isinstance(scope.tree, Revision):
-        names = scope.tree.all_files()
-    else:
-        listing = git(scope.root, "ls-files", "-z", "--cached", "--others", "--exclude-standard") or b""
-        names = listing.decode("utf-8", "surrogateescape").split("\0")
-    for name in filter(None, names):
-        content = None if any(related(name, out) for out in made) else _readable(scope.tree, name)
-        if content is not None:
-            target = root / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+# --- a stage alone ------------------------------------------------------------------------------------
 
 
-def _readable(tree: Tree, name: str) -> bytes | None:
-    # An editor's lock is a link to nothing; the audit names it where it matters.
-    try:
-        return tree.read(name)
-    except LineageError:
-        return None
+def lay_out(tree: Tree, graph: Graph, stage: Stage, *, artifacts: Path, folder: Path) -> None:
+    """Fill a new folder with what a stage declares: its code, its parameters, and links to artifacts."""
+    for path in (*stage.deps, *undeclared_code(tree, stage), ".dvcignore"):
+        if graph.makers_of(path):
+            _link_files(artifacts, path, folder)
+        else:
+            _copy_files(tree, path, folder)
+    for file, keys in stage.params.items():
+        # A plan is one value, checked as a whole.
+        if PurePosixPath(file).name == "plan.yaml":
+            _copy_files(tree, file, folder)
+        elif file not in stage.deps:
+            _write(folder / file, yaml.safe_dump(_nested(tracked_values(read_yaml(tree, file) or {}, keys))).encode())
 
 
-def words_of(command: str) -> list[str]:
-    """A stage's command as a list, `python` being this interpreter."""
+def undeclared_code(tree: Tree, stage: Stage) -> list[str]:
+    """What a stage runs and does not declare: the entry of its package, and what the entry imports at its top.
+
+    A stage without code (`plan`) holds the files of the checkout against each other, so it gets all code.
+    """
+    package = package_of(stage)
+    if not package:
+        return []
+    if not any(dep.startswith(f"{package}/") for dep in stage.deps):
+        return [package, "sentfold"]
+    entry = (tree.read(f"{package}/__main__.py") or b"").decode("utf-8", "replace")
+    imports = re.findall(rf"^from {package}\.(\w+)(\.\w+)? import", entry, re.MULTILINE)
+    # A package counts whole: its modules import each other when a stage runs.
+    return [*entry_files(stage), *(f"{package}/{name}" + ("" if inner else ".py") for name, inner in imports)]
+
+
+def _copy_files(tree: Tree, path: str, folder: Path) -> None:
+    """Copy the files that a hash of `path` covers."""
+    digest = tree.digest(path)
+    for name in [] if digest is None else [f"{path}/{file}" for file in digest.files] or [path]:
+        _write(folder / name, tree.read(name) or b"")
+
+
+def _link_files(source: Path, path: str, folder: Path) -> None:
+    place = source / path
+    for file in [place] if place.is_file() else [file for file in place.rglob("*") if file.is_file()]:
+        target = folder / file.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists():
+            target.symlink_to(file.resolve())
+
+
+def _nested(values: dict[str, Any]) -> dict[str, Any]:
+    """Values by dotted key as nested mappings."""
+    content: dict[str, Any] = {}
+    for key, value in values.items():
+        inner = content
+        *above, last = key.split(".")
+        for part in above:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return content
+
+
+def _write(place: Path, content: bytes) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(content)
+
+
+def _move(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.rename(target)
+
+
+def run_command(command: str, folder: Path) -> str:
+    """Run a stage's command in a folder; why it failed, "" if it did not. No module outside of it is found first."""
     words = shlex.split(command)
-    return [sys.executable, *words[1:]] if words[0] == "python" else words
-
-
-def environment(root: Path) -> dict[str, str]:
-    """The environment of a stage in the scratch copy, whose own code comes first."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("DVC_ROOT", "DVC_STAGE")}
-    first_paths = {"PYTHONPATH": [str(root)], "PATH": [str(Path(sys.executable).parent)]}
-    paths = {name: os.pathsep.join([*first, *filter(None, [kept.get(name)])]) for name, first in first_paths.items()}
-    return {**kept, **paths}
-
-
-def score_values(tree: Tree, path: str) -> Iterator[tuple[str, float]]:
-    """Every number called `value` in a scores file, by its place."""
+    program = [sys.executable, *words[1:]] if words[0] == "python" else words
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("DVC_ROOT", "DVC_STAGE", "PYTHON"))
+    }
+    paths = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
+    environment = {**kept, "PATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
     try:
-        yield from _values(json.loads(tree.read(path) or b"null"), "")
-    except ValueError:
-        return
+        done = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    except OSError as error:
+        return f"{program[0]} cannot be started: {error.strerror}"
+    said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
+    # The last line of a traceback names the error, the first line of our own errors does.
+    return (
+        f"exit {done.returncode}: {said[-1] if said[0].startswith('Traceback') else said[0]}" if done.returncode else ""
+    )
 
 
-def _values(content: Any, place: str) -> Iterator[tuple[str, float]]:
-    if isinstance(content, Mapping):
-        for key, inner in content.items():
-            if key == "value" and isinstance(inner, int | float):
-                yield place, float(inner)
-            else:
-                yield from _values(inner, f"{place}/{key}")
+# --- what an audit says of it -------------------------------------------------------------------------
 
 
-def table_values(tree: Tree, suite: str) -> dict[str, float]:
-    """Every value and difference in the tables that copy scores, by its place. Counts and times are no scores."""
-    numbers = (number for number in read_numbers(tree, suite) if number.origin in ("score", "difference"))
-    return {f"{number.table}:{number.line}:{number.column}:{number.field}": float(number.text) for number in numbers}
+WORDS: dict[Outcome, str] = {"differs": "wrote something else", "failed": "failed"}
 
 
-def gaps(recorded: Mapping[str, float], remade: Mapping[str, float]) -> Iterator[float]:
-    """The distance of each pair of numbers; infinite where one has no fellow."""
-    if recorded.keys() != remade.keys():
-        yield float("inf")
-    yield from (abs(recorded[key] - remade[key]) for key in recorded.keys() & remade.keys())
-
-
-def causes_of(remade: list[Remade]) -> list[Cause]:
-    """What an audit says of stages that did not come out as recorded."""
+def causes_of(remade: Sequence[Remade]) -> list[Cause]:
+    """The stages that did not come out as recorded."""
+    remedy = "sentfold run, and commit what comes out; or find out what made the recorded files"
     return [
-        Cause("recomputation", f"stage {found.stage}", f"run again, it {WORDS[found.outcome]}: {found.about}", REMEDY)
+        Cause("recomputation", f"stage {found.stage}", f"run again, it {WORDS[found.outcome]}: {found.about}", remedy)
         for found in remade
-        if found.outcome in ("differs", "failed")
+        if found.outcome in WORDS
     ]
-
-
-REMEDY = "sentfold run, and commit what comes out; or find out what the numbers were made with"
-
-WORDS: dict[Outcome, str] = {
-    "equal": "wrote the same bytes",
-    "within bound": "wrote other bytes, and scores within the bound",
-    "differs": "wrote something else",
-    "failed": "failed",
-    "skipped": "was not run",
-}
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ import errno
 import json
 import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,6 +69,13 @@ def runs_path(root: Path, suite: str) -> Path:
     return root / ".sentfold" / "runs" / f"{suite}.jsonl"
 
 
+# What the last line of a run must hold to be believed; `recorder.end_run` writes it.
+NEEDED = (
+    "run", "stage", "command", "started", "ended", "seconds", "exit", "peak_memory_bytes",
+    "code", "machine", "packages", "parameters", "inputs", "outputs",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class RunLog:
     """The runs of one suite's stages on this machine.
@@ -76,11 +83,13 @@ class RunLog:
     ended    the record of every run that ended, with or without success, in the order of their ends
     started  the first line of every run
     torn     numbers of lines that are no record
+    partial  how many records of an end lack a part, and are left out
     """
 
     ended: tuple[Mapping[str, Any], ...]
     started: tuple[Mapping[str, Any], ...]
     torn: tuple[int, ...]
+    partial: int = 0
 
     @property
     def unfinished(self) -> tuple[Mapping[str, Any], ...]:
@@ -88,58 +97,57 @@ class RunLog:
         ended = {record.get("run") for record in self.ended}
         return tuple(record for record in self.started if record.get("run") not in ended)
 
-    def succeeded(self, stage: str) -> list[Mapping[str, Any]]:
-        """The runs of a stage that succeeded, the last one first."""
-        return [run for run in reversed(self.ended) if run.get("stage") == stage and run.get("exit") == 0]
-
 
 def read_runs(root: Path, suite: str) -> RunLog:
     """The runs of a suite; none if nothing was recorded."""
     records, torn = read_lines(runs_path(root, suite))
-    by_event: dict[str, list[Mapping[str, Any]]] = {"started": [], "ended": []}
-    for record in records:
-        by_event.setdefault(str(record.get("event")), []).append(record)
-    return RunLog(tuple(by_event["ended"]), tuple(by_event["started"]), tuple(torn))
+    started = tuple(record for record in records if record.get("event") == "started")
+    ended = [record for record in records if record.get("event") == "ended"]
+    whole = tuple(record for record in ended if all(key in record for key in NEEDED))
+    return RunLog(whole, started, tuple(torn), len(ended) - len(whole))
 
 
-def run_that_wrote(
-    root: Path, log: RunLog, stage: str, outs: Iterable[str], *, same_inputs: bool = False
-) -> Mapping[str, Any] | None:
-    """The last run of a stage that wrote exactly the files that are under `outs` now; None if no recorded run did.
+class RunFinder:
+    """Finds the recorded run that wrote what dvc.lock records of a stage and what is here. Hashes each file once."""
 
-    same_inputs  whether the inputs that are here must be those that the run read, too. An input that is not here
-                 says nothing.
+    def __init__(self, root: Path, suite: str) -> None:
+        self.root = root
+        self.log = read_runs(root, suite)
+        self._sha256: dict[str, str] = {}
 
-    Cost: hashing the outputs, and the inputs of each run that could be the one.
-    """
-    known: dict[str, str] = {}
-    here = {file for out in outs for file in _files_under(root, out)}
+    def run_of(self, locked: Locked) -> Mapping[str, Any] | None:
+        """The last run with these parameters whose outputs are the files that are here; None if none is recorded.
 
-    def is_same(files: Mapping[str, Mapping[str, Any]]) -> bool:
-        for file, facts in files.items():
-            if file not in known:
-                known[file] = sha256_of(root / file)
-            if known[file] != facts["sha256"]:
-                return False
-        return True
+        Cost: hashing the stage's outputs, if a run with these parameters is recorded.
+        """
+        here = {file for out in locked.outs for file in files_under(self.root, out)}
+        run: Mapping[str, Any]
+        for run in reversed(self.log.ended):
+            same = run["stage"] == locked.name and run["exit"] == 0 and run["outputs"].keys() == here
+            if here and same and _as_json(run["parameters"]) == _as_json(locked.params) and self._wrote(run):
+                return run
+        return None
 
-    for run in log.succeeded(stage):
-        outputs = {file: facts for file, facts in run["outputs"].items() if _is_under(file, outs)}
-        inputs = {file: facts for file, facts in run["inputs"].items() if same_inputs and (root / file).is_file()}
-        if here and outputs.keys() == here and is_same(outputs) and is_same(inputs):
-            return run
-    return None
+    def _wrote(self, run: Mapping[str, Any]) -> bool:
+        return all(self.sha256(file) == facts["sha256"] for file, facts in run["outputs"].items())
+
+    def sha256(self, file: str) -> str:
+        """The sha256 of a file that is here."""
+        if file not in self._sha256:
+            self._sha256[file] = sha256_of(self.root / file)
+        return self._sha256[file]
 
 
-def _files_under(root: Path, path: str) -> list[str]:
+def files_under(root: Path, path: str) -> list[str]:
+    """The files of an output, by their paths from the root; [] if it is not here."""
     place = root / path
-    files = [place] if place.is_file() else [file for file in place.rglob("*") if file.is_file()]
+    files = [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
     names = (file.relative_to(root).as_posix() for file in files)
-    return [name for name in names if not name.endswith((".tmp", ".gitignore"))]
+    return [name for name in names if "__pycache__" not in name and not name.endswith((".tmp", ".gitignore"))]
 
 
-def _is_under(file: str, outs: Iterable[str]) -> bool:
-    return any(file == out or file.startswith(f"{out}/") for out in outs)
+def _as_json(content: Any) -> str:
+    return json.dumps(content, sort_keys=True, default=str)
 
 
 # --- one record per stage, for exports ----------------------------------------------------------------
@@ -169,14 +177,14 @@ def stage_runs(root: Path, graph: Graph) -> list[StageRun]:
 
     Raises LineageError for a stage that has not run. Cost: hashing the outputs of recorded runs.
     """
-    log, when = read_runs(root, graph.suite), _lock_time(root, graph.lockfile)
+    finder, when = RunFinder(root, graph.suite), _lock_time(root, graph.lockfile)
     found = []
     for name in graph.in_order():
         if name not in graph.locked:
             remedy = f"run `sentfold run --suite {graph.suite}` first"
             raise LineageError(f"stage '{name}' has not run", where=graph.lockfile, remedy=remedy)
         locked = graph.locked[name]
-        run = run_that_wrote(root, log, name, tuple(locked.outs))
+        run = finder.run_of(locked)
         found.append(_from_lock(locked, graph.suite, when) if run is None else _from_record(locked, run))
     return found
 
@@ -219,6 +227,8 @@ def runs_text(log: RunLog, suite: str) -> str:
         return f"suite {suite}: no run of a stage is recorded on this machine"
     lines = [_line(run) for run in log.ended]
     lines += [f"{run['started'][:19]}  {_fate(run)}  {run['stage'] or run['command']}" for run in log.unfinished]
+    if log.partial:
+        lines.append(f"records that lack a part, and are left out: {log.partial}")
     if log.torn:
         lines.append(f"lines that are no record, torn by a kill or edited: {', '.join(map(str, log.torn))}")
     return "\n".join(lines)

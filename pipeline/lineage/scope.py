@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.lineage.hashes import Cache, Digest, md5_of_bytes
-from pipeline.lineage.stages import Entry, Graph, Locked, load_graph, read_yaml
+from pipeline.lineage.stages import Entry, Graph, Locked, load_graph, read_yaml, variable_files
 from pipeline.lineage.trees import Revision, Tree, WorkingTree, git, head_of
 from sentfold.errors import SentfoldError
 
-Kind = Literal["cell", "score", "table", "artifact", "parameter", "lock", "code", "definition", "recomputation"]
-State = Literal["wrong", "uncommitted", "absent"]
+Kind = Literal[
+    "cell", "score", "table", "artifact", "parameter", "lock", "code", "definition", "recomputation", "record", "file"
+]
+State = Literal["wrong", "unwitnessed", "uncommitted", "unmade", "absent"]
 
 MISSING = "nothing"
 
@@ -27,8 +29,9 @@ class Cause:
     subject  the file, parameter, stage or cell
     message  what was expected of it and what was found
     remedy   what to do
-    state    wrong: two records that should agree do not. uncommitted: the records here agree, and git's HEAD has
-             another version. absent: it is not here, and nothing speaks against it
+    state    wrong: two records that should agree do not. unwitnessed: no record holds its hash. uncommitted: the
+             records here agree, and git's HEAD has another version. unmade: a stage that dvc.yaml defines has not
+             run yet. absent: it is not here, and nothing speaks against it
     """
 
     kind: Kind
@@ -58,6 +61,16 @@ class Scope:
         self._yaml: dict[tuple[str, str], dict[str, Any]] = {}
 
     @property
+    def has_witness(self) -> bool:
+        """Whether git's HEAD is compared with the checkout. A commit is its own witness."""
+        return self.head is not None and self.revision is None
+
+    @cached_property
+    def plans(self) -> list[str]:
+        """The files that say what the suite contains."""
+        return variable_files(self.tree, self.suite)
+
+    @property
     def has_git(self) -> bool:
         """Whether there is a commit to hold code against."""
         return self.head is not None
@@ -76,6 +89,16 @@ class Scope:
         """The digest of a path in the tree, or, if a commit does not hold it, in the checkout."""
         found = self.tree.digest(path)
         return self.artifacts.digest(path) if found is None else found
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a file of the tree, or, if a commit does not hold it, of the checkout."""
+        found = self.tree.read(path)
+        return self.artifacts.read(path) if found is None else found
+
+    def is_as_recorded(self, entry: Entry) -> bool:
+        """Whether what is here under the path of an entry of dvc.lock has the recorded hash."""
+        here = self.digest(entry.path)
+        return here is not None and here.md5 == entry.md5
 
     def foreign(self, path: str) -> bool:
         """Whether what is here under this path need not belong to the commit that is audited."""
@@ -119,6 +142,10 @@ class Scope:
         locked = None if self.revision is not None else self.committed_lock(name)
         entry = None if locked is None else (locked.deps if section == "deps" else locked.outs).get(path)
         return None if entry is None else entry.md5
+
+    def recorded_folder(self, entry: Entry) -> Digest | None:
+        """The files of a recorded folder, if it is here unaltered, or if DVC's cache still lists it."""
+        return self.digest(entry.path) if self.is_as_recorded(entry) else self.cache.listing(entry.md5)
 
     def changed_files(self, entry: Entry, here: Digest) -> list[str]:
         """Which files of a folder are not as recorded, where git's HEAD or DVC's cache still knows its files."""

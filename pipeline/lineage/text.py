@@ -5,35 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeline.lineage.audit import Audit, Verdict
+from pipeline.lineage.audit import STATES, Audit, Verdict
 from pipeline.lineage.numbers import Number
-from pipeline.lineage.scope import Cause, State
+from pipeline.lineage.scope import Cause
 from pipeline.lineage.trace import Edge, Node, Trace
 
 # Causes of one kind beyond this many are counted, not listed; the JSON has them all.
 SHOWN = 8
 # How much of a long value a line of the tree shows; the JSON has it whole.
-WIDTH = 100
+WIDTH = 160
 
 WORDS: dict[Verdict, str] = {
-    "verified": "verified", "absent": "absent here", "uncommitted": "uncommitted", "wrong": "wrong",
+    "verified": "verified", "wrong": "wrong", "unwitnessed": "without witness", "uncommitted": "uncommitted",
+    "unmade": "not made yet", "absent": "absent here",
 }  # fmt: skip
-TITLES: dict[State, str] = {"wrong": "Wrong", "uncommitted": "Uncommitted", "absent": "Absent here"}
 
 
 def audit_text(found: Audit) -> str:
     """Counts, then the causes by state: each once, with the numbers that rest on it."""
     head = f" (commit {found.commit[:10]})" if found.commit else ""
-    counts = ", ".join(f"{found.count(verdict)} {words}" for verdict, words in WORDS.items())
+    counts = ", ".join(
+        f"{found.count(verdict)} {words}"
+        for verdict, words in WORDS.items()
+        if verdict in ("verified", "wrong") or found.count(verdict)
+    )
     if found.faults_apart:
         counts += f"; {found.faults_apart} wrong files on which no number rests"
     lines = [f"suite {found.suite}, {found.tree}{head}: {len(found.findings)} reported numbers", f"  {counts}"]
     lines += [f"  note: {remark}" for remark in found.remarks]
     lines += [f"  run again: {line}" for line in _remade(found)]
-    for state, title in TITLES.items():
+    for state in STATES:
         causes = {cause: numbers for cause, numbers in found.causes.items() if cause.state == state}
         if causes:
-            lines += ["", f"{title}, by first cause:"]
+            lines += ["", f"{WORDS[state].capitalize()}, by first cause:"]
             lines += [line for kind in dict.fromkeys(c.kind for c in causes) for line in _kind(kind, causes)]
     return "\n".join(lines)
 

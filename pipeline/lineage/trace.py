@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from pipeline.lineage.audit import vector_paths
-from pipeline.lineage.hashes import Digest, folder_digest, md5_of_bytes
+from pipeline.lineage.hashes import folder_digest, md5_of_bytes
 from pipeline.lineage.numbers import Number, Scores, find_number, find_table
-from pipeline.lineage.runs import read_runs, run_that_wrote
+from pipeline.lineage.runs import RunFinder
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import Entry, Locked, related
 from sentfold.errors import ArtifactError
@@ -19,6 +19,8 @@ from sentfold.files import sha256_of
 
 Kind = Literal["number", "file", "stage", "code", "model", "source"]
 NodeState = Literal["", "as recorded", "absent here", "not as recorded"]
+
+NO_RUN = "no record of the run that wrote these bytes is here"
 
 # Facts of a corpus's source that do not say where it came from.
 OTHER_FACTS = ("replaced_characters", "splits")
@@ -76,7 +78,7 @@ class Tracer:
         self.graph = scope.graph
         self.number = number
         self.found = Trace(number)
-        self.log = read_runs(scope.root, scope.suite)
+        self.finder = RunFinder(scope.root, scope.suite)
         self.lineage = _json(scope.tree.read(f"reports/{scope.suite}/lineage.json"))
 
     def run(self) -> Trace:
@@ -157,16 +159,11 @@ class Tracer:
                 continue
             if entry.path == path:
                 return entry.md5
-            listing = self._listing(entry.path, entry.md5)
+            listing = self.scope.recorded_folder(entry)
             inside = path.removeprefix(f"{entry.path}/")
             if listing is not None and inside in listing.files:
                 return listing.files[inside]
         return ""
-
-    def _listing(self, path: str, md5: str) -> Digest | None:
-        """The files of a recorded folder, if it is here unaltered, or if DVC's cache still lists it."""
-        here = self.scope.digest(path)
-        return here if here is not None and here.md5 == md5 else self.scope.cache.listing(md5)
 
     # --- what a stage read ------------------------------------------------------------------------
 
@@ -198,7 +195,7 @@ class Tracer:
 
     def _named(self, path: str, entry: Entry) -> list[tuple[str, str]]:
         """The files of a recorded folder that have the corpus's name; the whole folder if none has."""
-        corpus, listing = self.number.corpus, self._listing(path, entry.md5)
+        corpus, listing = self.number.corpus, self.scope.recorded_folder(entry)
         inside = [] if listing is None else [f"{path}/{file}" for file in listing.files]
         if listing is None:
             inside = [out for out in self.graph.producers if out.startswith(f"{path}/")]
@@ -225,20 +222,20 @@ class Tracer:
     def _stage_facts(self, locked: Locked) -> dict[str, Any]:
         facts: dict[str, Any] = {"command": locked.command}
         facts |= {f"{file}: {key}": value for file, keys in locked.params.items() for key, value in keys.items()}
-        run = self._run_of(locked)
-        if run is not None:
-            machine, code = run["machine"], run["code"]["commit"]
-            under = f", profile {machine['profile']}" if "profile" in machine else ""
-            facts["run"] = f"{run['started']}, {run['seconds']} s, on {machine['host']}, commit {code}{under}"
+        facts["run"] = self._run_text(locked)
         return facts
 
-    def _run_of(self, locked: Locked) -> Mapping[str, Any] | None:
-        """The recorded run that wrote the outputs of dvc.lock; None if no run here did, or they are not here."""
-        for path, entry in locked.outs.items():
-            here = self.scope.digest(path)
-            if here is None or here.md5 != entry.md5:
-                return None
-        return run_that_wrote(self.scope.root, self.log, locked.name, tuple(locked.outs))
+    def _run_text(self, locked: Locked) -> str:
+        """The recorded run whose outputs and parameters are those of dvc.lock and of the files here, in words."""
+        absent = [path for path, entry in locked.outs.items() if not self.scope.is_as_recorded(entry)]
+        if absent:
+            return f"{NO_RUN}: {absent[0]} is not here as dvc.lock records it"
+        run = self.finder.run_of(locked)
+        if run is None:
+            return NO_RUN
+        machine, code = run["machine"], run["code"]
+        under = f", profile {machine['profile']}" if "profile" in machine else ""
+        return f"{run['started']}, {run['seconds']} s, on {machine['host']}, commit {str(code['commit'])[:10]}{under}"
 
     def _code(self, key: str, locked: Locked) -> None:
         files = {path: entry.md5 for path, entry in locked.deps.items() if not self.graph.makers_of(path)}

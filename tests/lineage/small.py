@@ -83,14 +83,13 @@ evaluate: {rounding: 2, shift: 0.5}
 
 # Scores are sums, so an answer can be worked out by hand; tables have the layout of the project's own.
 STAGE_PY = """
-    import csv, json, os, sys
+    import json, os, runpy, sys
     from pathlib import Path
     import yaml
-    from code_of import load
 
     verb, *names, suite = sys.argv[1:]
-    params = yaml.safe_load(Path("params.yaml").read_text())
-    listed = yaml.safe_load(Path("plan.yaml").read_text())
+    read = lambda name: yaml.safe_load(Path(name).read_text())
+    params = read("params.yaml") if verb != "report" else {}
     data, reports = Path("data") / suite, Path("reports") / suite
 
     def numbers(path):
@@ -110,12 +109,12 @@ STAGE_PY = """
         texts = numbers(data / "corpora" / corpus / "sentences.txt")
         write(data / "spaces" / encoder / f"{corpus}.txt", [scale * text for text in texts])
     elif verb == "fold":
-        for corpus in listed["corpora"]:
+        for corpus in read("plan.yaml")["corpora"]:
             values = numbers(data / "spaces" / names[0] / f"{corpus}.txt")
             write(data / "spaces" / f"{names[0]}-lp" / f"{corpus}.txt", [v - params["fold"]["step"] for v in values])
     elif verb == "evaluate":
         space, corpora = names[0], {}
-        for corpus in listed["corpora"]:
+        for corpus in sorted(os.listdir(data / "corpora")):
             value = sum(numbers(data / "spaces" / space / f"{corpus}.txt")) + params["evaluate"]["shift"]
             value = round(value, params["evaluate"]["rounding"])
             write(data / "resamples" / space / f"{corpus}.txt", [value - 1, value, value + 1])
@@ -126,7 +125,7 @@ STAGE_PY = """
         content = {"corpora": corpora, "space": space, "suite": suite}
         path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\\n")
     elif verb == "report":
-        load("layout").write_tables(reports, listed)
+        runpy.run_path("code/layout.py")["write_tables"](reports, read("plan.yaml"))
 """
 
 LAYOUT_PY = """
@@ -188,13 +187,6 @@ LAYOUT_PY = """
         (reports / "summary.txt").write_text("\\n".join(" ".join(row) for row in wide) + "\\n")
 """
 
-CODE_OF = """
-    import importlib
-
-    def load(name):
-        return importlib.import_module(f"code.{name}")
-"""
-
 
 @dataclass
 class Small:
@@ -243,7 +235,7 @@ def make_small(root: Path) -> Small:
     (root / "code").mkdir(parents=True)
     files = {
         "dvc.yaml": DVC_YAML, "plan.yaml": PLAN, "params.yaml": PARAMS, "stage.py": STAGE_PY,
-        "code_of.py": CODE_OF, "code/layout.py": LAYOUT_PY, "code/rules.py": "RULE = 1\n",
+        "notes.txt": "no stage reads this\n", "code/layout.py": LAYOUT_PY, "code/rules.py": "RULE = 1\n",
         "code/texts.py": "TEXT = 1\n", "code/__init__.py": "", ".gitignore": "/data/\n__pycache__/\n/.sentfold/\n",
     }  # fmt: skip
     for name, content in files.items():

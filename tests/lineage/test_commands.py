@@ -43,7 +43,7 @@ def test_a_replaced_object_of_git_does_not_vouch_for_an_edit(small: Small) -> No
     new = small.run("git", "hash-object", "-w", "params.yaml").stdout.strip()
     small.run("git", "replace", old, new)
     assert "step: 0.2" in small.run("git", "show", "HEAD:params.yaml").stdout, "git itself is led astray"
-    assert faults(audit(small.root, "quick")) == [("parameter", "params.yaml: fold.step")]
+    assert ("parameter", "params.yaml: fold.step") in faults(audit(small.root, "quick"))
 
 
 @pytest.mark.parametrize("committed", [False, True])

@@ -63,7 +63,7 @@ def record(root: Path, stage: str, **more: Any) -> dict[str, Any]:
         "started": "2026-01-02T03:04:05.000+00:00", "ended": "2026-01-02T03:04:07.500+00:00",
         "exit": 0, "error": "", "peak_memory_bytes": 123456, "code": {"commit": "c" * 40, "dirty": []},
         "machine": {"host": "h", "cpu": "a processor", "blas": ["openblas"]}, "packages": {"dvc": "3.67.1"},
-        "parameters": {"params.yaml": {"fold.step": 0.1}}, "inputs": hashed("deps"), "outputs": hashed("outs"), **more,
+        "parameters": lock["params"], "inputs": hashed("deps"), "outputs": hashed("outs"), **more,
     }  # fmt: skip
     append_line(runs_path(root, "quick"), line)
     return line

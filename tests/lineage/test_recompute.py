@@ -1,25 +1,30 @@
-"""Numbers that are forged all the way down are found by making them anew."""
+"""Numbers, pages and figures that are forged all the way down are found by making them anew."""
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from pipeline.lineage.audit import Audit, audit
+from pipeline.lineage.compare import first_place, largest_gap
 from pipeline.lineage.hashes import LineageError
-from pipeline.lineage.recompute import Remade, gaps, recompute
+from pipeline.lineage.recompute import Remade, recompute
 from pipeline.lineage.scope import Scope
+from pipeline.lineage.trees import WorkingTree
 from tests.lineage.small import Small
 from tests.lineage.tamper import forge
 
 
-def audited(small: Small, *, everything: bool, seed: int = 0, revision: str | None = None) -> Audit:
+def audited(small: Small, *, exact: bool | None = None, revision: str | None = None) -> Audit:
     def again(scope: Scope) -> list[Remade]:
-        return recompute(scope, everything=everything, seed=seed)
+        return recompute(scope, everything=True, exact=exact)
 
     return audit(small.root, "quick", revision=revision, again=again)
 
@@ -28,45 +33,81 @@ def outcomes(found: Audit) -> dict[str, str]:
     return {remade.stage: remade.outcome for remade in found.remade}
 
 
+def commit_forgery(small: Small, file: str, old: str, new: str) -> None:
+    """Edit a reported file, put its hash into dvc.lock, and commit both: every record agrees."""
+    small.edit(file, old, new)
+    lock = small.root / "dvc.lock"
+    content = yaml.safe_load(lock.read_text())
+    for stage in content["stages"].values():
+        for entry in [*stage.get("deps", []), *stage["outs"]]:
+            if file == entry["path"] or file.startswith(f"{entry['path']}/"):
+                here = WorkingTree(small.root).digest(entry["path"])
+                assert here is not None
+                entry["md5"] = here.md5
+    lock.write_text(yaml.safe_dump(content))
+    small.commit("A better report")
+
+
 def test_a_forgery_that_agrees_with_itself_passes_a_look_and_fails_a_second_run(small: Small) -> None:
     forge(small)
     small.commit("A better result")
     assert not audit(small.root, "quick").failed(strict=True), "a look alone cannot know"
-    found = audited(small, everything=True)
+    found = audited(small)
     assert outcomes(found)["evaluate@mini"] == "differs"
     assert outcomes(found)["evaluate@mini-lp"] == "equal"
     assert found.failed(strict=False)
-    named = {cause.subject for cause in found.causes if cause.state == "wrong"}
-    assert "stage evaluate@mini" in named
     cause = next(cause for cause in found.causes if cause.subject == "stage evaluate@mini")
-    assert "reports/quick/scores/mini.json" in cause.message
-    assert "up to 0.40" in cause.message
+    assert cause.state == "wrong"
+    assert "reports/quick/scores/mini.json, line " in cause.message
+    assert '"value": 20.9' in cause.message and '"value": 20.5' in cause.message
     verdicts = {(f.number.row, f.number.table[-7:]): f.verdict for f in found.findings if f.number.column == "first"}
     assert verdicts["mini", "sts.csv"] == "wrong"
     assert verdicts["mini-lp", "sts.csv"] == "verified"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("reports/quick/summary.txt", "20.50", "20.54"),  # a page, by less than the bound
+        ("reports/quick/tables/scores.csv", "-2.40,1.60", "-2.40,-1.60"),  # an interval that is no longer over 0
+        ("reports/quick/tables/small.csv", "A paper", "B paper"),
+        ("reports/quick/summary.txt", "mini 20.50 42.50\n", ""),  # a row
+        ("reports/quick/tables/cells.json", '"printed", [0], {"value": "11.1"}', '"printed", [0], {"value": "11.2"}'),
+    ],
+)
+@pytest.mark.parametrize("exact", [True, False])
+def test_no_page_no_interval_and_no_row_can_be_forged(small: Small, file: str, old: str, new: str, exact: bool) -> None:
+    commit_forgery(small, file, old, new)
+    found = audited(small, exact=exact)
+    below_bound = not exact and new == "20.54"
+    assert outcomes(found)["report"] == ("within bound" if below_bound else "differs")
+    assert found.failed(strict=False) is not below_bound
+    if not below_bound:
+        assert file in next(cause.message for cause in found.causes if cause.kind == "recomputation")
 
 
 def test_everything_is_made_anew_from_nothing_and_the_checkout_stays_as_it_was(small: Small) -> None:
     shutil.rmtree(small.root / "data")
     shutil.rmtree(small.root / ".dvc/cache")
     before = {path: path.stat().st_mtime_ns for path in small.root.rglob("*") if ".git/" not in str(path)}
-    found = audited(small, everything=True)
+    found = audited(small)
     assert set(outcomes(found).values()) == {"equal"}
     assert len(found.remade) == 8
     assert found.count("verified") == len(found.findings), "made anew, so not absent"
     assert {path: path.stat().st_mtime_ns for path in small.root.rglob("*") if ".git/" not in str(path)} == before
 
 
-@pytest.mark.parametrize(("disturbance", "outcome"), [("1e-3", "within bound"), ("1e-1", "differs")])
-def test_other_bytes_pass_if_the_scores_made_of_them_agree_within_the_bound(
-    small: Small, monkeypatch: pytest.MonkeyPatch, disturbance: str, outcome: str
+@pytest.mark.parametrize(
+    ("disturbance", "exact", "outcome"),
+    # 1e-3 moves the sum over 1..6 by 0.021, and 1e-1 by 2.1.
+    [("1e-3", True, "differs"), ("1e-3", False, "within bound"), ("1e-1", False, "differs")],
+)
+def test_other_bytes_pass_only_outside_of_the_numeric_profile_and_within_the_bound(
+    small: Small, monkeypatch: pytest.MonkeyPatch, disturbance: str, exact: bool, outcome: str
 ) -> None:
     monkeypatch.setenv("DISTURBED", disturbance)
-    found = audited(small, everything=True)
-    # 1e-3 moves the sum over 1..6 by 0.021, and 1e-1 by 2.1.
-    assert outcomes(found)["embed@second-mini"] == outcome
-    assert outcomes(found)["evaluate@mini"] == outcome
-    assert outcomes(found)["report"] == outcome
+    found = audited(small, exact=exact)
+    assert outcomes(found)["evaluate@mini"] == outcomes(found)["report"] == outcome
     assert outcomes(found)["download@first"] == "equal"
     assert found.failed(strict=True) == (outcome == "differs")
 
@@ -74,35 +115,17 @@ def test_other_bytes_pass_if_the_scores_made_of_them_agree_within_the_bound(
 def test_a_sample_is_the_same_for_the_same_seed_and_each_stage_runs_on_recorded_inputs(finished: Small) -> None:
     scope = Scope(finished.root, "quick")
     runs = {seed: [remade.stage for remade in recompute(scope, everything=False, seed=seed)] for seed in (0, 1)}
-    assert [remade.stage for remade in recompute(scope, everything=False, seed=0)] == runs[0]
+    again = recompute(scope, everything=False, seed=0)
+    assert [remade.stage for remade in again] == runs[0]
+    assert {remade.outcome for remade in again} == {"equal"}
     assert len(runs[0]) == len(runs[1]) == 4
     assert runs[0] != runs[1]
-
-
-def test_a_sampled_stage_whose_bytes_differ_is_judged_by_the_scores_below_it(
-    small: Small, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scope = Scope(small.root, "quick")
-    seed = next(seed for seed in range(50) if "embed@second-mini" in [r.stage for r in recompute_dry(scope, seed)])
-    monkeypatch.setenv("DISTURBED", "1e-3")
-    found = {remade.stage: remade for remade in recompute(scope, everything=False, seed=seed)}
-    assert found["embed@second-mini"].outcome == "within bound"
-    assert {"fold@mini", "evaluate@mini", "evaluate@mini-lp"} <= set(found)
-    monkeypatch.setenv("DISTURBED", "1e-1")
-    found = {remade.stage: remade for remade in recompute(scope, everything=False, seed=seed)}
-    assert found["embed@second-mini"].outcome == "differs"
-
-
-def recompute_dry(scope: Scope, seed: int) -> list[Remade]:
-    from pipeline.lineage.recompute import draw
-
-    return [Remade(name, "skipped") for name in draw(scope.graph.in_order(), seed)]
 
 
 def test_a_stage_that_fails_is_named_with_its_first_words_and_what_reads_it_is_skipped(small: Small) -> None:
     small.edit("stage.py", 'elif verb == "fold":', 'elif verb == "fold":\n    sys.exit("no such fold")\nelif 0:')
     small.commit("A broken fold")
-    found = audited(small, everything=True)
+    found = audited(small)
     assert outcomes(found)["fold@mini"] == "failed"
     assert outcomes(found)["evaluate@mini-lp"] == outcomes(found)["report"] == "skipped"
     assert outcomes(found)["evaluate@mini"] == "equal"
@@ -115,37 +138,65 @@ def test_a_commit_is_made_anew_with_its_own_code(small: Small) -> None:
     small.edit("stage.py", 'params["evaluate"]["shift"]', '2 * params["evaluate"]["shift"]')
     small.run("dvc", "repro", "-q")
     small.commit("Shift twice")
-    found = audited(small, everything=True, revision=old)
+    found = audited(small, revision=old)
     assert set(outcomes(found).values()) == {"equal"}
     assert found.count("verified") == len(found.findings)
 
 
-def test_numbers_without_a_fellow_are_infinitely_far(tmp_path: Path) -> None:
-    assert list(gaps({"a": 1.0}, {"a": 1.25})) == [0.25]
-    assert max(gaps({"a": 1.0}, {"b": 1.0})) == float("inf")
-    assert list(gaps({}, {})) == []
+# --- what a stage reads -------------------------------------------------------------------------------
 
 
-def test_the_command_tells_what_it_runs_and_exits_1_on_a_forgery(small: Small, tmp_path: Path) -> None:
-    forge(small)
-    small.commit("A better result")
-    done = small.run("pipeline", "audit", "--recompute", "all", "--json", str(tmp_path / "a.json"), check=False)
-    assert done.returncode == 1
-    assert "run again: evaluate@mini: differs" in done.stderr
-    content = json.loads((tmp_path / "a.json").read_text())
-    assert len(content["remade"]) == 8
-    assert small.run("pipeline", "audit", "--recompute", "some", check=False).returncode == 2
-    digest = hashlib.md5((small.root / "reports/quick/scores/mini.json").read_bytes()).hexdigest()
-    assert digest in done.stdout
+@pytest.mark.parametrize("secret", ["extra.txt", "numpy.py"])
+def test_what_a_stage_reads_and_does_not_declare_is_not_there_when_it_runs_again(small: Small, secret: str) -> None:
+    small.edit(
+        "stage.py", '+ params["evaluate"]["shift"]', f'+ params["evaluate"]["shift"] + Path("{secret}").exists()'
+    )
+    (small.root / secret).write_text("tracked by git, and no dependency of any stage\n")
+    small.run("dvc", "repro", "-q")
+    small.commit("An undeclared input")
+    found = audited(small)
+    assert outcomes(found)["evaluate@mini"] == "differs"
+    assert found.failed(strict=False)
 
 
-def test_a_command_that_was_written_into_the_lock_is_not_run(small: Small, tmp_path: Path) -> None:
+def test_a_stage_gets_the_parameters_that_it_declares_and_no_others(small: Small) -> None:
+    small.edit("stage.py", "[v - params", '[v * len(params["sizes"]) / 2 - params')
+    small.run("dvc", "repro", "-q")
+    small.commit("An undeclared parameter")
+    found = audited(small)
+    assert outcomes(found)["fold@mini"] == "failed"
+    assert "sizes" in next(cause.message for cause in found.causes if cause.subject == "stage fold@mini")
+
+
+# --- what dvc.lock cannot make an audit do --------------------------------------------------------------
+
+
+def refused(small: Small) -> str:
+    with pytest.raises(LineageError) as caught:
+        recompute(Scope(small.root, "quick"), everything=True)
+    assert caught.value.state == "nothing was run again"
+    return str(caught.value)
+
+
+def test_a_command_that_was_written_into_the_lock_is_reported_and_nothing_runs(small: Small, tmp_path: Path) -> None:
+    small.edit("dvc.lock", "python stage.py fold mini quick", f"touch {tmp_path / 'victim'}")
+    said = refused(small)
+    assert "dvc.lock disagrees with dvc.yaml" in said and "victim" in said
+    assert not (tmp_path / "victim").exists()
+    assert audit(small.root, "quick").failed(strict=False), "without --recompute the entry is named too"
+
+
+def test_a_leftover_of_the_lock_with_a_path_outside_is_refused_and_nothing_is_removed(
+    small: Small, tmp_path: Path
+) -> None:
     victim = tmp_path / "victim"
-    small.edit("dvc.lock", "python stage.py fold mini quick", f"touch {victim}")
-    found = audited(small, everything=True)
-    assert not victim.exists()
-    assert outcomes(found)["fold@mini"] == "equal"
-    assert found.failed(strict=False), "the entry was edited"
+    victim.mkdir()
+    entry = f"  gone:\n    cmd: touch x\n    outs:\n    - path: {victim}\n      md5: {'0' * 32}.dir\n"
+    with (small.root / "dvc.lock").open("a") as stream:
+        stream.write(entry)
+    small.commit("A leftover")
+    assert "outside of the checkout" in refused(small)
+    assert victim.is_dir()
 
 
 @pytest.mark.parametrize("path", ["../elsewhere", "/tmp/elsewhere"])
@@ -155,5 +206,49 @@ def test_a_path_outside_of_the_checkout_is_refused_and_nothing_runs(small: Small
         "      - reports/${suite}/summary.txt",
         f"      - {path}: {{cache: false}}\n      - reports/${{suite}}/summary.txt",
     )
-    with pytest.raises(LineageError, match="outside of the checkout"):
-        recompute(Scope(small.root, "quick"), everything=True)
+    assert "outside of the checkout" in refused(small)
+
+
+def test_the_command_tells_whose_code_runs_and_exits_1_on_a_forgery(small: Small, tmp_path: Path) -> None:
+    forge(small)
+    small.commit("A better result")
+    done = small.run("pipeline", "audit", "--recompute", "all", "--json", str(tmp_path / "a.json"), check=False)
+    assert done.returncode == 1
+    assert "the code of this checkout runs now, with your rights" in done.stderr
+    assert "run again: evaluate@mini: differs" in done.stderr
+    assert len(json.loads((tmp_path / "a.json").read_text())["remade"]) == 8
+    assert small.run("pipeline", "audit", "--recompute", "some", check=False).returncode == 2
+
+
+# --- the comparison -------------------------------------------------------------------------------------
+
+
+def test_the_first_difference_of_two_files_is_named_with_both_values(tmp_path: Path) -> None:
+    assert first_place("a.csv", b"x,y\n1,2\n", b"x,y\n1,3\n") == "a.csv, line 2: '1,2' recorded, '1,3' written again"
+    assert first_place("a.csv", b"x\n1\n", b"x\n") == "a.csv: '2 lines' recorded, '1 lines' written again"
+    assert first_place("a.csv", b"x", None) == "a.csv is recorded, and was not written again"
+    assert first_place("a.csv", None, b"x") == "a.csv is not recorded, and was written again"
+    contents = []
+    for last in (3.0, 4.0):
+        pq.write_table(pa.table({"a": [1, 2], "v": [1.0, last]}), tmp_path / "t")
+        contents.append((tmp_path / "t").read_bytes())
+    said = first_place("t.parquet", *contents)
+    assert said == "t.parquet, column v, row 1: '3.0' recorded, '4.0' written again"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "remade", "gap"),
+    [
+        ("a 1.5, b -2", "a 1.5, b -2", 0.0),
+        ("a 1.5, b -2", "a 1.25, b -2.5", 0.5),
+        ("M10,20L30,40", "M10,20L30,41.5", 1.5),
+        ("better by 1.0", "worse by 1.0", math.inf),
+        ("1.0\n2.0\n", "1.0\n", math.inf),
+        (f"x {'0a' * 16} 1", f"x {'1b' * 16} 1", 0.0),
+        ("+0.20", "−0.20", 0.4),
+    ],
+)
+def test_the_gap_of_two_texts_is_that_of_their_numbers_and_infinite_where_their_words_differ(
+    recorded: str, remade: str, gap: float
+) -> None:
+    assert largest_gap(recorded, remade) == largest_gap(remade, recorded) == pytest.approx(gap)

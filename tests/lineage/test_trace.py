@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pipeline.lineage.audit import audit
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.text import trace_content, trace_text
-from pipeline.lineage.trace import Trace, models_in, trace
+from pipeline.lineage.trace import NO_RUN, Trace, models_in, trace
 from tests.lineage.small import Small
+from tests.lineage.tamper import record_run
 
 STS = "reports/quick/tables/sts.csv"
 
@@ -95,6 +97,41 @@ def test_a_tampered_cell_is_told_beside_what_its_score_file_has(small: Small) ->
     assert gap.nodes["number"].state == "not as recorded"
     (small.root / "reports/quick/scores/mini.json").unlink()
     assert trace(small.root, STS, row="mini", column="first").nodes["number"].state == "absent here"
+
+
+def run_of(small: Small, stage: str) -> str:
+    found = trace(small.root, STS, row="mini-lp", column="second")
+    assert f"run: {found.nodes[f'stage {stage}'].facts['run']}" in trace_text(found)
+    return str(found.nodes[f"stage {stage}"].facts["run"])
+
+
+def test_a_run_is_named_only_if_it_wrote_the_bytes_that_are_here(small: Small) -> None:
+    assert run_of(small, "fold@mini") == "no record of the run that wrote these bytes is here"
+    small.edit("params.yaml", "step: 1.0e-1", "step: 0.2")
+    small.run("dvc", "repro", "-q")
+    record_run(small)  # of every stage, as it wrote what is here with step = 0.2
+    assert "commit" in run_of(small, "fold@mini")
+    small.run("git", "checkout", "-q", "--", "params.yaml", "dvc.lock", "reports")
+    small.run("dvc", "checkout", "-q", "--force")
+    assert run_of(small, "fold@mini") == run_of(small, "evaluate@mini-lp") == NO_RUN, "step = 0.1 made these"
+    assert "commit" in run_of(small, "embed@second-mini"), "the step has no part in it"
+    assert not audit(small.root, "quick").failed(strict=True)
+
+
+def test_a_run_with_other_parameters_is_not_named_though_it_wrote_the_same_bytes(small: Small) -> None:
+    small.edit("params.yaml", "rounding: 2", "rounding: 3")
+    record_run(small, "evaluate@mini-lp")
+    assert "commit" not in run_of(small, "evaluate@mini-lp")
+    small.edit("params.yaml", "rounding: 3", "rounding: 2")
+    record_run(small, "evaluate@mini-lp")
+    assert "commit" in run_of(small, "evaluate@mini-lp")
+
+
+def test_a_stage_whose_output_is_absent_or_altered_names_no_run(small: Small) -> None:
+    record_run(small)
+    (small.root / "data/quick/spaces/mini-lp/first.txt").unlink()
+    assert run_of(small, "fold@mini").startswith(NO_RUN)
+    assert "data/quick/spaces/mini-lp is not here as dvc.lock records it" in run_of(small, "fold@mini")
 
 
 def test_what_an_output_remembers_of_its_inputs_takes_none_of_the_recorded_ones_away(choosing: Small) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import shlex
 import shutil
@@ -12,27 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
-from pipeline.lineage.checks import entry_files
-from pipeline.lineage.stages import Graph, Stage, load_graph, tracked_values
+from pipeline.lineage.recompute import lay_out
+from pipeline.lineage.stages import Graph, Stage, load_graph
 from pipeline.lineage.trees import WorkingTree
 from tests.checkout import make_checkout, write_plans
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def command_line() -> set[str]:
-    """What every stage runs and none declares: whatever of pipeline the command line imports at its top.
-
-    That is the record of runs, and what ends a stage with its parent. No number depends on it. The record loads the
-    rest of its package when a stage runs, so packages count whole.
-    """
-    body = ast.parse((ROOT / "pipeline/__main__.py").read_text(encoding="utf-8")).body
-    modules = [str(node.module).split(".") for node in body if isinstance(node, ast.ImportFrom)]
-    below = [names for names in modules if names[0] == "pipeline" and len(names) > 1]
-    return {f"pipeline/{names[1]}" if len(names) > 2 else f"pipeline/{names[1]}.py" for names in below}
-
 
 SUITE = """
 suite: quick
@@ -55,7 +40,7 @@ def test_each_stage_of_a_small_suite_runs_on_its_declared_inputs_alone(code: Pat
     graph = load_graph(WorkingTree(code), "quick")
     for number, name in enumerate(graph.in_order()):
         alone = tmp_path / str(number)
-        run_alone(code, graph.stages[name], alone)
+        run_alone(code, graph, graph.stages[name], alone)
         # What it wrote is what the next stages read.
         for out in graph.stages[name].outs:
             copy(alone, code, out)
@@ -81,7 +66,7 @@ def test_each_stage_of_quick_writes_the_recorded_bytes_on_its_declared_inputs_al
         pytest.skip("quick has not run here: `dvc repro` or `dvc pull` first")
     for number, name in enumerate(names):
         alone = tmp_path / str(number)
-        run_alone(ROOT, graph.stages[name], alone)
+        run_alone(ROOT, graph, graph.stages[name], alone)
         for out, entry in graph.locked[name].outs.items():
             written = WorkingTree(alone).digest(out)
             assert written is not None, f"{name} wrote no {out}"
@@ -89,31 +74,10 @@ def test_each_stage_of_quick_writes_the_recorded_bytes_on_its_declared_inputs_al
         shutil.rmtree(alone)
 
 
-def run_alone(source: Path, stage: Stage, folder: Path) -> None:
-    """Run a stage in a new folder that holds what it declares: whole packages, artifacts, and its parameters alone."""
-    # The stage plan holds the files of the checkout against each other, so it has all code; its output is constant.
-    checked = ("sentfold", "pipeline") if stage.name == "plan" else ()
-    for path in (*stage.deps, *entry_files(stage), *command_line(), *checked, ".dvcignore"):
-        copy(source, folder, path)
-    for file in stage.params:
-        write_tracked(source, folder, stage, file)
+def run_alone(source: Path, graph: Graph, stage: Stage, folder: Path) -> None:
+    """Run a stage in a new folder that holds what it declares, as `audit --recompute` does."""
+    lay_out(WorkingTree(source), graph, stage, artifacts=source, folder=folder)
     run(folder, stage.command, name=stage.name)
-
-
-def write_tracked(source: Path, folder: Path, stage: Stage, file: str) -> None:
-    """Write a parameter file with the declared keys alone; a plan is one value, checked as a whole."""
-    if file in stage.deps or Path(file).name == "plan.yaml":
-        copy(source, folder, file)
-        return
-    content: dict[str, object] = {}
-    for key, value in tracked_values(yaml.safe_load((source / file).read_text()), stage.params[file]).items():
-        inner = content
-        *above, last = key.split(".")
-        for part in above:
-            inner = inner.setdefault(part, {})  # type: ignore[assignment]
-        inner[last] = value
-    (folder / file).parent.mkdir(parents=True, exist_ok=True)
-    (folder / file).write_text(yaml.safe_dump(content))
 
 
 def run(folder: Path, command: str, *, name: str = "") -> None:
