@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -13,6 +13,7 @@ from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
 from pipeline.lineage.recompute import Remade, causes_of
 from pipeline.lineage.scope import Cause, Scope, State, listed
+from pipeline.lineage.witnesses import unsigned, verified_signature
 
 Verdict = Literal["verified"] | State
 
@@ -37,9 +38,10 @@ class Finding:
 class Audit:
     """The findings of one audit.
 
-    apart    causes on which no reported number rests: pages, figures, summaries
-    remarks  what could not be checked, or is worth knowing
-    remade   the stages that were run again
+    apart      causes on which no reported number rests: pages, figures, summaries
+    remarks    what could not be checked, or is worth knowing
+    remade     the stages that were run again
+    signature  what git verified of the commit's signature, in words; "" if nothing, or if it was not asked
     """
 
     suite: str
@@ -49,6 +51,7 @@ class Audit:
     apart: tuple[Cause, ...]
     remarks: tuple[str, ...]
     remade: tuple[Remade, ...] = ()
+    signature: str = ""
 
     def count(self, verdict: Verdict) -> int:
         """How many numbers have a verdict."""
@@ -75,18 +78,29 @@ class Audit:
 
 
 def audit(
-    root: Path, suite: str, *, revision: str | None = None, again: Callable[[Scope], list[Remade]] | None = None
+    root: Path,
+    suite: str,
+    *,
+    revision: str | None = None,
+    again: Callable[[Scope], list[Remade]] | None = None,
+    signed: bool = False,
 ) -> Audit:
     """Check every reported number of a suite, in the checkout or, by `revision`, in a commit.
 
-    again  runs stages a second time (see `recompute`); None runs none
+    again   runs stages a second time (see `recompute`); None runs none
+    signed  whether the commit, or a tag of it, must have a signature that git verifies
 
     Reads only. Raises LineageError if there is no such suite, report or commit. Cost: hashing every artifact of
     the suite that is here, about half a gigabyte per second.
     """
     scope = Scope(root, suite, revision=revision)
     numbers = read_numbers(scope.tree, suite)
-    return Auditor(scope, [] if again is None else again(scope)).run(numbers)
+    found = Auditor(scope, [] if again is None else again(scope)).run(numbers)
+    if not signed:
+        return found
+    signature = verified_signature(scope)
+    apart = found.apart if signature else (*found.apart, unsigned(scope))
+    return replace(found, apart=apart, signature=signature)
 
 
 class Auditor:
@@ -107,12 +121,15 @@ class Auditor:
             if out.startswith(f"reports/{scope.suite}/scores/")
         }
         self._ancestors: dict[str, tuple[str, ...]] = {}
+        # Reported files that no record has a hash of.
+        causes = (cause for name in self.writers for cause in self.checks.of(name))
+        self.hidden = {cause.subject: cause for cause in causes if cause.kind == "file"}
 
     def run(self, numbers: Sequence[Number]) -> Audit:
         """Check every number, then the reported files that hold none."""
         findings = tuple(Finding(number, tuple(dict.fromkeys(self._causes(number)))) for number in numbers)
         named = {cause for finding in findings for cause in finding.causes}
-        every = dict.fromkeys(self._faults(tuple(self.scope.graph.stages)))
+        every = dict.fromkeys([*self._faults(tuple(self.scope.graph.stages)), *self.checks.witnesses.strays()])
         apart = tuple(cause for cause in every if cause not in named)
         commit = "" if self.scope.head is None else self.scope.head.commit
         remarks = tuple(self._remarks(len(numbers)))
@@ -143,6 +160,9 @@ class Auditor:
     def _cell(self, number: Number) -> Iterator[Cause]:
         """The printed text against the index of cells, and against the scores file."""
         place = f"{number.table}, line {number.line}, {number.row} × {number.column}, {number.field}"
+        for path in (number.table, f"{tables_folder(self.scope.suite)}/cells.json"):
+            if path in self.hidden:
+                yield self.hidden[path]
         if number.origin == "unknown":
             message = f"the table says {number.text}, the index of cells has no such cell"
             yield Cause("cell", place, message, self.scope.rerun("report"))
@@ -215,6 +235,7 @@ class Auditor:
                 yield f"the committed report has {committed} numbers, {committed - numbers} more than the one here"
         if graph.leftovers:
             yield f"{graph.lockfile} still has stages that {graph.dvcfile} has no more: {', '.join(graph.leftovers)}"
+        yield from self.checks.witnesses.remarks()
         edited = self.checks.definitions.undeclared_edits()
         if edited:
             yield f"files of code that no stage declares are not those of git's HEAD{listed(edited)}"

@@ -8,11 +8,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pipeline.lineage.file_checks import InputChecks, OutputChecks
+from pipeline.lineage.machine import is_code
 from pipeline.lineage.scope import MISSING, Cause, Scope, State, brief, leaves, value_in
 from pipeline.lineage.stages import Locked, Stage, related, tracked_values
-
-# The package that records and checks what stages did; nothing in it decides a number.
-OBSERVERS = "lineage"
+from pipeline.lineage.witnesses import WitnessChecks
 
 
 class StageChecks:
@@ -24,6 +23,7 @@ class StageChecks:
         self.definitions = DefinitionChecks(scope)
         self.inputs = InputChecks(scope)
         self.outputs = OutputChecks(scope)
+        self.witnesses = WitnessChecks(scope)
         self._known: dict[str, tuple[Cause, ...]] = {}
 
     def of(self, name: str) -> tuple[Cause, ...]:
@@ -52,6 +52,7 @@ class StageChecks:
             yield from self.inputs.dependency(locked, entry)
         for entry in locked.outs.values():
             yield from self.outputs.output(locked, entry)
+        yield from self.witnesses.of(stage, locked)
 
     def agreement(self, stage: Stage, locked: Locked) -> Iterator[Cause]:
         """Whether dvc.lock has the command, the paths and the parameters of dvc.yaml."""
@@ -154,21 +155,14 @@ class DefinitionChecks:
             yield Cause("code", path, message, remedy, state="uncommitted")
 
     def undeclared_edits(self) -> list[str]:
-        """Edited Python files of the stages' package that git tracks and no stage declares or runs undeclared."""
+        """Edited code that git tracks and no stage declares or runs undeclared: of the schedule, and of this audit."""
         if self.scope.head is None or not self.scope.has_witness:
             return []
         stages = self.scope.graph.stages.values()
-        packages = {package for stage in stages if (package := package_of(stage))}
         deps = {path for stage in stages for path in (*stage.deps, *entry_files(stage))}
-        return [
-            path
-            for path in self.scope.head.all_files()
-            if path.endswith(".py")
-            and path.partition("/")[0] in packages
-            and PurePosixPath(path).parts[1] != OBSERVERS
-            and not any(related(dep, path) for dep in deps)
-            and ((here := self.scope.digest(path)) is None or here != self.scope.head_digest(path))
-        ]
+        names = [name for name in self.scope.head.all_files() if is_code(name)]
+        undeclared = [name for name in names if not any(related(dep, name) for dep in deps)]
+        return [name for name in undeclared if self.scope.differs_from_head(name)]
 
 
 def package_of(stage: Stage) -> str:

@@ -49,6 +49,9 @@ def audit(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit 1 also if a number is not verified for another reason.")
     ] = False,
+    signed: Annotated[
+        bool, typer.Option("--signed", help="Exit 1 unless git verifies a signature of the commit or of a tag of it.")
+    ] = False,
     json_file: JsonOption = None,
 ) -> None:
     """Verify every reported number: table, scores, artifacts, parameters, code in git. Exit 1 if anything is wrong."""
@@ -65,11 +68,11 @@ def audit(
 
         return rerun(scope, everything=recompute == "all", seed=seed, tell=tell)
 
-    found = run(Path.cwd(), suite, revision=rev, again=None if recompute is None else again)
+    found = run(Path.cwd(), suite, revision=rev, again=None if recompute is None else again, signed=signed)
     if json_file is not None:
         write_text(json_file, json.dumps(audit_content(found), indent=1))
     typer.echo(audit_text(found))
-    if found.failed(strict=strict):
+    if found.failed(strict=strict) or (signed and not found.signature):
         raise typer.Exit(1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import configparser
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from sentfold.errors import SentfoldError
 
 # DVC never looks into these, whatever .dvcignore says.
 ALWAYS_IGNORED = (".hg/", ".git/", ".git", ".dvc/")
+PASSED_OVER = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, "__pycache__/", "*.tmp", ".gitignore"])
 
 
 class LineageError(SentfoldError):
@@ -28,11 +29,13 @@ class Digest:
 
     unreadable  the reason for each file that cannot be read, by relative path ("" is the path itself). Then md5 is
                 "", which equals no record.
+    hidden      files and folders that .dvcignore keeps out of the hash, by relative path
     """
 
     md5: str
     files: Mapping[str, str] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    hidden: tuple[str, ...] = field(default=(), compare=False)
 
     def differing(self, other: Digest) -> list[str]:
         """Files of two folders that are not in both with the same bytes."""
@@ -51,10 +54,10 @@ def md5_of_bytes(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
-def folder_digest(files: Mapping[str, str]) -> Digest:
+def folder_digest(files: Mapping[str, str], hidden: Iterable[str] = ()) -> Digest:
     """The digest of a folder from the md5 of each file, by POSIX path. DVC hashes the sorted JSON list."""
     listing = json.dumps([{"md5": md5, "relpath": name} for name, md5 in sorted(files.items())], sort_keys=True)
-    return Digest(md5_of_bytes(listing.encode()) + ".dir", dict(files))
+    return Digest(md5_of_bytes(listing.encode()) + ".dir", dict(files), hidden=tuple(hidden))
 
 
 def parse_listing(content: bytes) -> Digest:
@@ -62,10 +65,20 @@ def parse_listing(content: bytes) -> Digest:
     return folder_digest({entry["relpath"]: entry["md5"] for entry in json.loads(content)})
 
 
-def ignore_rules(content: bytes | None) -> GitIgnoreSpec:
-    """The rules of a .dvcignore file; None is a file that does not exist."""
-    lines = [] if content is None else content.decode("utf-8", "replace").splitlines()
-    return GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, *lines])
+class IgnoreRules:
+    """What a .dvcignore keeps out of a folder's hash. content: of the file; None is a file that does not exist."""
+
+    def __init__(self, content: bytes | None) -> None:
+        lines = [] if content is None else content.decode("utf-8", "replace").splitlines()
+        self._rules = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, *lines])
+
+    def skips(self, path: str) -> bool:
+        """Whether a file, or a folder if the path ends with a slash, is kept out of the hash."""
+        return self._rules.match_file(path)
+
+    def hides(self, path: str) -> bool:
+        """Whether it is kept out, and is no file that compilers, killed writers and DVC leave in any folder."""
+        return self.skips(path) and not PASSED_OVER.match_file(path)
 
 
 class Cache:

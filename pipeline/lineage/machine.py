@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
+import re
 import resource
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.lineage.stages import Stage
+from pipeline.lineage.stages import Stage, related
 from pipeline.lineage.trees import git
 from sentfold.numeric_profile import processor_flags, profile_name
 
 INSTRUCTION_SETS = frozenset({"avx2", "avx512f", "avx512_vnni", "amx_tile", "fma", "asimd", "sve"})
-
 
 DATA_FOLDERS = ("data/", "reports/")  # dependencies under these are no code
 
@@ -38,12 +40,28 @@ def describe_machine() -> dict[str, Any]:
 
 def describe_packages() -> dict[str, str]:
     """Every installed distribution and its version, by the names of their folders: opening each takes longer."""
-    found = {}
-    for folder in {Path(entry) for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))}:
-        for record in folder.glob("*.dist-info"):
-            name, _, version = record.name.removesuffix(".dist-info").rpartition("-")
-            found[name.replace("_", "-").lower()] = version
-    return dict(sorted(found.items()))
+    named = (record.name.removesuffix(".dist-info").rpartition("-") for record in _distributions())
+    return dict(sorted((normal_name(name), version) for name, _, version in named))
+
+
+def hash_packages() -> str:
+    """sha256 over the RECORD of every installed distribution but our own: each lists its files with their hashes."""
+    found = hashlib.sha256()
+    for folder in _distributions():
+        record = folder / "RECORD"
+        if not folder.name.startswith("sentfold-") and record.is_file():
+            found.update(record.read_bytes())
+    return found.hexdigest()
+
+
+def normal_name(name: str) -> str:
+    """The name of a distribution as PEP 503 writes it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _distributions() -> list[Path]:
+    folders = {Path(entry) for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))}
+    return sorted(record for folder in folders for record in folder.glob("*.dist-info"))
 
 
 def peak_memory() -> int:
@@ -72,18 +90,48 @@ def _blas() -> list[str]:
     )
 
 
-# --- the commit -----------------------------------------------------------------------------------
+# --- the code -------------------------------------------------------------------------------------
 
 
 def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
-    """The commit that is checked out, and which of the files that decide the stage's result differ from it."""
+    """The commit that is checked out, and what of the code differs from it.
+
+    dirty   files that decide the stage's result
+    others  other files of code, and what Python could import from the root in place of a library
+    sha256  over all code that git tracks, as it is here
+    """
     commit = git(root, "rev-parse", "HEAD")
     if commit is None:
         return {"commit": None, "dirty": None}
     deciding = {"dvc.yaml", "pipeline/__main__.py", "params.yaml"}
     if stage is not None:
         deciding |= {*stage.params, *(dep for dep in stage.deps if not dep.startswith(DATA_FOLDERS))}
-    words = ("--porcelain", "-z", "--no-renames", "--untracked-files=all")
-    status = (git(root, "status", *words, "--", *sorted(deciding)) or b"").decode("utf-8", "replace").split("\0")
-    dirty = sorted(entry[3:] for entry in status if entry[3:])
-    return {"commit": commit.decode().strip(), "dirty": dirty}
+    status = _names(git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"))
+    edited = sorted(entry[3:] for entry in status)
+    dirty = [file for file in edited if any(related(file, path) for path in deciding)]
+    tracked = _names(git(root, "ls-files", "-z"))
+    others = {file for file in edited if is_code(file) and file not in dirty} | set(_strangers(root, tracked))
+    here = {name: (root / name).read_bytes() for name in tracked if is_code(name) and (root / name).is_file()}
+    return {"commit": commit.decode().strip(), "dirty": dirty, "others": sorted(others), "sha256": hash_code(here)}
+
+
+def is_code(path: str) -> bool:
+    """Whether a file in git is code that may run in a stage: Python outside of tests and benchmarks."""
+    return path.endswith(".py") and not path.startswith((*DATA_FOLDERS, "tests/", "benchmarks/", "docs/"))
+
+
+def hash_code(files: Mapping[str, bytes]) -> str:
+    """sha256 over names and contents."""
+    lines = (f"{name} {hashlib.sha256(content).hexdigest()}\n" for name, content in sorted(files.items()))
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _strangers(root: Path, tracked: list[str]) -> list[str]:
+    """Modules and packages in the root that git does not track, ignored ones too."""
+    known = {name.partition("/")[0] for name in tracked}
+    named = (place for place in root.iterdir() if place.name not in known and place.name.split(".")[0].isidentifier())
+    return [place.name for place in named if place.suffix in (".py", ".so", ".pyc") or (place / "__init__.py").exists()]
+
+
+def _names(listing: bytes | None) -> list[str]:
+    return [name for name in (listing or b"").decode("utf-8", "surrogateescape").split("\0") if name]

@@ -72,7 +72,7 @@ def tables_folder(suite: str) -> str:
 def read_numbers(tree: Tree, suite: str) -> list[Number]:
     """Every number in every table of a suite. Raises LineageError if there is no table, or one cannot be read."""
     folder, index = tables_folder(suite), read_index(tree, suite)
-    names = [name for name in tree.list_files(folder) if name.endswith(".csv")]
+    names = [name for name in tree.files_below(folder) if name.endswith(".csv") and "/" not in name]
     return [number for name in names for number in read_table(tree, f"{folder}/{name}", index.get(name, []))]
 
 

@@ -136,7 +136,7 @@ def refuse_changes(run: Run) -> None:
 
 def end_run(run: Run, code: int, message: str) -> None:
     """Write the last line of a run. Cost: hashing the files that it read and wrote, each big one once."""
-    from pipeline.lineage.machine import describe_machine, describe_packages, peak_memory
+    from pipeline.lineage.machine import describe_machine, describe_packages, hash_packages, peak_memory
     from pipeline.lineage.runs import append_line, runs_path
 
     ended, peak = datetime.now(UTC), peak_memory()
@@ -153,6 +153,7 @@ def end_run(run: Run, code: int, message: str) -> None:
         "code": run.code,
         "machine": describe_machine(),
         "packages": describe_packages(),
+        "packages_sha256": hash_packages(),
         "parameters": _parameters(run.root, run.stage),
         "inputs": {name: facts for dep in deps for name, facts in hashes.of(dep).items()},
         "outputs": {name: facts for out in outs for name, facts in hashes.of(out).items()},

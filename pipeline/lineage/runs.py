@@ -19,6 +19,7 @@ from typing import Any
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.stages import Entry, Graph, Locked
 from pipeline.lineage.trees import git
+from sentfold.errors import ArtifactError
 from sentfold.files import sha256_of
 
 MEGA = 1_000_000
@@ -113,6 +114,7 @@ class RunFinder:
     def __init__(self, root: Path, suite: str) -> None:
         self.root = root
         self.log = read_runs(root, suite)
+        self.known: dict[str, Mapping[str, Any] | None] = {}  # stage -> its run, as far as it was asked for
         self._sha256: dict[str, str] = {}
 
     def run_of(self, locked: Locked) -> Mapping[str, Any] | None:
@@ -120,11 +122,18 @@ class RunFinder:
 
         Cost: hashing the stage's outputs, if a run with these parameters is recorded.
         """
+        if locked.name not in self.known:
+            self.known[locked.name] = self._find(locked)
+        return self.known[locked.name]
+
+    def _find(self, locked: Locked) -> Mapping[str, Any] | None:
         here = {file for out in locked.outs for file in files_under(self.root, out)}
-        run: Mapping[str, Any]
-        for run in reversed(self.log.ended):
-            same = run["stage"] == locked.name and run["exit"] == 0 and run["outputs"].keys() == here
-            if here and same and _as_json(run["parameters"]) == _as_json(locked.params) and self._wrote(run):
+        runs: list[Mapping[str, Any]] = [
+            run for run in reversed(self.log.ended) if run["stage"] == locked.name and run["exit"] == 0
+        ]
+        for run in runs if here else ():
+            same = run["outputs"].keys() == here and _as_json(run["parameters"]) == _as_json(locked.params)
+            if same and self._wrote(run):
                 return run
         return None
 
@@ -148,6 +157,28 @@ def files_under(root: Path, path: str) -> list[str]:
 
 def _as_json(content: Any) -> str:
     return json.dumps(content, sort_keys=True, default=str)
+
+
+def record_of(path: Path) -> dict[str, Any]:
+    """The record in the metadata of a Parquet artifact; {} if the file is none, or is not here."""
+    if path.suffix != ".parquet" or not path.is_file():
+        return {}
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return parse_object((pq.read_metadata(path).metadata or {}).get(b"sentfold"))
+    except (pa.ArrowException, OSError, ArtifactError):
+        return {}
+
+
+def parse_object(content: bytes | None) -> dict[str, Any]:
+    """A JSON object; {} if there is none, or something else."""
+    try:
+        parsed = json.loads(content or b"{}")
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 # --- one record per stage, for exports ----------------------------------------------------------------

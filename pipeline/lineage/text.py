@@ -32,7 +32,7 @@ def audit_text(found: Audit) -> str:
     if found.faults_apart:
         counts += f"; {found.faults_apart} wrong files on which no number rests"
     lines = [f"suite {found.suite}, {found.tree}{head}: {len(found.findings)} reported numbers", f"  {counts}"]
-    lines += [f"  note: {remark}" for remark in found.remarks]
+    lines += [f"  note: {remark}" for remark in (*found.remarks, found.signature) if remark]
     lines += [f"  run again: {line}" for line in _remade(found)]
     for state in STATES:
         causes = {cause: numbers for cause, numbers in found.causes.items() if cause.state == state}
@@ -78,6 +78,7 @@ def audit_content(found: Audit) -> dict[str, Any]:
         "commit": found.commit,
         "counts": {**{verdict: found.count(verdict) for verdict in WORDS}, "faults_apart": found.faults_apart},
         "remarks": list(found.remarks),
+        "signature": found.signature,
         "remade": [vars(remade) for remade in found.remade],
         "causes": [{**vars(cause), "numbers": len(numbers)} for cause, numbers in found.causes.items()],
         "numbers": [

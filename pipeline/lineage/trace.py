@@ -11,10 +11,9 @@ from typing import Any, Literal
 from pipeline.lineage.audit import vector_paths
 from pipeline.lineage.hashes import folder_digest, md5_of_bytes
 from pipeline.lineage.numbers import Number, Scores, find_number, find_table
-from pipeline.lineage.runs import RunFinder
+from pipeline.lineage.runs import RunFinder, parse_object, record_of
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import Entry, Locked, related
-from sentfold.errors import ArtifactError
 from sentfold.files import sha256_of
 
 Kind = Literal["number", "file", "stage", "code", "model", "source"]
@@ -79,7 +78,7 @@ class Tracer:
         self.number = number
         self.found = Trace(number)
         self.finder = RunFinder(scope.root, scope.suite)
-        self.lineage = _json(scope.tree.read(f"reports/{scope.suite}/lineage.json"))
+        self.lineage = parse_object(scope.tree.read(f"reports/{scope.suite}/lineage.json"))
 
     def run(self) -> Trace:
         """Start at the cell."""
@@ -290,24 +289,3 @@ def models_in(params: Mapping[str, Any], place: str = "") -> Iterator[tuple[str,
                 yield inner, value
             else:
                 yield from models_in(value, inner)
-
-
-def record_of(path: Path) -> dict[str, Any]:
-    """The record in the metadata of a Parquet artifact; {} if the file is none, or is not here."""
-    if path.suffix != ".parquet" or not path.is_file():
-        return {}
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return _json((pq.read_metadata(path).metadata or {}).get(b"sentfold"))
-    except (pa.ArrowException, OSError, ArtifactError):
-        return {}
-
-
-def _json(content: bytes | None) -> dict[str, Any]:
-    try:
-        parsed = json.loads(content or b"{}")
-    except ValueError:
-        return {}
-    return parsed if isinstance(parsed, dict) else {}

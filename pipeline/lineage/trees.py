@@ -6,13 +6,12 @@ import os
 import stat
 import subprocess
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from pathspec import GitIgnoreSpec
-
-from pipeline.lineage.hashes import Digest, LineageError, folder_digest, ignore_rules, md5_of, md5_of_bytes
+from pipeline.lineage.hashes import Digest, IgnoreRules, LineageError, folder_digest, md5_of, md5_of_bytes
 
 SYMLINK = "120000"
 
@@ -36,8 +35,18 @@ class Tree(Protocol):
     def digest(self, path: str) -> Digest | None:
         """The digest of a file or folder as DVC computes it, or None if it is not there."""
 
-    def list_files(self, folder: str) -> list[str]:
-        """Names of the files directly in a folder, sorted; [] if there is no folder."""
+    def files_below(self, folder: str) -> list[str]:
+        """The files in a folder and below, by paths relative to it, sorted; [] if there is no folder."""
+
+
+@dataclass
+class _Folder:
+    """What is known so far of a folder that is being hashed; see Digest."""
+
+    path: str
+    files: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    hidden: list[str] = field(default_factory=list)
 
 
 class WorkingTree:
@@ -79,56 +88,51 @@ class WorkingTree:
             self._known[path] = self._hash(path) if _exists(self.root / path) else None
         return self._known[path]
 
-    def list_files(self, folder: str) -> list[str]:
-        """Names of the files directly in a folder, sorted."""
+    def files_below(self, folder: str) -> list[str]:
+        """The files in a folder and below, by paths relative to it, sorted."""
         place = self.root / folder
-        return sorted(entry.name for entry in place.iterdir() if entry.is_file()) if place.is_dir() else []
+        return sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if file.is_file())
 
     @cached_property
-    def _ignored(self) -> GitIgnoreSpec:
-        return ignore_rules(self.read(".dvcignore"))
+    def _ignored(self) -> IgnoreRules:
+        return IgnoreRules(self.read(".dvcignore"))
 
     def _hash(self, path: str) -> Digest:
         place = self.root / path
         if not _is_folder(place):
             return _file_digest(place)
-        files: dict[str, str] = {}
-        unreadable: dict[str, str] = {}
-        self._walk(path, "", (), files, unreadable)
-        return Digest("", files, unreadable) if unreadable else folder_digest(files)
+        found = _Folder(path)
+        self._walk(found, "", ())
+        if found.unreadable:
+            return Digest("", found.files, found.unreadable)
+        return folder_digest(found.files, found.hidden)
 
-    def _walk(
-        self,
-        top: str,
-        inner: str,
-        above: tuple[tuple[int, int], ...],
-        files: dict[str, str],
-        unreadable: dict[str, str],
-    ) -> None:
+    def _walk(self, found: _Folder, inner: str, above: tuple[tuple[int, int], ...]) -> None:
         """Hash every file in a folder and below; links are followed, as DVC does. above: the folders on the way."""
-        place = self.root / top / inner
+        place = self.root / found.path / inner
         try:
             facts, names = place.stat(), sorted(entry.name for entry in place.iterdir())
         except OSError as error:
-            unreadable[inner] = reason_of(place, error)
+            found.unreadable[inner] = reason_of(place, error)
             return
         here = (facts.st_dev, facts.st_ino)
         if here in above:
-            unreadable[inner] = "a link to a folder that contains it"
+            found.unreadable[inner] = "a link to a folder that contains it"
             return
         for name in names:
             relative = f"{inner}/{name}" if inner else name
             folder = _is_folder(place / name)
-            if self._ignored.match_file(f"{top}/{relative}" + ("/" if folder else "")):
-                continue
-            if folder:
-                self._walk(top, relative, (*above, here), files, unreadable)
-                continue
-            digest = self._member(f"{top}/{relative}")
-            if digest.unreadable:
-                unreadable[relative] = digest.unreadable[""]
+            full = f"{found.path}/{relative}"
+            if self._ignored.skips(f"{full}/" if folder else full):
+                found.hidden += [relative] if self._ignored.hides(f"{full}/" if folder else full) else []
+            elif folder:
+                self._walk(found, relative, (*above, here))
             else:
-                files[relative] = digest.md5
+                digest = self._member(full)
+                found.files[relative] = digest.md5
+                if digest.unreadable:
+                    found.unreadable[relative] = digest.unreadable[""]
+                    del found.files[relative]
 
     def _member(self, path: str) -> Digest:
         # A folder and a file in it are both asked for: the file's bytes are hashed for the first alone.
@@ -175,17 +179,24 @@ class Revision:
         content = self.read(path)
         if content is not None:
             return Digest(md5_of_bytes(content))
-        rules = ignore_rules(self.read(".dvcignore"))
-        inside = [name for name in self._entries if name.startswith(f"{path}/") and not rules.match_file(name)]
-        if not inside:
+        rules = IgnoreRules(self.read(".dvcignore"))
+        inside = self.files_below(path)
+        hashed = [name for name in inside if not rules.skips(f"{path}/{name}")]
+        if not hashed:
             return None
-        self._load(inside)
-        return folder_digest({name[len(path) + 1 :]: md5_of_bytes(self._contents[name]) for name in inside})
+        contents = self.read_all(f"{path}/{name}" for name in hashed)
+        files = {name: md5_of_bytes(contents[f"{path}/{name}"]) for name in hashed}
+        return folder_digest(files, [name for name in inside if rules.hides(f"{path}/{name}")])
 
-    def list_files(self, folder: str) -> list[str]:
-        """Names of the files directly in a folder, sorted."""
-        inside = (name[len(folder) + 1 :] for name in self._entries if name.startswith(f"{folder}/"))
-        return sorted(name for name in inside if "/" not in name)
+    def files_below(self, folder: str) -> list[str]:
+        """The files in a folder and below, by paths relative to it, sorted."""
+        return sorted(name[len(folder) + 1 :] for name in self._entries if name.startswith(f"{folder}/"))
+
+    def read_all(self, names: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of several files of the commit, read at once."""
+        wanted = list(names)
+        self._load(wanted)
+        return {name: self._contents[name] for name in wanted}
 
     def all_files(self) -> list[str]:
         """Every file of the commit."""

@@ -114,7 +114,7 @@ STAGE_PY = """
             write(data / "spaces" / f"{names[0]}-lp" / f"{corpus}.txt", [v - params["fold"]["step"] for v in values])
     elif verb == "evaluate":
         space, corpora = names[0], {}
-        for corpus in sorted(os.listdir(data / "corpora")):
+        for corpus in sorted(path.stem for path in (data / "spaces" / space).iterdir()):
             value = sum(numbers(data / "spaces" / space / f"{corpus}.txt")) + params["evaluate"]["shift"]
             value = round(value, params["evaluate"]["rounding"])
             write(data / "resamples" / space / f"{corpus}.txt", [value - 1, value, value + 1])

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.lineage.machine import describe_code
+from pipeline.lineage.machine import describe_code, hash_code
 from pipeline.lineage.recorder import BIG, FileHashes, start_run, suite_of
 from pipeline.lineage.runs import append_line, read_lines, read_runs, runs_path
 from pipeline.lineage.stages import load_stages, related
@@ -50,7 +50,11 @@ def test_a_run_of_a_stage_leaves_one_line_with_all_that_made_its_result(checkout
     run = read_runs(checkout, "quick").ended[-1]
     assert (run["stage"], run["suite"], run["exit"], run["by_dvc"]) == ("download@wordsim", "quick", 0, True)
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True, check=True)
-    assert run["code"] == {"commit": head.stdout.strip(), "dirty": []}
+    assert (run["code"]["commit"], run["code"]["dirty"], run["code"]["others"]) == (head.stdout.strip(), [], [])
+    tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=checkout, capture_output=True, text=True, check=True)
+    files = {name: (checkout / name).read_bytes() for name in tracked.stdout.split()}
+    assert run["code"]["sha256"] == hash_code(files)
+    assert "pipeline/__main__.py" in files and "flows/flow.py" in files
     began, ended = (datetime.fromisoformat(run[key]) for key in ("started", "ended"))
     assert began.utcoffset() is not None
     assert abs((ended - began).total_seconds() - run["seconds"]) < 0.01
@@ -84,6 +88,20 @@ def test_uncommitted_code_is_named_in_the_manifest(checkout: Path) -> None:
     finally:
         path.write_text(content)
     assert read_runs(checkout, "quick").ended[-1]["code"]["dirty"] == ["pipeline/stages/download.py"]
+
+
+@pytest.mark.parametrize("name", ["platform", "yaml", "typer", "polars"])
+def test_a_file_in_the_checkout_does_not_stand_in_for_a_library_and_the_record_names_it(
+    checkout: Path, name: str
+) -> None:
+    stranger = checkout / f"{name}.py"
+    stranger.write_text("raise SystemExit('this is no library')\n")
+    try:
+        done = stage(checkout, *DOWNLOAD, DVC_STAGE="download@wordsim")
+    finally:
+        stranger.unlink()
+    assert done.returncode == 0, done.stderr
+    assert read_runs(checkout, "quick").ended[-1]["code"]["others"] == [f"{name}.py"]
 
 
 def test_a_failed_run_is_recorded_with_its_error(checkout: Path) -> None:

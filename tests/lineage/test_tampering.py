@@ -80,7 +80,7 @@ def test_other_bytes_of_the_same_inputs_are_wrong_but_on_a_processor_outside_of_
     record_run(small, "embed@second-mini")  # a record that says that they were made here changes nothing
     monkeypatch.setattr("pipeline.lineage.file_checks.is_supported", lambda: supported)
     found = audit(small.root, "quick")
-    assert faults(found) == [("lock", "dvc.lock, stage embed@second-mini")]
+    assert ("lock", "dvc.lock, stage embed@second-mini") in faults(found)
     assert verdict_of(found, "sts.csv", "mini", "second") == ("wrong" if supported else "uncommitted")
 
 

@@ -1,0 +1,145 @@
+"""What vouches for a file beside dvc.lock: sealed sha256 values, the record of its run; and files without a witness."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
+from pathlib import PurePosixPath
+from typing import Any
+
+from pipeline.lineage.hashes import LineageError
+from pipeline.lineage.machine import hash_code, hash_packages, is_code, normal_name
+from pipeline.lineage.runs import RunFinder, files_under, record_of
+from pipeline.lineage.scope import Cause, Scope, listed
+from pipeline.lineage.stages import Locked, Stage, related
+from pipeline.lineage.trees import Revision, git
+
+REQUIREMENTS = "requirements.lock"
+
+
+class WitnessChecks:
+    """The faults that other witnesses than dvc.lock and git find."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.graph = scope.graph
+        self.finder = RunFinder(scope.root, scope.suite)
+        self._hash_of_commit = cache(self._hash_commit)
+
+    def of(self, stage: Stage, locked: Locked) -> Iterator[Cause]:
+        """What they find of one stage. Cost: sha256 of what its outputs were made of, and of recorded outputs."""
+        yield from self._hidden(stage)
+        yield from self._sealed(locked)
+        run = None if self.scope.revision is not None else self.finder.run_of(locked)
+        if run is not None:
+            yield from self._code(run)
+            yield from self._packages(locked, run)
+
+    # --- files without a witness ------------------------------------------------------------------
+
+    def _hidden(self, stage: Stage) -> Iterator[Cause]:
+        """What .dvcignore keeps out of the hash of an input or output; a parameter file is recorded by its values."""
+        for path in (*stage.deps, *stage.outs):
+            digest = self.scope.digest(path)
+            for file in () if digest is None else digest.hidden:
+                if f"{path}/{file}" not in stage.params:
+                    message = ".dvcignore keeps it out of the hash of its folder, so no record says what is in it"
+                    remedy = f"take its line out of .dvcignore, then {self.scope.rerun()}"
+                    yield Cause("file", f"{path}/{file}", message, remedy, state="unwitnessed")
+
+    def strays(self) -> Iterator[Cause]:
+        """Files among the reports of the suite that no stage writes."""
+        folder = f"reports/{self.scope.suite}"
+        for file in self.scope.tree.files_below(folder):
+            path = f"{folder}/{file}"
+            if not any(related(out, path) for out in self.graph.producers) and PurePosixPath(path).name != ".gitignore":
+                message = "no stage of dvc.yaml writes it, so no record says what is in it"
+                yield Cause("file", path, message, f"remove it from {folder}", state="unwitnessed")
+
+    # --- sha256 ---------------------------------------------------------------------------------------
+
+    def _sealed(self, locked: Locked) -> Iterator[Cause]:
+        """The sha256 that an artifact keeps of what it was made of, against the files that are here."""
+        for out in locked.outs.values():
+            for file in files_under(self.scope.root, out.path) if self.scope.is_as_recorded(out) else ():
+                for path, sealed in record_of(self.scope.root / file).get("inputs", {}).items():
+                    if (self.scope.root / path).is_file() and self.finder.sha256(path) != sealed:
+                        here = self.finder.sha256(path)
+                        message = f"{file} was made of it with sha256 {sealed}; here it has {here}"
+                        yield Cause("artifact", path, message, self.scope.rerun(locked.name))
+
+    # --- what its run says ----------------------------------------------------------------------------
+
+    def _code(self, run: Mapping[str, Any]) -> Iterator[Cause]:
+        """The code that ran, declared or not, against the commit of the run."""
+        code, when = run["code"], str(run["started"])[:19]
+        if not code.get("commit") or "sha256" not in code:
+            return
+        for file in code.get("others", ()):
+            message = f"it was not as in commit {code['commit'][:10]} when stages ran that do not declare it"
+            remedy = f"commit or remove it, then {self.scope.rerun()}"
+            yield Cause("record", file, message, remedy, state="uncommitted")
+        committed = self._hash_of_commit(code["commit"])
+        if not code.get("others") and not code["dirty"] and committed not in (None, code["sha256"]):
+            message = (
+                f"it names commit {code['commit'][:10]} without edits, and a hash of other code than that commit has"
+            )
+            yield Cause("record", f"run of {run['stage']}, {when}", message, self.scope.rerun(run["stage"]))
+
+    def _hash_commit(self, commit: str) -> str | None:
+        try:
+            revision = Revision(self.scope.root, commit)
+        except LineageError:
+            return None
+        return hash_code(revision.read_all(name for name in revision.all_files() if is_code(name)))
+
+    def _packages(self, locked: Locked, run: Mapping[str, Any]) -> Iterator[Cause]:
+        """The distributions that were installed, against the pins of the requirements.lock that the stage read."""
+        entry = locked.deps.get(REQUIREMENTS)
+        if entry is None or not self.scope.is_as_recorded(entry):
+            return
+        have = {normal_name(name): str(version) for name, version in run["packages"].items()}
+        # A local version, as in 2.13.0+cpu, is a build of the pinned one.
+        other = {
+            name: have.get(name, "none") for name, pin in self._pins.items() if have.get(name, "").split("+")[0] != pin
+        }
+        if other:
+            named = listed([f"{name} {version}, pinned {self._pins[name]}" for name, version in other.items()])
+            message = f"stages ran with other versions than those of {REQUIREMENTS}{named}"
+            yield Cause("record", "installed packages", message, f"install {REQUIREMENTS}, then {self.scope.rerun()}")
+
+    @cached_property
+    def _pins(self) -> dict[str, str]:
+        text = (self.scope.read(REQUIREMENTS) or b"").decode("utf-8", "replace")
+        pins = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;+]+)", text, re.MULTILINE)
+        return {normal_name(name): version for name, version in pins}
+
+    def remarks(self) -> Iterator[str]:
+        """Whether runs had other files of the same distributions than are installed now."""
+        hashes = {name: run.get("packages_sha256") for name, run in self.finder.known.items() if run is not None}
+        other = sorted(name for name, found in hashes.items() if found not in (None, hash_packages()))
+        if other:
+            yield f"stages ran with other installed files of packages than are here now{listed(other)}"
+
+
+def verified_signature(scope: Scope) -> str:
+    """What git verifies of the commit: its own signature, or that of a tag of it, in words; "" if neither."""
+    if scope.head is None:
+        return ""
+    commit, root = scope.head.commit, scope.root
+    covers = "it covers every file of the commit, so tables, scores, dvc.lock and code, and not the files under data/"
+    if git(root, "verify-commit", commit) is not None:
+        signer = (git(root, "log", "-1", "--format=%GS", commit) or b"").decode("utf-8", "replace").strip()
+        return f"commit {commit[:10]} has a good signature of {signer}: {covers}"
+    for tag in (git(root, "tag", "--points-at", commit) or b"").decode("utf-8", "replace").split():
+        if git(root, "verify-tag", tag) is not None:
+            return f"tag {tag} of commit {commit[:10]} has a good signature: {covers}"
+    return ""
+
+
+def unsigned(scope: Scope) -> Cause:
+    """What an audit says of a commit without a signature that git can verify."""
+    commit = "no commit" if scope.head is None else f"commit {scope.head.commit[:10]}"
+    remedy = "git tag -s, or git commit -S; and tell git whose keys you trust"
+    return Cause("code", commit, "git verifies no signature of it, nor of a tag of it", remedy, state="unwitnessed")

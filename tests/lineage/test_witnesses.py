@@ -1,0 +1,210 @@
+"""What vouches for a file beside dvc.lock, and what nothing vouches for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from pipeline.lineage.audit import Audit, audit
+from pipeline.lineage.machine import describe_code, describe_packages
+from pipeline.lineage.runs import append_line, read_lines, runs_path
+from pipeline.lineage.stages import load_graph
+from pipeline.lineage.text import audit_text
+from pipeline.lineage.trees import WorkingTree
+from tests.lineage.small import Small
+from tests.lineage.tamper import faults, record_run, verdict_of
+
+TABLES = "reports/quick/tables"
+
+
+def subjects(found: Audit, state: str) -> set[str]:
+    return {cause.subject for cause in found.causes if cause.state == state}
+
+
+def relock(small: Small, path: str) -> None:
+    """Put the hash of an output, as DVC computes it now, into dvc.lock."""
+    lock = small.root / "dvc.lock"
+    old = next(locked.outs[path].md5 for locked in load_graph(WorkingTree(small.root), "quick").locked.values()
+               if path in locked.outs)  # fmt: skip
+    here = WorkingTree(small.root).digest(path)
+    assert here is not None
+    lock.write_text(lock.read_text().replace(old, here.md5))
+
+
+# --- no record at all -----------------------------------------------------------------------------------
+
+
+def test_a_file_among_the_reports_that_no_stage_writes_is_named_without_witness(small: Small) -> None:
+    stray = small.root / "reports/quick/figures/better.svg"
+    stray.parent.mkdir()
+    stray.write_text("<svg/>")
+    for committed in (False, True):
+        if committed:
+            small.commit("A figure drawn by hand")
+        found = audit(small.root, "quick")
+        assert subjects(found, "unwitnessed") == {"reports/quick/figures/better.svg"}
+        assert "Without witness, by first cause:" in audit_text(found)
+        assert (found.failed(strict=False), found.failed(strict=True)) == (False, True)
+
+
+def test_numbers_of_a_table_that_dvcignore_hides_are_never_verified(small: Small) -> None:
+    small.edit(".dvcignore", "*.tmp", "*.tmp\n/reports/quick/tables/small.csv\n/reports/quick/tables/cells.json")
+    small.edit(f"{TABLES}/small.csv", "31.50", "39.50")
+    small.edit(f"{TABLES}/cells.json", "31.50", "39.50")
+    relock(small, TABLES)
+    small.commit("A better mean, hidden")
+    found = audit(small.root, "quick")
+    assert subjects(found, "unwitnessed") == {f"{TABLES}/small.csv", f"{TABLES}/cells.json"}
+    assert verdict_of(found, "small.csv", "mini", "average spearman.all.cosine") == "unwitnessed"
+    assert found.count("verified") == 0, "the index of cells says what every number is"
+
+
+def test_code_that_dvcignore_hides_is_named_for_every_stage_that_runs_it(small: Small) -> None:
+    small.edit(".dvcignore", "*.tmp", "*.tmp\n/code/rules.py")
+    small.edit("code/rules.py", "RULE = 1", "RULE = 2")
+    small.run("dvc", "repro", "-q")
+    small.commit("A hidden rule")
+    found = audit(small.root, "quick")
+    assert "code/rules.py" in subjects(found, "unwitnessed")
+    assert verdict_of(found, "sts.csv", "mini", "first") == "unwitnessed"
+
+
+def test_what_compilers_and_killed_writers_leave_is_not_named(small: Small) -> None:
+    for name in ("code/__pycache__/rules.pyc", "code/rules.py.tmp"):
+        (small.root / name).parent.mkdir(exist_ok=True)
+        (small.root / name).write_bytes(b"x")
+    assert audit(small.root, "quick").causes == {}
+
+
+def test_a_run_record_that_was_rewritten_with_its_numbers_makes_nothing_verified(small: Small) -> None:
+    small.edit("reports/quick/scores/mini.json", '"value": 20.5', '"value": 20.9')
+    relock(small, "reports/quick/scores/mini.json")
+    record_run(small, "evaluate@mini")
+    assert verdict_of(audit(small.root, "quick"), "sts.csv", "mini", "first") == "wrong"
+
+
+# --- signatures -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def signing(small: Small, tmp_path: Path) -> Small:
+    """A repository that signs with an ssh key and trusts it."""
+    key = tmp_path / "key"
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is not installed")
+    small.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
+    (tmp_path / "trusted").write_text(f"a@b.c {key.with_suffix('.pub').read_text()}")
+    for name, value in (
+        ("gpg.format", "ssh"), ("user.signingkey", str(key)), ("gpg.ssh.allowedSignersFile", str(tmp_path / "trusted")),
+    ):  # fmt: skip
+        small.run("git", "config", name, value)
+    return small
+
+
+@pytest.mark.parametrize("how", [("commit", "-q", "--amend", "-S", "--no-edit"), ("tag", "-s", "-m", "v1", "v1")])
+def test_a_signature_that_git_verifies_is_named_with_what_it_covers(signing: Small, how: tuple[str, ...]) -> None:
+    assert signing.run("pipeline", "audit", "--signed", check=False).returncode == 1
+    signing.run("git", *how)
+    done = signing.run("pipeline", "audit", "--signed")
+    assert "has a good signature" in done.stdout
+    assert "not the files under data/" in done.stdout
+
+
+def test_a_signature_of_a_key_that_nobody_trusts_is_none(signing: Small, tmp_path: Path) -> None:
+    signing.run("git", "commit", "-q", "--amend", "-S", "--no-edit")
+    (tmp_path / "trusted").write_text("")
+    done = signing.run("pipeline", "audit", "--signed", check=False)
+    assert done.returncode == 1
+    assert "git verifies no signature of it" in done.stdout
+
+
+# --- the record of a run ----------------------------------------------------------------------------------
+
+
+def record_with_code(small: Small, **more: object) -> None:
+    """Record a run of a stage with the code as it is now."""
+    record_run(small, "fold@mini")
+    path = runs_path(small.root, "quick")
+    records, _ = read_lines(path)
+    path.unlink()
+    append_line(path, records[-1] | {"code": describe_code(small.root, None)} | more)
+
+
+def test_a_run_on_committed_code_adds_nothing(small: Small) -> None:
+    record_with_code(small)
+    assert audit(small.root, "quick").causes == {}
+
+
+def test_code_that_ran_undeclared_and_was_put_back_is_named(small: Small) -> None:
+    (small.root / "schedule.py").write_text("A = 1\n")
+    small.commit("A schedule")
+    small.edit("schedule.py", "A = 1", "A = 2")
+    (small.root / "yaml.py").write_text("# in place of a library\n")
+    record_with_code(small)
+    small.run("git", "checkout", "--", "schedule.py")
+    (small.root / "yaml.py").unlink()
+    found = audit(small.root, "quick")
+    assert subjects(found, "uncommitted") == {"schedule.py", "yaml.py"}
+    assert verdict_of(found, "sts.csv", "mini-lp", "first") == "uncommitted"
+    assert verdict_of(found, "sts.csv", "mini", "first") == "verified"
+
+
+def test_a_record_that_names_a_commit_and_hides_an_edit_contradicts_itself(small: Small) -> None:
+    small.edit("code/rules.py", "RULE = 1", "RULE = 2")
+    edited = describe_code(small.root, None)
+    small.run("git", "checkout", "--", "code")
+    record_with_code(small, code=edited | {"dirty": [], "others": []})
+    (fault,) = faults(audit(small.root, "quick"))
+    assert fault[0] == "record"
+    assert fault[1].startswith("run of fold@mini, ")
+
+
+def test_installed_packages_that_are_not_the_pinned_ones_are_named(small: Small) -> None:
+    have = describe_packages()
+    (small.root / "requirements.lock").write_text(f"PyYAML=={have['pyyaml']}\ntorch=={have['torch'].split('+')[0]}\n")
+    small.edit("dvc.yaml", "deps: [stage.py, code/rules.py, \"data/${suite}/spaces/${key}\"]",
+               "deps: [stage.py, requirements.lock, code/rules.py, \"data/${suite}/spaces/${key}\"]")  # fmt: skip
+    small.run("dvc", "repro", "-q")
+    small.commit("Pins")
+    record_with_code(small)
+    assert audit(small.root, "quick").causes == {}, "a local version is a build of the pinned one"
+    record_with_code(small, packages=have | {"pyyaml": "5.1"})
+    (cause,) = audit(small.root, "quick").causes
+    assert (cause.state, cause.subject) == ("wrong", "installed packages")
+    assert f"pyyaml 5.1, pinned {have['pyyaml']}" in cause.message
+
+
+# --- sealed sha256 ------------------------------------------------------------------------------------------
+
+
+def sealed(path: Path, inputs: dict[str, str]) -> None:
+    """An artifact as stages write it: the sha256 of what it was made of is in its metadata."""
+    record = json.dumps({"inputs": inputs}).encode()
+    pq.write_table(pa.table({"v": [1.0]}).replace_schema_metadata({b"sentfold": record}), path)
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_an_input_that_is_not_the_one_that_an_artifact_was_made_of_is_named(small: Small, honest: bool) -> None:
+    source = "data/quick/spaces/mini/first.txt"
+    sha256 = hashlib.sha256((small.root / source).read_bytes()).hexdigest()
+    place = small.root / "data/quick/resamples/mini/first.parquet"
+    sealed(place, {source: sha256 if honest else "0" * 64})
+    # dvc.lock vouches for both files by md5.
+    lock = small.root / "dvc.lock"
+    content = yaml.safe_load(lock.read_text())
+    here = WorkingTree(small.root).digest("data/quick/resamples/mini")
+    assert here is not None
+    content["stages"]["evaluate@mini"]["outs"][0]["md5"] = here.md5
+    lock.write_text(yaml.safe_dump(content))
+    small.commit("A sealed artifact")
+    found = audit(small.root, "quick")
+    assert faults(found) == ([] if honest else [("artifact", source)])
+    if not honest:
+        assert f"with sha256 {'0' * 64}; here it has {sha256}" in next(iter(found.causes)).message
