@@ -49,6 +49,7 @@ class ClaimTest(Parameters):
                       cosines: the printed cosines of single pairs, to the last digit
                       faster: less CPU time for a sentence than each of `against`, in one run of the benchmark
                       identity: two sides of an equation, by its name in identities.py
+    average           whether the claim is about the mean over the corpora, and not about each of them
     own_conditions    whether these are the paper's own vectors, protocol and settings
     against_protocol  the protocol of `against`, if another than `protocol`
     control           the same comparison without what the claim praises
@@ -58,6 +59,7 @@ class ClaimTest(Parameters):
     """
 
     kind: Kind = "higher"
+    average: bool = False
     own_conditions: bool = False
     space: str = ""
     against: list[str] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -87,13 +87,17 @@ def _judge(comparison: PrintedComparison, gaps: list[Gap]) -> PrintVerdict:
         may -= set() if gap.may_be(comparison.by) else {gap.dataset}
         must -= set() if gap.has_to_be(comparison.by) else {gap.dataset}
     needed = comparison.holds_on or len(comparison.datasets)
-    holds = bool(gaps) and len(may) >= needed and (not comparison.holds_on or len(must) <= needed)
+    holds = len(may) >= needed and (not comparison.holds_on or len(must) <= needed)
     broken = [f"{gap.named} {gap.value:+}" for gap in gaps if not gap.may_be(comparison.by)]
-    span = f"{min(gap.value for gap in gaps):+} to {max(gap.value for gap in gaps):+}" if gaps else "no figures"
     some = f", on {len(may)} of {len(comparison.datasets)} data sets" if comparison.holds_on else ""
-    claimed = f", stated as {' to '.join(f'{bound:+g}' for bound in comparison.by)}" if comparison.by else ""
+    claimed = f", stated as {_span(comparison.by)}" if comparison.by else ""
     against = f": {', '.join(broken)}" if broken and not comparison.holds_on else ""
-    said = (
-        f"Table {comparison.table}, {comparison.model} less {', '.join(comparison.better_than)}: {span}{some}{claimed}"
-    )
+    rivals = comparison.better_than if len(comparison.better_than) < 4 else [f"{len(comparison.better_than)} others"]
+    said = f"Table {comparison.table}, {comparison.model} better than {', '.join(rivals)} by "
+    said += f"{_span([gap.value for gap in gaps])}{some}{claimed}"
     return PrintVerdict(holds, f"{said}{'' if holds else f'; not as claimed{against}'}.")
+
+
+def _span(values: Sequence[float | Decimal]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:+}" if low == high else f"{low:+} to {high:+}"

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from pipeline.papers.claims import Claim, ClaimTest, load_claims
 from pipeline.papers.identities import ROUNDING, TRIALS, greatest_error
 from pipeline.papers.prints import PrintVerdict, judge_print
@@ -15,7 +17,8 @@ from pipeline.report.entries import measured_entry
 from pipeline.report.evidence import Evidence
 from pipeline.report.inputs import BENCHMARK_COMMAND
 from pipeline.report.special_tables import seconds_of_run
-from sentfold.compare.multiplicity import POWER
+from sentfold.compare.bootstrap import percentile_interval
+from sentfold.compare.multiplicity import POWER, deal
 from sentfold.measures.registry import describe_protocol
 
 NOT_TESTABLE = "not testable here"
@@ -122,23 +125,45 @@ def find_higher(test: ClaimTest, evidence: Evidence) -> Finding | str:
     """A higher score than each of `against`, corpus by corpus; the opposite if lower than any of them beyond chance.
 
     All differences are judged together. A difference that is 0 in all its printed digits, interval and all, is no gain.
-    Returns the reason if nothing can be judged.
+    A claim about an average is judged by the mean over the corpora. Returns the reason if nothing can be judged.
     """
-    results, other = evidence.results, test.against_protocol or test.protocol
-    sides = [(test.space, test.protocol), *((space, other) for space in test.against)]
+    results, sides = evidence.results, _sides(test)
     for space, protocol in sides:
         entries = [measured_entry(results, space, corpus, protocol) for corpus in test.corpora]
         if all(entry.blank for entry in entries):
             return f"{entries[0].reason[0].upper()}{entries[0].reason[1:]}."
     family = judge_across(results, sides[0], sides[1:], test.corpora)
+    rivals = Counter(judged.corpus for judged in family)
+    corpora = [corpus for corpus in test.corpora if rivals[corpus] == len(test.against)]
+    family = tuple(judged for judged in family if judged.corpus in corpora)
     if not family:
         return "No corpus has all the scores that it compares."
     if all(judged.few for judged in family):
         return f"Too few independent texts to call a difference: {_numbers(family)}."
-    signs = {judged.corpus: 1 for judged in family}
-    for judged in family:
-        signs[judged.corpus] = min(signs[judged.corpus], sign_of(judged, test.starts), key=(-1, 0, 1).index)
-    return Finding(signs, "corpora", _by_sign(family, test) + _missing_corpora(test, signs) + _limits(family, test))
+    said = _by_sign(family, test) + _missing_corpora(test, corpora) + _limits(family, test)
+    if test.average:
+        return _judge_average(test, evidence, corpora, said)
+    signs = {c: min(sign_of(judged, test.starts) for judged in family if judged.corpus == c) for c in corpora}
+    return Finding(signs, "corpora", said)
+
+
+def _sides(test: ClaimTest) -> list[tuple[str, str]]:
+    other = test.against_protocol or test.protocol
+    return [(test.space, test.protocol), *((space, other) for space in test.against)]
+
+
+def _judge_average(test: ClaimTest, evidence: Evidence, corpora: Sequence[str], said: str) -> Finding:
+    """The same of the mean over the corpora, each of which is resampled independently of the others."""
+    results, (own, *others) = evidence.results, _sides(test)
+    signs, texts = {}, []
+    for other in others:
+        value = np.mean([results.difference(own, other, corpus).value for corpus in corpora])
+        paired = [results.paired_replicates(own, other, corpus) for corpus in corpora]
+        drawn = np.mean([deal(one, corpus) for one, corpus in zip(paired, corpora, strict=True) if one is not None], 0)
+        low, high = percentile_interval(drawn, confidence=results.confidence) or (0.0, 0.0)
+        signs[other[0]] = int(low > 0) - int(high < 0)
+        texts.append(f"against {other[0]} {value:+.2f} [{low:+.2f}, {high:+.2f}]")
+    return Finding(signs, "methods", f"Mean over {len(corpora)} corpora {', '.join(texts)}. {said}")
 
 
 def sign_of(judged: Judged, starts: float) -> int:
@@ -168,8 +193,8 @@ def _by_sign(family: Sequence[Judged], test: ClaimTest) -> str:
     return f"{said[0].upper()}{said[1:]}."
 
 
-def _missing_corpora(test: ClaimTest, signs: Mapping[str, int]) -> str:
-    gone = [corpus for corpus in test.corpora if corpus not in signs]
+def _missing_corpora(test: ClaimTest, corpora: Sequence[str]) -> str:
+    gone = [corpus for corpus in test.corpora if corpus not in corpora]
     return f" No scores on {', '.join(gone)}." if gone else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,24 @@ def test_what_is_shown_with_a_claim_decides_nothing() -> None:
     shown = judge(results, make_claim(corpora=["a"], shown_with=["minilm-pca"]))
     assert shown.outcome == "carries over" and shown.control.startswith("Against minilm-pca: a +0.00 [")
     assert judge(results, make_claim(corpora=["a"], against=["minilm", "minilm-pca"])).outcome == "undecided"
+
+
+def test_a_claim_about_an_average_is_judged_by_the_mean_over_the_corpora() -> None:
+    assert judge(gains(5, -1), make_claim()).outcome == "does not carry over"
+    decided = judge(gains(5, -1), make_claim(average=True))
+    # Two corpora of a paired standard error of 0.424 each: 0.3 for their mean, 1.96 of them are 0.59.
+    assert decided.said == "carries over"
+    found = re.match(r"Mean over 2 corpora against minilm \+2\.00 \[\+(\S+), \+(\S+)\]\.", decided.because)
+    assert found is not None
+    assert [float(bound) for bound in found.groups()] == pytest.approx([1.41, 2.59], abs=0.06)
+    assert judge(gains(0.5, -0.5), make_claim(average=True)).outcome == "undecided"
+
+
+def test_a_corpus_on_which_a_rival_has_no_score_is_not_counted() -> None:
+    results = gains(5, 5)
+    del results.scores["minilm-pca"]["b"]["scores"][HEADLINE]
+    decided = judge(results, make_claim(against=["minilm", "minilm-pca"]))
+    assert decided.said == "carries over" and "No scores on b." in decided.because
 
 
 def test_another_protocol_is_shown_and_decides_nothing() -> None:
@@ -427,7 +446,7 @@ def test_the_texts_keep_print_and_claim_apart() -> None:
     )
     decided = [judge(gains(5, 5), claim)]
     text = claims_markdown(decided, "made-up")
-    assert "**Print: inconsistent as printed.** Table 1, SBERT-base-LP less SBERT-base: -3.05" in text
+    assert "**Print: inconsistent as printed.** Table 1, SBERT-base-LP better than SBERT-base by -3.05" in text
     assert (
         "**Carries over on 2 of 2 corpora, the same comparison on other vectors.** On LP of all-MiniLM-L6-v2:" in text
     )
