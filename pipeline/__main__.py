@@ -329,15 +329,6 @@ def show(suite: SuiteOption = "quick") -> None:
 
 
 @app.command(rich_help_panel=RUNS)
-def page(suite: SuiteOption = "quick") -> None:
-    """Make the report's page with artifact hashes and pair texts, below data/: it quotes corpora."""
-    from pipeline.base.suite import load_suite
-    from pipeline.report.local_page import write_local_page
-
-    typer.echo(f"page: {write_local_page(load_suite(suite))}")
-
-
-@app.command(rich_help_panel=RUNS)
 def claims(
     name: Annotated[str, typer.Argument(help="A claim, as claims.md names it; all of them if none is named.")] = "",
     suite: SuiteOption = "quick",

@@ -362,7 +362,6 @@ PURPOSES = {
     "report": "tables",
     "show": "table",
     "claims": "verdict",
-    "page": "hashes",
     "check": "params.yaml",
     "catalogue": "corpus",
     "pin-encoder": "commit",

@@ -10,7 +10,7 @@ from pipeline.report.evidence import Evidence
 from pipeline.report.geometry_table import geometry_table
 from pipeline.report.measures_table import measures_table
 from pipeline.report.order_table import order_table
-from pipeline.report.own_tables import find_hero, own_plans
+from pipeline.report.own_tables import own_plans
 from pipeline.report.panels import build_table
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table
@@ -40,8 +40,7 @@ def build_tables(evidence: Evidence) -> list[Table]:
 
 
 def _special_tables(evidence: Evidence) -> Iterator[Table]:
-    hero = find_hero(evidence)
-    found = (cluster_table(evidence), order_table(evidence, hero.ours if hero else ""), example_table(evidence))
+    found = (cluster_table(evidence), order_table(evidence), example_table(evidence))
     yield from (table for table in found if table is not None)
 
 

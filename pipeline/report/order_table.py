@@ -1,4 +1,4 @@
-"""SBERT-LP's table 4: pairs whose order locality preserving repairs and breaks, found and counted, named by row."""
+"""SBERT-LP's table 4: pairs whose order each space repairs and breaks, counted."""
 
 from __future__ import annotations
 
@@ -9,30 +9,21 @@ import numpy as np
 from pipeline.report.comparisons import no_smallest
 from pipeline.report.evidence import Cases, Evidence
 from sentfold.compare.multiplicity import POWER
-from sentfold.compare.orders import Order, Orders, about_many
+from sentfold.compare.orders import Orders, about_many
 from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 
 ABOUT = (
     "The paper shows two sentence pairs whose order LP puts right. Here every two pairs of a corpus that people rate "
-    "differently are compared, and both the repairs and the breaks are counted. Pairs are named by corpus and row; a "
-    "page made with `sentfold page` shows their texts."
+    "differently are compared, and both the repairs and the breaks are counted."
 )
-EXAMPLES = no_smallest("these are single pairs, picked for being extreme, and no average of anything")
 
 
-def order_table(evidence: Evidence, space: str) -> Table | None:
-    """The table: counts for every derived space, then the largest repairs and breaks of `space`."""
+def order_table(evidence: Evidence) -> Table | None:
+    """Counts for every space that was made from the encoder; None where no corpus has them."""
     cases = evidence.cases
     if cases is None:
         return None
-    panels = [_count_panel(cases, evidence)]
-    orders = cases.orders.get(space)
-    if orders is not None:
-        panels += [
-            _example_panel(cases, space, orders.best, f"Largest repairs by {space}"),
-            _example_panel(cases, space, orders.worst, f"Largest breaks by {space}"),
-        ]
-    return Table("sbert-lp-4", "SBERT-LP 4: Orders repaired and broken", ABOUT, tuple(panels))
+    return Table("sbert-lp-4", "SBERT-LP 4: Orders repaired and broken", ABOUT, (_count_panel(cases, evidence),))
 
 
 def _count_panel(cases: Cases, evidence: Evidence) -> Panel:
@@ -98,30 +89,3 @@ def _shows(cases: Cases) -> tuple[str, ...]:
         counts = f"about {about_many(orders.repaired)} repaired, {about_many(orders.broken)} broken"
         said.setdefault(word, []).append(f"{space} ({counts})")
     return tuple(f"{word}: {', '.join(spaces)}." for word, spaces in said.items())
-
-
-def _example_panel(cases: Cases, space: str, found: tuple[Order, ...], title: str) -> Panel:
-    names = [f"{part} {row}" for row in ("higher", "lower") for part in ("rating", cases.encoder, space)]
-    protocols = ("human rating", f"cosine in {cases.encoder}", f"cosine in {space}") * 2
-    heads = tuple(
-        Head(name, cases.corpus, protocol, "rating or cosine") for name, protocol in zip(names, protocols, strict=True)
-    )
-    lines = tuple(
-        Line(f"{cases.corpus} row {o.higher} over row {o.lower}", "", _example(cases, space, o)) for o in found
-    )
-    about = "rows of the corpus's items, from 0; people rate the higher one more alike"
-    return Panel(title, about, heads, (Group("Found here", False, lines),), (), (EXAMPLES,))
-
-
-def _example(cases: Cases, space: str, order: Order) -> tuple[Entry, ...]:
-    entries = []
-    for row in (order.higher, order.lower):
-        rating, *both = (float(v[row]) for v in (cases.human, cases.similarity[cases.encoder], cases.similarity[space]))
-        names = (f"rating of row {row}", f"cosine of row {row} in {cases.encoder}", f"cosine of row {row} in {space}")
-        texts = (f"{rating:.2f}", *(f"{value:.3f}" for value in both))
-        of = [() if made is None else (f"{made}/{cases.corpus}",) for made in (None, cases.encoder, space)]
-        entries += [
-            Entry(text, value, about=f"{name}, items of {cases.corpus}", of=source)
-            for text, value, name, source in zip(texts, (rating, *both), names, of, strict=True)
-        ]
-    return tuple(entries)

@@ -1,7 +1,7 @@
 "use strict";
 const facts = JSON.parse(document.getElementById("facts").textContent);
 const dialog = document.getElementById("lineage");
-let hashes = facts.lineage;
+let hashes = null; // of lineage.json, when a reader hands it over
 let opener = null;
 
 // --- sorting: within each group of rows, so that measured and printed ones stay apart ----------------

@@ -49,19 +49,12 @@ def write_page(
     tables: Sequence[Table],
     decided: Sequence[Decided],
     pictures: Sequence[Picture],
-    *,
-    lineage: Any = None,
-    extra: str = "",
 ) -> str:
-    """The whole page, the first picture at its top.
-
-    lineage  the content of lineage.json, or None to leave hashes to that file
-    extra    HTML that follows the tables, escaped by whoever wrote it
-    """
+    """The whole page, the first picture at its top."""
     notes, suite = Notes(), evidence.results.suite.suite
     style, script = (path.read_text(encoding="utf-8") for path in (STYLE_FILE, SCRIPT_FILE))
-    sections = "".join(table_section(table, notes) for table in tables) + extra
-    facts = page_facts(evidence, tables, notes, lineage)
+    sections = "".join(table_section(table, notes) for table in tables)
+    facts = page_facts(evidence, tables, notes)
     return Template(PAGE_FILE.read_text(encoding="utf-8")).substitute(
         choices=outcome_boxes(),
         claims=claim_lists(decided, suite),
@@ -161,12 +154,8 @@ def _claim(one: Decided, suite: str) -> str:
 # --- facts --------------------------------------------------------------------------------------
 
 
-def page_facts(evidence: Evidence, tables: Sequence[Table], notes: Notes, lineage: Any) -> dict[str, Any]:
-    """Everything that the links of these tables lead to, JSON-able.
-
-    lineage  the content of lineage.json for a page that stays here; None for one that goes into git, for its
-             hashes differ between processors
-    """
+def page_facts(evidence: Evidence, tables: Sequence[Table], notes: Notes) -> dict[str, Any]:
+    """Everything that the links of these tables lead to, JSON-able. Hashes stay in lineage.json: machines differ."""
     results = evidence.results
     links = [entry.link.split("/") for table in tables for entry in table.entries if entry.link]
     scores = [
@@ -179,7 +168,6 @@ def page_facts(evidence: Evidence, tables: Sequence[Table], notes: Notes, lineag
         "blanks": [list(pair) for pair in notes.blanks],
         "confidence": f"{results.confidence:.0%}",
         "corpora": _corpora(evidence, {corpus for _, corpus, _ in scores} | {corpus for _, corpus in sources}),
-        "lineage": lineage,
         "printed": {
             number: [PAPERS[f.source], f.table, f.model, f.dataset, f.metric, f.printed, f.protocol]
             for number, f in ((int(rest[0]), figures[int(rest[0])]) for kind, *rest in links if kind == "printed")

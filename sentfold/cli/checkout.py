@@ -18,7 +18,6 @@ CHECKOUT_COMMANDS = {
     "show": ("pipeline", "Print the table of a suite."),
     "check": ("pipeline", "Check params.yaml, a suite and the catalogue of corpora; run nothing."),
     "plan": ("pipeline", "Write plan.yaml: everything that follows from a suite's corpora and spaces."),
-    "page": ("pipeline", "Write the report's page with artifact hashes and sentences, under data/."),
     "claims": ("pipeline", "Print the verdict on each claim of a paper."),
     "catalogue": ("pipeline", "List the corpora: task, size, terms, sources."),
     "audit": ("pipeline", "Verify every reported number."),

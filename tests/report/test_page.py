@@ -10,18 +10,13 @@ from base64 import b64encode
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pipeline.base.artifacts import corpus_path, write_table
 from pipeline.papers.verdicts import decide_all
 from pipeline.report.contents import build_tables
 from pipeline.report.entries import difference_entry
-from pipeline.report.evidence import Cases
-from pipeline.report.local_page import case_texts
 from pipeline.report.page import Picture, write_page
-from sentfold.compare.orders import Order, Orders
 from sentfold.report.drawing import PAGE_COLOURS, draw_forest, figure_bytes
 from sentfold.report.page import inline_svg, prose
 from sentfold.report.table import Entry
@@ -33,7 +28,7 @@ EVIL = 'best </script><script>alert(1)</script> & "vectors" <img src=https://exa
 SCORES = {"minilm": (80.0, 70.0), "minilm-lp": (75.5, 71.0), "minilm-pca": (79.9, 72.0)}
 
 
-def make_page(*, lineage: Any = None) -> str:
+def make_page() -> str:
     """A page of a made-up suite with texts in it that would do harm if a browser took them for code."""
     scores = {
         (space, corpus, protocol): value
@@ -54,7 +49,7 @@ def make_page(*, lineage: Any = None) -> str:
     entry = difference_entry(results, ("minilm-lp", "minilm"), "stsb", HEADLINE, role="baseline")
     figure = draw_forest(["minilm-lp"], {"stsb": [entry]}, "axis", "Differences", "beneath")
     pictures = [Picture("differences", "Differences", "A caption.", figure_bytes(figure, "svg"))] * 2
-    return write_page(evidence, build_tables(evidence), decide_all(evidence), pictures, lineage=lineage)
+    return write_page(evidence, build_tables(evidence), decide_all(evidence), pictures)
 
 
 @pytest.fixture(scope="module")
@@ -177,14 +172,8 @@ def test_a_number_knows_its_differences_to_baseline_and_control(page_file: Path)
     assert scores["minilm-pca"][3][0] == "minilm" and scores["minilm-pca"][4] is None
 
 
-def test_a_page_for_version_control_holds_no_hash_and_a_local_one_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    sha = "6ffaf39dfa035104ca67b1027e1083034940be91f4c9c1881f57fc4af7602742"
-    assert re.search(r"\b[0-9a-f]{64}\b", make_page()) is None
-    lineage = {"spaces": {"minilm/stsb": {"inputs": {"data/x.parquet": sha}}}, "suite": "made-up"}
-    assert sha in make_page(lineage=lineage)
+def test_a_page_for_version_control_holds_no_hash(page_file: Path) -> None:
+    assert re.search(r"\b[0-9a-f]{64}\b", page_file.read_text(encoding="utf-8")) is None
 
 
 def test_the_same_results_make_the_same_bytes(page_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,25 +196,6 @@ def test_a_figure_of_a_page_has_no_style_attribute_and_ids_of_its_own() -> None:
     for text, names in zip((one, two), ids, strict=True):
         used = set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
         assert used <= names
-
-
-def test_the_texts_of_a_local_page_are_escaped_and_name_their_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import numpy as np
-    import pyarrow as pa
-
-    monkeypatch.chdir(tmp_path)
-    texts = pa.table({"text": ["<b>one</b>", "two", "three"]})
-    items = pa.table({"row1": pa.array([0, 1], pa.int32()), "row2": pa.array([1, 2], pa.int32())})
-    write_table(corpus_path("made-up", "stsb", "sentences"), texts, kind="sentences", parameters={})
-    write_table(corpus_path("made-up", "stsb", "items"), items, kind="items.similarity", parameters={})
-    orders = Orders(1, 0, 1, 1, 0, 100.0, 100.0, 100.0, (Order(1, 0, 0.5),), ())
-    cases = Cases("stsb", "minilm", np.array([1.0, 4.0]), {}, {"minilm-lp": orders})
-    html = case_texts(cases, "made-up", "minilm-lp")
-    assert "row 1, rated 4.00</dt><dd>two · three" in html
-    assert "row 0, rated 1.00</dt><dd>&lt;b&gt;one&lt;/b&gt; · two" in html
-    assert case_texts(None, "made-up", "minilm-lp") == case_texts(cases, "made-up", "minilm") == ""
 
 
 # --- a real browser ---------------------------------------------------------------------------------
