@@ -136,16 +136,10 @@ def apply_change(root: Path, name: str) -> None:
 
 
 @pytest.fixture
-def disturb(
-    tmp_path: Path,
-    undisturbed: Callable[[str], State],
-    record_property: Callable[[str, object], None],
-    server: Server,
+def disturb_without_server(
+    tmp_path: Path, undisturbed: Callable[[str], State], record_property: Callable[[str, object], None]
 ) -> Iterator[Callable[[str], Disturbed]]:
-    """Copies of the finished checkout to disturb, one for each call; no process of them outlives the test.
-
-    Their runs use the tests' Prefect server.
-    """
+    """Copies of the finished checkout to disturb, one for each call; no process of them outlives the test."""
     made: list[Disturbed] = []
 
     def copy(change: str) -> Disturbed:
@@ -154,12 +148,23 @@ def disturb(
         if change != "base":
             apply_change(root, change)
         made.append(Disturbed(root, Starter(root, tmp_path), before, after, record_property))
-        server.lend(made[-1].starter)
         return made[-1]
 
     yield copy
     for disturbed in made:
         disturbed.starter.end()
+
+
+@pytest.fixture
+def disturb(disturb_without_server: Callable[[str], Disturbed], server: Server) -> Callable[[str], Disturbed]:
+    """The same copies, whose runs use the tests' Prefect server; it takes 10 s to start."""
+
+    def copy(change: str) -> Disturbed:
+        disturbed = disturb_without_server(change)
+        server.lend(disturbed.starter)
+        return disturbed
+
+    return copy
 
 
 @pytest.fixture(scope="session")

@@ -61,11 +61,14 @@ def replace(path: Path, moments: random.Random) -> str:
 DAMAGES = {"truncated": truncate, "bit-flipped": flip, "replaced by another stage's": replace, "deleted": delete}
 
 
-@pytest.mark.parametrize(("damage", "number"), [case for name in DAMAGES for case in injections(name)])
+@pytest.mark.parametrize(
+    ("damage", "number"),
+    [case for name in DAMAGES for case in injections(name, default=int(name == "truncated"))],
+)
 def test_a_damaged_artifact_is_refused_by_its_reader_and_made_whole_by_the_next_run(
-    damage: str, number: int, disturb: Callable[[str], Disturbed], moments: random.Random
+    damage: str, number: int, disturb_without_server: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
-    disturbed = disturb("base")
+    disturbed = disturb_without_server("base")
     how = DAMAGES[damage](disturbed.root / SPACE, moments)
     stage, words = list(READERS.items())[number % len(READERS)]
     reader = disturbed.starter.run("-m", "pipeline", *words)
@@ -87,10 +90,10 @@ def require_refusal(reader: Command, how: str) -> None:
 
 @pytest.mark.parametrize("number", injections(slow=5))
 def test_a_bit_flipped_under_the_old_time_is_unseen_by_dvc_yet_refused_by_its_reader(
-    number: int, disturb: Callable[[str], Disturbed], moments: random.Random
+    number: int, disturb_without_server: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
     # DVC takes a file of the same inode, size and time for the same; its reader goes by checksums.
-    disturbed = disturb("base")
+    disturbed = disturb_without_server("base")
     path = disturbed.root / SPACE
     disturbed.starter.run(*STATUS)  # from now on DVC remembers the times
     times = path.stat()
@@ -139,9 +142,9 @@ EDITS = (edit_output_hash, drop_stage, edit_input_hash, edit_parameter)
 
 @pytest.mark.parametrize("number", injections(ci=CI))
 def test_an_edited_lock_makes_dvc_look_at_its_stage_alone_and_becomes_what_it_was(
-    number: int, disturb: Callable[[str], Disturbed], moments: random.Random
+    number: int, disturb_without_server: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
-    disturbed = disturb("base")
+    disturbed = disturb_without_server("base")
     path = disturbed.root / "dvc.lock"
     lock = yaml.safe_load(path.read_text())
     stage, how = EDITS[number % len(EDITS)](lock, moments)
@@ -160,6 +163,7 @@ def test_a_lock_that_is_cut_short_anywhere_is_put_back(
     disturbed.judge("dvc.lock cut short", f"to {length} bytes", None)
 
 
+@pytest.mark.slow
 def test_a_table_of_paths_in_use_that_is_cut_short_does_not_stop_the_next_run(
     disturb: Callable[[str], Disturbed],
 ) -> None:
@@ -168,9 +172,10 @@ def test_a_table_of_paths_in_use_that_is_cut_short_does_not_stop_the_next_run(
     disturbed.judge("rwlock of DVC cut short", "to 5 bytes", None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("year", YEARS)
-def test_file_times_decide_nothing(year: str, disturb: Callable[[str], Disturbed]) -> None:
-    disturbed = disturb("base")
+def test_file_times_decide_nothing(year: str, disturb_without_server: Callable[[str], Disturbed]) -> None:
+    disturbed = disturb_without_server("base")
     disturbed.starter.run(*STATUS)
     for folder in ("data", "sentfold", "pipeline", "reports"):
         for path in (disturbed.root / folder).rglob("*"):

@@ -19,7 +19,7 @@ from tests.faults.verdict import take_snapshot
 from tests.flows.checkout import alive, until
 
 
-@pytest.mark.parametrize("number", injections(default=0, ci=CI))
+@pytest.mark.parametrize("number", injections(ci=CI))
 def test_a_dask_worker_that_is_killed_takes_its_stage_along_and_nothing_else(
     number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:

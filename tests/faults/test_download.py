@@ -147,7 +147,7 @@ FAULTS = {
         case
         for place, times in (("archive", 5), ("hub", 2))
         for fault in FAULTS
-        for case in injections(place, fault, default=int(place == "archive"), slow=times)
+        for case in injections(place, fault, slow=times)
     ],
 )
 def test_a_server_that_misbehaves_leaves_no_corpus(

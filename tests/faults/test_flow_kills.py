@@ -45,7 +45,7 @@ def test_a_flow_that_is_ended_leaves_no_process_and_no_half_artifact(
 
 
 @pytest.mark.skipif(shutil.which("setsid") is None, reason="no setsid, which puts a run on a terminal of its own")
-@pytest.mark.parametrize("number", injections(default=0))
+@pytest.mark.parametrize("number", injections())
 def test_ctrl_c_on_the_terminal_ends_a_flow_and_its_server(
     number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
@@ -66,7 +66,7 @@ def test_ctrl_c_on_the_terminal_ends_a_flow_and_its_server(
     pytest.fail(f"each time the run ended before it was interrupted:\n{command.printed}")
 
 
-@pytest.mark.parametrize("number", injections(default=0, slow=5))
+@pytest.mark.parametrize("number", injections(slow=5))
 def test_a_second_flow_says_whom_it_waits_for_and_finds_everything_done(
     number: int, server: Server, disturb: Callable[[str], Disturbed]
 ) -> None:

@@ -15,7 +15,7 @@ from tests.faults.processes import RUN, is_server, is_stage, strike
 from tests.faults.repetition import CI, delays, injections
 
 
-@pytest.mark.parametrize("number", injections(default=0, ci=CI))
+@pytest.mark.parametrize("number", injections(ci=CI))
 def test_a_run_whose_prefect_server_is_killed_says_so_and_the_next_one_finishes(
     number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:

@@ -51,7 +51,7 @@ def test_ctrl_c_on_the_terminal_ends_a_run_with_all_that_it_started(
     pytest.fail(f"each time the run ended before it was interrupted:\n{command.printed}")
 
 
-@pytest.mark.parametrize("number", injections(default=0, slow=10))
+@pytest.mark.parametrize("number", injections(slow=10))
 def test_a_plain_dvc_beside_a_run_may_be_refused_and_spoils_nothing(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
