@@ -113,6 +113,7 @@ def made(target: Path, step: str) -> int:
 # --- the same bytes ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_workers_under_a_limit_leave_the_bytes_of_one_process(
     tmp_path: Path, source: Path, alone: dict[str, bytes]
 ) -> None:
@@ -138,6 +139,7 @@ def test_a_worker_killed_in_the_middle_costs_nothing_but_its_task(
     assert "2400 rows in 30 partitions" in printed and not alive(victim)
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_no_process_and_the_next_goes_on_from_its_parts(
     tmp_path: Path, source: Path, alone: dict[str, bytes]
 ) -> None:
@@ -182,6 +184,7 @@ def fail_third(number: int) -> int:
     return number
 
 
+@pytest.mark.slow
 def test_what_a_task_raises_arrives_whole_and_one_that_takes_too_much_memory_ends_the_run_not_the_machine(
     tmp_path: Path,
 ) -> None:

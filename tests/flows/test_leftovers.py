@@ -17,6 +17,7 @@ def clear(checkout: Checkout, suite: str = "quick") -> None:
     clear_leftovers(load_graph(WorkingTree(checkout.root), suite), checkout.root)
 
 
+@pytest.mark.slow
 def test_after_a_stage_is_gone_a_run_records_what_a_checkout_records_that_never_had_it(
     finished: Checkout, fresh: Checkout
 ) -> None:

@@ -34,6 +34,7 @@ def test_a_changed_parameter_runs_exactly_its_stages_and_their_descendants(finis
     assert UP_TO_DATE in finished.run()
 
 
+@pytest.mark.slow
 def test_a_stage_that_comes_out_the_same_does_not_run_its_descendants(finished: Checkout) -> None:
     finished.change("comment: none", "comment: some")
     printed = finished.run()
@@ -42,6 +43,7 @@ def test_a_stage_that_comes_out_the_same_does_not_run_its_descendants(finished: 
     assert UP_TO_DATE in finished.run(), "DVC itself finds the rest up to date too"
 
 
+@pytest.mark.slow
 def test_a_parallel_run_overlaps_independent_stages_and_records_what_dvc_repro_records(
     fresh: Checkout, finished: Checkout
 ) -> None:
@@ -80,6 +82,7 @@ def test_a_failing_stage_skips_its_descendants_and_the_run_resumes_once_it_is_me
     assert finished.ran() == {"embed-quick-a", "evaluate-quick", "report-quick"}
 
 
+@pytest.mark.slow
 def test_a_second_run_waits_for_the_first_or_is_refused_with_its_number(finished: Checkout) -> None:
     finished.change("rounding: 2", "rounding: 3")
     finished.ask("evaluate-quick", "linger", 6)
@@ -95,6 +98,7 @@ def test_a_second_run_waits_for_the_first_or_is_refused_with_its_number(finished
     assert finished.ran() == {"evaluate-quick", "report-quick"}
 
 
+@pytest.mark.slow
 def test_a_users_own_dvc_repro_is_waited_for_and_what_it_made_is_not_made_again(finished: Checkout) -> None:
     finished.change("rounding: 2", "rounding: 3")
     finished.ask("evaluate-quick", "linger", 6)
@@ -118,6 +122,7 @@ def test_a_suite_that_its_own_check_refuses_is_not_run(finished: Checkout) -> No
     assert finished.ran() == set()
 
 
+@pytest.mark.slow
 def test_a_target_brings_itself_and_what_it_needs_up_to_date_and_nothing_else(finished: Checkout) -> None:
     finished.change("dimension: 4", "dimension: 5")
     finished.change("b: 1", "b: 2")
@@ -160,6 +165,7 @@ def test_a_configured_server_that_does_not_answer_is_named(finished: Checkout) -
     assert "http://127.0.0.1:9/api/health" in printed
 
 
+@pytest.mark.slow
 def test_a_killed_runner_leaves_no_process_and_the_next_run_starts_at_once(finished: Checkout) -> None:
     kill_during_evaluate(finished)
     finished.mend("evaluate-quick")
@@ -185,6 +191,7 @@ def kill_during_evaluate(checkout: Checkout) -> None:
     assert checkout.ran() == set(), "the stage did not finish by itself"
 
 
+@pytest.mark.slow
 def test_a_killed_dvc_repro_takes_its_stage_along(finished: Checkout) -> None:
     finished.change("rounding: 2", "rounding: 3")
     finished.ask("evaluate-quick", "linger", 60)

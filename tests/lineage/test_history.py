@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.lineage.small import Small
 
 SCORES = "reports/quick/scores/mini-lp.json"
@@ -29,6 +31,7 @@ def test_metrics_diff_names_each_score_that_two_commits_disagree_about(small: Sm
     assert not any(name.endswith("scores/mini.json") for name in paths), "the encoder's own scores did not move"
 
 
+@pytest.mark.slow
 def test_an_experiment_changes_a_parameter_and_can_be_shown_and_applied(small: Small) -> None:
     before = (small.root / SCORES).read_text()
     small.run("dvc", "exp", "run", "-q", "--name", "steps", "--temp", "-S", "fold.step=0.6")

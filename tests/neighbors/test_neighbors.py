@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tracemalloc
@@ -235,7 +236,7 @@ def test_bits_do_not_depend_on_blas_threads_workers_or_blocks() -> None:
     for threads, workers, block in (("1", "1", "1024"), ("2", "2", "1024"), ("2", "1", "97"), ("1", "3", "250")):
         run = subprocess.run(
             [sys.executable, "-c", SCRIPT, block, workers],
-            env={"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads, "PATH": "/usr/bin:/bin"},
+            env={**os.environ, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads},
             capture_output=True,
             text=True,
             check=True,

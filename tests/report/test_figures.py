@@ -81,9 +81,10 @@ def draw_all(subtitle: str = "beneath") -> dict[str, Figure]:
 def test_every_figure_has_the_same_bytes_at_every_drawing_and_loads_nothing() -> None:
     first, second = draw_all(), draw_all()
     for name, figure in first.items():
-        for kind in ("svg", "png"):
-            assert figure_bytes(figure, kind) == figure_bytes(second[name], kind), (name, kind)
-        root = ElementTree.fromstring(figure_bytes(figure, "svg"))
+        drawn = {kind: figure_bytes(figure, kind) for kind in ("svg", "png")}
+        for kind, content in drawn.items():
+            assert content == figure_bytes(second[name], kind), (name, kind)
+        root = ElementTree.fromstring(drawn["svg"])
         links = [value for node in root.iter() for key, value in node.attrib.items() if key.endswith("href")]
         assert all(link.startswith("#") for link in links), name
 
