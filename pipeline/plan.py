@@ -109,14 +109,6 @@ def plan_text(suite: str) -> str:
     return head + yaml.safe_dump(make_plan(suite), sort_keys=False, width=120, default_flow_style=None)
 
 
-class _PlainDumper(yaml.SafeDumper):
-    """Writes equal values in full, without anchors."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        """Whether a value that recurs is written again: always."""
-        return True
-
-
 def read_suite_file(suite: str) -> SuiteFile:
     """The suite file of a suite, with the keys of the suite that it extends. Raises SuiteError."""
     content: dict[str, Any] = {}

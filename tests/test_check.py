@@ -91,6 +91,45 @@ def test_a_graph_transform_that_wants_more_neighbours_than_the_graph_holds_is_re
     assert "manifolds.npe.neighbors" in error.value.where
 
 
+@pytest.mark.parametrize("name", ["Two Words", "under_score", "a--b", "-a"])
+def test_a_block_whose_name_cannot_be_part_of_a_path_is_refused(checkout: Path, name: str) -> None:
+    change(checkout, "params.yaml", "manifolds:", f"manifolds:\n  {name}: {{method: pca, components: 8}}\n  #")
+    with pytest.raises(ParameterError, match="a name cannot be used") as error:
+        check_everything("quick")
+    assert name in error.value.got and "manifolds" in error.value.where
+
+
+@pytest.mark.parametrize("line", ["", "development: polarity"])
+def test_a_grid_needs_a_similarity_corpus_to_choose_on(checkout: Path, line: str) -> None:
+    change(checkout, "suite.yaml", "corpora: [wordsim, happy]", "corpora: [simlex, polarity]")
+    change(checkout, "suite.yaml", "development: wordsim", line)
+    write_plan("quick")
+    with pytest.raises(SuiteError, match="nothing to choose hyper-parameters on") as error:
+        check_everything("quick")
+    assert (error.value.expected, error.value.where) == ("one of: simlex", "suite.yaml: development")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "expected"),
+    [
+        ("size: 10, seed: 0}", "size: 11, seed: 0}", "clusters.size", "10, 50"),
+        ("size: 10, seed: 0}", "size: 10, seed: 9}", "clusters.seed", "0, 1, 2"),
+        ("clustering: s3e, size", "clustering: vlawe, size", "vectors", "wordllama"),
+    ],
+)
+def test_a_word_encoder_that_its_clustering_does_not_fit_is_refused_by_key(
+    checkout: Path, old: str, new: str, key: str, expected: str
+) -> None:
+    head, middle, tail = (checkout / "params.yaml").read_text().partition("&s3e-clusters ")
+    assert old in tail.partition("\n")[0]
+    (checkout / "params.yaml").write_text(head + middle + tail.replace(old, new, 1))
+    write_plan("quick")
+    with pytest.raises(ParameterError, match="does not fit its clustering") as error:
+        check_everything("quick")
+    assert error.value.where == f"params.yaml: word_encoders.wl-s3e.{key}"
+    assert expected in str(error.value.expected)
+
+
 def mirrored(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Suite, Path]:
     """The paper-mirror suite with sts13 read from a mirror of made-up pairs, and the mirror's file."""
     mirror = tmp_path / "mirror"
