@@ -1,0 +1,55 @@
+"""Find from which cosine on two texts of yours match: precision and recall there, and where to ask a person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sentfold.cli.inputs import read_inputs
+from sentfold.numeric_profile import profile_name, use_profile
+
+
+def command(
+    source: Annotated[Path, typer.Argument(help="Pairs with scores: CSV, TSV, JSONL or Parquet.")],
+    vectors: Annotated[
+        Path | None, typer.Option(help="Their vectors: npy, npz, safetensors, or Parquet with texts and vectors.")
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="Or an encoder: all-MiniLM-L6-v2, a model's folder, an installed package.")
+    ] = None,
+    columns: Annotated[str | None, typer.Option(help="left=a,right=b,score=c.")] = None,
+    match_from: Annotated[float | None, typer.Option(help="Least score of a match, where scores are graded.")] = None,
+    base_rate: Annotated[
+        float | None, typer.Option(help="Share of matches where you will use the threshold; default: as in the data.")
+    ] = None,
+    few: Annotated[float, typer.Option(help="Largest share of matches in the lower band.")] = 0.02,
+    most: Annotated[float, typer.Option(help="Least share of matches in the upper band.")] = 0.95,
+    to: Annotated[Path | None, typer.Option(help="A JSON file to write, with all numbers and hashes.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of folds and resamples.")] = 0,
+) -> None:
+    """Print the threshold, its precision and recall, and the bands, with 95% intervals."""
+    use_profile()  # before numpy is imported, so that other processors give the same bytes
+    from sentfold.data.tables import DataError
+    from sentfold.decision.threshold import find_threshold, matches_from
+    from sentfold.files import write_json
+    from sentfold.measures.base.pairs import cosines
+
+    data, x, inputs = read_inputs(source, vectors, encoder, columns)
+    if data.kind != "pairs":
+        raise DataError("a threshold needs pairs", where=data.name, expected="pairs with scores", got=data.kind)
+    found = find_threshold(
+        cosines(x, data.rows)[0],
+        matches_from(data.values, match_from),
+        rows=data.rows,
+        base_rate=base_rate,
+        few=few,
+        most=most,
+        seed=seed,
+    )
+    print(found.describe())
+    if to:
+        record = {"inputs": inputs, "match_from": match_from, "seed": seed, "numeric_profile": profile_name()}
+        write_json(to, {**found.to_json(), **record, "notes": list(data.notes)})
+        print(f"  {to}: all numbers")

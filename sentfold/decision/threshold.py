@@ -1,0 +1,264 @@
+"""From which cosine on two texts match: chosen by F1, judged on pairs that did not choose it, with certified bands."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.compare.bootstrap import Design, draw_weights, group_design
+from sentfold.data.tables import DataError
+from sentfold.decision.shares import (
+    CONFIDENCE,
+    Band,
+    Flags,
+    Labelled,
+    Share,
+    bound_matches,
+    bound_share,
+    certify_above,
+    certify_below,
+    mix,
+)
+
+Float64 = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+FOLDS = 5
+LEAST_GROUPS = 20  # below, nothing is said
+RESAMPLES = 1_000
+CELLS = 4_000_000  # numbers of one block of resamples
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A cosine from which on pairs count as matches, and what it is worth.
+
+    cut         chosen on all pairs by F1; low, high: the middle 95% of the cuts that resampled data choose, which is
+                their spread and no interval of a true cut: a best F1 has none that a bootstrap covers
+    precision, recall, f1   of the procedure: each pair is judged by a cut that other pairs chose, in 5 folds of groups
+    below       the widest band of low cosines of which at most `few` are matches; above: of high cosines of which at
+                least `most` are; None where the data bear no such band. Each holds at 95%
+    pairs, groups, matches  how many; base_rate: share of matches that all shares refer to
+    """
+
+    cut: float
+    low: float
+    high: float
+    precision: Share
+    recall: Share
+    f1: Share
+    below: Band | None
+    above: Band | None
+    few: float
+    most: float
+    pairs: int
+    groups: int
+    matches: int
+    base_rate: float
+
+    def describe(self) -> str:
+        """At most 12 lines."""
+        lines = [
+            f"From cosine {self.cut:.3f} on it is a match (best F1; resampled data choose {self.low:.3f} to "
+            f"{self.high:.3f}).",
+            f"  precision {show(self.precision)}, recall {show(self.recall)}, F1 {show(self.f1)}",
+            f"  {self.pairs:,} pairs in {self.groups:,} independent groups, {self.matches:,} of them matches; "
+            f"precision and F1 hold where {100 * self.base_rate:.3g}% of the pairs are matches",
+            *self._bands(),
+            "  Intervals are 95%. Each pair was judged by a cosine that other pairs chose.",
+        ]
+        return "\n".join(lines)
+
+    def _bands(self) -> list[str]:
+        few, most = f"at most {100 * self.few:.3g}% are matches", f"at least {100 * self.most:.3g}% are matches"
+        missing = "these pairs are too few or too mixed to say"
+        below, above = self.below, self.above
+        lines = [
+            f"  below {floor(1000 * below.cut) / 1000:.3f} {few} ({percent(below.share)} of the pairs)"
+            if below
+            else f"  {missing} below which cosine {few}",
+            f"  from {ceil(1000 * above.cut) / 1000:.3f} on {most} ({percent(above.share)} of the pairs)"
+            if above
+            else f"  {missing} from which cosine on {most}",
+        ]
+        if below and above and below.cut < above.cut:
+            lines.append(f"  between: ask ({percent(1 - below.share - above.share)} of the pairs)")
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """All numbers."""
+        return asdict(self)
+
+
+def percent(share: float) -> str:
+    """`31%`."""
+    return f"{100 * share:.0f}%"
+
+
+def show(share: Share) -> str:
+    """`84.1 [80.2, 87.7]`."""
+    return f"{100 * share.value:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+
+
+def find_threshold(
+    cosines: npt.ArrayLike,
+    match: npt.ArrayLike,
+    *,
+    rows: Ints | None = None,
+    base_rate: float | None = None,
+    few: float = 0.02,
+    most: float = 0.95,
+    seed: int = 0,
+) -> Threshold:
+    """The threshold of pairs, chosen and judged by cross-fitting.
+
+    cosines    (m,); match: (m,) bool
+    rows       (m, 2) texts of each pair: pairs that share a text stay in one fold; None: all pairs are independent
+    base_rate  share of matches where the threshold will be used; None: as among these pairs
+    few, most  largest share of matches in the lower band, least share in the upper one
+    Raises DataError without both kinds of pairs, or with fewer than 20 independent groups.
+    Cost O(resamples m), O(m log m) besides.
+    """
+    values, flags = np.asarray(cosines, dtype=np.float64), np.asarray(match, dtype=bool)
+    design = group_design(np.arange(2 * len(values)).reshape(-1, 2) if rows is None else rows, [""] * len(values))
+    pairs = Labelled(values, flags, design.members, base_rate)
+    _check(pairs, design, few, most)
+    low, high = np.quantile(resampled_cuts(pairs, design, seed=seed), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    precision, recall, f1 = judge_cuts(pairs, crossfit(pairs, seed=seed))
+    return Threshold(
+        cut=best_cut(pairs, np.ones((1, len(values))))[0],
+        low=float(low),
+        high=float(high),
+        precision=precision,
+        recall=recall,
+        f1=f1,
+        below=certify_below(pairs, few),
+        above=certify_above(pairs, most),
+        few=few,
+        most=most,
+        pairs=len(values),
+        groups=design.units,
+        matches=int(flags.sum()),
+        base_rate=float(flags.mean()) if base_rate is None else base_rate,
+    )
+
+
+def matches_from(scores: Float64, match_from: float | None) -> Flags:
+    """Which scores are matches: those from `match_from` on, or the larger of two values. Raises DataError."""
+    values = np.unique(scores)
+    if match_from is None and len(values) > 2:
+        low, high = values[0], values[-1]
+        raise DataError(
+            "scores are graded, so it must be said what a match is",
+            where="--match-from",
+            expected="the least score of a match",
+            got=f"{len(values)} different scores, {low:g} to {high:g}",
+            remedy=f"for example --match-from {high - (high - low) / 4:g}",
+        )
+    return np.asarray(scores >= (values[-1] if match_from is None else match_from))
+
+
+def _check(pairs: Labelled, design: Design, few: float, most: float) -> None:
+    matches, number = int(pairs.match.sum()), len(pairs.match)
+    if not all(0 < rate < 1 for rate in (few, most, 0.5 if pairs.base_rate is None else pairs.base_rate)):
+        raise DataError("a rate is no share", where="--few, --most, --base-rate", expected="numbers between 0 and 1")
+    if not 0 < matches < number:
+        raise DataError(
+            "there is one kind of pairs alone",
+            where="match",
+            expected="matches and other pairs",
+            got=f"{matches} matches of {number}",
+            remedy="correct --match-from",
+        )
+    if design.effective_units < LEAST_GROUPS:
+        raise DataError(
+            "too few pairs are independent of each other",
+            where="pairs",
+            expected=f"pairs that are as good as {LEAST_GROUPS} without a text in common",
+            got=f"{number} pairs in {design.units} groups of shared texts, as good as {design.effective_units:.0f}",
+            remedy="add pairs of other texts",
+        )
+
+
+# --- choosing -----------------------------------------------------------------------------------------
+
+
+def best_cut(pairs: Labelled, weights: Float64) -> list[float]:
+    """The cut of largest F1 under each of (b, m) weights: half-way between two cosines, the higher of equal cuts."""
+    order = np.argsort(-pairs.cosines, kind="stable")
+    ordered = pairs.cosines[order]
+    ends = np.flatnonzero(np.append(ordered[1:] < ordered[:-1], True))
+    w = (weights * pairs.weights)[:, order]
+    hits = np.cumsum(w * pairs.match[order], axis=1)
+    called = np.cumsum(w, axis=1)
+    with np.errstate(invalid="ignore"):  # a resample may hold no match: every cut is then as bad
+        f1 = np.nan_to_num(2 * hits[:, ends] / (hits[:, -1:] + called[:, ends]))
+    chosen = ends[f1.argmax(axis=1)]
+    following = ordered[np.minimum(chosen + 1, len(ordered) - 1)]
+    return [float(cut) for cut in (ordered[chosen] + following) / 2]
+
+
+def resampled_cuts(pairs: Labelled, design: Design, *, seed: int) -> Float64:
+    """(RESAMPLES,) the cuts that resampled groups choose."""
+    chunk = max(1, min(200, CELLS // len(pairs.match)))
+    draws = draw_weights(design, resamples=RESAMPLES, seed=seed, chunk=chunk)
+    return np.concatenate([best_cut(pairs, weights) for weights in draws])
+
+
+def crossfit(pairs: Labelled, *, seed: int) -> Float64:
+    """(m,) for each pair the cut that the pairs of the other folds choose. Groups stay in one fold."""
+    folds = divide(pairs.groups, FOLDS, np.random.default_rng(seed))
+    cuts = np.empty(len(folds))
+    for fold in range(FOLDS):
+        known = (folds != fold).astype(np.float64)
+        cuts[folds == fold] = best_cut(pairs, known[None])[0]
+    return cuts
+
+
+def divide(groups: Ints, count: int, rng: np.random.Generator) -> Ints:
+    """(m,) the fold of each item: groups in random order, large ones first, each to the fold with the fewest items."""
+    sizes = np.bincount(groups)
+    shuffled = rng.permutation(len(sizes))
+    filled, fold_of = [0] * count, np.zeros(len(sizes), dtype=np.int64)
+    for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:
+        fold_of[group] = fold = filled.index(min(filled))
+        filled[fold] += int(sizes[group])
+    return fold_of[groups]
+
+
+# --- judging ------------------------------------------------------------------------------------------
+
+
+def judge_cuts(pairs: Labelled, cuts: Float64 | float) -> tuple[Share, Share, Share]:
+    """Precision, recall and F1 of calling each pair from its cut on a match, with 95% intervals.
+
+    F1 is 2 j / (1 + j) for j, the share of hits among the pairs that are matches or called so, and therefore has the
+    exact interval of a share. With a base rate, j follows from recall and from the share of other pairs called matches.
+    """
+    level = (1 - CONFIDENCE) / 2
+    called = pairs.cosines >= cuts
+    hits = called & pairs.match
+    w = pairs.weights
+    precision, recall, joint = (
+        float(w[hits].sum() / w[part].sum()) if part.any() else 0.0
+        for part in (called, pairs.match, called | pairs.match)
+    )
+    precise = bound_matches(pairs, called, level=level)
+    recalled = bound_share(called[pairs.match], pairs.groups[pairs.match], level=level)
+    both = _bound_joint(pairs, called, level=level)
+    f1 = Share(*(2 * j / (1 + j) for j in (joint, *both)))
+    return Share(precision, *precise), Share(recall, *recalled), f1
+
+
+def _bound_joint(pairs: Labelled, called: Flags, *, level: float) -> tuple[float, float]:
+    """Bounds of the share of hits among the pairs that are matches or called so."""
+    if pairs.base_rate is None:
+        part = called | pairs.match
+        return bound_share((called & pairs.match)[part], pairs.groups[part], level=level)
+    t, f = (bound_share(called[side], pairs.groups[side], level=level / 2) for side in (pairs.match, ~pairs.match))
+    low, high = ((rate, mix(1.0, other, pairs.base_rate)) for rate, other in ((t[0], f[1]), (t[1], f[0])))
+    return low[0] * low[1], high[0] * high[1]

@@ -1,0 +1,159 @@
+"""The threshold of a match, on pairs whose distributions are known, and against scikit-learn and exhaustive search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, binomtest, norm
+from sklearn.metrics import precision_recall_curve
+
+from sentfold.data.tables import DataError
+from sentfold.decision.shares import Labelled, bound_share, certify_above, certify_below
+from sentfold.decision.threshold import best_cut, crossfit, find_threshold, judge_cuts, matches_from
+
+SIMULATIONS = 200
+MATCHES, OTHERS, SPREAD = 0.7, 0.4, 0.12  # cosines of matches and of other pairs: normal, with one deviation
+
+
+def simulate(n: int, number: int, *, share: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng([77, number])
+    match = rng.random(n) < share
+    return np.where(match, MATCHES, OTHERS) + SPREAD * rng.standard_normal(n), match
+
+
+def labelled(n: int, number: int, **options: float) -> Labelled:
+    cosines, match = simulate(n, number, share=options.pop("share", 0.5))
+    return Labelled(cosines, match, np.arange(n), **options)
+
+
+def called(cuts: np.ndarray) -> tuple[float, float]:
+    """The true shares of matches and of other pairs that are called matches by cuts, one for each pair."""
+    return norm.sf(cuts, MATCHES, SPREAD).mean(), norm.sf(cuts, OTHERS, SPREAD).mean()
+
+
+def test_a_bound_of_a_share_is_the_one_that_scipy_gives_and_copies_in_a_group_change_nothing() -> None:
+    hits = np.arange(40) < 3
+    exact = binomtest(3, 40).proportion_ci(0.95, method="exact")
+    assert np.allclose(bound_share(hits, np.arange(40), level=0.025), (exact.low, exact.high), rtol=1e-9)
+    copied = bound_share(np.repeat(hits, 7), np.repeat(np.arange(40), 7), level=0.025)
+    assert np.allclose(copied, (exact.low, exact.high), rtol=1e-9)
+    assert bound_share(np.zeros(149, dtype=bool), np.arange(149), level=0.05)[1] <= 0.02  # 0.98^149 < 0.05
+    assert bound_share(np.zeros(148, dtype=bool), np.arange(148), level=0.05)[1] > 0.02
+
+
+def test_the_best_cut_has_the_largest_f1_that_scikit_learn_finds_with_ties_and_weights_too() -> None:
+    rng = np.random.default_rng(1)
+    cosines, match = np.round(rng.random(200), 2), rng.random(200) < 0.4
+    weights = rng.integers(0, 4, size=(20, 200)).astype(float)
+    pairs = Labelled(cosines, match, np.arange(200))
+    for row, cut in zip(weights, best_cut(pairs, weights), strict=True):
+        precision, recall, _ = precision_recall_curve(match, cosines, sample_weight=row)
+        largest = np.nanmax(2 * precision * recall / np.maximum(precision + recall, 1e-12))
+        hit, chosen = row[(cosines >= cut) & match].sum(), row[cosines >= cut].sum()
+        assert 2 * hit / (chosen + row[match].sum()) == pytest.approx(largest, abs=1e-12)
+
+
+@pytest.mark.parametrize("base_rate", [None, 0.1])
+def test_intervals_of_precision_recall_and_f1_hold_the_values_that_the_distributions_have(
+    base_rate: float | None,
+) -> None:
+    rate = 0.5 if base_rate is None else base_rate
+    missed, widths, normal = np.zeros(3), [], []
+    for number in range(SIMULATIONS):
+        pairs = labelled(300, number) if base_rate is None else labelled(300, number, base_rate=base_rate)
+        cuts = crossfit(pairs, seed=number)
+        hit, wrong = called(cuts)
+        precision = rate * hit / (rate * hit + (1 - rate) * wrong)
+        truths = (precision, hit, 2 * precision * hit / (precision + hit))
+        shares = judge_cuts(pairs, cuts)
+        missed += [not share.low <= truth <= share.high for share, truth in zip(shares, truths, strict=True)]
+        assert all(share.low <= share.value <= share.high for share in shares)
+        widths.append(shares[1].high - shares[1].low)
+        normal.append(2 * 1.96 * np.sqrt(hit * (1 - hit) / pairs.match.sum()))
+    assert (missed <= binom.ppf(1 - 1e-4, SIMULATIONS, 0.05)).all(), missed
+    assert np.mean(widths) < 1.2 * np.mean(normal)  # an exact interval is longer than a normal one, by a little
+
+
+def test_a_cut_judged_by_the_pairs_that_chose_it_is_flattered_and_a_cross_fitted_one_is_not() -> None:
+    own, crossed, truth = [], [], []
+    for number in range(SIMULATIONS):
+        pairs = labelled(60, number)
+        cut, cuts = best_cut(pairs, np.ones((1, 60)))[0], crossfit(pairs, seed=number)
+        hit, wrong = called(cuts)
+        own.append(judge_cuts(pairs, cut)[2].value)
+        crossed.append(judge_cuts(pairs, cuts)[2].value)
+        truth.append(2 * hit / (1 + hit + wrong))
+    error = 4 * np.std(np.array(crossed) - truth) / np.sqrt(SIMULATIONS)
+    assert abs(np.mean(crossed) - np.mean(truth)) < error + 0.005  # a ratio of 60 pairs has a bias of this order
+    assert np.mean(own) - np.mean(truth) > 0.015
+
+
+def share_below(cut: float) -> float:
+    return float(norm.cdf(cut, MATCHES, SPREAD) / (norm.cdf(cut, MATCHES, SPREAD) + norm.cdf(cut, OTHERS, SPREAD)))
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_certified_band_breaks_its_promise_in_at_most_5_of_100_data_sets(grouped: bool) -> None:
+    broken, found = np.zeros(2), np.zeros(2)
+    for number in range(SIMULATIONS):
+        pairs = labelled(2000, number)
+        if grouped:  # each pair three times, as pairs of one group
+            groups = np.repeat(np.arange(2000), 3)
+            pairs = Labelled(np.repeat(pairs.cosines, 3), np.repeat(pairs.match, 3), groups)
+        below, above = certify_below(pairs, 0.02), certify_above(pairs, 0.95)
+        found += [below is not None, above is not None]
+        broken += [
+            below is not None and share_below(below.cut) > 0.02,
+            above is not None and 1 - share_below(MATCHES + OTHERS - above.cut) < 0.95,  # the two sides are mirrored
+        ]
+    assert (broken <= binom.ppf(1 - 1e-4, SIMULATIONS, 0.05)).all(), broken
+    assert (found >= 0.5 * SIMULATIONS).all(), found
+
+
+def test_no_band_is_certified_where_cosines_tell_nothing_or_pairs_are_few() -> None:
+    certified = 0
+    for number in range(SIMULATIONS):
+        rng = np.random.default_rng([78, number])
+        match = rng.random(1000) < 0.03  # everywhere three in a hundred: no band of at most two
+        certified += certify_below(Labelled(rng.random(1000), match, np.arange(1000)), 0.02) is not None
+    assert certified <= binom.ppf(1 - 1e-4, SIMULATIONS, 0.05)
+    assert certify_below(labelled(100, 0), 0.02) is None  # 149 pairs without a match are the fewest that can tell
+
+
+def test_a_band_at_a_base_rate_keeps_its_promise_at_that_rate() -> None:
+    broken = found = 0
+    for number in range(SIMULATIONS):
+        above = certify_above(labelled(1500, number, base_rate=0.3), 0.9)
+        if above is not None:
+            found += 1
+            hit, wrong = called(np.array([above.cut]))
+            broken += 0.3 * hit / (0.3 * hit + 0.7 * wrong) < 0.9
+    assert found > SIMULATIONS / 2
+    assert broken <= binom.ppf(1 - 1e-4, SIMULATIONS, 0.05)
+
+
+def test_all_of_it_in_a_few_lines_and_pairs_that_share_texts_count_as_one() -> None:
+    cosines, match = simulate(400, 5)
+    alone = find_threshold(cosines, match)
+    assert alone.low <= alone.cut <= alone.high
+    assert 0.5 < alone.cut < 0.6  # the densities cross at 0.55
+    assert len(alone.describe().splitlines()) <= 12
+    rows = np.arange(800).reshape(-1, 2)
+    chained = np.repeat(rows, 4, axis=0)
+    copies = find_threshold(np.repeat(cosines, 4), np.repeat(match, 4), rows=chained)
+    assert copies.groups == 400
+    assert copies.cut == alone.cut
+    assert copies.recall.high - copies.recall.low == pytest.approx(alone.recall.high - alone.recall.low, rel=0.1)
+
+
+def test_what_cannot_be_judged_is_refused() -> None:
+    cosines, match = simulate(100, 6)
+    with pytest.raises(DataError, match="one kind"):
+        find_threshold(cosines, np.ones(100, dtype=bool))
+    star = np.column_stack([np.zeros(100, dtype=np.int64), np.arange(1, 101)])
+    with pytest.raises(DataError, match="independent"):
+        find_threshold(cosines, match, rows=star)
+    with pytest.raises(DataError, match="graded"):
+        matches_from(np.array([0.0, 2.5, 5.0]), None)
+    assert matches_from(np.array([0.0, 2.5, 5.0]), 2.5).tolist() == [False, True, True]
+    assert matches_from(np.array([0.0, 1.0]), None).tolist() == [False, True]
