@@ -47,9 +47,9 @@ def command(
 
 
 def read_inputs(
-    source: Path, vectors: Path | None, encoder: str | None, columns: str | None
+    source: Path, vectors: Path | None, encoder: str | None, columns: str | None, *, quiet: bool = False
 ) -> tuple[Dataset, npt.NDArray[np.float32], dict[str, str]]:
-    """The data, its vectors, and the hashes of the files. What was guessed or is odd is printed to stderr.
+    """The data, its vectors, and the hashes of the files. What was guessed or is odd goes to stderr, unless quiet.
 
     Raises DataError, and EncoderError for an encoder that is missing.
     """
@@ -71,7 +71,7 @@ def read_inputs(
         x = encode_texts(str(encoder), data.texts)
     else:
         raise DataError("there are no texts to encode", where=data.name, got="rows of vectors", remedy="give --vectors")
-    for note in (*data.notes, *notes):
+    for note in () if quiet else (*data.notes, *notes):
         print(note, file=sys.stderr)
     return data, x, {**hash_inputs(source), **(hash_inputs(vectors) if vectors else {"encoder": str(encoder)})}
 

@@ -187,13 +187,11 @@ def judge(task: Task, plan: FoldPlan, fitted: Fitted, seed: int) -> tuple[tuple[
         np.stack([fitted.cosine[fold], fitted.automatic(fold).values, *(rows[fold].values for rows in fitted.outcomes)])
         for fold in outer
     ]  # by outer fold: (candidates + 1, t)
-    observed = fold_means(task, plan, tables, np.ones((1, len(plan.judged))))[:, 0]
-    draws = draw_weights(plan.design, resamples=RESAMPLES, seed=seed)
-    replicates = np.concatenate([fold_means(task, plan, tables, weights) for weights in draws], axis=1)
+    observed, replicates = resample_scores(task, plan, tables, seed)
     apart = np.max([np.abs(table[1:] - table[0]).max(axis=1, initial=0.0) for table in tables], axis=0)
     moving = [place for place in range(len(names)) if apart[place] > SAME]
     contrasts = [
-        Contrast(100 * float(observed[place + 1] - observed[0]), 100 * (replicates[place + 1] - replicates[0]), "own")
+        Contrast(float(observed[place + 1] - observed[0]), replicates[place + 1] - replicates[0], "own")
         for place in moving
     ]
     adjusted = dict(zip(moving, adjust(contrasts, confidence=CONFIDENCE), strict=True))
@@ -202,7 +200,15 @@ def judge(task: Task, plan: FoldPlan, fitted: Fitted, seed: int) -> tuple[tuple[
         for place, name in enumerate(names)
     ]
     families = sorted(candidates[1:], key=lambda candidate: -candidate.difference)
-    return (candidates[0], *families), 100 * float(observed[0])
+    return (candidates[0], *families), float(observed[0])
+
+
+def resample_scores(task: Task, plan: FoldPlan, tables: Sequence[Float64], seed: int) -> tuple[Float64, Float64]:
+    """(c,) scores x100 of the candidates of fold_means, and their (c, b) bootstrap replicates."""
+    observed = fold_means(task, plan, tables, np.ones((1, len(plan.judged))))[:, 0]
+    draws = draw_weights(plan.design, resamples=RESAMPLES, seed=seed)
+    replicates = [fold_means(task, plan, tables, weights) for weights in draws]
+    return 100 * observed, 100 * np.concatenate(replicates, axis=1)
 
 
 def fold_means(task: Task, plan: FoldPlan, tables: Sequence[Float64], weights: Float64) -> Float64:
@@ -247,7 +253,7 @@ def _candidate(
     )
     shown = judged or Adjusted(0.0, 0.0, 0.0, 1.0, 0.0)
     return Candidate(
-        name, 100 * float(score), shown.value, shown.low, shown.high, shown.p, shown.detectable, dict(chosen),
+        name, float(score), shown.value, shown.low, shown.high, shown.p, shown.detectable, dict(chosen),
         judged is None,
     )  # fmt: skip
 

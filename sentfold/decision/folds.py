@@ -55,11 +55,10 @@ def plan_folds(task: Task, splits: Sequence[str], *, seed: int, repeats: int = R
     Groups are kept whole. If one holds more than 1 / FOLDS of the pairs, texts are divided instead, and pairs across
     two folds are not judged.
     """
-    groups, items = task.groups, np.arange(len(task.groups))
+    items = np.arange(len(task.keys))
     if splits:
         return _given_folds(task, np.array(splits), seed)
-    largest = int(np.bincount(groups).max())
-    by_texts = task.keys.shape[1] == 2 and largest * FOLDS > len(items)
+    by_texts = has_large_group(task)
     parts = [_divide(task, items, FOLDS, [seed, repeat], by_texts) for repeat in range(repeats)]
     made = tuple(
         tuple(_fold(task, *part, [seed, repeat, place], by_texts) for place, part in enumerate(folds))
@@ -70,11 +69,22 @@ def plan_folds(task: Task, splits: Sequence[str], *, seed: int, repeats: int = R
     if by_texts:
         judged = sum(len(test) for folds in parts for _, test in folds) / repeats
         notes.append(
-            f"one group holds {largest} of {len(items)} pairs: texts are divided, and on average "
-            f"{len(items) - judged:.0f} pairs that cross two folds are left out"
+            f"one group of pairs that share texts holds over 1/{FOLDS} of them: texts are divided, and on average "
+            f"{len(items) - judged:.0f} of {len(items)} pairs, which cross two folds, are left out"
         )
-    design = text_design(task.keys) if by_texts else Design("groups", groups, _one_stratum(groups))
-    return FoldPlan(made, final, items, design, tuple(notes))
+    return FoldPlan(made, final, items, design_of(task), tuple(notes))
+
+
+def has_large_group(task: Task) -> bool:
+    """Whether one group of pairs holds more than 1 / FOLDS of them, so that texts have to be divided instead."""
+    return task.keys.shape[1] == 2 and int(np.bincount(task.groups).max()) * FOLDS > len(task.keys)
+
+
+def design_of(task: Task) -> Design:
+    """How all items of a task are resampled: groups are drawn, or texts where a group is too large."""
+    if has_large_group(task):
+        return text_design(task.keys)
+    return Design("groups", task.groups, _one_stratum(task.groups))
 
 
 def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPlan:

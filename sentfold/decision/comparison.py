@@ -1,0 +1,94 @@
+"""Two models on one data set: the paired difference, its interval, and the smallest difference this data could show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.compare.multiplicity import Contrast, adjust
+from sentfold.data.datasets import Dataset
+from sentfold.decision.decide import CONFIDENCE, resample_scores
+from sentfold.decision.folds import LEAST_GROUPS, Fold, FoldPlan, design_of, plan_folds
+from sentfold.decision.inputs import task_of
+from sentfold.decision.nested import measurer
+from sentfold.decision.tasks import Task
+
+Floating = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Scores x100 of two sets of vectors on the same items, and the second minus the first.
+
+    low, high   95% interval; detectable: the smallest true difference that this data shows with 80% power
+    groups      independent groups of items, which are what is resampled
+    """
+
+    names: tuple[str, str]
+    metric: str
+    item: str
+    items: int
+    groups: int
+    scores: tuple[float, float]
+    difference: float
+    low: float
+    high: float
+    detectable: float
+    notes: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """One sentence, and the two scores."""
+        first, second = self.names
+        amount = f"{abs(self.difference):.1f}"
+        ends = sorted((self.low, self.high) if self.difference >= 0 else (-self.low, -self.high))
+        span = f"{amount} [{ends[0]:+.1f}, {ends[1]:+.1f}]"
+        better, worse = (second, first) if self.difference >= 0 else (first, second)
+        reach = f"{self.items:,} {self.item} show differences from {self.detectable:.1f} points on."
+        if self.groups < LEAST_GROUPS:
+            said = f"No verdict: {self.groups} independent groups of {self.item} are fewer than {LEAST_GROUPS}."
+        elif self.low > 0 or self.high < 0:
+            said = f"{better} is better than {worse} by {span}; {reach}"
+        else:
+            said = f"No difference is shown: {better} is above {worse} by {span}; {reach}"
+        return f"{said}\n  {self.metric}: {first} {self.scores[0]:.1f}, {second} {self.scores[1]:.1f}"
+
+    def to_json(self) -> dict[str, Any]:
+        """All numbers, JSON-able."""
+        rounded = {key: round(value, 6) if isinstance(value, float) else value for key, value in asdict(self).items()}
+        return {**rounded, "scores": [round(score, 6) for score in self.scores], "verdict": self.describe()}
+
+
+def compare_vectors(
+    data: Dataset, first: Floating, second: Floating, *, names: tuple[str, str] = ("A", "B"), seed: int = 0
+) -> Comparison:
+    """The vectors `second` against the vectors `first` of the same texts, each as read_vectors gives them.
+
+    Nothing is fitted, so all items are judged at once; items that need neighbours (labels) are judged in folds, and
+    where there is a split column the test part is judged. Raises DataError.
+    """
+    task = task_of(data, min(len(first), len(second)))[0]
+    rows = task_of(data, len(first))[1], task_of(data, len(second))[1]
+    plan = plan_comparison(task, data.splits, seed)
+    measures = [measurer(task, vectors[needed]) for vectors, needed in zip((first, second), rows, strict=True)]
+    folds = [fold for folds in plan.repeats for fold in folds]
+    tables = [np.stack([measure(fold.train, fold.test) for measure in measures]) for fold in folds]
+    observed, replicates = resample_scores(task, plan, tables, seed)
+    difference = float(observed[1] - observed[0])
+    (judged,) = adjust([Contrast(difference, replicates[1] - replicates[0], "own")], confidence=CONFIDENCE)
+    return Comparison(
+        names, task.metric, task.item, len(plan.judged), int(plan.design.units),
+        (float(observed[0]), float(observed[1])), difference, judged.low, judged.high, judged.detectable, plan.notes,
+    )  # fmt: skip
+
+
+def plan_comparison(task: Task, splits: Sequence[str], seed: int) -> FoldPlan:
+    """One fold that holds all items, or the folds of plan_folds where neighbours or a split column ask for them."""
+    if splits or not task.independent:
+        return plan_folds(task, splits, seed=seed)
+    everything = np.arange(len(task.keys))
+    fold = Fold(everything[:0], everything, ())
+    return FoldPlan(((fold,),), fold, everything, design_of(task), ())

@@ -1,0 +1,116 @@
+"""Two sets of vectors on the same items: the interval is that of a bootstrap written by hand, and has no side."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from sentfold.data.datasets import read_dataset
+from sentfold.decision.comparison import compare_vectors
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """pairs.csv with 150 pairs of 600 texts; good.npy, whose cosines are the scores but for noise; and poor.npy."""
+    rng = np.random.default_rng(4)
+    good = rng.normal(size=(600, 8))
+    rows = [(int(left), int(right)) for left, right in rng.integers(0, 600, size=(150, 2)) if left != right]
+    unit = good / np.linalg.norm(good, axis=1, keepdims=True)
+    lines = [f"{left},{right},{unit[left] @ unit[right] + 0.2 * rng.normal():.6f}" for left, right in rows]
+    (tmp_path / "pairs.csv").write_text("row1,row2,score\n" + "\n".join(lines) + "\n")
+    np.save(tmp_path / "good.npy", good)
+    np.save(tmp_path / "poor.npy", good + rng.normal(size=good.shape))
+    return tmp_path
+
+
+def test_the_interval_is_that_of_groups_drawn_by_hand(folder: Path) -> None:
+    data = read_dataset(folder / "pairs.csv")
+    good, poor = (np.load(folder / name) for name in ("good.npy", "poor.npy"))
+    found = compare_vectors(data, poor, good)
+    cosines = []
+    for x in (poor, good):
+        unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+        cosines.append((unit[data.rows[:, 0]] * unit[data.rows[:, 1]]).sum(axis=1))
+    groups = components(data.rows)
+    rng = np.random.default_rng(0)
+    differences = []
+    for _ in range(400):
+        drawn = np.concatenate([groups[place] for place in rng.integers(0, len(groups), size=len(groups))])
+        poor_score, good_score = (spearmanr(values[drawn], data.values[drawn]).statistic for values in cosines)
+        differences.append(100 * (good_score - poor_score))
+    assert found.groups == len(groups)
+    exact = [100 * spearmanr(values, data.values).statistic for values in cosines]
+    assert found.scores == pytest.approx(exact, abs=1e-3)
+    assert found.difference == pytest.approx(exact[1] - exact[0], abs=1e-3)
+    # A standard deviation of 400 draws is known to 1 / sqrt(800), 3.5%; of both bootstraps, three times that.
+    assert (found.high - found.low) / (2 * 1.96) == pytest.approx(np.std(differences), rel=0.12)
+
+
+def components(rows: np.ndarray) -> list[np.ndarray]:
+    """Items by connected component, by merging sets."""
+    parts: list[tuple[set[int], list[int]]] = []
+    for item, pair in enumerate(rows.tolist()):
+        touching = [part for part in parts if part[0] & set(pair)]
+        parts = [part for part in parts if part not in touching]
+        merged = [item, *(other for part in touching for other in part[1])]
+        parts.append((set(pair).union(*(part[0] for part in touching)), merged))
+    return [np.array(items) for _, items in parts]
+
+
+def test_the_difference_has_no_side(folder: Path) -> None:
+    data = read_dataset(folder / "pairs.csv")
+    good, poor = (np.load(folder / name) for name in ("good.npy", "poor.npy"))
+    one = compare_vectors(data, poor, good, names=("poor", "good"))
+    two = compare_vectors(data, good, poor, names=("good", "poor"))
+    assert (one.low, one.high) == pytest.approx((-two.high, -two.low))
+    assert one.low > 0
+    assert one.describe().partition("\n")[0] == two.describe().partition("\n")[0]
+    assert one.describe().startswith("good is better than poor by ")
+
+
+def test_equal_vectors_show_no_difference(folder: Path) -> None:
+    data = read_dataset(folder / "pairs.csv")
+    good = np.load(folder / "good.npy")
+    same = compare_vectors(data, good, 3 * good)
+    assert same.difference == pytest.approx(0, abs=1e-6)
+    assert same.describe().startswith("No difference is shown")
+
+
+def test_the_commands_print_a_verdict_and_write_the_same_bytes_twice(folder: Path) -> None:
+    for to in ("one", "two"):
+        done = run(folder, "decide", "pairs.csv", "--vectors", "good.npy", "--to", to)
+        assert done.returncode == 0, done.stderr
+        assert len(done.stdout.splitlines()) <= 12
+        assert "columns: left = row1" in done.stderr
+    assert (folder / "one" / "verdict.json").read_bytes() == (folder / "two" / "verdict.json").read_bytes()
+    compared = run(folder, "compare", "poor.npy", "good.npy", "--on", "pairs.csv", "--to", "c.json")
+    assert compared.stdout.startswith("good.npy is better than poor.npy by "), compared.stderr
+    assert (folder / "c.json").is_file()
+
+
+def test_what_is_wrong_is_said_without_a_traceback_and_nothing_is_written(folder: Path) -> None:
+    for words in (
+        ("decide", "pairs.csv"),
+        ("decide", "pairs.csv", "--vectors", "none.npy"),
+        ("decide", "none.csv", "--vectors", "good.npy"),
+        ("decide", "pairs.csv", "--encoder", "all-MiniLM-L6-v2"),
+        ("compare", "good.npy", "none.npy", "--on", "pairs.csv"),
+    ):
+        done = run(folder, *words)
+        assert done.returncode == 2, words
+        assert done.stderr.splitlines()[-5:], words
+        assert "Traceback" not in done.stderr
+        assert "nothing was written" in done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["good.npy", "pairs.csv", "poor.npy"]
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    code = "from sentfold.cli.main import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=600
+    )
