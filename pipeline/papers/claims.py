@@ -42,6 +42,13 @@ class PrintedComparison(Parameters):
     holds_on: int = 0
 
 
+class PrintedAverages(Parameters):
+    """A column of a printed table, named by `average`, that is the mean of the other figures of each row."""
+
+    table: str
+    average: str
+
+
 class ClaimTest(Parameters):
     """A test of a claim by this suite's numbers.
 
@@ -84,7 +91,7 @@ class Claim(Parameters):
     """One claim.
 
     made_on  the encoder or vectors, the protocol and the settings that the paper says it of
-    print    comparisons of printed figures that it follows from; they all have to hold
+    print    comparisons and averages of printed figures that it follows from; they all have to hold
     test     what tests it here; missing: what is missing for that, where nothing can
     remark   what a reader has to know of the comparison
     """
@@ -93,7 +100,7 @@ class Claim(Parameters):
     where: str
     says: str
     made_on: str
-    print: list[PrintedComparison] = []
+    print: list[PrintedComparison | PrintedAverages] = []
     test: ClaimTest | None = None
     missing: str = ""
     remark: str = ""

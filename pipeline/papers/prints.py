@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from pipeline.papers.claims import Claim, PrintedComparison
+from pipeline.papers.claims import Claim, PrintedAverages, PrintedComparison
 from pipeline.papers.published import Figure, select
 
 CONSISTENT, INCONSISTENT = "consistent", "inconsistent as printed"
@@ -53,7 +53,12 @@ def judge_print(claim: Claim) -> PrintVerdict | None:
     """Whether all comparisons of printed figures hold that a claim follows from; None for a claim without one."""
     if not claim.print:
         return None
-    judged = [_judge(comparison, list(_gaps(claim.source, comparison))) for comparison in claim.print]
+    judged = [
+        _judge_averages(claim.source, part)
+        if isinstance(part, PrintedAverages)
+        else _judge(part, list(_gaps(claim.source, part)))
+        for part in claim.print
+    ]
     return PrintVerdict(all(one.consistent for one in judged), " ".join(one.because for one in judged))
 
 
@@ -75,10 +80,30 @@ def _wanted(figure: Figure, comparison: PrintedComparison) -> bool:
 
 def _gap(one: Figure, other: Figure) -> Gap:
     values = [Decimal(figure.shown) for figure in (one, other)]
-    units = [Decimal(1).scaleb(int(value.as_tuple().exponent)) for value in values]
     less_is_better = one.unit in {"s", "ms"}
     value = values[1] - values[0] if less_is_better else values[0] - values[1]
-    return Gap(f"{other.model} on {one.dataset}", one.dataset, value, sum(units, Decimal(0)) / 2)
+    return Gap(f"{other.model} on {one.dataset}", one.dataset, value, sum(map(_half_unit, values), Decimal(0)))
+
+
+def _half_unit(value: Decimal) -> Decimal:
+    """Half a unit of the last printed digit: how far the number is from its print at most."""
+    return Decimal(1).scaleb(int(value.as_tuple().exponent)) / 2
+
+
+def _judge_averages(source: str, column: PrintedAverages) -> PrintVerdict:
+    """Whether each average is the mean of its row, as far as rounded figures tell."""
+    rows: dict[str, dict[str, Decimal]] = {}
+    for figure in select(source, column.table):
+        rows.setdefault(figure.model, {})[figure.dataset] = Decimal(figure.shown)
+    averages = {model: row.pop(column.average) for model, row in rows.items() if column.average in row}
+    means = {model: sum(rows[model].values(), Decimal(0)) / len(rows[model]) for model in averages}
+    wrong = [
+        f"{model} {average}, the mean of its row {means[model]:.2f}"
+        for model, average in averages.items()
+        if abs(means[model] - average) > _half_unit(average) + max(map(_half_unit, rows[model].values()))
+    ]
+    said = f"Table {column.table}: {len(averages) - len(wrong)} of {len(averages)} averages are those of their rows"
+    return PrintVerdict(not wrong, f"{said}{'; not ' if wrong else ''}{'; '.join(wrong)}.")
 
 
 def _judge(comparison: PrintedComparison, gaps: list[Gap]) -> PrintVerdict:

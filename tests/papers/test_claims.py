@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from pipeline.papers import identities
-from pipeline.papers.claims import Claim, ClaimTest, PrintedComparison, load_claims
+from pipeline.papers.claims import Claim, ClaimTest, PrintedAverages, PrintedComparison, load_claims
 from pipeline.papers.ledger import (
     TALLY,
     claims_content,
@@ -351,6 +351,16 @@ def test_of_two_times_the_smaller_is_better() -> None:
     assert not print_of("s3e", speed | {"model": "SIF", "better_than": ["S3E"]}).consistent
 
 
+def test_a_printed_average_has_to_be_the_mean_of_its_row_as_far_as_rounding_tells() -> None:
+    # S3E's poster: p-mean 54.0 52.0 63.0 66.0 67.0 86.0 have the mean 64.67, and 65.71 is printed.
+    verdict = print_of("s3e", {"table": "similarity", "average": "average"})
+    assert not verdict.consistent and "8 of 11 averages" in verdict.because
+    assert "p-mean 65.71, the mean of its row 64.67" in verdict.because
+    assert print_of("s3e", {"table": "classification", "average": "average"}).consistent
+    # LASE's table has two digits: 0.54 52 63 66 67 have the mean 0.604, and 0.60 is printed.
+    assert print_of("lase", {"table": "5.1", "average": "average"}).consistent
+
+
 def test_a_print_says_nothing_of_the_claim_itself() -> None:
     content = {"source": "sbert-lp", "where": "x", "says": "y", "made_on": "z", "missing": "SBERT-NLI"}
     claim = Claim.model_validate({**content, "print": [lp_over_sbert("base", ["stsb"])]})
@@ -364,18 +374,23 @@ def test_a_print_says_nothing_of_the_claim_itself() -> None:
 
 def test_every_printed_model_and_data_set_that_a_claim_names_is_printed() -> None:
     for name, claim in load_claims().items():
-        for comparison in claim.print:
-            figures = select(claim.source, comparison.table)
-            assert {comparison.model, *comparison.better_than} <= {figure.model for figure in figures}, name
-            own = {figure.dataset for figure in figures if figure.model == comparison.model}
-            assert set(comparison.datasets) <= own, name
+        for part in claim.print:
+            figures = select(claim.source, part.table)
+            if isinstance(part, PrintedAverages):
+                assert part.average in {figure.dataset for figure in figures}, name
+                continue
+            assert {part.model, *part.better_than} <= {figure.model for figure in figures}, name
+            own = {figure.dataset for figure in figures if figure.model == part.model}
+            assert set(part.datasets) <= own, name
 
 
 def test_no_rule_has_a_margin() -> None:
     def keys(model: type[BaseModel]) -> set[str]:
         return set(model.model_fields)
 
-    assert not {"margin", "tolerance", "equal", "within"} & (keys(Claim) | keys(ClaimTest) | keys(PrintedComparison))
+    assert not {"margin", "tolerance", "equal", "within"} & (
+        keys(Claim) | keys(ClaimTest) | keys(PrintedComparison) | keys(PrintedAverages)
+    )
     # The smallest gain beyond chance holds, and its opposite is the opposite: nothing around 0 counts as equal.
     for gain, expected in ((0.02, "carries over"), (-0.02, "does not carry over")):
         assert judge(gains(gain, gain, noise=0.001), make_claim()).outcome == expected
