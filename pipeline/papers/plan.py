@@ -79,14 +79,6 @@ class PanelPlan(Parameters):
         return self
 
 
-class Hero(Parameters):
-    """The comparison that the table is about: a space, what it has to beat, and the control for that."""
-
-    ours: str
-    than: str
-    control: str
-
-
 class TablePlan(Parameters):
     """One printed table: whose it is, what it is called there, and its panels.
 
@@ -102,7 +94,6 @@ class TablePlan(Parameters):
     spaces: list[SpaceGroup]
     wanted: list[str] = []
     answers: dict[str, str] = {}
-    hero: Hero | None = None
     baseline: str | None = None
     panels: list[PanelPlan] = Field(min_length=1)
 
@@ -141,11 +132,10 @@ def load_plans(path: Path = PLAN_FILE) -> dict[str, TablePlan]:
 
 
 class SingleFigure(Parameters):
-    """A corpus, the protocol of its scores, and whatever rows the paper draws: space -> what the figure calls it."""
+    """A corpus and the protocol of its scores."""
 
     corpus: str
     protocol: str
-    rows: dict[str, str] = {}
 
 
 class NamedFigure(Parameters):
@@ -170,7 +160,7 @@ class SeedFigures(Parameters):
     map            corpora whose labels colour a map, the first that the suite has
     classes        corpus -> what its labels stand for, in the order of their numbers
     sweep          corpus that a sweep's figure always draws
-    clusterers     LASE's figure 5.1; speed: what the figures of speed take for quality
+    speed          what the figure of speed takes for quality
     timing         what the tables of speed show
     sensitivities  word encoder -> the figure of its hyper-parameters
     single_sets    corpora of one set of pairs: nothing is aggregated over subsets
@@ -182,7 +172,6 @@ class SeedFigures(Parameters):
     map: list[str]
     classes: dict[str, list[str]]
     sweep: str
-    clusterers: SingleFigure
     speed: SingleFigure
     timing: Timing
     sensitivities: dict[str, NamedFigure]

@@ -206,8 +206,8 @@ def multiple_comparisons(results: Results, family: Sequence[Judged], other: str 
     return (
         f"Multiple comparisons: the {len(family)} differences of these rows to their {other}s are judged together "
         f"by the largest studentised deviation (max-T) over {results.resamples} paired bootstrap resamples, at "
-        f"{results.confidence:.0%} for all of them at once: ▲ lies above its {other} beyond chance, ▼ below. "
-        f"Brackets beside single {'scores' if other == BASELINE else 'differences'} are not adjusted."
+        f"{results.confidence:.0%} for all of them at once: ▲ is above its {other} beyond chance, ▼ below. "
+        "A difference whose own interval holds 0 has neither mark. Brackets are not adjusted."
     )
 
 
@@ -217,7 +217,7 @@ def smallest_difference(family: Sequence[Judged], other: str = BASELINE) -> str:
     Adjusted for all differences of the family at once; the median over rows, since every row has a spread of its own.
     """
     if not family:
-        return no_smallest(f"no row here is scored beside its {other}")
+        return no_smallest(f"no row here is scored together with its {other}")
     columns = list(dict.fromkeys((judged.corpus, judged.protocol) for judged in family))
     sizes = []
     for corpus, protocol in columns:

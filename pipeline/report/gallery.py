@@ -7,21 +7,13 @@ from collections.abc import Collection, Iterator, Sequence
 from matplotlib.figure import Figure
 
 from pipeline.papers.plan import load_figures
-from pipeline.report.comparisons import BASELINE
-from pipeline.report.encoder_figures import (
-    CLUSTERERS_CAPTION,
-    SPEED_CAPTION,
-    clusterer_dots,
-    draw_dots,
-    draw_speed,
-    speed_points,
-)
+from pipeline.report.comparisons import BASELINE, role_of
 from pipeline.report.entries import HEADLINE, difference_entry
 from pipeline.report.evidence import Evidence
 from pipeline.report.map_figure import draw_maps, map_spaces
-from pipeline.report.own_tables import find_hero
 from pipeline.report.page import Picture
 from pipeline.report.sensitivity import describe_sensitivity, draw_sensitivity
+from pipeline.report.speed_figure import SPEED_CAPTION, draw_speed, speed_points
 from pipeline.report.sweep_figure import WORDS, describe_oracles, draw_sweep
 from pipeline.report.sweeps import CLASS_PROTOCOL, Sweep
 from sentfold.measures.registry import describe_protocol
@@ -39,7 +31,6 @@ def draw_gallery(evidence: Evidence) -> list[Drawn]:
         *_differences(evidence),
         *_sweeps(evidence),
         *_maps(evidence),
-        *_clusterers(evidence),
         *_sensitivities(evidence),
         *_speed(evidence),
     ]
@@ -128,8 +119,11 @@ def _sweep(
 
 
 def _maps(evidence: Evidence) -> Iterator[Drawn]:
-    suite, hero = evidence.results.suite, find_hero(evidence)
-    maps = map_spaces(suite, [hero.than, hero.ours] if hero else suite.spaces[:1])
+    """The first space by neighbourhoods next to its encoder, or the first space alone."""
+    suite = evidence.results.suite
+    folds = (space for space in suite.derived_spaces if role_of(evidence.parameters.get(space, {})) == "fold")
+    fold = next(folds, None)
+    maps = map_spaces(suite, suite.spaces[:1] if fold is None else [suite.encoder_of(fold), fold])
     if maps:
         title = f"Maps of {maps[0].corpus} by its classes"
         words = f"Isomap of {len(maps[0].labels)} sentences on 12 neighbours; axes have no meaning of their own"
@@ -138,19 +132,6 @@ def _maps(evidence: Evidence) -> Iterator[Drawn]:
             "Isomap is linear algebra over shortest paths: a small change of the space changes its picture little."
         )
         yield _named("map", title, caption, draw_maps(maps, title, words))
-
-
-def _clusterers(evidence: Evidence) -> Iterator[Drawn]:
-    wanted, results = load_figures().clusterers, evidence.results
-    dots = clusterer_dots(results, wanted)
-    if len(dots) > 1:
-        title = "LASE by clusterer, as its figure 5.1"
-        words = (
-            f"{wanted.corpus}; WordLlama's vectors alone, of the figure's four concatenations none; bars: "
-            f"{results.confidence:.0%} bootstrap intervals; hollow: partitions that know no meaning"
-        )
-        figure = draw_dots(dots, f"{describe_protocol(wanted.protocol)}, ×100", title, words)
-        yield _named("lase-5.1", title, CLUSTERERS_CAPTION, figure)
 
 
 def _speed(evidence: Evidence) -> Iterator[Drawn]:

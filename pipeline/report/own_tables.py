@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.papers.plan import REFEREE, Column, Hero, PanelPlan, Printed, TablePlan
-from pipeline.report.comparisons import role_of
+from pipeline.papers.plan import REFEREE, Column, PanelPlan, Printed, TablePlan
 from pipeline.report.evidence import Evidence
 from pipeline.report.results import Results
 from sentfold.measures.registry import TaskPanel, all_measures, describe_protocol, unit_of
@@ -18,7 +17,7 @@ SIMILARITY_PROTOCOLS = tuple(
 
 def own_plans(evidence: Evidence) -> dict[str, TablePlan]:
     """Plans of the suite's own tables, those that it has scores for."""
-    results, hero = evidence.results, find_hero(evidence)
+    results = evidence.results
     similar = results.corpora_of("similarity")
     found: dict[str, tuple[str, str, list[PanelPlan]]] = {}
     if similar:
@@ -35,21 +34,10 @@ def own_plans(evidence: Evidence) -> dict[str, TablePlan]:
     return {
         name: TablePlan(
             source=REFEREE, table="results", title=title, about=about, spaces=["encoders", "derived", "words"],
-            hero=hero, panels=panels,
+            panels=panels,
         )
         for name, (title, about, panels) in found.items()
     }  # fmt: skip
-
-
-def find_hero(evidence: Evidence) -> Hero | None:
-    """The comparison that a suite is about: its first space by neighbourhoods with its baseline and its control."""
-    baselines = evidence.results.baselines
-    for space in evidence.results.suite.spaces:
-        control = next((other for (own, _), other in evidence.controls.items() if own == space), None)
-        fold = role_of(evidence.parameters.get(space, {})) == "fold"
-        if control is not None and fold and space in baselines:
-            return Hero(ours=space, than=baselines[space], control=control)
-    return None
 
 
 def _panels(results: Results, task: str, wanted: TaskPanel) -> list[PanelPlan]:

@@ -101,7 +101,7 @@ def _build_panel(
     figures = table.printed_in(plan)
     if figures:
         groups.append(Group(_printed_title(table), True, printed_lines(figures, plan)))
-    shows, notes = describe_panel(results, plan, spaces, table, family)
+    shows, notes = describe_panel(results, plan, spaces, family)
     heads = heads_of(plan)
     stated = plan.printed.statement if plan.printed is not None and not plan.measured else protocol_list(heads)
     return Panel(plan.title, stated, heads, tuple(groups), shows, notes)

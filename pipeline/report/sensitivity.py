@@ -98,43 +98,23 @@ def _load(name: str, path: Path) -> Sensitivity:
 
 
 def describe_sensitivity(found: Sensitivity) -> str:
-    """What the figure shows, on which data, and what is absent from it."""
+    """What moves the score most, on which data, and what is absent from the figure."""
     parts = []
-    for corpus in found.protocols:
-        for variant in found.variants:
-            widest = found.widest(corpus, variant)
-            if widest is not None:
-                parameter, span = widest
-                curve = found.curves[corpus, variant, parameter]
-                low, high = min(curve, key=lambda value: curve[value]), max(curve, key=lambda value: curve[value])
-                ends = f"{curve[low]:.2f} at {low:g}, {curve[high]:.2f} at {high:g}"
-                parts.append(f"{corpus}, {variant}: {parameter} by {span:.2f} points ({ends})")
-    data = ", ".join(f"{corpus} by {_judged(protocol)}" for corpus, protocol in found.protocols.items())
+    for corpus, protocol in found.protocols.items():
+        widest = {variant: found.widest(corpus, variant) for variant in found.variants}
+        said = [f"{one[0]} by {one[1]:.2f} points ({variant})" for variant, one in widest.items() if one is not None]
+        absent = [variant for variant, one in widest.items() if one is None]
+        parts.append(f"{corpus} ({_describe_scoring(protocol)}): {', '.join(said)}")
+        parts += [f"not drawn there: {', '.join(absent)}"] if absent else []
     missing = "; ".join(f"{corpus} ({reason})" for corpus, reason in found.absent.items())
     return (
-        f"What moves the score most: {'; '.join(parts)}. Scored: {data}; no test set is looked at, and nothing in "
-        f"params.yaml is chosen by it.{_without_curves(found)}{f' Absent: {missing}.' if missing else ''}"
+        f"What moves the score most. {'; '.join(parts)}. Scores are of development data, and no parameter is chosen by "
+        f"them.{f' Absent: {missing}.' if missing else ''}"
     )
 
 
-def _without_curves(found: Sensitivity) -> str:
-    """Which variant has no curve on which corpus, and why; "" where each has its own."""
-    lacking: dict[str, list[str]] = {}
-    for corpus in found.protocols:
-        for variant in found.variants:
-            if found.widest(corpus, variant) is None:
-                lacking.setdefault(variant, []).append(corpus)
-    return "".join(
-        f" Without a curve on {', '.join(corpora)}: {variant}. Regressions take most of the time, so they are fitted "
-        f"on the variants alone that sensitivity.{found.encoder}.fitted names in params.yaml."
-        for variant, corpora in lacking.items()
-    )
-
-
-def _judged(protocol: str) -> str:
-    if protocol.startswith("accuracy"):
-        return "accuracy in cross-validation, ×100"
-    return f"{describe_protocol(protocol)}, ×100, on development data"
+def _describe_scoring(protocol: str) -> str:
+    return "accuracy in cross-validation" if protocol.startswith("accuracy") else describe_protocol(protocol)
 
 
 def draw_sensitivity(found: Sensitivity, title: str, subtitle: str) -> Figure:

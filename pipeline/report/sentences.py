@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.papers.plan import Hero, PanelPlan, TablePlan
+from pipeline.papers.plan import PanelPlan
 from pipeline.report.comparisons import (
     Judged,
     column_name,
@@ -19,8 +19,6 @@ from sentfold.measures.registry import describe_protocol
 
 Columns = list[tuple[str, str]]
 
-_SIGNS = {1: "higher", -1: "lower", 0: "not to be told apart"}
-
 
 def judge_panel(results: Results, plan: PanelPlan, spaces: Sequence[str], baseline: str | None) -> tuple[Judged, ...]:
     """Every row's difference to its baseline on every scored column of a panel, judged together."""
@@ -34,7 +32,7 @@ def judge_panel(results: Results, plan: PanelPlan, spaces: Sequence[str], baseli
 
 
 def describe_panel(
-    results: Results, plan: PanelPlan, spaces: Sequence[str], table: TablePlan, family: Sequence[Judged]
+    results: Results, plan: PanelPlan, spaces: Sequence[str], family: Sequence[Judged]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What a panel shows and how its differences were judged: sentences for readers, notes for referees."""
     if not plan.measured:
@@ -42,8 +40,7 @@ def describe_panel(
     columns = scored_columns(results, plan, spaces)
     if not columns:
         return ("Nothing here could be measured from this suite's corpora; the notes say what would fill it.",), ()
-    shows = [_best(results, spaces, columns), *([] if plan.against else _hero(results, table.hero, columns))]
-    shows += [_starts(results, spaces, columns), "" if plan.against else _unanswered(results, spaces, columns)]
+    shows = [_best(results, spaces, columns), "" if plan.against else _unanswered(results, spaces, columns)]
     if family:
         other = list(dict.fromkeys(judged.against for judged in family))
         shows.append(count_differences(family, describe_protocol(plan.against) if plan.against else listed(other)))
@@ -111,18 +108,6 @@ def _best(results: Results, spaces: Sequence[str], columns: Columns) -> str:
     return f"Highest of our rows: {'; '.join(parts)}."
 
 
-def _hero(results: Results, hero: Hero | None, columns: Columns) -> list[str]:
-    """The comparison that the table is about, with its control."""
-    if hero is None or hero.ours not in results.suite.spaces:
-        return []
-    sentences = []
-    for other, role in ((hero.than, ""), (hero.control, ", its control")):
-        family = judge_family(results, [(hero.ours, other)], columns)
-        if family:
-            sentences.append(f"{hero.ours} against {other}{role}, judged by itself: {_verdicts(family)}.")
-    return sentences
-
-
 def spread_over_starts(results: Results, space: str, corpus: str, protocol: str) -> tuple[float, int] | None:
     """Standard deviation of a score over the starts of k-means, and how many there were; None where none was kept."""
     if space not in results.suite.spaces or corpus not in results.suite.corpora:
@@ -130,26 +115,6 @@ def spread_over_starts(results: Results, space: str, corpus: str, protocol: str)
     facts = results.facts(space, corpus)
     spread = facts.get("spread_over_seeds", {}).get(protocol)
     return None if spread is None else (float(spread), int(facts["seeds"]))
-
-
-def _starts(results: Results, spaces: Sequence[str], columns: Columns) -> str:
-    """NMI of every row, mean and standard deviation over starts."""
-    rows, starts = [], 0
-    for corpus, protocol in columns:
-        for space in spaces if protocol == "nmi.kmeans" else ():
-            value, spread = (
-                _value(results, space, corpus, protocol),
-                spread_over_starts(results, space, corpus, protocol),
-            )
-            if value is not None and spread is not None:
-                rows.append(f"{space} {value:.2f} ± {spread[0]:.2f}")
-                starts = spread[1]
-    if not rows:
-        return ""
-    return (
-        f"NMI as mean ± standard deviation over {starts} starts of k-means: {', '.join(rows)}. Brackets and marks "
-        "draw the starts along with the items, so they hold this over the root of their number."
-    )
 
 
 def _unanswered(results: Results, spaces: Sequence[str], columns: Columns) -> str:
@@ -165,39 +130,15 @@ def _unanswered(results: Results, spaces: Sequence[str], columns: Columns) -> st
     return f"Without a relevant candidate, and so 0 for every method: {listed(parts)}." if parts else ""
 
 
-def _verdicts(family: Sequence[Judged]) -> str:
-    columns = [(judged.corpus, judged.protocol) for judged in family]
-    parts = []
-    few = [judged for judged in family if judged.few]
-    kinds = [(word, [j for j in family if not j.few and j.sign == sign]) for sign, word in _SIGNS.items()]
-    for word, some in [*kinds, ("too few independent texts to say", few)]:
-        if some:
-            names = listed([column_name(judged.corpus, judged.protocol, columns) for judged in some])
-            parts.append(f"{word} on {names} ({_spans(some)})")
-    return "; ".join(parts)
-
-
 def count_differences(family: Sequence[Judged], baselines: str) -> str:
-    """How many differences of a panel lie above zero, below, and neither; "" for a single one."""
+    """How many differences of a panel are above zero, below, and neither; of a single one, whether it can be called."""
     above, below = (sum(judged.sign == sign for judged in family) for sign in (1, -1))
     few = sum(judged.few for judged in family)
     rest = len(family) - above - below - few
     end = f", and {few} rest on too few independent texts to say" if few else ""
     if len(family) == 1:
-        return ""
+        return "The difference rests on too few independent texts to be called." if few else ""
     return (
-        f"Of {len(family)} differences to {baselines}, taken together, {above} lie above zero beyond chance, "
+        f"Of {len(family)} differences to {baselines}, judged together, {above} are above zero beyond chance, "
         f"{below} below; {rest} cannot be told from zero{end}."
     )
-
-
-def _spans(family: Sequence[Judged]) -> str:
-    """The range of some differences: of points, and apart from it that of nats."""
-    nats = [judged.result.value / 100 for judged in family if judged.protocol.startswith("mi.")]
-    points = [judged.result.value for judged in family if not judged.protocol.startswith("mi.")]
-    return ", ".join(([_span(points)] if points else []) + ([f"{_span(nats)} nats"] if nats else []))
-
-
-def _span(values: Sequence[float]) -> str:
-    low, high = min(values), max(values)
-    return f"{low:+.2f}" if low == high else f"{low:+.2f} to {high:+.2f}"

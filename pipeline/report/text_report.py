@@ -31,7 +31,6 @@ def report_text(evidence: Evidence, tables: Sequence[Table], decided: Sequence[D
     for table in tables[:1]:
         parts += [f"## {table.title}\n", f"{table.about}\n"]
         parts += [_section(panel, blanks) for panel in _main_panels(table)]
-    parts += [*_differences(tables[1:], blanks), *_records(tables, blanks)]
     legend = blanks.legend()
     parts += [f"Blanks:\n\n{legend}"] if legend else []
     return "\n".join([*parts, _links(tables)])
@@ -43,10 +42,10 @@ def _introduction(evidence: Evidence) -> str:
     return (
         f"Source of the corpora: `{suite.source}`.\n"
         f"Brackets are {results.confidence:.0%} percentile intervals of a bootstrap that resamples what recurs (the "
-        "table of corpora names the unit); intervals of differences are paired, both spaces on the same resamples. "
-        "They are not adjusted for the number of cells; ▲ and ▼ are. Hyper-parameters are those of `params.yaml`, "
-        f"fixed beforehand{_chosen(evidence)}. A corpus is the pool that every transductive step (neighbour graph, "
-        "principal components) was fitted on. Scores are ×100.\n"
+        "table of corpora names the unit). The interval of a difference is paired: both spaces are scored on the same "
+        "resamples. Brackets are not adjusted for the number of cells; ▲ and ▼ are. Hyper-parameters are those of "
+        f"`params.yaml`, fixed beforehand{_chosen(evidence)}. Neighbour graphs and principal components are fitted on "
+        "the sentences of each corpus. Scores are ×100.\n"
     )
 
 
@@ -56,8 +55,8 @@ def _chosen(evidence: Evidence) -> str:
         return ""
     return (
         f", except those of {', '.join(evidence.sweeps)}, whose hyper-parameters were chosen on "
-        f"`{evidence.results.suite.development}` alone, and what choosing on each test set would have bought is shown "
-        "apart as oracle ([table](tables/selection.md))"
+        f"`{evidence.results.suite.development}` alone. What choosing on each test set would have added is an oracle, "
+        "shown [apart](tables/selection.md)"
     )
 
 
@@ -77,25 +76,6 @@ def _is_difference(panel: Panel, roles: Sequence[str] = (BASELINE, CONTROL, TUNE
 def _section(panel: Panel, blanks: Blanks) -> str:
     sentences = [f"{sentence}\n" for sentence in (*panel.shows, *panel.notes)]
     return "\n".join([f"### {panel.title}\n", markdown_rows(panel, blanks), *sentences])
-
-
-def _differences(tables: Sequence[Table], blanks: Blanks) -> list[str]:
-    """The section with every other table's differences to controls."""
-    parts = []
-    for table in tables:
-        for panel in table.panels:
-            if _is_difference(panel, (CONTROL,)):
-                title = panel.title.partition(": ")[2]
-                rows = markdown_rows(panel, blanks)
-                parts += [f"### {table.title}: {title}\n", rows, *(f"{s}\n" for s in (*panel.shows, *panel.notes))]
-    return ["## Differences to controls in the other tables\n", *parts] if parts else []
-
-
-def _records(tables: Sequence[Table], blanks: Blanks) -> list[str]:
-    table = next((table for table in tables if table.name == "artifacts"), None)
-    if table is None:
-        return []
-    return [f"## {table.title}\n", *(f"### {p.title}\n\n{markdown_rows(p, blanks)}" for p in table.panels)]
 
 
 def _links(tables: Sequence[Table]) -> str:

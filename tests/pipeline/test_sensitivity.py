@@ -184,8 +184,8 @@ def test_the_figure_draws_every_score_and_its_words_name_what_moves_it_and_what_
     own = scores(written, "dev", "plain")
     spans = {name: np.ptp([own[name, value] for value in values]) for name, values in BLOCK["values"].items()}
     widest = max(spans, key=lambda name: spans[name])
-    assert f"dev, plain: {widest} by {spans[widest]:.2f} points" in said
-    assert "Absent: mpqa (the suite does not list it)" in said and "no test set" in said
+    assert f"{widest} by {spans[widest]:.2f} points (plain)" in said
+    assert "Absent: mpqa (the suite does not list it)" in said and "of development data" in said
     assert figure_bytes(figure, "svg") == figure_bytes(draw_sensitivity(found, "T", "t"), "svg")
 
 

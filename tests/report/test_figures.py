@@ -20,13 +20,13 @@ from pipeline.base.suite import load_suite
 from pipeline.corpora.archive_readers import TREC_CLASSES
 from pipeline.corpora.catalogue import load_catalogue
 from pipeline.papers.plan import load_figures
-from pipeline.report.encoder_figures import Dot, clusterer_dots, draw_dots, draw_speed, speed_points
 from pipeline.report.gallery import draw_gallery, swept_panels
 from pipeline.report.inputs import load_benchmark
 from pipeline.report.map_figure import SpaceMap, class_name, draw_maps, map_spaces
 from pipeline.report.results import Score
 from pipeline.report.sensitivity import Sensitivity, describe_sensitivity, draw_sensitivity
 from pipeline.report.special_tables import seconds_per_sentence, speed_table
+from pipeline.report.speed_figure import draw_speed, speed_points
 from pipeline.report.sweep_figure import describe_oracles, draw_sweep
 from pipeline.report.sweeps import Sweep, load_sweeps
 from pipeline.stages.sensitivity import SensitivityParameters
@@ -62,13 +62,11 @@ def draw_all(subtitle: str = "beneath") -> dict[str, Figure]:
     cell = Score(70.0, 68.0, 72.0)
     points = [("sif", 1000.0, cell), ("gem", 10.0, cell)]
     sweep = make_sweep([70.0, 75.0, 74.0, 71.0, 76.0, 75.0])
-    dots = [Dot("k-means", cell, False), Dot("control: frequency, spectral's sizes", cell, True)]
     entries = [Entry("+1.00", 1.0, 0.5, 1.5) for _ in DERIVED]
     places, labels = np.arange(12.0).reshape(6, 2), np.arange(6)
     return {
         "differences": draw_forest(DERIVED, dict.fromkeys(("a", "b", "c"), entries), "axis", "Title", subtitle),
         "map": draw_maps([SpaceMap(name, "trec", places, labels, 0.9) for name in ("minilm", "lp")], "Title", subtitle),
-        "dots": draw_dots(dots, "axis", "Title", subtitle),
         "speed": draw_speed(points, "axis", "Title", subtitle),
         "sensitivity": draw_sensitivity(make_sensitivity(), "Title", subtitle),
         "sweep": draw_sweep(
@@ -202,18 +200,6 @@ def test_a_suite_without_labels_has_no_map() -> None:
     assert map_spaces(make_suite(("minilm", "minilm-lp"), ("stsb",)), ("minilm",)) == []
 
 
-def test_clusterers_are_shown_best_last_with_their_controls() -> None:
-    scores = {
-        (s, "sts13", "pearson.mean.cosine"): v
-        for s, v in (("wl-lase", 60.0), ("wl-lase-random", 65.0), ("minilm", 80.0))
-    }
-    dots = clusterer_dots(make_results(scores), load_figures().clusterers)
-    assert [(dot.name, dot.control) for dot in dots] == [
-        ("spectral", False),
-        ("control: random, spectral's sizes", True),
-    ]
-
-
 # --- speed ------------------------------------------------------------------------------------------
 
 
@@ -312,12 +298,12 @@ def test_a_caption_owns_that_the_drawn_maximum_is_an_oracle() -> None:
         assert "the level of " not in describe_oracles(sweep, control, "components", "k", classes=classes)
 
 
-def test_a_variant_without_a_curve_is_named_with_the_reason() -> None:
+def test_a_variant_without_a_curve_is_named() -> None:
     said = describe_sensitivity(make_sensitivity())
-    assert "Without a curve on subj: as they are. Regressions take most of the time" in said
+    assert "not drawn there: as they are" in said
     whole = {key: curve for key, curve in make_sensitivity().curves.items() if key[0] == "dev"}
     only = replace(make_sensitivity(), protocols={"dev": "pearson.all.cosine"}, curves=whole)
-    assert "Without a curve" not in describe_sensitivity(only)
+    assert "not drawn" not in describe_sensitivity(only)
 
 
 def test_a_sweep_draws_its_corpora_in_the_suites_order_and_stsb_whatever_else_there_is(

@@ -21,7 +21,7 @@ MODELS = {"minilm": "all-MiniLM-L6-v2"}
 def named_parameters(suite: Suite, space: str) -> dict[str, Any]:
     """What the artifacts of a space will name, by params.yaml.
 
-    A space chosen on development data is taken to have got the very parameters of its sibling fixed beforehand.
+    A space chosen on development data is taken to have got the last value of each list of its grid.
     """
     if space in suite.word_encoders:
         block = load_parameters(WordEncoderParameters, f"word_encoders.{space}")
@@ -29,8 +29,11 @@ def named_parameters(suite: Suite, space: str) -> dict[str, Any]:
     if space in suite.encoders:
         return {}
     maker = space.removeprefix(f"{suite.encoder_of(space)}-")
-    fixed: dict[str, Any] = read_yaml(Path("params.yaml"))["manifolds"][maker.removesuffix("-selected")]
-    return {**fixed, "chosen_on": suite.development} if maker in suite.selections else fixed
+    block: dict[str, Any] = read_yaml(Path("params.yaml"))["manifolds"][maker]
+    if maker not in suite.selections:
+        return block
+    point = {name: value[-1] if isinstance(value, list) else value for name, value in block.items()}
+    return {**point, "method": block["method"].removesuffix("-selected"), "chosen_on": suite.development}
 
 
 @pytest.mark.parametrize("name", SUITES)

@@ -222,16 +222,14 @@ def test_queries_that_no_order_can_answer_are_counted_under_the_ranking() -> Non
     assert "above 86.00" in table_section(table, Notes())  # of the page
 
 
-def test_the_spread_over_starts_of_k_means_stands_beside_the_clustering() -> None:
+def test_the_spread_over_starts_of_k_means_follows_the_clustering() -> None:
     names = {"nmi.kmeans": 7.5, "mi.kmeans": 19.05}
     results = make_results({(s, "20news", p): 31.0 for s in ("minilm", "minilm-lp", "wl-average") for p in names})
     for space in ("minilm", "minilm-lp"):
         kept = {"task": "clustering", "seeds": 10, "spread_over_seeds": names}
         results.scores[space]["20news"] |= kept
     results.scores["wl-average"]["20news"] = {"absent": "its words are left out", "task": "clustering"}
-    scores, spread = built(results, "clustering").panels
-    said = "NMI as mean ± standard deviation over 10 starts of k-means: minilm 31.00 ± 7.50, minilm-lp 31.00 ± 7.50."
-    assert any(said in sentence for sentence in scores.shows)
+    _, spread = built(results, "clustering").panels
     assert [line.name for line in spread.groups[0].lines] == ["minilm", "minilm-lp"]
     columns = [(head.title, head.unit) for head in spread.heads]
     assert dict(zip(columns, texts(spread, 0), strict=True)) == {

@@ -1,78 +1,26 @@
-"""Figures about encoders over word vectors: LASE's choice of clusterer, and speed against quality."""
+"""The figure of speed against quality."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-from pipeline.papers.plan import SingleFigure
 from pipeline.report.evidence import Evidence
 from pipeline.report.inputs import BENCHMARK
-from pipeline.report.results import Results, Score
+from pipeline.report.results import Score
 from pipeline.report.special_tables import seconds_per_sentence
-from sentfold.report.drawing import LOOKS, STYLE, WIDTH, head_figure, look_of, set_plain
+from sentfold.report.drawing import STYLE, WIDTH, head_figure, look_of, set_plain
 
-CLUSTERERS_CAPTION = (
-    "If clusters of words carried roles, each filled mark would be to the right of the hollow marks of its sizes. The "
-    "thesis draws k-means, Gaussian mixture and spectral clustering over four concatenations of word vectors that no "
-    "package holds, and prints no numbers; params.yaml names the concatenations (f-l-p, g-f-l, g-f-p, g-f-l-p) for "
-    "whoever has the files."
-)
 SPEED_CAPTION = (
     f"Up is better, right is faster. Word vectors are WordLlama's, of 256 dimensions; {BENCHMARK} holds the times. "
     "Absent: spaces made from an encoder's. LP, for one, is solved for a whole corpus at once, so a sentence has no "
     "time of its own."
 )
 SPEED = "sentences a second, CPU time, one thread, text in; logarithmic"
-
-
-@dataclass(frozen=True)
-class Dot:
-    """One line of a dot chart."""
-
-    name: str
-    score: Score
-    control: bool
-
-
-def clusterer_dots(results: Results, wanted: SingleFigure) -> list[Dot]:
-    """The scores of the rows of a figure that the suite has, lowest first, controls among them."""
-    if wanted.corpus not in results.suite.corpora:
-        return []
-    named = {space: title for space, title in wanted.rows.items() if space in results.suite.spaces}
-    scores = {space: results.score(space, wanted.corpus, wanted.protocol) for space in named}
-    dots = [
-        Dot(named[s], score, named[s].startswith("control")) for s, score in scores.items() if score.value is not None
-    ]
-    return sorted(dots, key=lambda dot: dot.score.value or 0.0)
-
-
-def draw_dots(dots: Sequence[Dot], axis: str, title: str, subtitle: str) -> Figure:
-    """A line per row with its interval and its value; controls are hollow."""
-    with style.context(["default", STYLE]):
-        figure = Figure(figsize=(WIDTH, 1.5 + 0.42 * len(dots)), layout="constrained")
-        axes = figure.add_subplot()
-        axes.set_yticks(range(len(dots)), [dot.name for dot in dots])
-        axes.set_ylim(-0.6, len(dots) - 0.4)
-        set_plain(axes, grid="x")
-        axes.spines["left"].set_visible(False)
-        for place, dot in enumerate(dots):
-            look = replace(LOOKS[1], filled=False) if dot.control else LOOKS[0]
-            if dot.score.low is not None and dot.score.high is not None:
-                axes.plot([dot.score.low, dot.score.high], [place, place], color=look.colour, linewidth=2)
-            value = dot.score.value or 0.0
-            axes.plot([value], [place], markersize=7, **look.mark())
-            axes.annotate(
-                f"{value:.1f}", (value, place), xytext=(0, 6), textcoords="offset points", fontsize=9, ha="center"
-            )
-        axes.set_xlabel(axis)
-        head_figure(figure, title, subtitle)
-    return figure
 
 
 def speed_points(evidence: Evidence, corpus: str, protocol: str) -> list[tuple[str, float, Score]]:
