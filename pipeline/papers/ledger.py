@@ -19,7 +19,7 @@ TALLY: dict[str, tuple[str, ...]] = {
     "the print, by the paper's own figures": (CONSISTENT, INCONSISTENT),
     OWN_CONDITIONS: tuple(OWN.values()),
     OTHER_VECTORS: tuple(OTHER.values()),
-    "not tested": (NOT_TESTABLE,),
+    "": (NOT_TESTABLE,),
 }
 INTRODUCTION = (
     "Two things are said of a claim, and kept apart. *Of its print*: whether it agrees with the paper's own figures "
@@ -39,19 +39,17 @@ def count_outcomes(decided: Sequence[Decided]) -> dict[str, dict[str, int]]:
     outcomes = Counter((one.conditions, one.outcome) for one in decided)
     found = {}
     for heading, words in TALLY.items():
-        conditions = heading if heading in {OWN_CONDITIONS, OTHER_VECTORS} else ""
-        found[heading] = {word: outcomes[conditions, word] or prints[word] for word in words}
+        found[heading] = {word: outcomes[heading, word] or prints[word] for word in words}
     return found
 
 
-def describe_counts(decided: Sequence[Decided]) -> str:
-    """The same in a sentence."""
-    parts = []
+def describe_counts(decided: Sequence[Decided]) -> list[str]:
+    """The same, a phrase for each heading."""
+    found = []
     for heading, counts in count_outcomes(decided).items():
         said = ", ".join(f"{count} {word}" for word, count in counts.items())
-        parts.append(said if heading == "not tested" else f"{heading}: {said}")
-    sentence = "; ".join(parts)
-    return f"{sentence[0].upper()}{sentence[1:]}"
+        found.append(f"{heading}: {said}" if heading else said)
+    return found
 
 
 def describe_scope(decided: Sequence[Decided]) -> str:
@@ -69,7 +67,7 @@ def claim_command(name: str, suite: str) -> str:
 
 def claims_markdown(decided: Sequence[Decided], suite: str) -> str:
     """The whole list, by paper."""
-    lines = [f"- {heading}: {_counts(counts)}" for heading, counts in count_outcomes(decided).items()]
+    lines = [f"- {phrase}" for phrase in describe_counts(decided)]
     parts = [f"# Claims of the papers, suite `{suite}`\n", f"{INTRODUCTION}\n", describe_scope(decided), *lines, ""]
     parts.append(f"`{claim_command('NAME', suite)}` shows one claim.\n")
     for source, paper in PAPERS.items():
@@ -79,12 +77,8 @@ def claims_markdown(decided: Sequence[Decided], suite: str) -> str:
     return "\n".join(parts)
 
 
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {word}" for word, count in counts.items())
-
-
 def _markdown(one: Decided) -> str:
-    lines = [f"### {one.claim.says}\n", f"`{one.name}` · {one.claim.where} · of {one.claim.made_on}\n"]
+    lines = [f"### {one.claim.says}\n", f"`{one.name}` · {one.claim.where} · said of {one.claim.made_on}\n"]
     said = (f"**{heading}** {text}\n" if heading else f"{text}\n" for heading, text in paragraphs(one))
     return "\n".join([*lines, *said])
 
@@ -93,8 +87,8 @@ def paragraphs(one: Decided) -> list[tuple[str, str]]:
     """What is said of a claim: (heading, text), the first of its print if that was judged."""
     found = [] if one.print is None else [(f"Print: {one.print.outcome}.", one.print.because)]
     tested = f"On {one.tested_on}: " if one.tested_on else ""
-    heading = f"{one.said[0].upper()}{one.said[1:]}"
-    found.append((f"{heading}, {one.conditions}." if one.conditions else f"{heading}.", f"{tested}{one.because}"))
+    heading = f"{one.conditions}: {one.said}." if one.conditions else f"{one.said}."
+    found.append((f"{heading[0].upper()}{heading[1:]}", f"{tested}{one.because}"))
     return found + [("", text) for text in (one.control, one.claim.remark) if text]
 
 

@@ -115,7 +115,7 @@ def _judge(comparison: PrintedComparison, gaps: list[Gap]) -> PrintVerdict:
     holds = len(may) >= needed and (not comparison.holds_on or len(must) <= needed)
     broken = [f"{gap.named} {gap.value:+}" for gap in gaps if not gap.may_be(comparison.by)]
     some = f", on {len(may)} of {len(comparison.datasets)} data sets" if comparison.holds_on else ""
-    claimed = f", stated as {_span(comparison.by)}" if comparison.by else ""
+    claimed = f", stated as {_span([Decimal(f'{gain:g}') for gain in comparison.by])}" if comparison.by else ""
     against = f": {', '.join(broken)}" if broken and not comparison.holds_on else ""
     rivals = comparison.better_than if len(comparison.better_than) < 4 else [f"{len(comparison.better_than)} others"]
     said = f"Table {comparison.table}, {comparison.model} better than {', '.join(rivals)} by "
@@ -123,6 +123,6 @@ def _judge(comparison: PrintedComparison, gaps: list[Gap]) -> PrintVerdict:
     return PrintVerdict(holds, f"{said}{'' if holds else f'; not as claimed{against}'}.")
 
 
-def _span(values: Sequence[float | Decimal]) -> str:
+def _span(values: Sequence[Decimal]) -> str:
     low, high = min(values), max(values)
     return f"{low:+}" if low == high else f"{low:+} to {high:+}"

@@ -175,20 +175,24 @@ def sign_of(judged: Judged, starts: float) -> int:
 
 
 def _numbers(family: Sequence[Judged], several: bool = False) -> str:
-    return ", ".join(
-        f"{judged.corpus}{f' against {judged.against}' if several else ''} {judged.text}"
-        f"{' (too few texts)' if judged.few else ''}"
-        for judged in family
-    )
+    """The differences, by rival if there are several."""
+    parts = []
+    for rival in dict.fromkeys(judged.against for judged in family):
+        own = (judged for judged in family if judged.against == rival)
+        said = ", ".join(f"{one.corpus} {one.text}{' (too few texts)' if one.few else ''}" for one in own)
+        parts.append(f"than {rival} on {said}" if several else said)
+    return ", ".join(parts)
 
 
 def _by_sign(family: Sequence[Judged], test: ClaimTest) -> str:
     """The numbers by what they say: lower first, for that is what refutes."""
-    several = len({judged.against for judged in family}) > 1
+    words = {-1: "lower", 1: "higher", 0: "not told apart"}
+    named = [(judged, words[sign_of(judged, test.starts)]) for judged in family]
+    named = [(one, "no difference" if word == "lower" and not one.difference.value else word) for one, word in named]
     parts = []
-    for sign, word in ((-1, "lower or the same"), (1, "higher"), (0, "not told apart")):
-        some = [judged for judged in family if sign_of(judged, test.starts) == sign]
-        parts += [f"{word}: {_numbers(some, several)}"] if some else []
+    for word in ("lower", "no difference", "higher", "not told apart"):
+        some = [judged for judged, own in named if own == word]
+        parts += [f"{word}: {_numbers(some, len(test.against) > 1)}"] if some else []
     said = "; ".join(parts)
     return f"{said[0].upper()}{said[1:]}."
 

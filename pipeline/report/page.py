@@ -99,7 +99,8 @@ def _tally(decided: Sequence[Decided]) -> str:
             f'<li class="{CLASSES.get(word, "print")}"><b>{count}</b><span class="verdict">{word}</span></li>'
             for word, count in counts.items()
         )
-        parts.append(f'<p class="muted">{heading[0].upper()}{heading[1:]}</p><ul class="tally">{items}</ul>')
+        about = f'<p class="muted">{heading[0].upper()}{heading[1:]}</p>' if heading else ""
+        parts.append(f'{about}<ul class="tally">{items}</ul>')
     return "".join(parts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pipeline.papers.ledger import describe_counts, describe_scope
+from pipeline.papers.ledger import describe_counts
 from pipeline.papers.verdicts import Decided
 from pipeline.report.comparisons import BASELINE, CONTROL, TUNED_CONTROL
 from pipeline.report.evidence import Evidence
@@ -19,7 +19,7 @@ def report_text(evidence: Evidence, tables: Sequence[Table], decided: Sequence[D
     """The whole of report.md."""
     suite = evidence.results.suite.suite
     opening = (
-        f"[Claims](claims.md) of the five papers: {describe_scope(decided)} {describe_counts(decided)}. First come the "
+        f"[Claims](claims.md) of the five papers: {'; '.join(describe_counts(decided))}. First come the "
         "main scores with their differences and intervals, then [all other tables, and what each "
         "shows](#all-tables-and-what-each-panel-shows). [index.html](index.html) is all of it as one page, to be "
         "opened from disk.\n"
