@@ -127,12 +127,13 @@ def show_claims(suite: str, name: str = "") -> str:
     """
     path = Path("reports") / suite / "claims.json"
     try:
-        claims = json.loads(path.read_text(encoding="utf-8"))["claims"]
+        content = json.loads(path.read_text(encoding="utf-8"))
+        claims, _ = content["claims"], content["counts"]
     except (OSError, ValueError, KeyError) as error:
         raise ArtifactError(
-            f"suite '{suite}' has no verdicts on claims yet",
+            f"suite '{suite}' has no ledger of claims, or one of an earlier version",
             where=str(path),
-            got=str(error),
+            got=repr(error),
             remedy=f"run `sentfold run --suite {suite}`",
         ) from None
     if not name:

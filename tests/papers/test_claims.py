@@ -500,7 +500,10 @@ def test_a_claim_is_either_tested_or_says_what_is_missing() -> None:
 
 def test_a_claim_can_be_shown_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ArtifactError, match="no verdicts"):
+    with pytest.raises(ArtifactError, match="no ledger"):
+        show_claims("quick")
+    write_json(Path("reports/quick/claims.json"), {"claims": {"made-up": {"verdict": "contradicted"}}})
+    with pytest.raises(ArtifactError, match="of an earlier version"):
         show_claims("quick")
     write_json(Path("reports/quick/claims.json"), claims_content([judge(gains(5, 5), make_claim())], "quick"))
     assert "print not judged" in show_claims("quick") and "carries over" in show_claims("quick")

