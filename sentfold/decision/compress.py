@@ -1,0 +1,283 @@
+"""How small vectors can get: forms of decreasing size, each held to a margin that was fixed beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from math import ceil
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.compare.bootstrap import draw_weights
+from sentfold.compare.multiplicity import POWER
+from sentfold.data.datasets import Dataset
+from sentfold.data.tables import DataError
+from sentfold.decision.codes import CONTROL, FAMILIES, FLOAT, Code, coded_measures, linear_code, list_codes
+from sentfold.decision.decide import fold_means
+from sentfold.decision.folds import LEAST_GROUPS, plan_folds
+from sentfold.decision.inputs import make_task, task_of
+from sentfold.decision.nested import ENOUGH, Material, label_free_rows
+from sentfold.decision.spaces import LinearSpace, Space
+from sentfold.decision.tasks import PairsTask
+from sentfold.kernels.threads import one_blas_thread
+
+Float64 = npt.NDArray[np.float64]
+
+RESAMPLES = 2_000
+LEVEL = 0.05 / len(FAMILIES)  # of each family, so that the smallest form over all families is right at 95%
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of the vectors, and the difference of its score to that of whole vectors, in points.
+
+    low, high  interval; each end is missed with a chance of LEVEL
+    passed     whether it and all larger forms of its family lose less than the margin
+    needed     items with which a form that loses this much would pass with 80% power; None if it loses too much
+    """
+
+    code: Code
+    difference: float
+    low: float
+    high: float
+    passed: bool
+    needed: int | None
+
+
+@dataclass(frozen=True)
+class Compression:
+    """The outcome of `compress`.
+
+    whole   score of whole vectors x100; bytes: per whole vector
+    forms   by family, large forms first
+    chosen  the smallest form that passed; space: its map, where it has one, fitted on all texts
+    """
+
+    metric: str
+    item: str
+    items: int
+    groups: int
+    margin: float
+    whole: float
+    bytes: int
+    forms: tuple[Form, ...]
+    chosen: Form | None
+    space: Space | None
+    notes: tuple[str, ...] = ()
+    record: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        if self.chosen:
+            return (
+                f"Store {self.chosen.code.name}: {self.chosen.code.bytes:,} bytes in place of {self.bytes:,} lose less "
+                f"than {self.margin:g} points ({span(self.chosen)})."
+            )
+        needed = [(form.needed, form.code.name) for form in self.forms if form.code.family != CONTROL and form.needed]
+        if not needed:
+            return f"Keep whole vectors: every smaller form seems to lose more than {self.margin:g} points."
+        count, name = min(needed)
+        return (
+            f"Keep whole vectors: these {self.items:,} {self.item} cannot show that a smaller form loses less than "
+            f"{self.margin:g} points. For {name}, about {round_up(count):,} would."
+        )
+
+    def describe(self) -> str:
+        """At most 12 lines."""
+        lines = [self.verdict, f"  whole vectors: {self.metric} {self.whole:.1f}, {self.bytes:,} bytes each"]
+        for family in (*FAMILIES, CONTROL):
+            forms = [form for form in self.forms if form.code.family == family]
+            if forms:
+                lines.append(f"  {family}{' (the control)' * (family == CONTROL)}: {_chain(forms)}")
+        lines.append(
+            f"  A form passes if its interval ends above -{self.margin:g} and all larger forms of its kind passed. The "
+            "ends of all kinds hold together at 95%."
+        )
+        return "\n".join(lines[:12])
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the map."""
+        return {
+            "verdict": self.verdict,
+            "metric": self.metric,
+            "items": {"unit": self.item, "number": self.items, "groups": self.groups},
+            "margin": self.margin,
+            "level": LEVEL,
+            "whole": {"score": self.whole, "bytes": self.bytes},
+            "forms": [asdict(form) for form in self.forms],
+            "chosen": self.chosen and self.chosen.code.name,
+            "notes": list(self.notes),
+            **self.record,
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write verdict.json, and the map of the chosen form where it has one. Raises ArtifactError."""
+        from sentfold.decision.spaces import save_space
+        from sentfold.files import write_json
+
+        if self.space:
+            save_space(self.space, Path(folder))
+        write_json(Path(folder) / "verdict.json", self.to_json())
+
+
+def span(form: Form) -> str:
+    """`-0.4 [-1.1, +0.3]`."""
+    return f"{form.difference:+.1f} [{form.low:+.1f}, {form.high:+.1f}]"
+
+
+def round_up(number: int) -> int:
+    """Two digits: a planned number of items is known no better."""
+    unit = int(10 ** max(0, len(str(number)) - 2))
+    return -(-number // unit) * unit
+
+
+def _chain(forms: Sequence[Form]) -> str:
+    """The smallest form that passed, and the first that did not."""
+    passed, failed = ([form for form in forms if form.passed is wanted] for wanted in (True, False))
+    named = [f"{_short(form)} {span(form)} passes" for form in passed[-1:]]
+    return "; ".join([*named, *(f"{_short(form)} {span(form)} does not" for form in failed[:1])])
+
+
+def _short(form: Form) -> str:
+    """Its name without that of its family."""
+    return form.code.name.removesuffix(f" {form.code.family}")
+
+
+def compress(
+    vectors: npt.ArrayLike,
+    *,
+    pairs: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
+    labels: tuple[npt.ArrayLike, npt.ArrayLike] | npt.ArrayLike | None = None,
+    splits: Sequence[str] = (),
+    margin: float = 1.0,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Compression:
+    """How small these vectors can get without losing `margin` points on the data.
+
+    vectors, pairs, labels, splits  as for `decide`
+    margin                          in points (hundredths of the score), > 0, to be fixed before the data are seen
+    Raises DataError (a ValueError) where arrays do not fit. Cost: five fits of principal components.
+    """
+    from sentfold.data.vectors import check_vectors
+
+    x, notes = check_vectors(np.asarray(vectors), "vectors")
+    task, needed, free = make_task(len(x), pairs, labels)
+    material = Material(x, needed, free, task, plan_folds(task, splits, seed=seed, repeats=1))
+    return compress_material(material, margin, resamples=resamples, seed=seed, notes=tuple(notes))
+
+
+def compress_dataset(data: Dataset, vectors: npt.NDArray[np.float32], *, margin: float, seed: int) -> Compression:
+    """As `compress`, for a data set that was read. Raises DataError."""
+    task, needed, free = task_of(data, len(vectors))
+    material = Material(vectors, needed, free, task, plan_folds(task, data.splits, seed=seed, repeats=1))
+    return compress_material(material, margin, resamples=RESAMPLES, seed=seed, notes=data.notes)
+
+
+def compress_material(
+    material: Material, margin: float, *, resamples: int, seed: int, notes: tuple[str, ...] = ()
+) -> Compression:
+    """The outcome on a task."""
+    task, plan = material.task, material.plan
+    _check(material, margin)
+    with one_blas_thread():
+        codes, tables = score_codes(material, seed=seed)
+        draws = draw_weights(plan.design, resamples=resamples, seed=seed)
+        replicates = np.concatenate([fold_means(task, plan, tables, weights) for weights in draws], axis=1)
+        observed = 100 * fold_means(task, plan, tables, np.ones((1, len(plan.judged))))[:, 0]
+        forms = judge_forms(material, codes, observed, 100 * replicates, margin)
+        chosen = min(
+            (form for form in forms if form.passed and form.code.family != CONTROL),
+            key=lambda form: (form.code.bytes, -form.difference),
+            default=None,
+        )
+        return Compression(
+            metric=task.metric,
+            item=task.item,
+            items=len(plan.judged),
+            groups=plan.design.units,
+            margin=margin,
+            whole=float(observed[0]),
+            bytes=FLOAT * material.vectors.shape[1],
+            forms=tuple(forms),
+            chosen=chosen,
+            space=_final_space(material, chosen.code, seed) if chosen else None,
+            notes=(*notes, *plan.notes),
+            record={"seed": seed, "resamples": resamples, "vectors": list(material.vectors.shape)},
+        )
+
+
+def score_codes(material: Material, *, seed: int) -> tuple[list[Code], list[Float64]]:
+    """The codes, and by outer fold (codes + 1, t) values of the test items, the first row those of whole vectors.
+
+    Maps are fitted without the texts of the test items: on vectors without labels alone where these abound.
+    """
+    task, folds = material.task, material.plan.repeats[0]
+    once = _once(material)
+    fitted = [label_free_rows(material, fold, once=once)[0] for fold in (folds[:1] if once else folds)]
+    codes = list_codes(material.vectors.shape[1], min(rows.axes.rank for rows in fitted))
+    tables = [np.empty((len(codes) + 1, len(fold.test))) for fold in folds]
+    for place, rows in enumerate(fitted):
+        served = range(len(folds)) if once else [place]
+        for code, measure in coded_measures(task, material.own, rows, codes, seed=seed):
+            for number in served:
+                tables[number][1 + codes.index(code)] = measure(folds[number].train, folds[number].test)
+    for table, fold in zip(tables, folds, strict=True):
+        table[0] = material.plain(fold.train, fold.test)
+    return codes, tables
+
+
+def judge_forms(
+    material: Material, codes: list[Code], observed: Float64, replicates: Float64, margin: float
+) -> list[Form]:
+    """Each form with its interval, tested against the margin from large forms to small ones until one fails.
+
+    Where a score is a mean over items that lose at most 1 each, the lower end is never above the exact bound for no
+    item lost: some hundred queries that are all answered alike do not show that none would be lost.
+    """
+    spread = (replicates[1:] - replicates[0]).std(axis=1, ddof=1)
+    z = NormalDist().inv_cdf(1 - LEVEL)
+    units = material.plan.design.effective_units
+    least = 0.0 if isinstance(material.task, PairsTask) else 100 * (1 - LEVEL ** (1 / units))
+    fewest = 0 if isinstance(material.task, PairsTask) else ceil(np.log(LEVEL) / np.log(max(1e-9, 1 - margin / 100)))
+    forms: list[Form] = []
+    for code, difference, se in zip(codes, observed[1:] - observed[0], spread, strict=True):
+        low = min(difference - z * se, -least) if least else difference - z * se
+        larger = [form for form in forms if form.code.family == code.family]
+        passed = low > -margin and all(form.passed for form in larger)
+        room = margin + min(difference, 0.0)
+        power = z + NormalDist().inv_cdf(POWER)
+        share = len(material.plan.judged) / units
+        needed = ceil(max(len(material.plan.judged) * (power * se / room) ** 2, fewest * share)) if room > 0 else None
+        forms.append(Form(code, float(difference), float(low), float(difference + z * se), bool(passed), needed))
+    return forms
+
+
+def _once(material: Material) -> bool:
+    return len(material.free) >= ENOUGH * len(np.unique(material.task.keys))
+
+
+def _final_space(material: Material, code: Code, seed: int) -> Space | None:
+    """The map of a code of fewer coordinates, fitted on all texts; None for codes of bits."""
+    if code.family not in FAMILIES[:2]:
+        return None
+    rows, _ = label_free_rows(material, material.plan.final, once=_once(material))
+    space: LinearSpace = linear_code(code, rows, seed=seed)
+    return space
+
+
+def _check(material: Material, margin: float) -> None:
+    groups = material.plan.design.units
+    if not 0 < margin < 100:
+        raise DataError("a margin is no number of points", where="margin", expected="0 < margin < 100", got=f"{margin}")
+    if groups < LEAST_GROUPS:
+        raise DataError(
+            "too few items are independent of each other", where=material.task.item,
+            expected=f"at least {LEAST_GROUPS} groups without a text in common", got=f"{groups} groups",
+            remedy="add items of other texts",
+        )  # fmt: skip
