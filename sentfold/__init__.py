@@ -10,9 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sentfold.decision.compress import compress as compress
     from sentfold.decision.decide import Decision as Decision
     from sentfold.decision.decide import decide as decide
     from sentfold.decision.spaces import load_space as load_space
+    from sentfold.decision.threshold import find_threshold as find_threshold
     from sentfold.encoders.average import AverageOfWords as AverageOfWords
     from sentfold.encoders.dct import DCT as DCT
     from sentfold.encoders.gem import GEM as GEM
@@ -63,7 +65,9 @@ EXPORTS = {
     "USIF": "sentfold.encoders.usif",
     "VLAWE": "sentfold.encoders.vlawe",
     "Whitening": "sentfold.manifold.estimators.linear",
+    "compress": "sentfold.decision.compress",
     "decide": "sentfold.decision.decide",
+    "find_threshold": "sentfold.decision.threshold",
     "load_space": "sentfold.decision.spaces",
 }
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sentfold.cli.inputs import read_inputs
+from sentfold.cli.decide import read_inputs
 from sentfold.numeric_profile import profile_name, use_profile
 
 
