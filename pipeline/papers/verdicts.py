@@ -231,7 +231,7 @@ def _shown_with(test: ClaimTest, evidence: Evidence) -> str:
         if other == test.control:
             corpora = [judged.corpus for judged in family]
             tuned = all(is_tuned(evidence.parameters.get(space, {})) for space in (test.space, other))
-            name = name_control(evidence.results, test.space, other, corpora, evidence.made_of, tuned=tuned)
+            name = name_control(evidence.results, test.space, other, corpora, tuned=tuned)
         sentences += [f"Against {name}: {_numbers(family)}."] if family else []
     return " ".join(sentences)
 

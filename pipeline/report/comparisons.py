@@ -171,26 +171,17 @@ def dimensions(results: Results, space: str, control: str, corpus: str) -> tuple
     return None if one is None or two is None else (one, two)
 
 
-def name_control(
-    results: Results, space: str, control: str, corpora: Sequence[str], made_of: Mapping[str, str], *, tuned: bool
-) -> str:
+def name_control(results: Results, space: str, control: str, corpora: Sequence[str], *, tuned: bool) -> str:
     """What a control is, for the sentence "Against ...:"; never "the control" where it has another dimension.
 
-    made_of  space -> what it was made of, in words: "principal components, p = 384; all-MiniLM-L6-v2"
-    tuned    whether both spaces chose their parameters on the same development data
+    tuned  whether both spaces chose their parameters on the same development data
     """
-    found = {dimensions(results, space, control, corpus) for corpus in corpora if corpus in results.suite.corpora}
-    sizes = {pair for pair in found if pair is not None}
-    unlike = {pair for pair in sizes if pair[0] != pair[1]}
-    own_size, other_size = next(iter(sizes)) if len(sizes) == 1 else ("", "")
-    if tuned:
-        own = f"of its own dimension{f', {other_size} beside {own_size}' if own_size else ''}"
-        same = f"of the same dimension{f', {own_size}' if own_size else ''}, and so the control of that dimension too"
-        method = made_of.get(control, "").partition(",")[0] or "a space"
-        return f"{control}, {method} tuned on the same development data (a tuned control, {own if unlike else same})"
-    if unlike and space not in results.suite.word_encoders:
-        return f"{control}, of another dimension{f' ({other_size} beside {own_size})' if own_size else ''}"
-    return f"the control {control}"
+    how = ", tuned on the same development data" if tuned else ""
+    sizes = {pair for corpus in corpora if (pair := dimensions(results, space, control, corpus)) is not None}
+    unlike = [pair for pair in sizes if pair[0] != pair[1]]
+    if not unlike or space in results.suite.word_encoders:
+        return f"the control {control}{how}"
+    return f"{control}{how}, of another dimension ({unlike[0][1]}, not {unlike[0][0]})"
 
 
 # --- notes under tables -----------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipeline.report.comparisons import is_tuned, judge_family, no_smallest, smallest_difference
@@ -11,7 +12,7 @@ from pipeline.report.evidence import Evidence
 from pipeline.report.results import Results
 from pipeline.report.sweeps import CLASS_PROTOCOL, Sweep
 from sentfold.measures.registry import describe_protocol
-from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
+from sentfold.report.table import Caveat, Entry, Group, Head, Line, Panel, Table
 
 ABOUT = (
     "A grid is scored on the development corpus alone, and its best point becomes the space (selected). What the best "
@@ -75,6 +76,7 @@ def _choice(evidence: Evidence, sweep: Sweep) -> tuple[Entry, ...]:
     of = (f"{encoder}/{sweep.corpus}",)
     count = Entry(str(points), float(points), about=f"combinations in the grid of {sweep.space}", of=of)
     chosen = _score(best, f"best of {points} points on {sweep.corpus}: {describe_point(sweep.chosen)}", of)
+    chosen = replace(chosen, caveats=(Caveat("†", (sweep.space,), sweep.corpus),))
     others = [
         _known(results, space, sweep.corpus, sweep.protocol) for space in (_fixed(evidence, sweep.space), encoder)
     ]
@@ -106,49 +108,37 @@ def _tests(evidence: Evidence, sweeps: Sequence[Sweep], protocol: str, corpora: 
     """On test sets of one protocol: what was selected, the oracle, and the inflation; [] without such sets."""
     if not corpora:
         return []
-    results, made_of, known, group = (
-        evidence.results,
-        evidence.made_of,
-        describe_protocol(protocol),
-        evidence.measured_here,
-    )
-    suite = results.suite
-    heads = tuple(Head(corpus, corpus, protocol) for corpus in corpora)
-    # An oracle and an inflation are no scores: named apart, so that no reader of the CSV joins them to one.
-    oracles = tuple(Head(c, c, f"{known}: oracle, chosen on {c} itself") for c in corpora)
-    inflations = tuple(Head(c, c, f"{known}: oracle less selected") for c in corpora)
-    selected = tuple(
-        Line(s.space, made_of.get(s.space, ""), tuple(_known(results, s.space, corpus, protocol) for corpus in corpora))
-        for s in sweeps
-    )
-    names = [f"{sweep.space}, oracle" for sweep in sweeps]
+    results, known = evidence.results, describe_protocol(protocol)
+    encoders = {sweep.space: results.suite.encoder_of(sweep.space) for sweep in sweeps}
+    selected = {s.space: [measured_entry(results, s.space, corpus, protocol) for corpus in corpora] for s in sweeps}
     best, gains = (
-        tuple(
-            Line(name, "", tuple(entry(sweep, corpus, suite.encoder_of(sweep.space)) for corpus in corpora))
-            for name, sweep in zip(names, sweeps, strict=True)
-        )
-        for entry in (oracle_entry, inflation_entry)
+        {f"{s.space}, oracle": [entry(s, corpus, encoders[s.space]) for corpus in corpora] for s in sweeps}
+        for entry in (_oracle_entry, _inflation_entry)
     )
-    family = judge_family(
-        results,
-        [(sweep.space, suite.encoder_of(sweep.space)) for sweep in sweeps],
-        [(corpus, protocol) for corpus in corpora],
-    )
+    # An oracle and an inflation are no scores: named apart, so that no reader of the CSV joins them to one.
+    heads = [Head(corpus, corpus, protocol) for corpus in corpora]
+    oracles = [replace(head, protocol=f"{known}: oracle, chosen on {head.corpus} itself") for head in heads]
+    inflations = [replace(head, protocol=f"{known}: oracle less selected") for head in heads]
     shown = tuple(_inflation_shown(sweep, corpora) for sweep in sweeps)
-    titles = [
-        "Selected: scores on the test sets", "Oracle: the best of the grid on each test set itself",
-        "Inflation: oracle less selected",
-    ]  # fmt: skip
-    if protocol == CLASS_PROTOCOL:
-        titles = [f"{title}, {known}" for title in titles]
+    family = judge_family(results, list(encoders.items()), [(corpus, protocol) for corpus in corpora])
+    kind = f", {known}" if protocol == CLASS_PROTOCOL else ""
+    note = smallest_difference(family, "encoder")
     return [
-        Panel(titles[0], known, heads, (Group(group, False, selected),), (), (smallest_difference(family, "encoder"),)),
-        Panel(titles[1], known, oracles, (Group(group, False, best),), _oracles_shown(sweeps, corpora), (UNRESAMPLED,)),
-        Panel(titles[2], known, inflations, (Group(group, False, gains),), shown, (UNRESAMPLED,)),
+        _panel(evidence, f"Selected: scores on the test sets{kind}", heads, selected, note),
+        _panel(evidence, f"Oracle: the best of the grid on each test set itself{kind}", oracles, best, UNRESAMPLED),
+        replace(
+            _panel(evidence, f"Inflation: oracle less selected{kind}", inflations, gains, UNRESAMPLED), shows=shown
+        ),
     ]
 
 
-def oracle_entry(sweep: Sweep, corpus: str, source: str) -> Entry:
+def _panel(evidence: Evidence, title: str, heads: Sequence[Head], rows: Mapping[str, list[Entry]], note: str) -> Panel:
+    lines = tuple(Line(name, evidence.made_of.get(name, ""), tuple(entries)) for name, entries in rows.items())
+    protocol = describe_protocol(heads[0].protocol).partition(":")[0]
+    return Panel(title, protocol, tuple(heads), (Group(evidence.measured_here, False, lines),), (), (note,))
+
+
+def _oracle_entry(sweep: Sweep, corpus: str, source: str) -> Entry:
     """The best of a grid on a test set, named an oracle; no interval, for it is the largest of many.
 
     source  the space whose vectors every point of the grid was made from
@@ -160,7 +150,7 @@ def oracle_entry(sweep: Sweep, corpus: str, source: str) -> Entry:
     return _score(sweep.values_on(corpus)[place], about, (f"{source}/{corpus}",))
 
 
-def inflation_entry(sweep: Sweep, corpus: str, source: str) -> Entry:
+def _inflation_entry(sweep: Sweep, corpus: str, source: str) -> Entry:
     """The oracle less the chosen point's score; a blank where the choice does not fit the test set. source: as above"""
     gain = sweep.inflation(corpus)
     if gain is None:
@@ -168,16 +158,6 @@ def inflation_entry(sweep: Sweep, corpus: str, source: str) -> Entry:
     about = f"what choosing among {len(sweep.points)} points on {corpus} itself adds to the score of {sweep.space}"
     places = dict.fromkeys(f"{space}/{corpus}" for space in (sweep.space, source))
     return Entry(f"{gain:+.2f}", gain, about=about, of=tuple(places))
-
-
-def _oracles_shown(sweeps: Sequence[Sweep], corpora: Sequence[str]) -> tuple[str, ...]:
-    """The point of the grid that each oracle is."""
-    shown = []
-    for sweep in sweeps:
-        places = {corpus: place for corpus in corpora if (place := sweep.best_on(corpus)) is not None}
-        parts = [f"{corpus} at {describe_point(sweep.points[place])}" for corpus, place in places.items()]
-        shown += [f"{sweep.space}, oracle: {'; '.join(parts)}."] if parts else []
-    return tuple(shown)
 
 
 def _inflation_shown(sweep: Sweep, corpora: Sequence[str]) -> str:

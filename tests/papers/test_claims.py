@@ -160,8 +160,12 @@ def test_corpora_that_the_source_lacks_are_named_and_not_counted() -> None:
     ("control", "sizes", "named"),
     [
         ("minilm-pca", (256, 256), "Against the control minilm-pca: a +"),
-        ("minilm-pca", (256, 384), "Against minilm-pca, of another dimension (384 beside 256): a +"),
-        ("minilm-pca-selected", (256, 384), "Against minilm-pca-selected, principal components tuned on the same"),
+        ("minilm-pca", (256, 384), "Against minilm-pca, of another dimension (384, not 256): a +"),
+        (
+            "minilm-pca-selected",
+            (256, 384),
+            "Against minilm-pca-selected, tuned on the same development data, of another dimension",
+        ),
     ],
 )
 def test_a_control_is_named_for_what_it_is(control: str, sizes: tuple[int, int], named: str) -> None:
