@@ -18,6 +18,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anything loads a BLAS
 
 import argparse
+import gc
 import json
 import platform
 import subprocess
@@ -192,12 +193,15 @@ def time_repeats(call: Callable[[], Any], repeats: int) -> tuple[float, float]:
 
 
 def time_calls(call: Callable[[], Any], repeats: int) -> list[float]:
-    """CPU seconds of each of some calls."""
+    """CPU seconds of each of some calls; the garbage collector waits, as in timeit: a pass takes as long as a call."""
     seconds = []
     for _ in range(repeats):
+        gc.collect()
+        gc.disable()
         start = time.process_time()
         call()
         seconds.append(time.process_time() - start)
+        gc.enable()
     return seconds
 
 
