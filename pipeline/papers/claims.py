@@ -14,11 +14,13 @@ from sentfold.settings import Parameters, validate
 CLAIMS_FILE = Path(__file__).with_name("claims.yaml")
 
 Source = Literal["sbert-lp", "lase", "s3e", "gem", "hyperboloid"]
-Kind = Literal["higher", "cosines", "faster", "identity"]
+Kind = Literal["higher", "best-setting", "rules", "cosines", "faster", "identity"]
 
 # What each kind of test cannot do without.
 NEEDS: dict[Kind, tuple[str, ...]] = {
     "higher": ("space", "against", "protocol", "corpora"),
+    "best-setting": ("space", "setting", "between", "corpora"),
+    "rules": ("space", "setting", "corpora"),
     "cosines": ("space", "corpora"),
     "faster": ("space", "against"),
     "identity": ("identity",),
@@ -53,6 +55,8 @@ class ClaimTest(Parameters):
     """A test of a claim by this suite's numbers.
 
     kind              higher: a better score than each of `against`, on each corpus
+                      best-setting: the best value of a setting of a sweep is `between` two values
+                      rules: rules without labels choose another value of a setting than the best
                       cosines: the printed cosines of single pairs, to the last digit
                       faster: less CPU time for a sentence than each of `against`, in one run of the benchmark
                       identity: two sides of an equation, by its name in identities.py
@@ -77,6 +81,8 @@ class ClaimTest(Parameters):
     shown_with: list[str] = []
     shown_by: str = ""
     starts: float = Field(0.0, ge=0)
+    setting: str = ""
+    between: list[int] = Field([], max_length=2)
     identity: str = ""
 
     @model_validator(mode="after")

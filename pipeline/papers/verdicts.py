@@ -104,6 +104,8 @@ def decide(name: str, claim: Claim, evidence: Evidence) -> Decided:
     sign = -1 if signs[-1] else int(signs[1] == signs.total())
     control = _shown_with(test, evidence) if test.kind == "higher" else ""
     made_of = evidence.made_of.get(test.space, "")
+    if test.kind in {"best-setting", "rules"}:
+        made_of = made_of.rpartition("; ")[2]  # the encoder alone: a sweep goes through what was chosen in the end
     if test.kind == "faster" and evidence.benchmark is not None:
         made_of = f"one thread of {evidence.benchmark['processor']}, with the code of this project"
     extent = _extent(signs, sign, words, found.named)
@@ -236,6 +238,49 @@ def _shown_with(test: ClaimTest, evidence: Evidence) -> str:
     return " ".join(sentences)
 
 
+# --- sweeps -------------------------------------------------------------------------------------
+
+
+def find_best_setting(test: ClaimTest, evidence: Evidence) -> Finding | str:
+    """Whether the best value of a setting is between two values, by the share of resamples in which it is."""
+    leads, (low, high) = _leads(test, evidence), test.between
+    inside = {c: sum(share for value, share in own.items() if low <= float(value) <= high) for c, own in leads.items()}
+    if not inside:
+        return f"No sweep of {test.space} says where its best point is on {', '.join(test.corpora)}."
+    limit = (1 - evidence.results.confidence) / 2 / len(inside)
+    signs = {corpus: int(share >= 1 - limit) - int(share <= limit) for corpus, share in inside.items()}
+    return Finding(signs, "corpora", f"{_lead_text(test, leads)}{_missing_corpora(test, list(inside))}")
+
+
+def find_rules(test: ClaimTest, evidence: Evidence) -> Finding | str:
+    """Whether each rule without labels chooses another value of a setting than the best, by the same shares."""
+    leads, sweep = _leads(test, evidence), evidence.sweeps.get(test.space)
+    if not leads or sweep is None or not sweep.picked:
+        return f"No sweep of {test.space} says where its best point is and what rules without labels choose."
+    [shares] = leads.values()
+    chosen = {rule.replace("_", " "): str(point[test.setting]) for rule, point in sorted(sweep.picked.items())}
+    limit = (1 - evidence.results.confidence) / 2 / len(chosen)
+    best = {rule: shares.get(value, 0.0) for rule, value in chosen.items()}
+    signs = {rule: int(share <= limit) - int(share >= 1 - limit) for rule, share in best.items()}
+    said = " and ".join(f"the {rule} chooses {value}" for rule, value in chosen.items())
+    return Finding(signs, "rules", f"{_lead_text(test, leads)} {said[0].upper()}{said[1:]}.")
+
+
+def _leads(test: ClaimTest, evidence: Evidence) -> dict[str, dict[str, float]]:
+    """Corpus -> value of the setting -> the share of resamples in which the best point of the sweep has it."""
+    sweep = evidence.sweeps.get(test.space)
+    found = {} if sweep is None else {corpus: sweep.leads.get(corpus, {}) for corpus in test.corpora}
+    return {corpus: own[test.setting] for corpus, own in found.items() if test.setting in own}
+
+
+def _lead_text(test: ClaimTest, leads: Mapping[str, Mapping[str, float]]) -> str:
+    parts = []
+    for corpus, own in leads.items():
+        shares = ", ".join(f"{value} in {share:.1%}" for value, share in own.items() if share)
+        parts.append(f"on {corpus} {shares}")
+    return f"The best {test.setting} of the sweep, in resamples of the items: {'; '.join(parts)}."
+
+
 # --- single numbers -----------------------------------------------------------------------------
 
 
@@ -289,6 +334,8 @@ def find_identity(test: ClaimTest, evidence: Evidence) -> Finding | str:
 
 TESTS: dict[str, Callable[[ClaimTest, Evidence], Finding | str]] = {
     "higher": find_higher,
+    "best-setting": find_best_setting,
+    "rules": find_rules,
     "cosines": find_cosines,
     "faster": find_faster,
     "identity": find_identity,

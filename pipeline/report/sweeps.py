@@ -25,6 +25,8 @@ class Sweep:
     chosen    the settings chosen on it
     tests     test corpus -> scores of the points, in the same order; classes: the same of classification
     rules     rule without labels -> the score, on the development corpus, of the point that it chooses
+    picked    the same rules -> the settings of that point
+    leads     corpus -> setting -> its value -> the share of resamples in which the best point has that value
     """
 
     space: str
@@ -36,6 +38,8 @@ class Sweep:
     tests: dict[str, tuple[float | None, ...]]
     rules: dict[str, float]
     classes: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
+    picked: dict[str, dict[str, Any]] = field(default_factory=dict)
+    leads: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
 
     @property
     def best(self) -> int:
@@ -101,6 +105,11 @@ def _load(space: str, folder: Path) -> Sweep:
             chosen=dict(selected["parameters"]),
             tests=_surfaces(oracle, "spearman"),
             classes=_surfaces(oracle, CLASS_PROTOCOL),
+            picked={rule: dict(found["parameters"]) for rule, found in surface.get("rules", {}).items()},
+            leads={
+                corpus: dict(one.get("leads", {}))
+                for corpus, one in {**oracle["corpora"], str(surface["corpus"]): surface}.items()
+            },
             rules={rule: float(found["value"]) for rule, found in sorted(surface.get("rules", {}).items())},
         )
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -15,19 +15,30 @@ from pipeline.base.cases import load_case, task_of
 from pipeline.base.params import load_parameters
 from pipeline.base.suite import Suite
 from pipeline.manifolds import inputs_of, load_grid, load_solver, read_source, sweep_folder
+from sentfold.compare.bootstrap import corpus_seed, make_design
 from sentfold.errors import SuiteError, located
 from sentfold.files import write_json
 from sentfold.manifold.base.grid import Grid
 from sentfold.manifold.base.protocol import SolverSettings, Source
 from sentfold.measures.base.case import Case
-from sentfold.selection.surface import PROTOCOL, Classes, Material, Surface, best_place, score_classes, score_surface
+from sentfold.selection.surface import (
+    PROTOCOL,
+    Classes,
+    Draws,
+    Material,
+    Surface,
+    best_place,
+    lead_shares,
+    score_classes,
+    score_surface,
+)
 from sentfold.settings import Parameters
 
 ORACLE = "best on the test set itself: shown as the inflation that such a choice buys, and never made into a space"
 RULES = ("residual_variance", "procrustes")
 
 
-class NeighborParameters(Parameters):
+class SweepParameters(Parameters):
     """What a sweep needs of the block `evaluate`."""
 
     model_config = ConfigDict(extra="ignore")
@@ -35,6 +46,11 @@ class NeighborParameters(Parameters):
     knn_neighbors: int = Field(ge=1, le=1000)
     folds: int = Field(ge=2, le=100)
     seed: int = Field(ge=0, lt=2**32)
+    resamples: int = Field(ge=1)
+
+    def draws(self, corpus: str) -> Draws:
+        """The resamples of a corpus, drawn with the seed that its scores are resampled with."""
+        return Draws(self.resamples, corpus_seed(self.seed, corpus))
 
 
 @dataclass(frozen=True)
@@ -61,7 +77,8 @@ class Sweep:
         case = self.case(corpus, "similarity")
         if isinstance(case, str):
             return case
-        return Material(self.source(corpus), case.pairs, np.array(case.items["score"], dtype=np.float64))
+        design = make_design(case.notes["resample"], case.pairs, case.items["subset"])
+        return Material(self.source(corpus), case.pairs, np.array(case.items["score"], dtype=np.float64), design)
 
     def classes(self, corpus: str) -> Classes | str:
         """A classification corpus in the encoder's space, or why it is none."""
@@ -90,7 +107,8 @@ def sweep(chosen: Suite, encoder: str, selection: str) -> dict[str, Any]:
             remedy="name another corpus",
         )
     with threadpool_limits(1), located(f"corpus {development}, params.yaml: manifolds.{selection}"):
-        surface = score_surface(swept.grid, material, rules=True)
+        draws = load_parameters(SweepParameters, "evaluate").draws(development)
+        surface = score_surface(swept.grid, material, rules=True, draws=draws)
         best = best_place(surface.values)
     selected = {
         "corpus": development,
@@ -114,7 +132,8 @@ def describe_surface(surface: Surface, points: Sequence[Parameters], corpus: str
         {"parameters": point.model_dump(), **{name: values[place] for name, values in held.items()}}
         for place, point in enumerate(points)
     ]
-    content: dict[str, Any] = {"corpus": corpus, "points": rows, "protocol": PROTOCOL}
+    leads = lead_shares(points, surface.leaders)
+    content: dict[str, Any] = {"corpus": corpus, "leads": leads, "points": rows, "protocol": PROTOCOL}
     for rule in set(RULES) & set(held):
         misfits = held[rule]
         place = misfits.index(min(misfit for misfit in misfits if misfit is not None))
@@ -133,9 +152,11 @@ def _oracle(swept: Sweep, selected: int, development: str) -> dict[str, Any]:
         if corpus == development:
             continue
         with threadpool_limits(1), located(f"corpus {corpus}"):
-            values, protocol = _test_surface(swept, corpus, selected)
-        if any(value is not None for value in values):
-            corpora[corpus] = {"protocol": protocol, **describe_oracle(values, points, selected)}
+            surface, protocol = _test_surface(swept, corpus, selected)
+        if surface is not None and any(value is not None for value in surface.values):
+            leads = lead_shares(points, surface.leaders)
+            found = describe_oracle(surface.values, points, selected)
+            corpora[corpus] = {"leads": leads, "protocol": protocol, **found}
     return {"corpora": corpora, "label": ORACLE, "points": [point.model_dump() for point in points]}
 
 
@@ -151,23 +172,24 @@ def describe_oracle(values: list[float | None], points: Sequence[Parameters], se
     }
 
 
-def _test_surface(swept: Sweep, corpus: str, selected: int) -> tuple[list[float | None], str]:
-    """The values of a test set and their protocol; none of a corpus of another task, or one that the source lacks."""
-    material = swept.material(corpus)
+def _test_surface(swept: Sweep, corpus: str, selected: int) -> tuple[Surface | None, str]:
+    """The surface of a test set and its protocol; None of a corpus of another task, or one that the source lacks."""
+    judged = load_parameters(SweepParameters, "evaluate")
+    draws, material = judged.draws(corpus), swept.material(corpus)
     if not isinstance(material, str):
-        return score_surface(swept.grid, material, rules=False).values, PROTOCOL
+        return score_surface(swept.grid, material, rules=False, draws=draws), PROTOCOL
     classes = swept.classes(corpus)
     if isinstance(classes, str):
-        return [], ""
-    judged = load_parameters(NeighborParameters, "evaluate")
+        return None, ""
     points = swept.grid.points
     kept = [number for number, point in enumerate(points) if _differs_in_size(point, points[selected])]
     some = replace(swept.grid, points=tuple(points[number] for number in kept))
-    scored = score_classes(some, classes, k=judged.knn_neighbors, folds=judged.folds, seed=judged.seed)
+    scored = score_classes(some, classes, k=judged.knn_neighbors, folds=judged.folds, seed=judged.seed, draws=draws)
     values: list[float | None] = [None] * len(points)
-    for number, value in zip(kept, scored, strict=True):
+    for number, value in zip(kept, scored.values, strict=True):
         values[number] = value
-    return values, f"accuracy.{judged.knn_neighbors}nn-euclidean"
+    leaders = [kept[leader] for leader in scored.leaders]
+    return replace(scored, values=values, leaders=leaders), f"accuracy.{judged.knn_neighbors}nn-euclidean"
 
 
 def _differs_in_size(point: Parameters, selected: Parameters) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 
+from sentfold.compare.bootstrap import Design, Ranked, draw_weights, item_design, sort_once, weighted_spearman
 from sentfold.errors import ParameterError
 from sentfold.manifold.base.grid import Grid
 from sentfold.manifold.base.protocol import Source, embed_each
@@ -27,11 +29,12 @@ SAMPLE = 500  # sentences whose distances, and a fifth of them whose neighbourho
 
 @dataclass(frozen=True)
 class Material:
-    """One similarity corpus: its vectors and neighbours, (m, 2) rows of pairs, (m,) human scores."""
+    """One similarity corpus: its vectors and neighbours, (m, 2) rows of pairs, (m,) human scores, how to resample."""
 
     source: Source
     pairs: Rows
     human: npt.NDArray[np.float64]
+    design: Design | None = None
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,24 @@ class Classes:
 
 
 @dataclass(frozen=True)
+class Draws:
+    """How many bootstrap resamples tell where the best point is, and the seed that draws them."""
+
+    resamples: int
+    seed: int
+
+
+@dataclass(frozen=True)
 class Surface:
-    """By point: score x100, None where the point does not fit or is undefined; and both rules, of folds alone."""
+    """By point: score x100, None where the point does not fit or is undefined; and both rules, of folds alone.
+
+    leaders  the number of the best point in each resample; empty where nothing was resampled
+    """
 
     values: list[float | None]
     residual_variance: list[float | None]
     procrustes: list[float | None]
+    leaders: list[int]
 
 
 def fitting_spaces(grid: Grid, source: Source) -> Iterator[tuple[int, Floating]]:
@@ -60,35 +75,71 @@ def fitting_spaces(grid: Grid, source: Source) -> Iterator[tuple[int, Floating]]
     yield from embed_each(module, source, points)
 
 
-def score_surface(grid: Grid, material: Material, *, rules: bool) -> Surface:
+def score_surface(grid: Grid, material: Material, *, rules: bool, draws: Draws | None = None) -> Surface:
     """Score every point by the Spearman of its cosines; with `rules`, judge folds by the two rules too.
 
     Cost: that of fitting_spaces. The rules look at a fixed sample, evenly spread over the rows.
     """
-    source, blank = material.source, [None] * len(grid.points)
-    surface = Surface([*blank], [*blank], [*blank])
+    source, surface = material.source, _blank_surface(grid)
     rows = np.unique(np.linspace(0, len(source.vectors) - 1, SAMPLE).astype(np.int64))
     centres = rows[::5]
     judged = rules and grid.module.ROLE == "fold"
+    ranked: dict[int, Ranked] = {}
     for number, space in fitting_spaces(grid, source):
         # As float32, since that is how a space is stored, and judged.
         cosine, _ = cosines(space.astype(np.float32), material.pairs)
         surface.values[number] = _score(cosine, material.human)
+        if surface.values[number] is not None:
+            ranked[number] = sort_once(cosine)
         if judged and source.neighbors is not None:
             surface.residual_variance[number] = round(residual_variance(source.vectors[rows], space[rows]), 6)
             near = source.neighbors[centres, : getattr(grid.points[number], "neighbors", source.held)]
             surface.procrustes[number] = round(procrustes_statistic(source.vectors, space, centres, near), 6)
+    if draws is not None and material.design is not None and ranked:
+        human, points = sort_once(material.human), list(ranked)
+        for weights in draw_weights(material.design, resamples=draws.resamples, seed=draws.seed):
+            surface.leaders.extend(_leaders(points, weighted_spearman(list(ranked.values()), human, weights)))
     return surface
 
 
-def score_classes(grid: Grid, classes: Classes, *, k: int, folds: int, seed: int) -> list[float | None]:
+def score_classes(
+    grid: Grid, classes: Classes, *, k: int, folds: int, seed: int, draws: Draws | None = None
+) -> Surface:
     """Accuracy x100 of the k nearest neighbours at each point, None where it does not fit; see predict_by_neighbors."""
-    values: list[float | None] = [None] * len(grid.points)
+    surface, right = _blank_surface(grid), dict[int, npt.NDArray[np.float64]]()
     for number, space in fitting_spaces(grid, classes.source):
         items = space.astype(np.float32)[classes.rows]
         said = predict_by_neighbors(items, classes.labels, classes.splits, k=k, folds=folds, seed=seed)
-        values[number] = round(100 * float((said.predicted == classes.labels[said.items]).mean()), DIGITS)
-    return values
+        right[number] = (said.predicted == classes.labels[said.items]).astype(np.float64)
+        surface.values[number] = round(100 * float(right[number].mean()), DIGITS)
+    if draws is not None and right:
+        points, columns = list(right), np.array(list(right.values()))
+        design = item_design([""] * columns.shape[1])
+        for weights in draw_weights(design, resamples=draws.resamples, seed=draws.seed):
+            surface.leaders.extend(_leaders(points, columns @ weights.T))
+    return surface
+
+
+def _blank_surface(grid: Grid) -> Surface:
+    blank = [None] * len(grid.points)
+    return Surface([*blank], [*blank], [*blank], [])
+
+
+def _leaders(points: Sequence[int], replicates: npt.NDArray[np.float64]) -> list[int]:
+    """The point of the highest score in each column of (points, b) replicates; the first of equals, NaN is lowest."""
+    return [points[place] for place in np.where(np.isnan(replicates), -np.inf, replicates).argmax(axis=0)]
+
+
+def lead_shares(points: Sequence[Any], leaders: Sequence[int]) -> dict[str, dict[str, float]]:
+    """Setting -> its value -> the share of resamples in which the best point has it, for settings of several values."""
+    settings = points[0].model_dump()
+    shares: dict[str, dict[str, float]] = {}
+    for setting in settings:
+        values = [getattr(point, setting) for point in points]
+        if leaders and len(set(values)) > 1:
+            counts = Counter(values[leader] for leader in leaders)
+            shares[setting] = {str(value): round(counts[value] / len(leaders), 4) for value in dict.fromkeys(values)}
+    return shares
 
 
 def best_place(values: Sequence[float | None]) -> int:

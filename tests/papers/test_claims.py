@@ -26,6 +26,7 @@ from pipeline.papers.prints import PrintVerdict, judge_print
 from pipeline.papers.published import select
 from pipeline.papers.verdicts import NOT_TESTABLE, OTHER_VECTORS, OWN_CONDITIONS, Decided, decide, decide_all
 from pipeline.report.results import Results
+from pipeline.report.sweeps import Sweep
 from sentfold.errors import ArtifactError, ParameterError
 from sentfold.files import write_json
 from tests.report.made_up import make_evidence, make_results
@@ -218,6 +219,43 @@ def test_another_protocol_is_shown_and_decides_nothing() -> None:
     assert decided.outcome == "carries over" and ": a -10.00 [" in decided.control
 
 
+# --- sweeps -----------------------------------------------------------------------------------------
+
+
+def make_swept(leads: dict[str, dict[str, float]], **picked: int) -> dict[str, Sweep]:
+    """A sweep whose best dimension, or number of neighbours, is each of some values in these shares of resamples."""
+    point = {"components": 16, "neighbors": 10}
+    shares = {corpus: {"components": own, "neighbors": own} for corpus, own in leads.items()}
+    choices = {rule: {"neighbors": value} for rule, value in picked.items()}
+    sweep = Sweep("minilm-lp", "dev", HEADLINE, (point,), (70.0,), point, {}, {}, picked=choices, leads=shares)
+    return {"minilm-lp": sweep}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said"),
+    [
+        ({"128": 0.5, "256": 0.5, "384": 0.0}, {"128": 0.99, "384": 0.01}, "carries over on 2 of 2 corpora"),
+        ({"128": 0.0, "384": 1.0}, {"128": 1.0}, "does not carry over on 1 of 2 corpora (carries over on 1)"),
+        ({"128": 0.97, "384": 0.03}, {"16": 0.5, "256": 0.5}, "undecided on 2 of 2 corpora"),
+    ],
+)
+def test_where_the_best_setting_is_follows_the_resamples(a: dict[str, float], b: dict[str, float], said: str) -> None:
+    claim = make_claim(kind="best-setting", setting="components", between=[128, 300])
+    decided = judge(gains(0, 0), claim, sweeps=make_swept({"a": a, "b": b}))
+    assert decided.said == said and decided.tested_on == "LP of all-MiniLM-L6-v2"
+    assert judge(gains(0, 0), claim).outcome == NOT_TESTABLE
+
+
+def test_rules_without_labels_are_held_against_the_resamples_too() -> None:
+    claim = make_claim(kind="rules", setting="neighbors", corpora=["dev"])
+    swept = make_swept({"dev": {"10": 0.001, "30": 0.3, "100": 0.699}}, procrustes=100, residual_variance=10)
+    decided = judge(gains(0, 0), claim, sweeps=swept)
+    assert decided.said == "undecided on 1 of 2 rules (carries over on 1)"
+    assert "The procrustes chooses 100 and the residual variance chooses 10." in decided.because
+    swept = make_swept({"dev": {"10": 0.0, "100": 1.0}}, procrustes=100, residual_variance=10)
+    assert judge(gains(0, 0), claim, sweeps=swept).outcome == "does not carry over"
+
+
 # --- cosines, speed, mathematics --------------------------------------------------------------------
 
 
@@ -405,7 +443,7 @@ def test_no_rule_has_a_margin() -> None:
 # What an earlier ledger called reproduced or contradicted by a margin, a stand-in or a setting that no paper states.
 REPAIRED = {
     "gem-time": "missing", "lase-time": "missing", "happy-dog": "missing", "lp-trec-whole": "missing",
-    "lp-dimension-sts": "missing", "lp-dimension-sentiment": "missing", "lp-clustering": "missing",
+    "lp-dimension-sts": "test", "lp-dimension-sentiment": "test", "lp-clustering": "missing",
     "gem-weights": "test", "gem-sif-unit": "test", "gem-significance": "test", "lp-sbert": "test",
 }  # fmt: skip
 
