@@ -195,7 +195,7 @@ def multiple_comparisons(results: Results, family: Sequence[Judged], other: str 
     if len(family) < 2:
         return ""
     return (
-        f"Multiple comparisons: the {len(family)} differences of these rows to their {other}s are judged together "
+        f"Multiple comparisons: the {len(family)} differences between rows and their {other} are judged together "
         f"by the largest studentised deviation (max-T) over {results.resamples} paired bootstrap resamples, at "
         f"{results.confidence:.0%} for all of them at once: ▲ is above its {other} beyond chance, ▼ below. "
         "A difference whose own interval holds 0 has neither mark. Brackets are not adjusted."

@@ -7,28 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from pipeline.report.results import Results
 from pipeline.report.sensitivity import Sensitivity
 from pipeline.report.sweeps import Sweep
 from sentfold.compare.orders import Orders
 
-Float64 = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Cases:
-    """One corpus with the similarities of its pairs in an encoder's space and in the spaces made from that.
-
-    human       (n,) ratings; similarity: space -> (n,) cosines; orders: derived space -> what it repairs and breaks
-    """
+    """What the spaces made from an encoder's repair and break of its order of the pairs of one corpus, by space."""
 
     corpus: str
     encoder: str
-    human: Float64
-    similarity: dict[str, Float64]
     orders: dict[str, Orders]
 
 

@@ -153,7 +153,7 @@ def _find_cases(
         space: _compare(human, similarity[encoder], similarity[space], design, results.confidence, (resamples, seed))
         for space in spaces
     }
-    return Cases(corpus, encoder, human, similarity, orders)
+    return Cases(corpus, encoder, orders)
 
 
 def _is_small(suite: Suite, corpus: str, record: Record) -> bool:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from statistics import NormalDist
-
-import numpy as np
-
 from pipeline.report.comparisons import no_smallest
 from pipeline.report.evidence import Cases, Evidence
-from sentfold.compare.multiplicity import POWER
 from sentfold.compare.orders import Orders, about_many
 from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 
@@ -16,6 +11,7 @@ ABOUT = (
     "The paper shows two sentence pairs whose order LP puts right. Here every two pairs of a corpus that people rate "
     "differently are compared, and both the repairs and the breaks are counted."
 )
+UNRESAMPLED = no_smallest("these counts have intervals, and no replicates that could be judged together")
 
 
 def order_table(evidence: Evidence) -> Table | None:
@@ -45,21 +41,7 @@ def _count_panel(cases: Cases, evidence: Evidence) -> Panel:
         tuple(heads),
         (Group(evidence.measured_here, False, lines),),
         _shows(cases),
-        (_smallest(cases, evidence.results.confidence),),
-    )
-
-
-def _smallest(cases: Cases, confidence: float) -> str:
-    """From the widths of the intervals, for no replicates of these counts are kept: normal, adjusted by Bonferroni."""
-    widths = [o.high - o.low for o in cases.orders.values() if o.low is not None and o.high is not None]
-    if not widths:
-        return no_smallest("no count here has an interval")
-    tail, normal = (1 - confidence) / 2, NormalDist()
-    spread = float(np.median(widths)) / (2 * normal.inv_cdf(1 - tail))
-    reach = normal.inv_cdf(1 - tail / len(widths)) + normal.inv_cdf(POWER)
-    return (
-        f"Smallest net share repaired that a space would show here with {POWER:.0%} power, adjusted for {len(widths)} "
-        f"spaces (Bonferroni, from the width of the intervals), in points, median over spaces: {reach * spread:.1f}."
+        (UNRESAMPLED,),
     )
 
 

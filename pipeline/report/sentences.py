@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pipeline.papers.plan import PanelPlan
 from pipeline.report.comparisons import (
+    BASELINE,
     Judged,
     column_name,
     judge_family,
@@ -26,7 +27,8 @@ def judge_panel(results: Results, plan: PanelPlan, spaces: Sequence[str], baseli
     if plan.against:
         own = [space for space in spaces if space in results.suite.spaces]
         return judge_sides(
-            results, [((s, protocol), (s, plan.against), corpus) for s in own for corpus, protocol in columns]
+            results,
+            [((s, p), (s, plan.against), corpus) for s in own for corpus, p in columns if p != plan.against],
         )
     return judge_family(results, baselines(results, spaces, baseline), columns)
 
@@ -40,11 +42,13 @@ def describe_panel(
     columns = scored_columns(results, plan, spaces)
     if not columns:
         return ("Nothing here could be measured from this suite's corpora; the notes say what would fill it.",), ()
-    shows = [_best(results, spaces, columns), "" if plan.against else _unanswered(results, spaces, columns)]
+    shows = [] if plan.against else [_best(results, spaces, columns), _unanswered(results, spaces, columns)]
     if family:
-        other = list(dict.fromkeys(judged.against for judged in family))
-        shows.append(count_differences(family, describe_protocol(plan.against) if plan.against else listed(other)))
-    notes = (untested_note(results, columns), multiple_comparisons(results, family), smallest_difference(family))
+        others = listed(list(dict.fromkeys(judged.against for judged in family)))
+        shows.append(count_differences(family, describe_protocol(plan.against) if plan.against else others))
+    other = f"score by {describe_protocol(plan.against)}" if plan.against else BASELINE
+    judged = (multiple_comparisons(results, family, other), smallest_difference(family, other))
+    notes = (untested_note(results, columns), *judged)
     return tuple(filter(None, shows)), tuple(filter(None, notes))
 
 

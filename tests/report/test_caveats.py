@@ -11,10 +11,10 @@ import pytest
 
 from pipeline.base.suite import Suite
 from pipeline.report.cells import long_table
+from pipeline.report.contents import own_plans
 from pipeline.report.entries import HEADLINE, average_entry, difference_entry, measured_entry
 from pipeline.report.gallery import draw_gallery
 from pipeline.report.made_of import find_twins
-from pipeline.report.own_tables import own_plans
 from pipeline.report.panels import build_table
 from pipeline.report.results import Results
 from pipeline.report.text_report import report_text, summary_text

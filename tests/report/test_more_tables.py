@@ -7,11 +7,10 @@ import io
 import re
 from typing import Any
 
+from pipeline.report.contents import own_plans
 from pipeline.report.entries import measured_entry
 from pipeline.report.evidence import Evidence
 from pipeline.report.geometry_table import geometry_table
-from pipeline.report.measures_table import measures_table
-from pipeline.report.own_tables import own_plans
 from pipeline.report.panels import build_table
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table
@@ -96,28 +95,25 @@ def test_a_choice_that_does_not_fit_a_test_set_has_no_inflation_there() -> None:
     assert selection_table(make_evidence(chosen())) is None
 
 
-def other_similarities() -> Table | None:
+def other_similarities() -> Table:
     scores = {
         ("minilm", "stsb", COSINE): 80.0,
         ("minilm", "stsb", "spearman.all.dot"): 80.0,
         ("minilm", "stsb", "spearman.all.manhattan"): 75.0,
         ("minilm", "stsb", "spearman.all.abs-cosine"): 85.0,
     }
-    return measures_table(Evidence(make_results(scores, noise=0.1)))
+    return built(make_results(scores, noise=0.1), "measures")
 
 
 def test_a_similarity_is_marked_against_the_cosine_of_the_same_vectors() -> None:
-    table = other_similarities()
-    assert table is not None
-    [panel] = table.panels
-    entries = dict(zip([head.title for head in panel.heads], panel.groups[0].lines[0].entries, strict=True))
-    assert {name: entry.sign for name, entry in entries.items() if not entry.blank} == {
-        "cosine": 0, "inner product": 0, "−Manhattan": -1, "|cosine|": 1,
+    [panel] = other_similarities().panels
+    entries = dict(zip([head.protocol for head in panel.heads], panel.groups[0].lines[0].entries, strict=True))
+    assert {name.removeprefix("spearman.all."): entry.sign for name, entry in entries.items() if not entry.blank} == {
+        "cosine": 0, "dot": 0, "manhattan": -1, "abs-cosine": 1,
     }  # fmt: skip
-    assert entries["Lorentz 1"].reason == "stsb is not scored by spearman.all.lorentz-1"
-    assert any("−Manhattan: of 1 spaces above cosine in 0, below in 1." in sentence for sentence in panel.shows)
-    assert any("|cosine|: of 1 spaces above cosine in 1, at most +5.00 (minilm), below in 0." in s for s in panel.shows)
-    assert any("inner product: not to be told from cosine" in sentence for sentence in panel.shows)
+    assert entries["spearman.all.lorentz-1"].reason == "stsb is not scored by spearman.all.lorentz-1"
+    assert any("Of 3 differences to Spearman of cosine, all pairs, judged together, 1 are" in s for s in panel.shows)
+    assert any("score by Spearman of cosine" in note for note in panel.notes)
 
 
 def geometric() -> Results:

@@ -8,8 +8,8 @@ import io
 import pytest
 
 from pipeline.report.comparisons import BASELINE, judge_family, smallest_difference
+from pipeline.report.contents import own_plans
 from pipeline.report.geometry_table import geometry_table
-from pipeline.report.own_tables import own_plans
 from pipeline.report.panels import build_table, difference_panel
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table

@@ -11,9 +11,8 @@ import pytest
 
 from pipeline.papers.plan import load_plans
 from pipeline.papers.published import load_published
-from pipeline.report.contents import build_tables
+from pipeline.report.contents import build_tables, own_plans
 from pipeline.report.evidence import Evidence
-from pipeline.report.own_tables import own_plans
 from pipeline.report.panels import build_table
 from pipeline.report.results import Results
 from sentfold.report.render import latex, latex_text, markdown, tidy_csv
