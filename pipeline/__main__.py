@@ -13,9 +13,10 @@ from typing import Annotated
 import typer
 
 from pipeline.lineage.commands import app as lineage_commands
+from pipeline.lineage.commands import slug
 from pipeline.lineage.recorder import recorded
 from pipeline.parent import die_with_parent
-from sentfold.errors import ParameterError, RunError, SentfoldError
+from sentfold.errors import RunError, SentfoldError
 from sentfold.numeric_profile import is_supported, use_profile
 
 app = typer.Typer(
@@ -30,16 +31,6 @@ app = typer.Typer(
 
 STAGES = "Stages (run by dvc.yaml; by hand they write the same files, unrecorded)"
 RUNS = "Runs"
-
-
-def slug(name: str) -> str:
-    """A name given on the command line, refused unless it is one: names become paths."""
-    from sentfold.settings import check_slug
-
-    try:
-        return check_slug(name)
-    except ValueError as error:
-        raise ParameterError("a name cannot be used", where="the command line", got=str(error)) from None
 
 
 SUITES = "Which suite: quick, paper, paper-mirror, or your own."

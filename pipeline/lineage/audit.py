@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
 from pipeline.lineage.checks import StageChecks
-from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
 from pipeline.lineage.recompute import Remade, causes_of
 from pipeline.lineage.scope import Cause, Scope, State, listed
@@ -120,7 +119,7 @@ class Auditor:
             for out, name in scope.graph.producers.items()
             if out.startswith(f"reports/{scope.suite}/scores/")
         }
-        self._ancestors: dict[str, tuple[str, ...]] = {}
+        self._ancestors = cache(scope.graph.ancestors)
         # Reported files that no record has a hash of.
         causes = (cause for name in self.writers for cause in self.checks.of(name))
         self.hidden = {cause.subject: cause for cause in causes if cause.kind == "file"}
@@ -132,7 +131,7 @@ class Auditor:
         every = dict.fromkeys([*self._faults(tuple(self.scope.graph.stages)), *self.checks.witnesses.strays()])
         apart = tuple(cause for cause in every if cause not in named)
         commit = "" if self.scope.head is None else self.scope.head.commit
-        remarks = tuple(self._remarks(len(numbers)))
+        remarks = tuple(self._remarks())
         return Audit(self.scope.suite, self.scope.tree.name, commit, findings, apart, remarks, self.remade)
 
     def _causes(self, number: Number) -> Iterator[Cause]:
@@ -163,19 +162,20 @@ class Auditor:
         for path in (number.table, f"{tables_folder(self.scope.suite)}/cells.json"):
             if path in self.hidden:
                 yield self.hidden[path]
-        if number.origin == "unknown":
-            message = f"the table says {number.text}, the index of cells has no such cell"
-            yield Cause("cell", place, message, self.scope.rerun("report"))
-        elif number.origin in ("score", "difference"):
-            expected = self.scores.text_of(number)
-            if expected == number.text or (expected is None and self._scores_absent(number)):
-                return
-            source = self.scores.path(number.space)
-            says = f"{source} has no such score" if expected is None else f"{source} gives {expected}"
+        says = self._contradiction(number)
+        if says:
             yield Cause("cell", place, f"the table says {number.text}, {says}", self.scope.rerun("report"))
-        elif number.indexed != number.text:
-            message = f"the table says {number.text}, the index of cells {number.indexed}"
-            yield Cause("cell", place, message, self.scope.rerun("report"))
+
+    def _contradiction(self, number: Number) -> str:
+        """What another record says that a cell should print; "" if none says otherwise."""
+        if number.origin == "unknown":
+            return "the index of cells has no such cell"
+        if number.origin not in ("score", "difference"):
+            return "" if number.indexed == number.text else f"the index of cells {number.indexed}"
+        expected, source = self.scores.text_of(number), self.scores.path(number.space)
+        if expected is None:
+            return "" if self._scores_absent(number) else f"{source} has no such score"
+        return "" if expected == number.text else f"{source} gives {expected}"
 
     def _scores_absent(self, number: Number) -> bool:
         """Whether a scores file that a stage writes is not here; the checks of that stage name it."""
@@ -211,41 +211,26 @@ class Auditor:
     def _evaluators(self, number: Number) -> list[str]:
         return [self.evaluators[space] for space in (number.space, number.other) if space in self.evaluators]
 
-    def _above(self, names: Sequence[str] | Iterator[str]) -> tuple[str, ...]:
+    def _above(self, names: Iterable[str]) -> tuple[str, ...]:
         """Stages and all that they rest on."""
-        found: dict[str, None] = {}
-        for name in names:
-            if name not in self._ancestors:
-                self._ancestors[name] = self.scope.graph.ancestors(name)
-            found |= dict.fromkeys(self._ancestors[name])
-        return tuple(found)
+        return tuple(dict.fromkeys(stage for name in names for stage in self._ancestors(name)))
 
     # --- remarks ----------------------------------------------------------------------------------
 
-    def _remarks(self, numbers: int) -> Iterator[str]:
-        """What could not be checked, or is worth knowing. numbers: how many the report has here."""
+    def _remarks(self) -> Iterator[str]:
+        """What could not be checked, or is worth knowing."""
         scope, graph = self.scope, self.scope.graph
         if scope.head is None:
             yield "there is no git here: code was compared with this checkout alone"
         elif scope.revision is None:
             files = [graph.lockfile, graph.dvcfile, *scope.plans, ".dvcignore"]
             yield from (f"{path} here is not the committed one" for path in files if scope.differs_from_head(path))
-            committed = self._committed_numbers()
-            if committed > numbers:
-                yield f"the committed report has {committed} numbers, {committed - numbers} more than the one here"
         if graph.leftovers:
             yield f"{graph.lockfile} still has stages that {graph.dvcfile} has no more: {', '.join(graph.leftovers)}"
         yield from self.checks.witnesses.remarks()
         edited = self.checks.definitions.undeclared_edits()
         if edited:
             yield f"files of code that no stage declares are not those of git's HEAD{listed(edited)}"
-
-    def _committed_numbers(self) -> int:
-        """How many numbers the report of git's HEAD has; 0 if it has none that can be read."""
-        try:
-            return 0 if self.scope.head is None else len(read_numbers(self.scope.head, self.scope.suite))
-        except LineageError:
-            return 0
 
 
 def vector_paths(suite: str, number: Number) -> list[str]:

@@ -79,42 +79,36 @@ class StageChecks:
                 yield Cause("lock", place, message, self.scope.rerun(stage.name))
 
     def _parameters(self, stage: Stage, locked: Locked) -> Iterator[Cause]:
+        """Each value of a block that differs by itself: stages track blocks, or parts of them, and it is one edit."""
         for file, keys in stage.params.items():
             recorded, here = locked.params.get(file, {}), tracked_values(self.scope.yaml(file), keys)
             committed = tracked_values(self.scope.committed_yaml(file), keys)
             for key in dict.fromkeys([*here, *recorded]):
-                own, other = here.get(key, MISSING), recorded.get(key, MISSING)
-                if own != other:
-                    yield from self._altered_block(stage.name, file, key, own, other, committed.get(key, MISSING))
-                elif self.scope.has_git and committed.get(key, MISSING) != own:
-                    for place, used, other in leaves(key, own, committed.get(key, MISSING)):
-                        message = f"{brief(used)} made these numbers; git's HEAD has {brief(other)}"
+                own, then = here.get(key, MISSING), recorded.get(key, MISSING)
+                for place, one, other in leaves(key, own, then) if own != then else ():
+                    yield self._altered_parameter(
+                        stage.name, f"{file}: {place}", one, other, value_in(committed, place)
+                    )
+                for place, one, other in leaves(key, own, committed.get(key, MISSING)) if own == then else ():
+                    if self.scope.has_git and one != other:
+                        message = f"{brief(one)} made these numbers; git's HEAD has {brief(other)}"
                         remedy = f"commit {file}, or restore it and rerun"
                         yield Cause("parameter", f"{file}: {place}", message, remedy, state="uncommitted")
 
-    def _altered_block(
-        self, name: str, file: str, key: str, here: Any, recorded: Any, committed: Any
-    ) -> Iterator[Cause]:
-        """Each value of a block that differs by itself: stages track blocks, or parts of them, and it is one edit."""
-        for place, own, other in leaves(key, here, recorded):
-            inner = place.removeprefix(key).removeprefix(".")
-            yield self._altered_parameter(name, file, place, own, other, value_in(committed, inner))
-
-    def _altered_parameter(self, name: str, file: str, key: str, here: Any, recorded: Any, committed: Any) -> Cause:
-        lock = self.graph.lockfile
-        before = self.scope.committed_lock(name)
-        then = None if before is None else value_in(before.params.get(file, {}), key)
-        here_, recorded_ = brief(here), brief(recorded)
-        if then is not None and then == here and then != recorded:
-            message = f"it says {recorded_} for {key}, {file} and the committed entry {here_}: the entry was edited"
-            return Cause("lock", f"{lock}, stage {name}", message, f"git checkout -- {lock}")
+    def _altered_parameter(self, stage: str, place: str, here: Any, recorded: Any, committed: Any) -> Cause:
+        lock, (file, _, key) = self.graph.lockfile, place.partition(": ")
+        before = self.scope.committed_lock(stage)
+        if before is not None and here == value_in(before.params.get(file, {}), key):
+            message = (
+                f"it says {brief(recorded)} for {key}, {file} and the committed entry {brief(here)}: it was edited"
+            )
+            return Cause("lock", f"{lock}, stage {stage}", message, f"git checkout -- {lock}")
         edited = self.scope.has_git and committed == recorded
         by = "; git's HEAD has the recorded value: the file was edited" if edited else ""
-        message = f"it is {here_} here; the numbers were made with {recorded_} ({lock}){by}"
-        remedy = f"restore {file}, or {self.scope.rerun()}"
+        message = f"it is {brief(here)} here; the numbers were made with {brief(recorded)} ({lock}){by}"
         # What a suite contains is no claim about its numbers: a report of the new contents has not been made yet.
         state: State = "unmade" if file in self.scope.plans else "wrong"
-        return Cause("parameter", f"{file}: {key}", message, remedy, state=state)
+        return Cause("parameter", place, message, f"restore {file}, or {self.scope.rerun()}", state=state)
 
 
 class DefinitionChecks:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -127,8 +128,8 @@ class Changes:
     def __init__(self, old: Graph, new: Graph) -> None:
         self.old = old
         self.new = new
-        self._own: dict[str, tuple[Change, ...]] = {}
-        self._above: dict[str, tuple[Change, ...]] = {}
+        self._of = cache(lambda stage: tuple(self._compare(stage)))
+        self._all_above = cache(self.above)
 
     def above_number(self, number: Number) -> tuple[Change, ...]:
         """A score rests on what evaluated it; any other number on the report and all that it read."""
@@ -136,20 +137,13 @@ class Changes:
         if number.origin not in ("score", "difference"):
             paths = [tables_folder(self.new.suite)]
         stages = sorted({name for graph in (self.old, self.new) for path in paths for name in graph.makers_of(path)})
-        return tuple(dict.fromkeys(change for stage in stages for change in self.above(stage)))
+        return tuple(dict.fromkeys(change for stage in stages for change in self._all_above(stage)))
 
     def above(self, name: str) -> tuple[Change, ...]:
         """What changed in a stage and in everything that it rests on, in either commit."""
-        if name not in self._above:
-            graphs = [graph for graph in (self.old, self.new) if name in graph.stages]
-            stages = dict.fromkeys(stage for graph in graphs for stage in graph.ancestors(name))
-            self._above[name] = tuple(dict.fromkeys(change for stage in stages for change in self._of(stage)))
-        return self._above[name]
-
-    def _of(self, name: str) -> tuple[Change, ...]:
-        if name not in self._own:
-            self._own[name] = tuple(self._compare(name))
-        return self._own[name]
+        graphs = [graph for graph in (self.old, self.new) if name in graph.stages]
+        stages = dict.fromkeys(stage for graph in graphs for stage in graph.ancestors(name))
+        return tuple(dict.fromkeys(change for stage in stages for change in self._of(stage)))
 
     def _compare(self, name: str) -> Iterator[Change]:
         old, new = self.old.locked.get(name), self.new.locked.get(name)

@@ -54,23 +54,15 @@ class InputChecks:
             yield Cause("code", entry.path, message, f"commit {entry.path}", state="uncommitted")
 
     def _altered_source(self, entry: Entry, here: Digest | None, head: Digest | None) -> Cause:
-        now = "it is not here" if here is None else f"here it is another, {described(entry.path, here)}"
-        message = f"these numbers were made with md5 {entry.md5}; {now}"
+        now = "it is not here" if here is None else f"here it is {described(entry.path, here)}"
+        message, remedy = f"these numbers were made with md5 {entry.md5}; {now}", self.scope.rerun()
         if head is not None and head.md5 == entry.md5:
             files = [] if here is None else here.differing(head)
             message += f"; git's HEAD has the one that made them: it was edited here{listed(files)}"
-            return Cause("code", entry.path, message, self._restored(entry, files, head))
-        if head is not None:
-            message += f", and git's HEAD has another, too{self.scope.history(entry)}"
-        return Cause("code", entry.path, message, self.scope.rerun())
-
-    def _restored(self, entry: Entry, files: list[str], head: Digest) -> str:
-        """How to get back what git has: what it does not track must go, as no checkout removes it."""
-        strange = [f"{entry.path}/{name}" for name in files if name not in head.files] if head.files else []
-        steps = [f"remove {', '.join(strange)}"] if strange else []
-        if len(strange) < len(files) or not files:
-            steps.append(f"git checkout -- {entry.path}")
-        return ", then ".join(steps)
+            remedy = self.scope.restore(entry.path, head)
+        elif head is not None:
+            message += ", as in git's HEAD" if here == head else "; git's HEAD has yet another"
+        return Cause("code", entry.path, message, remedy)
 
     # --- files that other stages write: the two records must agree ------------------------------
 
@@ -193,15 +185,7 @@ class OutputChecks:
             files = listed(self.scope.changed_files(entry, here))
             message = f"it is not what {locked.name} wrote: md5 {entry.md5} then, {here.md5} now{files}"
         kind: Kind = "score" if PurePosixPath(entry.path).parent.name == "scores" else "artifact"
-        remedy = self.scope.fetch(entry, altered=True, strange=self._strange(entry, here))
-        return Cause(self._kind(locked, entry, kind), entry.path, message, remedy)
-
-    def _strange(self, entry: Entry, here: Digest) -> list[str]:
-        """Files of a folder in git that git does not have."""
-        tracked = self.scope.head_digest(entry.path)
-        if tracked is None or tracked.md5 != entry.md5 or not tracked.files:
-            return []
-        return [f"{entry.path}/{name}" for name in here.differing(tracked) if name not in tracked.files]
+        return Cause(self._kind(locked, entry, kind), entry.path, message, self.scope.fetch(entry, altered=True))
 
     def _kind(self, locked: Locked, entry: Entry, kind: Kind) -> Kind:
         """`table` for what the report writes: no number rests on it but those that are printed in it."""

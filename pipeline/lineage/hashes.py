@@ -33,9 +33,9 @@ class Digest:
     """
 
     md5: str
-    files: Mapping[str, str] = field(default_factory=dict)
-    unreadable: Mapping[str, str] = field(default_factory=dict)
-    hidden: tuple[str, ...] = field(default=(), compare=False)
+    files: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    hidden: list[str] = field(default_factory=list, compare=False)
 
     def differing(self, other: Digest) -> list[str]:
         """Files of two folders that are not in both with the same bytes."""
@@ -57,7 +57,7 @@ def md5_of_bytes(content: bytes) -> str:
 def folder_digest(files: Mapping[str, str], hidden: Iterable[str] = ()) -> Digest:
     """The digest of a folder from the md5 of each file, by POSIX path. DVC hashes the sorted JSON list."""
     listing = json.dumps([{"md5": md5, "relpath": name} for name, md5 in sorted(files.items())], sort_keys=True)
-    return Digest(md5_of_bytes(listing.encode()) + ".dir", dict(files), hidden=tuple(hidden))
+    return Digest(md5_of_bytes(listing.encode()) + ".dir", dict(files), hidden=list(hidden))
 
 
 def parse_listing(content: bytes) -> Digest:

@@ -248,21 +248,20 @@ class Scores:
 
     def text_of(self, number: Number) -> str | None:
         """What a table must print for a score, or for a difference of two; None if there is no such score."""
+        names, field = [number.space], number.field
         if number.origin == "difference":
-            values = [
-                self.score(space, number.corpus, number.protocol).get("value") for space in (number.space, number.other)
-            ]
-            if not all(isinstance(value, int | float) for value in values):
-                return None
-            own, other = (float(value) for value in values if value is not None)
-            difference = round(own - other, 2) + 0.0  # plus 0: what rounds to -0.0 is 0
-            return f"{difference:+.2f}" if number.text.startswith("+") else f"{difference:.2f}"
-        score = self.score(number.space, number.corpus, number.protocol).get(number.field)
-        if not isinstance(score, int | float):
+            names, field = [number.space, number.other], "value"
+        found = [self.score(space, number.corpus, number.protocol).get(field) for space in names]
+        values = [float(value) for value in found if isinstance(value, int | float)]
+        if len(values) < len(names):
             return None
+        first, *others = values
+        if others:
+            difference = round(first - others[0], 2) + 0.0  # plus 0: what rounds to -0.0 is 0
+            return f"{difference:+.2f}" if number.text.startswith("+") else f"{difference:.2f}"
         if number.unit == "nats":  # stored times 100, printed with four digits, its bounds with three
-            return f"{score / 100:.4f}" if number.field == "value" else f"{score / 100:.3f}"
-        return f"{score:.2f}"
+            return f"{first / 100:.4f}" if number.field == "value" else f"{first / 100:.3f}"
+        return f"{first:.2f}"
 
     def _read(self, space: str) -> dict[str, Any]:
         try:

@@ -62,7 +62,7 @@ def recompute(
                 number of a reported file must agree within BOUND, and all text around the numbers must be equal
     tell        gets a line per stage
 
-    Raises LineageError, before anything runs, if dvc.lock disagrees with dvc.yaml or a path leaves the checkout.
+    Raises LineageError, before anything runs, if dvc.lock disagrees with dvc.yaml.
     Cost: that of the stages.
     """
     require_agreement(scope)
@@ -76,25 +76,19 @@ def recompute(
 
 
 def require_agreement(scope: Scope) -> None:
-    """Raise LineageError unless all paths are inside of the checkout and dvc.lock has what dvc.yaml defines."""
+    """Raise LineageError unless dvc.lock has the commands, paths and parameters that dvc.yaml defines."""
     graph, checks = scope.graph, StageChecks(scope)
-    paths = {path: name for name, stage in graph.stages.items() for path in (*stage.deps, *stage.outs, *stage.params)}
-    paths |= {path: name for name, locked in graph.locked.items() for path in (*locked.deps, *locked.outs)}
-    for path, name in paths.items():
-        if path.startswith("/") or ".." in PurePosixPath(path).parts or path in ("", "."):
-            raise _refusal("a stage names a path outside of the checkout", name, "a path inside of it", path)
     for name, stage in graph.stages.items():
         for cause in checks.agreement(stage, graph.locked[name]) if name in graph.locked else ():
             if cause.state in ("wrong", "unmade"):
-                what = f"{graph.lockfile} disagrees with {graph.dvcfile}"
-                raise _refusal(what, name, "one command, the same paths and parameters", cause.message)
-
-
-def _refusal(what: str, stage: str, expected: str, got: str) -> LineageError:
-    remedy = "`sentfold audit` without --recompute names every disagreement; correct them, or `sentfold run`"
-    return LineageError(
-        what, where=f"stage {stage}", expected=expected, got=got, state="nothing was run again", remedy=remedy
-    )
+                raise LineageError(
+                    f"{graph.lockfile} disagrees with {graph.dvcfile}",
+                    where=f"stage {name}",
+                    expected="one command, the same paths and parameters",
+                    got=cause.message,
+                    state="nothing was run again",
+                    remedy="`sentfold audit` without --recompute names every disagreement",
+                )
 
 
 class Bench:

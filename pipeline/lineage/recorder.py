@@ -6,7 +6,6 @@ Every command imports this module, so it imports nothing that costs; the rest is
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import shlex
 import sys
@@ -15,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from pipeline.lineage.stages import Stage
 
 T = TypeVar("T")
-
-BIG = 1 << 20  # bytes; the hash of a smaller file is computed faster than it is looked up
 
 
 @contextmanager
@@ -135,13 +131,13 @@ def refuse_changes(run: Run) -> None:
 
 
 def end_run(run: Run, code: int, message: str) -> None:
-    """Write the last line of a run. Cost: hashing the files that it read and wrote, each big one once."""
+    """Write the last line of a run. Cost: hashing the files that it wrote; dvc.lock has the hashes of what it read."""
     from pipeline.lineage.machine import describe_machine, describe_packages, hash_packages, peak_memory
-    from pipeline.lineage.runs import append_line, runs_path
+    from pipeline.lineage.runs import append_line, files_under, runs_path
+    from sentfold.files import sha256_of
 
     ended, peak = datetime.now(UTC), peak_memory()
-    hashes = FileHashes(run.root)
-    deps, outs = ((), ()) if run.stage is None else (run.stage.deps, run.stage.outs)
+    files = [file for out in (run.stage.outs if run.stage else ()) for file in files_under(run.root, out)]
     record = {
         "event": "ended",
         **run.head,
@@ -155,8 +151,7 @@ def end_run(run: Run, code: int, message: str) -> None:
         "packages": describe_packages(),
         "packages_sha256": hash_packages(),
         "parameters": _parameters(run.root, run.stage),
-        "inputs": {name: facts for dep in deps for name, facts in hashes.of(dep).items()},
-        "outputs": {name: facts for out in outs for name, facts in hashes.of(out).items()},
+        "outputs": {file: {"sha256": sha256_of(run.root / file)} for file in files},
     }
     append_line(runs_path(run.root, run.head["suite"]), record)
 
@@ -232,47 +227,6 @@ def _parameters(root: Path, stage: Stage | None) -> dict[str, Any]:
         return {file: tracked_values(read_yaml(tree, file) or {}, keys) for file, keys in wanted.items()}
     except SentfoldError:
         return {}
-
-
-class FileHashes:
-    """sha256 of the files of one checkout, of each big file once for as long as it stays as it is.
-
-    The hash of a big file is kept under its path, size, inode, and times of change of content and of record. The
-    kernel sets the last one (ctime): an edit that restores the modification time is still noticed.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.store = root / ".sentfold/sha256.jsonl"
-
-    def of(self, path: str) -> dict[str, dict[str, int | str]]:
-        """File -> sha256 and size: of one file, or of every file in a folder; {} if there is nothing."""
-        place = self.root / path
-        if place.is_file():
-            return {path: self._file(path)}
-        inside = sorted(file.relative_to(self.root).as_posix() for file in place.rglob("*") if file.is_file())
-        ignored = (".tmp", ".gitignore")
-        return {file: self._file(file) for file in inside if "__pycache__" not in file and not file.endswith(ignored)}
-
-    def _file(self, path: str) -> dict[str, int | str]:
-        from pipeline.lineage.runs import append_line
-        from sentfold.files import sha256_of
-
-        place = self.root / path
-        facts = place.stat()
-        if facts.st_size < BIG:
-            return {"sha256": sha256_of(place), "size": facts.st_size}
-        key = json.dumps([path, facts.st_size, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns])
-        if key not in self._known:
-            self._known[key] = sha256_of(place)
-            append_line(self.store, {"key": key, "sha256": self._known[key]})
-        return {"sha256": self._known[key], "size": facts.st_size}
-
-    @cached_property
-    def _known(self) -> dict[str, str]:
-        from pipeline.lineage.runs import read_lines
-
-        return {str(record.get("key")): str(record.get("sha256")) for record in read_lines(self.store)[0]}
 
 
 def _guarded(action: Callable[[], T]) -> T | None:

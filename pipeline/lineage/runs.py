@@ -9,16 +9,12 @@ from __future__ import annotations
 import errno
 import json
 import os
-import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.lineage.hashes import LineageError
-from pipeline.lineage.stages import Entry, Graph, Locked
-from pipeline.lineage.trees import git
+from pipeline.lineage.stages import Locked
 from sentfold.errors import ArtifactError
 from sentfold.files import sha256_of
 
@@ -73,7 +69,7 @@ def runs_path(root: Path, suite: str) -> Path:
 # What the last line of a run must hold to be believed; `recorder.end_run` writes it.
 NEEDED = (
     "run", "stage", "command", "started", "ended", "seconds", "exit", "peak_memory_bytes",
-    "code", "machine", "packages", "parameters", "inputs", "outputs",
+    "code", "machine", "packages", "parameters", "outputs",
 )  # fmt: skip
 
 
@@ -179,74 +175,6 @@ def parse_object(content: bytes | None) -> dict[str, Any]:
     except ValueError:
         return {}
     return parsed if isinstance(parsed, dict) else {}
-
-
-# --- one record per stage, for exports ----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class StageRun:
-    """The run that made a stage's outputs.
-
-    inputs, outputs  path -> hash with its algorithm, "md5:..." or "sha256:..."
-    recorded         the record of the run on this machine; {} if there is none, and the times are the commit's
-    """
-
-    name: str
-    identifier: str
-    command: str
-    inputs: Mapping[str, str]
-    outputs: Mapping[str, str]
-    parameters: Mapping[str, Any]
-    started: datetime
-    ended: datetime
-    recorded: Mapping[str, Any] = field(default_factory=dict)
-
-
-def stage_runs(root: Path, graph: Graph) -> list[StageRun]:
-    """A record of each stage of a suite, in order: of this machine if it wrote the files here, else of dvc.lock.
-
-    Raises LineageError for a stage that has not run. Cost: hashing the outputs of recorded runs.
-    """
-    finder, when = RunFinder(root, graph.suite), _lock_time(root, graph.lockfile)
-    found = []
-    for name in graph.in_order():
-        if name not in graph.locked:
-            remedy = f"run `sentfold run --suite {graph.suite}` first"
-            raise LineageError(f"stage '{name}' has not run", where=graph.lockfile, remedy=remedy)
-        locked = graph.locked[name]
-        run = finder.run_of(locked)
-        found.append(_from_lock(locked, graph.suite, when) if run is None else _from_record(locked, run))
-    return found
-
-
-def _from_record(locked: Locked, run: Mapping[str, Any]) -> StageRun:
-    inputs, outputs = (
-        {path: f"sha256:{facts['sha256']}" for path, facts in run[section].items()} for section in ("inputs", "outputs")
-    )
-    began, ended = (datetime.fromisoformat(run[key]) for key in ("started", "ended"))
-    identifier = str(uuid.UUID(run["run"]))
-    return StageRun(locked.name, identifier, run["command"], inputs, outputs, run["parameters"], began, ended, run)
-
-
-def _from_lock(locked: Locked, suite: str, when: datetime) -> StageRun:
-    inputs, outputs = (_hashes(section) for section in (locked.deps, locked.outs))
-    text = f"{suite} {locked.name} {sorted(inputs.items())} {sorted(outputs.items())}"
-    identifier = str(uuid.uuid5(uuid.NAMESPACE_URL, text))
-    return StageRun(locked.name, identifier, locked.command, inputs, outputs, locked.params, when, when)
-
-
-def _hashes(entries: Mapping[str, Entry]) -> dict[str, str]:
-    return {path: f"md5:{entry.md5}" for path, entry in entries.items()}
-
-
-def _lock_time(root: Path, lockfile: str) -> datetime:
-    """The time of the last commit of dvc.lock; without git, of the last change of the file."""
-    committed = (git(root, "log", "-1", "--format=%cI", "--", lockfile) or b"").decode().strip()
-    if committed:
-        return datetime.fromisoformat(committed)
-    place = root / lockfile
-    return datetime.fromtimestamp(place.stat().st_mtime, UTC) if place.exists() else datetime.now(UTC)
 
 
 # --- in words -----------------------------------------------------------------------------------------

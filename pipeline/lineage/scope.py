@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline.lineage.hashes import Cache, Digest, md5_of_bytes
+from pipeline.lineage.hashes import Cache, Digest
 from pipeline.lineage.stages import Entry, Graph, Locked, load_graph, read_yaml, variable_files
-from pipeline.lineage.trees import Revision, Tree, WorkingTree, git, head_of
+from pipeline.lineage.trees import Revision, Tree, WorkingTree, head_of
 from sentfold.errors import SentfoldError
 
 Kind = Literal[
@@ -156,18 +156,6 @@ class Scope:
             witness = self.cache.listing(entry.md5)
         return [] if witness is None else here.differing(witness)
 
-    def history(self, entry: Entry) -> str:
-        """The last commit that had a file with the recorded bytes, in words; '' if there is none."""
-        if entry.md5.endswith(".dir"):
-            return ""
-        tip = "HEAD" if self.head is None else self.head.commit
-        log = git(self.root, "log", "--format=%H", "-n", "60", tip, "--", entry.path)
-        for commit in (log or b"").decode().split():
-            content = git(self.root, "show", f"{commit}:{entry.path}")
-            if content is not None and md5_of_bytes(content) == entry.md5:
-                return f" (commit {commit[:10]} has it)"
-        return ""
-
     # --- what to do -----------------------------------------------------------------------------
 
     def rerun(self, stage: str = "") -> str:
@@ -176,19 +164,25 @@ class Scope:
             return f"git switch --detach {self.revision}, then sentfold run --suite {self.suite}"
         return f"dvc repro {self._target(stage)}" if stage else f"sentfold run --suite {self.suite}"
 
-    def fetch(self, entry: Entry, *, altered: bool = False, strange: Sequence[str] = ()) -> str:
-        """The command that fetches an artifact, or else makes it. strange: files in it that have to go."""
+    def fetch(self, entry: Entry, *, altered: bool = False) -> str:
+        """The command that brings a recorded file back, or else makes it."""
         first = "" if self.revision is None else f"git switch --detach {self.revision}, then "
         tracked = self.head_digest(entry.path)
         if tracked is not None and tracked.md5 == entry.md5:
-            remove = f"remove {', '.join(strange)}, then " if strange else ""
-            return f"{remove}{first}git checkout -- {entry.path}"
-        force = "--force " if altered else ""
-        if self.cache.holds(entry.md5):
-            return f"{first}dvc checkout {force}{self._target()}".rstrip()
-        if self.cache.has_remote:
-            return f"{first}dvc pull {force}{self._target()}".rstrip()
-        return self.rerun() if not altered else f"delete it, then {self.rerun()}"
+            return self.restore(entry.path, tracked, first)
+        for command, able in (("dvc checkout", self.cache.holds(entry.md5)), ("dvc pull", self.cache.has_remote)):
+            if able:
+                return f"{first}{command} {'--force ' if altered else ''}{self._target()}".rstrip()
+        return f"delete it, then {self.rerun()}" if altered else self.rerun()
+
+    def restore(self, path: str, tracked: Digest, first: str = "") -> str:
+        """How to get back what git has: files that it does not have must go, as no checkout removes them."""
+        here = self.digest(path)
+        differing = [] if here is None else here.differing(tracked)
+        strange = [f"{path}/{name}" for name in differing if tracked.files and name not in tracked.files]
+        steps = [f"remove {', '.join(strange)}"] if strange else []
+        steps += [f"{first}git checkout -- {path}"] if len(strange) < len(differing) or not differing else []
+        return ", then ".join(steps)
 
     def _target(self, stage: str = "") -> str:
         if self.graph.dvcfile == "dvc.yaml":

@@ -6,7 +6,8 @@ Reads the part of DVC's templates that this project uses: `vars`, `${a.b}`, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -122,11 +123,8 @@ def related(one: str, other: str) -> bool:
 
 def load_graph(tree: Tree, suite: str) -> Graph:
     """Read dvc.yaml, its variables and dvc.lock of a suite. Raises LineageError. A missing dvc.lock has no entries."""
-    folder = PurePosixPath(suite_file(suite)).parent
-    dvcfile, lockfile = str(folder / "dvc.yaml"), str(folder / "dvc.lock")
-    entries = (read_yaml(tree, lockfile) or {}).get("stages") or {}
-    if not isinstance(entries, dict):
-        raise _malformed(lockfile, "stages", f"a {type(entries).__name__}", "a mapping of stages")
+    dvcfile, lockfile = (str(PurePosixPath(suite_file(suite)).with_name(name)) for name in ("dvc.yaml", "dvc.lock"))
+    entries = _mapping(lockfile, read_yaml(tree, lockfile) or {})
     locked = {str(name): _locked(lockfile, str(name), entry) for name, entry in entries.items()}
     return Graph(suite, dvcfile, lockfile, load_stages(tree, suite), locked)
 
@@ -135,15 +133,20 @@ def load_stages(tree: Tree, suite: str) -> dict[str, Stage]:
     """The stages that a suite's dvc.yaml defines, by name. Raises LineageError. Cost: some 20 ms for 150 of them."""
     dvcfile = str(PurePosixPath(suite_file(suite)).with_name("dvc.yaml"))
     content, context = require_suite(tree, suite), load_variables(tree, suite)
-    definitions = content.get("stages") or {}
-    if not isinstance(definitions, dict):
-        raise _malformed(dvcfile, "stages", f"a {type(definitions).__name__}", "a mapping of stages")
     stages = {}
-    for name, definition in definitions.items():
+    for name, definition in _mapping(dvcfile, content).items():
         if not isinstance(definition, dict):
             raise _malformed(dvcfile, f"stage {name}", f"a {type(definition).__name__}", "a mapping with cmd")
         for address, filled in expand(name, definition, context, where=dvcfile):
             stages[address] = _stage(dvcfile, address, filled)
+    return stages
+
+
+def _mapping(file: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """What is under `stages` of dvc.yaml or dvc.lock."""
+    stages = content.get("stages") or {}
+    if not isinstance(stages, dict):
+        raise _malformed(file, "stages", f"a {type(stages).__name__}", "a mapping of stages")
     return stages
 
 
@@ -155,13 +158,10 @@ def variable_files(tree: Tree, suite: str) -> list[str]:
 
 
 def load_variables(tree: Tree, suite: str) -> dict[str, Any]:
-    """The variables of a suite's dvc.yaml, from its files and its own text. Raises LineageError."""
-    content = require_suite(tree, suite)
+    """The variables of a suite's dvc.yaml. Raises LineageError."""
     found: dict[str, Any] = {}
     for file in variable_files(tree, suite):
         found |= read_yaml(tree, file) or {}
-    for entry in content.get("vars") or []:
-        found |= entry if isinstance(entry, dict) else {}
     return found
 
 
@@ -229,13 +229,7 @@ def _items(name: str, template: Any, context: Mapping[str, Any], *, where: str) 
     if isinstance(items, list):
         items = {str(item): item for item in items}
     if not isinstance(items, dict):
-        raise LineageError(
-            f"the foreach of stage '{name}' is no mapping",
-            where=where,
-            expected="a mapping, or a list",
-            got=str(items),
-            remedy=f"run `sentfold plan`, or take {where} and its variables from git again",
-        )
+        raise _malformed(where, f"foreach of stage {name}", str(items), "a mapping, or a list")
     return {str(key): item for key, item in items.items()}
 
 
@@ -261,13 +255,7 @@ def _look_up(context: Mapping[str, Any], reference: str, *, where: str) -> Any:
     value: Any = context
     for part in reference.split("."):
         if not isinstance(value, Mapping) or part not in value:
-            raise LineageError(
-                f"'${{{reference}}}' has no value",
-                where=where,
-                expected="a name in one of the files under `vars`",
-                got=reference,
-                remedy=f"run `sentfold plan`, or correct {where}",
-            )
+            raise _malformed(where, f"${{{reference}}}", "no value", "a name in one of the files under `vars`")
         value = value[part]
     return value
 
@@ -276,24 +264,15 @@ def _look_up(context: Mapping[str, Any], reference: str, *, where: str) -> Any:
 
 
 def _stage(dvcfile: str, name: str, filled: Mapping[str, Any]) -> Stage:
-    try:
-        return _defined(name, filled)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        got = f"no {error}" if isinstance(error, KeyError) else first_line(error)
-        raise _malformed(dvcfile, f"stage {name}", got, "cmd, a command; deps, params and outs, lists") from None
-
-
-def _defined(name: str, filled: Mapping[str, Any]) -> Stage:
     params: dict[str, tuple[str, ...]] = {}
-    for entry in filled.get("params", []):
-        if isinstance(entry, str):
-            params["params.yaml"] = (*params.get("params.yaml", ()), entry)
-        else:
-            for file, keys in entry.items():
-                params[file] = tuple(keys or ())
-    outs = [path for section in ("outs", "metrics", "plots") for path in _paths(filled.get(section, []))]
-    deps = dict.fromkeys(_paths(filled.get("deps", [])))  # an input that is named twice is one input
-    return Stage(name, " ".join(filled["cmd"].split()), tuple(deps), params, tuple(outs))
+    with _well_formed(dvcfile, name, "cmd, a command; deps, params and outs, lists"):
+        for entry in filled.get("params", []):
+            for file, keys in ({"params.yaml": [entry]} if isinstance(entry, str) else entry).items():
+                params[file] = (*params.get(file, ()), *(keys or ()))
+        outs = [path for section in ("outs", "metrics", "plots") for path in _paths(filled.get(section, []))]
+        deps = dict.fromkeys(_paths(filled.get("deps", [])))  # an input that is named twice is one input
+        _require_inside([*deps, *outs, *params])
+        return Stage(name, " ".join(filled["cmd"].split()), tuple(deps), params, tuple(outs))
 
 
 def _paths(entries: list[Any]) -> Iterator[str]:
@@ -302,7 +281,7 @@ def _paths(entries: list[Any]) -> Iterator[str]:
 
 
 def _locked(lockfile: str, name: str, entry: Mapping[str, Any]) -> Locked:
-    try:
+    with _well_formed(lockfile, name, "an entry as DVC writes it"):
         deps, outs = (
             {item["path"]: Entry(item["path"], str(item.get("md5"))) for item in entry.get(section, [])}
             for section in ("deps", "outs")
@@ -310,10 +289,25 @@ def _locked(lockfile: str, name: str, entry: Mapping[str, Any]) -> Locked:
         params = entry.get("params", {})
         if not all(isinstance(values, dict) for values in (params, *params.values())):
             raise TypeError(f"params: {params}")
+        _require_inside([*deps, *outs])
         return Locked(name, " ".join(str(entry["cmd"]).split()), deps, params, outs)
-    except (KeyError, TypeError, AttributeError) as error:
+
+
+def _require_inside(paths: Iterable[str]) -> None:
+    """Raise ValueError for a path that leaves the checkout: what stages write is removed and overwritten."""
+    for path in paths:
+        if path.startswith("/") or ".." in PurePosixPath(path).parts or path in ("", "."):
+            raise ValueError(f"'{path}' is outside of the checkout")
+
+
+@contextmanager
+def _well_formed(file: str, name: str, expected: str) -> Iterator[None]:
+    """Turn what a malformed stage raises into a LineageError that names it."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         got = f"no {error}" if isinstance(error, KeyError) else first_line(error)
-        raise _malformed(lockfile, f"stage {name}", got, "an entry as DVC writes it") from None
+        raise _malformed(file, f"stage {name}", got, expected) from None
 
 
 def _malformed(file: str, where: str, got: str, expected: str) -> LineageError:
@@ -322,5 +316,5 @@ def _malformed(file: str, where: str, got: str, expected: str) -> LineageError:
         where=f"{file}: {where}",
         expected=expected,
         got=got,
-        remedy=f"take it from git again: git checkout -- {file}",
+        remedy=f"run `sentfold plan`, or take it and its variables from git again: git checkout -- {file}",
     )

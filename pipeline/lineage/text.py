@@ -30,7 +30,7 @@ def audit_text(found: Audit) -> str:
         if verdict in ("verified", "wrong") or found.count(verdict)
     )
     if found.faults_apart:
-        counts += f"; {found.faults_apart} wrong files on which no number rests"
+        counts += f"; wrong files on which no number rests: {found.faults_apart}"
     lines = [f"suite {found.suite}, {found.tree}{head}: {len(found.findings)} reported numbers", f"  {counts}"]
     lines += [f"  note: {remark}" for remark in (*found.remarks, found.signature) if remark]
     lines += [f"  run again: {line}" for line in _remade(found)]
@@ -46,7 +46,7 @@ def _remade(found: Audit) -> Iterator[str]:
     for outcome in dict.fromkeys(remade.outcome for remade in found.remade):
         stages = [remade.stage for remade in found.remade if remade.outcome == outcome]
         shown = ", ".join(stages[:4]) + (f" and {len(stages) - 4} more" if len(stages) > 4 else "")
-        yield f"{len(stages)} stages, {outcome}: {shown}"
+        yield f"{len(stages)} stage{'s' if len(stages) > 1 else ''}, {outcome}: {shown}"
 
 
 def _kind(kind: str, causes: dict[Cause, list[Number]]) -> Iterator[str]:

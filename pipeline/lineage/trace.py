@@ -14,7 +14,6 @@ from pipeline.lineage.numbers import Number, Scores, find_number, find_table
 from pipeline.lineage.runs import RunFinder, parse_object, record_of
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import Entry, Locked, related
-from sentfold.files import sha256_of
 
 Kind = Literal["number", "file", "stage", "code", "model", "source"]
 NodeState = Literal["", "as recorded", "absent here", "not as recorded"]
@@ -128,39 +127,32 @@ class Tracer:
     def _file(self, above: str, path: str, *, handed: str = "") -> None:
         """A file or folder below a node, and the stage that wrote it. handed: the hash that the reader recorded."""
         makers = [name for name in self.graph.makers_of(path) if name in self.graph.locked]
-        entries = {name: self._entry(name, path) for name in makers}
-        recorded = self._recorded(path, entries)
-        here = self.scope.digest(path)
-        state: NodeState = "absent here" if here is None else "as recorded"
-        if here is not None and ((recorded and here.md5 != recorded) or self._changed_since(path, handed)):
-            state = "not as recorded"
+        entries = [entry for name in makers if (entry := self._entry(name, path)) is not None]
+        here, recorded = self.scope.digest(path), self._recorded(path, entries)
         md5 = recorded or ("" if here is None else here.md5)
-        folders = {f"of {entry.path}": entry.md5 for entry in entries.values() if entry and entry.path != path}
+        altered = here is not None and (here.md5 != md5 or self._changed_since(path, handed))
+        state: NodeState = "absent here" if here is None else "not as recorded" if altered else "as recorded"
+        folders = {f"of {entry.path}": entry.md5 for entry in entries if entry.path != path}
         new = self._add(Node(path, "file", path, {"md5": md5, **folders}, state))
         self._join(above, path, handed or (f"md5 {md5}" if md5 else "md5 unknown: the file is not here"))
-        if new:
-            for name in makers:
-                self._stage(path, name, path)
+        for name in makers if new else ():
+            self._stage(path, name, path)
 
     def _changed_since(self, path: str, handed: str) -> bool:
         """Whether a file is no longer what its reader recorded."""
         kind, _, expected = handed.partition(" ")
-        place = self.scope.root / path
-        return kind == "sha256" and place.is_file() and sha256_of(place) != expected
+        return kind == "sha256" and (self.scope.root / path).is_file() and self.finder.sha256(path) != expected
 
     def _entry(self, name: str, path: str) -> Entry | None:
         return next((entry for out, entry in self.graph.locked[name].outs.items() if related(out, path)), None)
 
-    def _recorded(self, path: str, entries: Mapping[str, Entry | None]) -> str:
+    def _recorded(self, path: str, entries: list[Entry]) -> str:
         """The md5 that dvc.lock has for a file: its own, or the one in the listing of the folder that it is in."""
-        for entry in entries.values():
-            if entry is None:
-                continue
+        for entry in entries:
+            listing = None if entry.path == path else self.scope.recorded_folder(entry)
             if entry.path == path:
                 return entry.md5
-            listing = self.scope.recorded_folder(entry)
-            inside = path.removeprefix(f"{entry.path}/")
-            if listing is not None and inside in listing.files:
+            if listing is not None and (inside := path.removeprefix(f"{entry.path}/")) in listing.files:
                 return listing.files[inside]
         return ""
 
@@ -228,7 +220,7 @@ class Tracer:
         """The recorded run whose outputs and parameters are those of dvc.lock and of the files here, in words."""
         absent = [path for path, entry in locked.outs.items() if not self.scope.is_as_recorded(entry)]
         if absent:
-            return f"{NO_RUN}: {absent[0]} is not here as dvc.lock records it"
+            return f"not looked for, as {absent[0]} is not here as dvc.lock records it"
         run = self.finder.run_of(locked)
         if run is None:
             return NO_RUN
@@ -237,13 +229,12 @@ class Tracer:
         return f"{run['started']}, {run['seconds']} s, on {machine['host']}, commit {str(code['commit'])[:10]}{under}"
 
     def _code(self, key: str, locked: Locked) -> None:
-        files = {path: entry.md5 for path, entry in locked.deps.items() if not self.graph.makers_of(path)}
+        entries = [entry for path, entry in locked.deps.items() if not self.graph.makers_of(path)]
+        files = {entry.path: entry.md5 for entry in entries}
         digest = folder_digest(files).md5.removesuffix(".dir")
-        altered = [path for path, md5 in files.items() if (here := self.scope.digest(path)) is None or here.md5 != md5]
-        head = {path: self.scope.head_digest(path) for path in files}
-        in_git = self.scope.head is not None and all(
-            found is not None and found.md5 == files[path] for path, found in head.items()
-        )
+        altered = [entry.path for entry in entries if not self.scope.is_as_recorded(entry)]
+        heads = [self.scope.head_digest(path) for path in files]
+        in_git = all(head is not None and head.md5 == md5 for head, md5 in zip(heads, files.values(), strict=True))
         commit = self.scope.head.commit if self.scope.head is not None and in_git else "not all of it in git's HEAD"
         facts = {"commit": commit, "files": files, **({"not as recorded": altered} if altered else {})}
         title = f"code of {locked.name.partition('@')[0]}, {len(files)} files and packages"
@@ -251,16 +242,13 @@ class Tracer:
         self._join(key, f"code {digest}", f"md5 {digest} over {len(files)} files and packages")
 
     def _model(self, key: str, place: str, model: Mapping[str, Any]) -> None:
+        """A block that pins a model: by the hash of its weights, by a revision, or by files of other kinds."""
         self._add(Node(f"model {place}", "model", place, dict(model)))
-        hashes = model.get("sha256")
-        names = [name for name in hashes if "safetensors" in name] if isinstance(hashes, Mapping) else []
-        if isinstance(hashes, Mapping) and names:
-            text = f"sha256 {hashes[names[0]]}"
-        elif model.get("revision"):
-            text = f"revision {model['revision']}"
-        else:
-            text = f"md5 {md5_of_bytes(json.dumps(model, sort_keys=True).encode())}"
-        self._join(key, f"model {place}", text)
+        hashes = model["sha256"] if isinstance(model.get("sha256"), Mapping) else {}
+        weights = [f"sha256 {sha256}" for name, sha256 in hashes.items() if "safetensors" in name]
+        revision = [f"revision {model['revision']}"] if model.get("revision") else []
+        listing = f"md5 {md5_of_bytes(json.dumps(model, sort_keys=True).encode())}"
+        self._join(key, f"model {place}", [*weights, *revision, listing][0])
 
     def _origin(self, key: str, wanted: str) -> None:
         """Where a corpus came from, as its artifact or lineage.json says."""

@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -30,66 +29,55 @@ class Tree(Protocol):
         """Its name in messages."""
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of a file, or None if there is none."""
+        """The bytes of a file, or None if there is none. Raises LineageError if what is there cannot be read."""
 
     def digest(self, path: str) -> Digest | None:
-        """The digest of a file or folder as DVC computes it, or None if it is not there."""
+        """The digest of a file or folder as DVC computes it, or None if it is not there. Cost: O(bytes), once.
+
+        What is there and cannot be read is named in the digest, which then equals no other.
+        """
 
     def files_below(self, folder: str) -> list[str]:
         """The files in a folder and below, by paths relative to it, sorted; [] if there is no folder."""
 
 
-@dataclass
-class _Folder:
-    """What is known so far of a folder that is being hashed; see Digest."""
-
-    path: str
-    files: dict[str, str] = field(default_factory=dict)
-    unreadable: dict[str, str] = field(default_factory=dict)
-    hidden: list[str] = field(default_factory=list)
-
-
 class WorkingTree:
-    """The files of a checkout. Each is hashed once per object."""
+    """The files of a checkout, a Tree. Each is hashed once per object."""
+
+    name = "this checkout"
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._known: dict[str, Digest | None] = {}
 
-    @property
-    def name(self) -> str:
-        """Its name in messages."""
-        return "this checkout"
-
     def read(self, path: str) -> bytes | None:
-        """The bytes of a file, or None if there is none. Raises LineageError if what is there cannot be read."""
+        """See Tree."""
+        place = self.root / path
         try:
-            _require_file(self.root / path)
-            return (self.root / path).read_bytes()
+            return _regular(place).read_bytes()
         except IsADirectoryError:
             return None
         except OSError as error:
-            if not _exists(self.root / path):
+            if not _exists(place):
                 return None
             raise LineageError(
                 "a file cannot be read",
                 where=path,
                 expected="a regular file",
-                got=reason_of(self.root / path, error),
+                got=reason_of(place, error),
                 remedy="remove it, or make it readable; what git tracks comes back by `git checkout -- FILE`",
             ) from None
 
     def digest(self, path: str) -> Digest | None:
-        """The digest of a file or folder; None if nothing is there. Cost: O(bytes), once.
-
-        What is there and cannot be read is named in the digest, which then equals no other.
-        """
+        """See Tree."""
         if path not in self._known:
-            self._known[path] = self._hash(path) if _exists(self.root / path) else None
+            place = self.root / path
+            hashed = self._folder if _is_folder(place) else self._file
+            self._known[path] = hashed(path) if _exists(place) else None
         return self._known[path]
 
     def files_below(self, folder: str) -> list[str]:
-        """The files in a folder and below, by paths relative to it, sorted."""
+        """See Tree."""
         place = self.root / folder
         return sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if file.is_file())
 
@@ -97,53 +85,47 @@ class WorkingTree:
     def _ignored(self) -> IgnoreRules:
         return IgnoreRules(self.read(".dvcignore"))
 
-    def _hash(self, path: str) -> Digest:
+    def _file(self, path: str) -> Digest:
         place = self.root / path
-        if not _is_folder(place):
-            return _file_digest(place)
-        found = _Folder(path)
-        self._walk(found, "", ())
-        if found.unreadable:
-            return Digest("", found.files, found.unreadable)
-        return folder_digest(found.files, found.hidden)
-
-    def _walk(self, found: _Folder, inner: str, above: tuple[tuple[int, int], ...]) -> None:
-        """Hash every file in a folder and below; links are followed, as DVC does. above: the folders on the way."""
-        place = self.root / found.path / inner
         try:
-            facts, names = place.stat(), sorted(entry.name for entry in place.iterdir())
+            return Digest(md5_of(_regular(place)))
+        except OSError as error:
+            return Digest("", unreadable={"": reason_of(place, error)})
+
+    def _folder(self, path: str) -> Digest:
+        found = Digest("")
+        self._walk(found, path, "", ())
+        return found if found.unreadable else folder_digest(found.files, found.hidden)
+
+    def _walk(self, found: Digest, top: str, inner: str, above: tuple[Path, ...]) -> None:
+        """Hash every file in a folder and below; links are followed, as DVC does. above: the folders on the way."""
+        place = self.root / top / inner
+        try:
+            names, here = sorted(entry.name for entry in place.iterdir()), place.resolve()
         except OSError as error:
             found.unreadable[inner] = reason_of(place, error)
             return
-        here = (facts.st_dev, facts.st_ino)
         if here in above:
             found.unreadable[inner] = "a link to a folder that contains it"
             return
         for name in names:
             relative = f"{inner}/{name}" if inner else name
-            folder = _is_folder(place / name)
-            full = f"{found.path}/{relative}"
+            full, folder = f"{top}/{relative}", _is_folder(place / name)
             if self._ignored.skips(f"{full}/" if folder else full):
-                found.hidden += [relative] if self._ignored.hides(f"{full}/" if folder else full) else []
+                found.hidden.extend([relative] if self._ignored.hides(f"{full}/" if folder else full) else [])
             elif folder:
-                self._walk(found, relative, (*above, here))
+                self._walk(found, top, relative, (*above, here))
             else:
-                digest = self._member(full)
-                found.files[relative] = digest.md5
+                # A folder and a file in it are both asked for: the file's bytes are hashed for the first alone.
+                digest = self._known[full] = self._known.get(full) or self._file(full)
                 if digest.unreadable:
                     found.unreadable[relative] = digest.unreadable[""]
-                    del found.files[relative]
-
-    def _member(self, path: str) -> Digest:
-        # A folder and a file in it are both asked for: the file's bytes are hashed for the first alone.
-        found = self._known.get(path)
-        if found is None:
-            found = self._known[path] = _file_digest(self.root / path)
-        return found
+                else:
+                    found.files[relative] = digest.md5
 
 
 class Revision:
-    """The files that a commit holds. Raises LineageError if there is no such commit."""
+    """The files that a commit holds, a Tree. Raises LineageError if there is no such commit."""
 
     def __init__(self, root: Path, revision: str) -> None:
         self.root = root
@@ -167,7 +149,7 @@ class Revision:
         return f"git's {self.revision}" if self.revision.startswith(short) else f"git's {self.revision} ({short})"
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of a file, symlinks followed; None if the commit has none."""
+        """See Tree. Symbolic links are followed."""
         place = self._resolve(path)
         if place is None:
             return None
@@ -175,7 +157,7 @@ class Revision:
         return self._contents[place]
 
     def digest(self, path: str) -> Digest | None:
-        """The digest of a file or folder; None if the commit has none."""
+        """See Tree."""
         content = self.read(path)
         if content is not None:
             return Digest(md5_of_bytes(content))
@@ -189,7 +171,7 @@ class Revision:
         return folder_digest(files, [name for name in inside if rules.hides(f"{path}/{name}")])
 
     def files_below(self, folder: str) -> list[str]:
-        """The files in a folder and below, by paths relative to it, sorted."""
+        """See Tree."""
         return sorted(name[len(folder) + 1 :] for name in self._entries if name.startswith(f"{folder}/"))
 
     def read_all(self, names: Iterable[str]) -> dict[str, bytes]:
@@ -300,18 +282,11 @@ def _is_folder(place: Path) -> bool:
         return False
 
 
-def _file_digest(place: Path) -> Digest:
-    try:
-        _require_file(place)
-        return Digest(md5_of(place))
-    except OSError as error:
-        return Digest("", unreadable={"": reason_of(place, error)})
-
-
-def _require_file(place: Path) -> None:
-    """Raise OSError unless a regular file is there: to open a pipe is to wait for whoever writes to it."""
+def _regular(place: Path) -> Path:
+    """The path of a regular file; OSError if it is none: to open a pipe is to wait for whoever writes to it."""
     mode = place.stat().st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError
     if not stat.S_ISREG(mode):
         raise OSError(0, "no regular file")
+    return place

@@ -212,15 +212,12 @@ def test_numbers_that_rest_on_a_stage_that_has_not_run_are_not_made_yet(small: S
     assert (found.failed(strict=False), found.failed(strict=True)) == (False, True)
 
 
-def test_code_that_was_committed_but_never_run_is_said_to_be_stale_with_the_commit_that_made_the_numbers(
-    small: Small,
-) -> None:
-    made_them = small.run("git", "rev-parse", "HEAD").stdout[:10]
+def test_code_that_was_committed_but_never_run_is_said_to_be_stale(small: Small) -> None:
     small.edit("code/texts.py", "1", "2")
     small.commit("Texts")
     found = audit(small.root, "quick")
     cause = next(cause for cause in found.causes if cause.subject == "code/texts.py")
-    assert f"commit {made_them} has it" in cause.message
+    assert cause.message.endswith(", as in git's HEAD")
     assert cause.remedy == "sentfold run --suite quick"
 
 
@@ -230,7 +227,7 @@ def test_a_file_that_holds_no_number_is_held_against_the_lock_too(small: Small) 
     assert faults(found) == [("table", "reports/quick/summary.txt")]
     assert found.count("wrong") == 0
     assert found.failed(strict=False)
-    assert "43 verified, 0 wrong; 1 wrong files on which no number rests" in audit_text(found).splitlines()[1]
+    assert "43 verified, 0 wrong; wrong files on which no number rests: 1" in audit_text(found).splitlines()[1]
     assert audit_content(found)["counts"]["faults_apart"] == 1
 
 
@@ -238,7 +235,6 @@ def test_a_table_that_was_taken_out_of_the_report_is_counted(small: Small) -> No
     (small.root / "reports/quick/tables/sts.csv").unlink()
     found = audit(small.root, "quick")
     assert faults(found) == [("table", "reports/quick/tables")]
-    assert "the committed report has 43 numbers, 4 more than the one here" in found.remarks
     assert "39 verified" in audit_text(found)
     assert found.failed(strict=False)
 

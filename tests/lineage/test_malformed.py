@@ -22,7 +22,7 @@ EDITS = {
     "a stage without a command": ("dvc.yaml", r"    cmd: python stage.py report.*\n", "", "dvc.yaml: stage report"),
     "a stage that is a word": ("dvc.yaml", r"(?s)  report:\n.*", "  report: soon\n", "dvc.yaml: stage report"),
     "a list of stages in dvc.yaml": ("dvc.yaml", r"(?s)stages:.*", "stages: [report]\n", "dvc.yaml: stages"),
-    "no mapping of stages": ("plan.yaml", r"fold: .*", "fold: 3", "the foreach of stage 'fold' is no mapping"),
+    "no mapping of stages": ("plan.yaml", r"fold: .*", "fold: 3", "foreach of stage fold"),
     "an index of another schema": ("reports/quick/tables/cells.json", '"schema": 1', '"schema": 7', "schema 7"),
     "an index that is cut off": ("reports/quick/tables/cells.json", r"(?s).{9}\Z", "", "cells.json"),
     "a cell too many": ("reports/quick/tables/sts.csv", r"mini,20.50", "mini,20.50,1.00", "row 2 has 4 cells"),

@@ -174,7 +174,6 @@ def test_a_stage_gets_the_parameters_that_it_declares_and_no_others(small: Small
 def refused(small: Small) -> str:
     with pytest.raises(LineageError) as caught:
         recompute(Scope(small.root, "quick"), everything=True)
-    assert caught.value.state == "nothing was run again"
     return str(caught.value)
 
 

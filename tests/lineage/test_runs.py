@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 import time
@@ -18,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.lineage.machine import describe_code, hash_code
-from pipeline.lineage.recorder import BIG, FileHashes, start_run, suite_of
+from pipeline.lineage.recorder import start_run, suite_of
 from pipeline.lineage.runs import append_line, read_lines, read_runs, runs_path
-from pipeline.lineage.stages import load_stages, related
+from pipeline.lineage.stages import load_stages
 from pipeline.lineage.trees import WorkingTree
 from sentfold.numeric_profile import NAME, NATIVE, is_supported
 from tests.checkout import environment, make_checkout
@@ -63,13 +62,9 @@ def test_a_run_of_a_stage_leaves_one_line_with_all_that_made_its_result(checkout
     assert run["parameters"]["plan.yaml"] == {"source": "package", "skip_missing": False}
     assert list(run["parameters"]["pipeline/catalogue.yaml"]) == ["wordsim"]
     assert run["machine"]["profile"] == (NAME if is_supported() else NATIVE)
-    for name, facts in {**run["inputs"], **run["outputs"]}.items():
-        content = (checkout / name).read_bytes()
-        assert facts == {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+    for name, facts in run["outputs"].items():
+        assert facts == {"sha256": hashlib.sha256((checkout / name).read_bytes()).hexdigest()}
     assert set(run["outputs"]) == {f"data/quick/corpora/wordsim/{part}.parquet" for part in ("items", "sentences")}
-    deps = load_stages(WorkingTree(checkout), "quick")["download@wordsim"].deps
-    assert all(any(related(name, dep) for dep in deps) for name in run["inputs"])
-    assert all(any(related(name, dep) for name in run["inputs"]) for dep in deps if (checkout / dep).exists())
     frozen = subprocess.run(
         [sys.executable, "-m", "pip", "list", "--format=json"], capture_output=True, check=True, text=True
     )
@@ -289,22 +284,6 @@ def test_a_file_cut_anywhere_gives_every_whole_line_before_the_cut(
     # A cut just before a line's end leaves a whole record without its line break.
     assert found[:whole] == records[:whole]
     assert len(found) + len(torn) == whole + (content[:cut].rpartition(b"\n")[2] != b"")
-
-
-def test_a_big_file_is_hashed_once_until_it_changes_even_if_its_times_are_put_back(tmp_path: Path) -> None:
-    path = tmp_path / "big"
-    path.write_bytes(b"a" * BIG)
-    before = path.stat()
-    first = FileHashes(tmp_path).of("big")["big"]["sha256"]
-    assert first == hashlib.sha256(b"a" * BIG).hexdigest()
-    stored = (tmp_path / ".sentfold/sha256.jsonl").read_bytes()
-    assert FileHashes(tmp_path).of("big")["big"]["sha256"] == first
-    assert (tmp_path / ".sentfold/sha256.jsonl").read_bytes() == stored
-    with path.open("r+b") as stream:
-        stream.write(b"b")
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert path.stat().st_mtime_ns == before.st_mtime_ns
-    assert FileHashes(tmp_path).of("big")["big"]["sha256"] == hashlib.sha256(b"b" + b"a" * (BIG - 1)).hexdigest()
 
 
 def test_the_files_of_a_stage_that_differ_from_the_commit_are_named(small: Small) -> None:
