@@ -29,7 +29,8 @@ INTRODUCTION = (
     "comparison was made with other vectors: it *carries over*, *does not carry over* or is *undecided*, which neither "
     "confirms nor refutes the paper. Otherwise: *not testable here*, with what is missing. A claim about several "
     "corpora fails where one of them shows the opposite beyond chance, and holds where all of them show it. Intervals "
-    "decide, and no margin of ours: a call is adjusted for all differences of its claim (max-T), the brackets are not."
+    "decide, and no margin that the paper does not state. A call is adjusted for all differences of its claim (max-T); "
+    "the brackets are not."
 )
 
 
