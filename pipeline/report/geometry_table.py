@@ -1,4 +1,4 @@
-"""Table of what spaces look like: spread, directions, hubs, and what a manifold kept of its source."""
+"""Table of the geometry of spaces: spread, directions, hubs, and what a space keeps of its encoder's neighbourhoods."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 
 COLUMNS = {"dimension": GeometryFact("dimension", "coordinates of a vector", "count", 0)} | FACTS
 ABOUT = (
-    "Facts besides the scores; none is better for being large. Alignment: the smaller, the closer are pairs that mean "
-    "the same; uniformity: the lower, the more evenly spread over the sphere; mean cosine: 0 where directions cancel "
-    "out, towards 1 in a narrow cone; hubness: about 0 where no text is everybody's neighbour. Trustworthiness and "
-    "continuity hold a space against the encoder's that it was made from. Distances are between unit vectors."
+    "Facts about the vectors; a larger number is not a better one. Alignment: the smaller it is, the closer are pairs "
+    "that mean the same. Uniformity: the lower it is, the more evenly the vectors are spread over the sphere. Mean "
+    "cosine: 0 where directions cancel out, near 1 in a narrow cone. Hubness: near 0 where no text is a neighbour of "
+    "many others. Trustworthiness and continuity compare a space with its encoder. Distances are between unit vectors."
 )
 
 UNJUDGED = no_smallest(
-    "geometry is measured once, on one sample of the sentences, and not resampled, so its numbers have no intervals "
-    "and no difference is called"
+    "geometry is measured once, on one sample of the sentences, and not resampled, so its numbers have no intervals"
 )
 
 
@@ -74,10 +73,10 @@ def _shows(known: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """The narrowest cone, the most hubs, and which made space kept the most and the least of its source."""
     sentences = []
     for name, words in (("mean_cosine", "Narrowest cone"), ("hubness", "Most hubs")):
-        held = {space: facts[name] for space, facts in known.items() if facts.get(name) is not None}
-        if held:
-            space = max(held, key=lambda one: float(held[one]))
-            sentences.append(f"{words}: {space} ({COLUMNS[name].title} {held[space]:.2f}).")
+        values = {space: facts[name] for space, facts in known.items() if facts.get(name) is not None}
+        if values:
+            space = max(values, key=lambda one: float(values[one]))
+            sentences.append(f"{words}: {space} ({COLUMNS[name].title} {values[space]:.2f}).")
     kept = {space: facts["continuity"] for space, facts in known.items() if facts.get("continuity") is not None}
     if len(kept) > 1:
         most, least = max(kept, key=lambda s: float(kept[s])), min(kept, key=lambda s: float(kept[s]))

@@ -214,7 +214,7 @@ def _spaces(
 
 
 def _difference(results: Results, space: str, other: str | None, corpus: str, protocol: str) -> list[Any] | None:
-    """What a score is held against, and its paired difference to that with its interval; None without one."""
+    """The space that a score is compared with, and the paired difference with its interval; None without one."""
     found = None if other is None else results.difference((space, protocol), (other, protocol), corpus)
     return None if found is None or found.value is None else [other, found.value, found.low, found.high]
 

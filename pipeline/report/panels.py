@@ -1,4 +1,4 @@
-"""Tables of scores, built from their plan: our rows, the printed rows, and what the numbers show."""
+"""Tables of scores, built from their plan: measured rows, printed rows, and what the numbers show."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def build_table(evidence: Evidence, name: str, plan: TablePlan, *, compared: boo
         rows = _scored_rows(results, panel, spaces) if plan.source == REFEREE else spaces
         panels.append(_build_panel(results, plan, panel, rows, made_of))
         others = _others(evidence) if compared and panel.differences else {}
-        held = [difference_panel(results, panel, rows, other, role) for role, other in others.items()]
-        panels += filter(None, held)
+        compared_rows = [difference_panel(results, panel, rows, other, role) for role, other in others.items()]
+        panels += filter(None, compared_rows)
     spreads = [_spread_panel(results, panel, spaces, made_of) for panel in plan.panels if panel.measured]
     return Table(name, table_title(plan), plan.about, (*panels, *filter(None, spreads)))
 
@@ -151,8 +151,10 @@ def _spread_panel(results: Results, plan: PanelPlan, spaces: Sequence[str], made
     group = Group(f"Measured here, suite {results.suite.suite}", False, lines)
     starts = max(spread[1] for row in found.values() for spread in row if spread is not None)
     about = f"standard deviation over {starts} starts of k-means, each scored on all items"
-    shows = (f"This is of single starts; the scores are means of {starts}, which vary by 1/√{starts} of it.",)
-    note = no_smallest("these are spreads over starts of one space's score, and none is held against another")
+    shows = (
+        f"This is the spread of single starts. A score is the mean of {starts}, which varies by 1/√{starts} of it.",
+    )
+    note = no_smallest("these are spreads over starts of one space's score, and none is compared with another")
     return Panel("Spread over starts of k-means", about, heads, (group,), shows, (note,))
 
 
@@ -183,7 +185,7 @@ def _head_title(column: Column, columns: Sequence[Column]) -> str:
 def measured_row(
     results: Results, space: str, plan: PanelPlan, signs: Mapping[tuple[str, str, str], int]
 ) -> tuple[Entry, ...]:
-    """Our entries of one row, and their average where the panel has one and the row is whole.
+    """The measured entries of one row, and their average where the panel has one and no cell is blank.
 
     signs  of the differences to baselines, by space, corpus and protocol
     """

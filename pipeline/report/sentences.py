@@ -1,4 +1,4 @@
-"""What a panel shows, in plain sentences made from its numbers, and what it could have shown."""
+"""What a panel shows, in plain sentences made from its numbers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def describe_panel(
         return (f"Printed figures alone: {plan.why}.",), ()
     columns = scored_columns(results, plan, spaces)
     if not columns:
-        return ("Nothing here could be measured from this suite's corpora; the notes say what would fill it.",), ()
+        return ("None of this can be measured on the corpora of this suite; the notes say what would fill it.",), ()
     shows = [] if plan.against else [_best(results, spaces, columns), _unanswered(results, spaces, columns)]
     if family:
         others = listed(list(dict.fromkeys(judged.against for judged in family)))
@@ -65,7 +65,7 @@ def untested_note(results: Results, columns: Columns) -> str:
 
 
 def baselines(results: Results, spaces: Sequence[str], own: str | None) -> list[tuple[str, str]]:
-    """Each space with what it is measured against: the table's own baseline, else that of its kind."""
+    """Each space with what it is compared with: the table's own baseline, else that of its kind."""
     pairs = []
     for space in spaces:
         base = results.baselines.get(space) if own is None or own == space else own
@@ -109,7 +109,7 @@ def _best(results: Results, spaces: Sequence[str], columns: Columns) -> str:
     if not winners:
         return "The same in every row."
     parts = [f"{space} on {listed(names)}" for space, names in winners.items()]
-    return f"Highest of our rows: {'; '.join(parts)}."
+    return f"Highest measured here: {'; '.join(parts)}."
 
 
 def spread_over_starts(results: Results, space: str, corpus: str, protocol: str) -> tuple[float, int] | None:
@@ -131,7 +131,7 @@ def _unanswered(results: Results, spaces: Sequence[str], columns: Columns) -> st
             lost, queries = facts["queries_without_relevant"], facts["n"]
             best = 100 * (queries - lost) / queries
             parts.append(f"{lost} of {queries} queries of {corpus} (no order can score above {best:.2f} there)")
-    return f"Without a relevant candidate, and so 0 for every method: {listed(parts)}." if parts else ""
+    return f"Queries without a relevant candidate score 0 in every space: {listed(parts)}." if parts else ""
 
 
 def count_differences(family: Sequence[Judged], baselines: str) -> str:

@@ -18,7 +18,7 @@ from pipeline.report.inputs import BENCHMARK, BENCHMARK_COMMAND, PARTITION_SIZES
 from pipeline.report.made_of import describe_vectors
 from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 
-SINGLE = no_smallest("these are cosines of single pairs, and nothing is resampled; they agree with the print or do not")
+SINGLE = no_smallest("these are cosines of single pairs, and nothing is resampled")
 
 # --- the hyperboloid paper's three cosines ------------------------------------------------------
 
@@ -41,7 +41,7 @@ def example_table(evidence: Evidence) -> Table | None:
         groups = (Group("Measured here", False, lines), Group("Printed in Hyperboloid, table 1", True, (printed,)))
         shows = tuple(_agreement(line, printed) for line in lines)
         panel = Panel("Cosine to “That is a happy person.”", "cosine of single pairs", heads, groups, shows, (SINGLE,))
-        about = "The paper motivates itself by three cosines of an encoder that can be run here."
+        about = "The paper starts from three cosines of an encoder that can be run here."
         return Table("hyperboloid-1", "Hyperboloid 1: Three cosines", about, (panel,))
     return None
 
@@ -88,14 +88,15 @@ def cluster_table(evidence: Evidence) -> Table | None:
     )
     groups = (Group(evidence.measured_here, False, lines), Group("Printed in LASE, table 4.1", True, printed))
     shows = tuple(
-        f"{line.name}: common words lie in {line.entries[1].text} of {line.entries[0].text} clusters; "
+        f"{line.name}: common words are in {line.entries[1].text} of {line.entries[0].text} clusters; "
         f"chance would put them in {line.entries[2].text}."
         for line in lines
         if line.entries[1].value is not None
     )
     about = (
-        f"Where the eleven words that the thesis picked ({', '.join(COMMON_WORDS)}) go. It reads fewer clusters as a "
-        "common-discourse cluster; the last column is what words dealt at random into clusters of the same sizes do."
+        f"The clusters that hold the eleven words which the thesis picked ({', '.join(COMMON_WORDS)}). The thesis "
+        "takes few clusters for a sign of common discourse. The last column is the mean number of clusters where words "
+        "are dealt at random into clusters of the same sizes."
     )
     panel = Panel("Spread of common words over clusters", "counts", heads, groups, shows, (COUNTED,))
     return Table("lase-4.1", "LASE 4.1: Common words in clusters", about, (panel,))
@@ -112,10 +113,10 @@ def _cluster_line(evidence: Evidence, clustering: str, partition: Partition | No
             command="add the size in params.yaml, clusterings",
         )
         return Line(clustering, "", (blank, blank, blank))
-    held = [partition.place[word] for word in COMMON_WORDS if word in partition.place]
-    chance = expected_clusters(np.bincount(list(partition.place.values())), len(held))
-    spread = len(set(held))
-    about = f"of {partition.path}: {len(held)} of the {len(COMMON_WORDS)} common words are in its vocabulary"
+    clusters = [partition.place[word] for word in COMMON_WORDS if word in partition.place]
+    chance = expected_clusters(np.bincount(list(partition.place.values())), len(clusters))
+    spread = len(set(clusters))
+    about = f"of {partition.path}: {len(clusters)} of the {len(COMMON_WORDS)} common words are in its vocabulary"
     texts = ((str(partition.size), partition.size), (str(spread), spread), (f"{chance:.1f}", chance))
     entries = tuple(Entry(text, float(value), about=about) for text, value in texts)
     return Line(clustering, _vectors_of(partition), entries)

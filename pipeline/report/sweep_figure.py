@@ -36,9 +36,9 @@ def draw_sweep(
     title: str,
     subtitle: str,
 ) -> Figure:
-    """The best score at each value of a setting, a panel for each corpus; a star where the choice came out.
+    """The best score at each value of a setting, a panel for each corpus; a star marks the choice.
 
-    The best over the other settings is that of the panel's own corpus: on a test set an oracle, and no result.
+    The best over the other settings is taken on the panel's own corpus: on a test set it is an oracle, no result.
 
     corpora    those of the sweep that are drawn, the development corpus among them or not
     baselines  corpus -> score of the encoder's own vectors, drawn as a level line
@@ -77,13 +77,13 @@ def describe_oracles(sweep: Sweep, control: Sweep | None, setting: str, over: st
     taken = f"At each value the curve of {sweep.space} is the maximum over {over} on the drawn set itself{pca}"
     if classes:
         return (
-            f"Oracles, never results. {taken}: chosen by the labels that it is scored on. Regularisation and scaling "
-            f"are those that {sweep.corpus}, a similarity corpus, chose. The star is {sweep.corpus}'s choice of all "
-            "settings, made without these labels."
+            f"Oracles, no results. {taken}, that is, chosen by the labels that it is scored on. Regularisation and "
+            f"scaling are those chosen on {sweep.corpus}, a similarity corpus. The star is the choice of all settings "
+            f"on {sweep.corpus}, made without these labels."
         )
     return (
-        f"The star was chosen on {sweep.corpus} alone. {taken}: on a test set an oracle, never a result. How far it "
-        "rises above the star is what choosing on that test set would have bought."
+        f"The star was chosen on {sweep.corpus} alone. {taken}: on a test set this is an oracle, no result. Its height "
+        "above the star is what choosing on that test set would have added."
     )
 
 

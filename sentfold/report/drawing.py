@@ -17,12 +17,12 @@ from sentfold.report.table import Entry
 
 INK, MUTED, GRID = "#1f2933", "#7b8794", "#e4e7eb"
 COLOURS = ("#c2410c", "#0f766e", "#6d28d9", "#a16207", "#1d4ed8", "#be185d", "#4d7c0f", "#0e7490", "#7c2d12")
-# Colours of a file -> colours of a page: what is black on white in a file follows the reader's light or dark page.
+# Colours of a file -> colours of a page: black on white in the file becomes the ink and paper of a light or dark page.
 PAGE_COLOURS = {colour: f"var(--series-{i})" for i, colour in enumerate(COLOURS)} | {
     INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--line)", "#ffffff": "var(--card)", "#000000": "var(--ink)",
 }  # fmt: skip
-# Shapes and dashes tell rows apart where colours do not: on grey paper, and to many eyes. No two of these shapes are
-# taken for each other at the size of a dot, as a circle, a hexagon and a pentagon are.
+# Shapes and dashes tell rows apart where colours do not: on grey paper, and for the colour-blind. No two of these
+# shapes look alike at the size of a dot, as a circle, a hexagon and a pentagon do.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 FONT = "DejaVu Sans"
@@ -40,7 +40,7 @@ STYLE: Any = {
 
 
 _TITLE, _SUBTITLE = 12.5, 9.0  # points
-_EDGE = 0.012  # share of a figure's width that is left free beside its heading
+_EDGE = 0.012  # share of a figure's width that is left free on each side of its heading
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _draw_lines(axes: Axes, entries: Sequence[Entry]) -> None:
 
 
 def arrange_panels(number: int, *, across: int) -> tuple[int, int]:
-    """Rows and columns of so many panels, at most `across` beside each other, the last row as full as can be."""
+    """Rows and columns of so many panels, at most `across` in a row, the last row as full as can be."""
     rows = max(1, -(-number // across))
     return rows, max(1, -(-number // rows))
 

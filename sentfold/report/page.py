@@ -135,8 +135,7 @@ def inline_svg(svg: bytes, *, name: str, title: str, colours: Mapping[str, str])
     """An SVG file as an element of a page, with a name for screen readers.
 
     name     prefix of its ids, so that two figures on one page do not share a clip path or a glyph
-    colours  colour of the file -> colour of the page, e.g. "#ffffff" -> "var(--card)": a figure that is black on white
-             in its file follows the reader's light or dark page
+    colours  colour of the file -> colour of the page, e.g. "#ffffff" -> "var(--card)", for light and dark pages
     """
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _XLINK)

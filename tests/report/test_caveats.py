@@ -47,7 +47,7 @@ def test_a_score_on_the_corpus_that_chose_the_parameters_is_marked_and_never_bet
     table = similarity_table(chosen_results())
     dev, test = row_of(table.panels[0], SELECTED)
     assert (dev.marks, test.marks) == ("†", "▲")
-    assert any(said == f"Highest of our rows: minilm on dev; {SELECTED} on test." for said in table.panels[0].shows)
+    assert any(said == f"Highest measured here: minilm on dev; {SELECTED} on test." for said in table.panels[0].shows)
     assert not any("†" in entry.marks for name in ("minilm", "minilm-pca") for entry in row_of(table.panels[0], name))
     differences = next(panel for panel in table.panels if panel.title.startswith("Difference to the baseline"))
     assert [entry.marks for entry in row_of(differences, f"{SELECTED} − minilm")] == ["†", "▲"]

@@ -209,7 +209,7 @@ def test_queries_that_no_order_can_answer_are_counted_under_the_ranking() -> Non
         results.scores["minilm"][corpus] |= {"task": "ranking", "n": queries, "queries_without_relevant": lost}
     table = built(results, "ranking")
     said = (
-        "Without a relevant candidate, and so 0 for every method: 7 of 50 queries of cqa-b-dev (no order can score "
+        "Queries without a relevant candidate score 0 in every space: 7 of 50 queries of cqa-b-dev (no order can score "
         "above 86.00 there) and 8 of 70 queries of cqa-b (no order can score above 88.57 there)."
     )
     assert [said in panel.shows for panel in table.panels] == [True, False, False]  # once
