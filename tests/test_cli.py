@@ -369,7 +369,7 @@ PURPOSES = {
     "audit": "Exit 1",
     "trace": "one printed number",
     "diff": "two commits",
-    "export": "RO-Crate",
+    "crate": "RO-Crate",
     "runs": "how it ended",
 }
 

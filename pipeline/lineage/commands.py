@@ -115,14 +115,14 @@ def diff(
 
 
 @app.command(rich_help_panel=PANEL)
-def export(
-    crate: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to write; it must be new or empty.")],
+def crate(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to write; it must be new or empty.")],
     suite: SuiteOption = "quick",
 ) -> None:
     """Write the report, its definitions and the runs behind it as a Workflow Run RO-Crate, for an archive."""
     from pipeline.lineage.crate import export_crate
 
-    typer.echo(f"{crate}: an RO-Crate of {export_crate(Path.cwd(), suite, crate)} runs of stages")
+    typer.echo(f"{folder}: an RO-Crate of {export_crate(Path.cwd(), suite, folder)} runs of stages")
 
 
 @app.command(rich_help_panel=PANEL)

@@ -23,7 +23,7 @@ CHECKOUT_COMMANDS = {
     "audit": ("pipeline", "Verify every reported number."),
     "trace": ("pipeline", "Trace one reported number back to its corpus, model, parameters and code."),
     "diff": ("pipeline", "Compare the reported numbers of two commits."),
-    "export": ("pipeline", "Write a report with the runs behind it as an RO-Crate."),
+    "crate": ("pipeline", "Write a report with the runs behind it as an RO-Crate."),
     "runs": ("pipeline", "List the runs of stages on this machine."),
     "pin-encoder": ("pipeline", "Print the lines that pin an encoder in params.yaml."),
     "fetch-vectors": ("pipeline", "Download published word vectors."),

@@ -150,6 +150,17 @@ class LandmarkSpace:
         return {"landmarks": self.landmarks, "coordinates": self.coordinates}
 
 
+def space_widths(space: Space) -> tuple[int | None, int | None]:
+    """d and p of a space; None where any number fits."""
+    arrays = space.arrays()
+    if isinstance(space, LinearSpace):
+        return arrays["matrix"].shape
+    if isinstance(space, LandmarkSpace):
+        return arrays["landmarks"].shape[1], arrays["coordinates"].shape[1]
+    width = arrays["pool"].shape[1] if "pool" in arrays else None
+    return width, width
+
+
 def save_space(space: Space, folder: Path) -> None:
     """Write a space into a folder: space.json and space.safetensors. Raises ArtifactError."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -158,8 +169,9 @@ def save_space(space: Space, folder: Path) -> None:
     write_json(folder / SETTINGS, space.settings())
 
 
-def load_space(folder: Path) -> Space:
+def load_space(folder: str | Path) -> Space:
     """The space that save_space wrote. Raises ArtifactError."""
+    folder = Path(folder)
     try:
         settings = json.loads((folder / SETTINGS).read_bytes())
         arrays = load_file(folder / ARRAYS)

@@ -14,6 +14,8 @@ from sentfold.errors import EncoderError, UnansweredError, first_line
 from sentfold.files import sha256_of
 from sentfold.settings import Parameters
 
+SPACE_MODULE = "sentfold.decision.module.SpaceModule"  # the one module of this library, imported as it is installed
+
 
 class ModelSource(Parameters):
     """Where the weights of one sentence transformer are, and which bytes they must be.
@@ -193,7 +195,11 @@ def model_digests(folder: Path) -> dict[str, str]:
 
 def refuse_unsafe(encoder: str, folder: Path) -> None:
     """EncoderError if the folder asks for code of its own, or holds weights only as a pickle."""
+    if has_space(encoder, folder):
+        _refuse_code(encoder, folder)
     for module in _read_modules(encoder, folder):
+        if module.get("type") == SPACE_MODULE:
+            continue
         # sentence-transformers imports a local folder's own classes even without trust_remote_code.
         if not str(module.get("type", "")).startswith("sentence_transformers."):
             raise EncoderError(
@@ -213,6 +219,25 @@ def refuse_unsafe(encoder: str, folder: Path) -> None:
                 got=path.name,
                 remedy="convert it with safetensors.torch.save_model, or take a revision that has safetensors",
             )
+
+
+def has_space(encoder: str, folder: Path) -> bool:
+    """Whether the folder is one of `sentfold export` with a map that is not linear. Raises EncoderError."""
+    return any(module.get("type") == SPACE_MODULE for module in _read_modules(encoder, folder))
+
+
+def _refuse_code(encoder: str, folder: Path) -> None:
+    """EncoderError if the folder has or names code: it is then loaded with trust_remote_code."""
+    named = [
+        path for path in folder.rglob("*.json") if "auto_map" in path.read_text(encoding="utf-8", errors="replace")
+    ]
+    for path in [*folder.rglob("*.py"), *named]:
+        raise EncoderError(
+            f"encoder '{encoder}' wants to run code from its folder",
+            where=str(path.relative_to(folder)),
+            expected="no Python, and no auto_map",
+            remedy="export the model again with `sentfold export`",
+        )
 
 
 def _read_modules(encoder: str, folder: Path) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from sentfold.encoders.base.protocol import Encoded
-from sentfold.encoders.model_folder import ModelSource, locate_model, refuse_unsafe
+from sentfold.encoders.model_folder import ModelSource, has_space, locate_model, refuse_unsafe
 from sentfold.errors import EncoderError, first_line
 from sentfold.files import Vectors
 
@@ -97,7 +97,7 @@ def load_model(encoder: str, folder: Path) -> SentenceTransformer:
             str(folder),
             device="cpu",
             local_files_only=True,
-            trust_remote_code=False,
+            trust_remote_code=has_space(encoder, folder),  # a module of this library; refuse_unsafe saw no other code
             model_kwargs={"use_safetensors": True},
         )
     except Exception as error:  # noqa: BLE001  # a damaged model makes torch, transformers or json raise anything
