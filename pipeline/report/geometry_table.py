@@ -55,7 +55,7 @@ def _panel(evidence: Evidence, corpus: str) -> Panel:
         f"alignment over {one['alignment_pairs']}; {one['neighbors']} neighbours"
     )
     group = Group(evidence.measured_here, False, lines)
-    return Panel(f"Geometry on {corpus}", protocol, heads, (group,), _shows(known), (UNJUDGED,))
+    return Panel(f"Geometry on {corpus}", protocol, heads, (group,), (), (UNJUDGED,))
 
 
 def _entry(facts: Mapping[str, Any], name: str, space: str, corpus: str) -> Entry:
@@ -67,21 +67,3 @@ def _entry(facts: Mapping[str, Any], name: str, space: str, corpus: str) -> Entr
         return Entry(reason=f"no {fact.title}: {reason}", command="")
     text = f"{round(value, fact.digits) + 0.0:.{fact.digits}f}"  # plus 0: a rounded -0.0003 is 0
     return Entry(text, float(value), about=f"{fact.about}, of {space} on {corpus}", of=(f"{space}/{corpus}",))
-
-
-def _shows(known: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
-    """The narrowest cone, the most hubs, and which made space kept the most and the least of its source."""
-    sentences = []
-    for name, words in (("mean_cosine", "Narrowest cone"), ("hubness", "Most hubs")):
-        values = {space: facts[name] for space, facts in known.items() if facts.get(name) is not None}
-        if values:
-            space = max(values, key=lambda one: float(values[one]))
-            sentences.append(f"{words}: {space} ({COLUMNS[name].title} {values[space]:.2f}).")
-    kept = {space: facts["continuity"] for space, facts in known.items() if facts.get("continuity") is not None}
-    if len(kept) > 1:
-        most, least = max(kept, key=lambda s: float(kept[s])), min(kept, key=lambda s: float(kept[s]))
-        sentences.append(
-            f"Of the neighbourhoods of the encoder, {most} keeps the most (continuity {kept[most]:.3f}), {least} the "
-            f"least ({kept[least]:.3f})."
-        )
-    return tuple(sentences)
