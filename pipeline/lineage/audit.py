@@ -120,15 +120,16 @@ class Auditor:
             if out.startswith(f"reports/{scope.suite}/scores/")
         }
         self._ancestors = cache(scope.graph.ancestors)
-        # Reported files that no record has a hash of.
+        # Reported files that no record has a hash of: hidden from the hash of a folder, or written by no stage.
+        self.strays = tuple(self.checks.witnesses.strays())
         causes = (cause for name in self.writers for cause in self.checks.of(name))
-        self.hidden = {cause.subject: cause for cause in causes if cause.kind == "file"}
+        self.unhashed = {cause.subject: cause for cause in (*causes, *self.strays) if cause.kind == "file"}
 
     def run(self, numbers: Sequence[Number]) -> Audit:
         """Check every number, then the reported files that hold none."""
         findings = tuple(Finding(number, tuple(dict.fromkeys(self._causes(number)))) for number in numbers)
         named = {cause for finding in findings for cause in finding.causes}
-        every = dict.fromkeys([*self._faults(tuple(self.scope.graph.stages)), *self.checks.witnesses.strays()])
+        every = dict.fromkeys([*self._faults(tuple(self.scope.graph.stages)), *self.strays])
         apart = tuple(cause for cause in every if cause not in named)
         commit = "" if self.scope.head is None else self.scope.head.commit
         remarks = tuple(self._remarks())
@@ -159,9 +160,10 @@ class Auditor:
     def _cell(self, number: Number) -> Iterator[Cause]:
         """The printed text against the index of cells, and against the scores file."""
         place = f"{number.table}, line {number.line}, {number.row} × {number.column}, {number.field}"
-        for path in (number.table, f"{tables_folder(self.scope.suite)}/cells.json"):
-            if path in self.hidden:
-                yield self.hidden[path]
+        scores = (self.scores.path(space) for space in (number.space, number.other) if space)
+        for path in (number.table, f"{tables_folder(self.scope.suite)}/cells.json", *scores):
+            if path in self.unhashed:
+                yield self.unhashed[path]
         says = self._contradiction(number)
         if says:
             yield Cause("cell", place, f"the table says {number.text}, {says}", self.scope.rerun("report"))

@@ -129,10 +129,13 @@ class Bench:
         shutil.rmtree(self.alone, ignore_errors=True)
         lay_out(self.scope.tree, self.graph, stage, artifacts=artifacts, folder=self.alone)
         began = time.monotonic()
-        error = run_command(stage.command, self.alone)
+        code, said = run_command(stage.command, self.alone)
         seconds = time.monotonic() - began
-        remade = Remade(name, "failed", error, seconds) if error else self._compared(stage, seconds)
-        for out in stage.outs if not error and artifacts == self.made else ():
+        if code == 0:
+            remade = self._compared(stage, seconds)
+        else:
+            remade = Remade(name, "skipped" if code == os.EX_TEMPFAIL else "failed", f"exit {code}: {said}", seconds)
+        for out in stage.outs if code == 0 and artifacts == self.made else ():
             _move(self.alone / out, self.made / out)
         self.tell(f"{name}: {remade.outcome}, {seconds:.1f} s")
         return remade
@@ -257,37 +260,35 @@ def _move(source: Path, target: Path) -> None:
     source.rename(target)
 
 
-def run_command(command: str, folder: Path) -> str:
-    """Run a stage's command in a folder; why it failed, "" if it did not. No module outside of it is found first."""
+def run_command(command: str, folder: Path) -> tuple[int, str]:
+    """Run a stage's command in a folder, with no other place for modules; its exit code, and what it said of it."""
     words = shlex.split(command)
     program = [sys.executable, *words[1:]] if words[0] == "python" else words
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("DVC_ROOT", "DVC_STAGE", "PYTHON"))
-    }
+    dropped = ("DVC_ROOT", "DVC_STAGE", "PYTHON")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     paths = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
     environment = {**kept, "PATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
     try:
         done = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     except OSError as error:
-        return f"{program[0]} cannot be started: {error.strerror}"
+        return 127, f"{program[0]} cannot be started: {error.strerror}"
     said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
     # The last line of a traceback names the error, the first line of our own errors does.
-    return (
-        f"exit {done.returncode}: {said[-1] if said[0].startswith('Traceback') else said[0]}" if done.returncode else ""
-    )
+    return done.returncode, said[-1] if said[0].startswith("Traceback") else said[0]
 
 
 # --- what an audit says of it -------------------------------------------------------------------------
 
 
-WORDS: dict[Outcome, str] = {"differs": "wrote something else", "failed": "failed"}
-
-
 def causes_of(remade: Sequence[Remade]) -> list[Cause]:
-    """The stages that did not come out as recorded."""
-    remedy = "sentfold run, and commit what comes out; or find out what made the recorded files"
-    return [
-        Cause("recomputation", f"stage {found.stage}", f"run again, it {WORDS[found.outcome]}: {found.about}", remedy)
-        for found in remade
-        if found.outcome in WORDS
-    ]
+    """The stages that did not come out as recorded, and those that could not be run again."""
+    found = []
+    for one in remade:
+        if one.outcome == "skipped":
+            message, remedy = f"it was not run again: {one.about}", "sentfold audit --recompute all, when it can run"
+            found.append(Cause("recomputation", f"stage {one.stage}", message, remedy, state="unwitnessed"))
+        elif one.outcome in ("differs", "failed"):
+            what = "wrote something else" if one.outcome == "differs" else "failed"
+            remedy = "sentfold run, and commit what comes out; or find out what made the recorded files"
+            found.append(Cause("recomputation", f"stage {one.stage}", f"run again, it {what}: {one.about}", remedy))
+    return found

@@ -130,7 +130,25 @@ def test_a_stage_that_fails_is_named_with_its_first_words_and_what_reads_it_is_s
     assert outcomes(found)["evaluate@mini-lp"] == outcomes(found)["report"] == "skipped"
     assert outcomes(found)["evaluate@mini"] == "equal"
     cause = next(cause for cause in found.causes if cause.subject == "stage fold@mini")
-    assert "no such fold" in cause.message
+    assert (cause.state, cause.message) == ("wrong", "run again, it failed: exit 1: no such fold")
+    skipped = next(cause for cause in found.causes if cause.subject == "stage evaluate@mini-lp")
+    assert (skipped.state, skipped.message) == (
+        "unwitnessed", "it was not run again: it reads what fold@mini would have made",
+    )  # fmt: skip
+
+
+def test_a_stage_whose_server_does_not_answer_is_not_called_wrong(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 75 is EX_TEMPFAIL of sysexits.h.
+    offline = 'if verb == "download" and os.environ.get("OFFLINE"):\n    sys.exit(75)\nif verb == "download":'
+    small.edit("stage.py", 'if verb == "download":', offline)
+    small.run("dvc", "repro", "-q")
+    small.commit("A server")
+    monkeypatch.setenv("OFFLINE", "yes")
+    found = audited(small)
+    assert outcomes(found)["download@first"] == "skipped"
+    assert (found.count("wrong"), found.count("unwitnessed")) == (0, len(found.findings))
 
 
 def test_a_commit_is_made_anew_with_its_own_code(small: Small) -> None:

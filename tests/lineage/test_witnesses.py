@@ -54,6 +54,23 @@ def test_a_file_among_the_reports_that_no_stage_writes_is_named_without_witness(
         assert (found.failed(strict=False), found.failed(strict=True)) == (False, True)
 
 
+def test_scores_and_tables_that_were_taken_out_of_the_outputs_of_stages_are_never_verified(small: Small) -> None:
+    small.edit("dvc.yaml", '      metrics: [{"reports/${suite}/scores/${key}.json": {cache: false}}]\n', "")
+    small.edit("dvc.yaml", "      - reports/${suite}/tables: {cache: false}\n", "")
+    lock = small.root / "dvc.lock"
+    content = yaml.safe_load(lock.read_text())
+    for stage in content["stages"].values():
+        stage["outs"] = [out for out in stage["outs"] if not out["path"].endswith((".json", "tables"))]
+    lock.write_text(yaml.safe_dump(content))
+    for file in ("scores/mini.json", "tables/sts.csv", "tables/scores.csv", "tables/small.csv"):
+        path = small.root / "reports/quick" / file
+        path.write_text(path.read_text().replace("20.5", "20.9"))
+    small.commit("Better numbers, which are nobody's output")
+    found = audit(small.root, "quick")
+    assert found.count("verified") == 0
+    assert f"{TABLES}/small.csv" in subjects(found, "unwitnessed")
+
+
 def test_numbers_of_a_table_that_dvcignore_hides_are_never_verified(small: Small) -> None:
     small.edit(".dvcignore", "*.tmp", "*.tmp\n/reports/quick/tables/small.csv\n/reports/quick/tables/cells.json")
     small.edit(f"{TABLES}/small.csv", "31.50", "39.50")
