@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute
 
 from sentfold.errors import ArtifactError, first_line
 
@@ -37,8 +39,83 @@ def fixed_lists(array: npt.NDArray[Any]) -> pa.FixedSizeListArray:
     return pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1])
 
 
+# What a Parquet file may take in memory: so many bytes, and so many times its own size. Texts compress 3 to 10 times.
+FREE, RATIO = 64 << 20, 100
+WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
+BATCH = 4096  # rows that are decoded at a time
+
+
+def read_parquet(source: Path | bytes) -> pa.Table:
+    """All rows of a Parquet file of anyone's making.
+
+    A few kilobytes can stand for many gigabytes: a text that a million rows refer to, or a page of zeros. So the
+    footer is checked before anything is decoded, and repeated texts are counted before they are written out.
+    Raises pa.ArrowInvalid above FREE bytes and RATIO times the file, as for a damaged file; OSError, MemoryError.
+    """
+    from pyarrow import parquet
+
+    if isinstance(source, Path):
+        require_regular(source)
+    most = FREE + RATIO * (len(source) if isinstance(source, bytes) else source.stat().st_size)
+    open_file = partial(parquet.ParquetFile, pa.BufferReader(source) if isinstance(source, bytes) else source)
+    with open_file() as file:
+        file.scan_contents()  # of a damaged footer, pyarrow's properties of a column would end the process
+        _refuse_oversize(_declared_bytes(file), most)
+        leaves = [file.metadata.schema.column(leaf) for leaf in range(file.metadata.num_columns)]
+        schema, texts = file.schema_arrow, [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    tables, total = [schema.empty_table()], 0
+    with open_file(read_dictionary=texts) as file:
+        for batch in file.iter_batches(batch_size=BATCH):
+            total += sum(written_out_bytes(column) for column in batch.columns)
+            _refuse_oversize(total, most)
+            tables.append(pa.Table.from_batches([batch]).cast(schema))
+    return pa.concat_tables(tables)
+
+
+def require_regular(path: Path) -> None:
+    """Raise OSError for a pipe, a socket or a device: a reader would wait for what never comes."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "no regular file", str(path))
+
+
+def written_out_bytes(array: pa.Array) -> int:
+    """Bytes of an array with each text that a dictionary holds once written out in each of its rows."""
+    if pa.types.is_dictionary(array.type):
+        if not (pa.types.is_string(array.type.value_type) or pa.types.is_large_string(array.type.value_type)):
+            return int(array.nbytes)
+        lengths = pa.compute.binary_length(array.dictionary).take(array.indices)
+        return int(array.indices.nbytes) + int(pa.compute.sum(lengths).as_py() or 0)
+    if pa.types.is_struct(array.type):
+        return sum(map(written_out_bytes, array.flatten()))
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        return int(array.offsets.nbytes) + written_out_bytes(array.flatten())
+    return int(array.nbytes)
+
+
+def _declared_bytes(file: Any) -> int:
+    """The most of what a footer says of its pages, its numbers, and its lists of fixed length, nulls included."""
+    metadata, schema = file.metadata, file.schema_arrow
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    chunks = [
+        (group.column(leaf), metadata.schema.column(leaf)) for group in groups for leaf in range(group.num_columns)
+    ]
+    lists = sum(kind.list_size for kind in schema.types if pa.types.is_fixed_size_list(kind))
+    sizes: tuple[int, ...] = (
+        sum(chunk.total_uncompressed_size for chunk, _ in chunks),
+        sum(chunk.num_values * (WIDTHS.get(leaf.physical_type) or leaf.length) for chunk, leaf in chunks),
+        metadata.num_rows * lists,
+    )
+    return max(sizes)
+
+
+def _refuse_oversize(size: int, most: int) -> None:
+    if size > most:
+        raise pa.ArrowInvalid(f"rows of {size:,} bytes or more, where a file of this size may hold {most:,}")
+
+
 def sha256_of(path: Path) -> str:
-    """Hexadecimal sha256 of a file's bytes."""
+    """Hexadecimal sha256 of a file's bytes. Raises OSError, also for a pipe."""
+    require_regular(path)
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

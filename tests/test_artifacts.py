@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import random
 import subprocess
@@ -9,6 +11,7 @@ import sys
 import time
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -260,6 +263,65 @@ def test_a_file_that_is_no_parquet_is_refused(place: Path) -> None:
     for content in (b"", b"PAR1", b"not parquet at all\n" * 50, b"PAR1" + bytes(100) + b"PAR1"):
         place.write_bytes(content)
         assert "cannot be read" in refused(place)
+
+
+def test_a_pipe_in_place_of_an_artifact_is_refused_and_not_waited_for(place: Path) -> None:
+    place.parent.mkdir(parents=True)
+    os.mkfifo(place)
+    assert "no regular file" in refused(place)
+
+
+def forge(path: Path, table: pa.Table, **options: Any) -> None:
+    """Give a table the sealed record of an artifact, and write it otherwise than `write_table` does."""
+    write_table(path, table.slice(0, 0), kind="vectors", parameters={})
+    record = json.loads(pq.read_metadata(path).metadata[b"sentfold"])
+    text = json.dumps(record | {"rows": table.num_rows}, sort_keys=True).encode()
+    seal = hashlib.sha256(text).hexdigest()
+    sealed = table.replace_schema_metadata({"sentfold": text, "sentfold-sha256": seal})
+    pq.write_table(sealed, path, use_compliant_nested_type=False, **options)
+
+
+def test_a_small_forged_artifact_of_many_rows_is_refused_before_it_is_decoded(place: Path) -> None:
+    rows = pa.array([[0.0] * 100] * 50_000, pa.list_(pa.float32(), 100))
+    forge(place, pa.table({"vector": rows}), compression="zstd")
+    assert place.stat().st_size < 100_000
+    assert "in a file of" in refused(place)
+    forge(place, pa.table({"vector": pa.array([None] * 10, pa.list_(pa.float32(), 1_000_000))}), compression="none")
+    assert "in a file of" in refused(place)
+
+
+@pytest.mark.parametrize("row", [None, [1.0, float("nan")], [float("inf"), 1.0], [None, 1.0]], ids=str)
+def test_an_artifact_with_a_vector_that_is_none_is_refused(place: Path, row: Any) -> None:
+    rows = pa.array([[1.0, 2.0]] * 3 + [row], pa.list_(pa.float32(), 2))
+    forge(place, pa.table({"vector": rows}), compression="none", use_dictionary=False)
+    with pytest.raises(ArtifactError):
+        read_vectors(place)
+
+
+LITTLE_MEMORY = """
+import resource, sys
+from pathlib import Path
+import numpy
+from pipeline.base.artifacts import read_vectors
+from sentfold.errors import ArtifactError
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[2]), -1))
+try:
+    print(read_vectors(Path(sys.argv[1])).shape)
+except ArtifactError as error:
+    print(error)
+"""
+
+
+def test_a_sound_artifact_is_not_called_damaged_where_memory_is_short(place: Path) -> None:
+    write_vectors(place, np.ones((20_000, 384), dtype=np.float32), parameters={})
+    said = set()
+    for spare in (0, 10, 20, 30, 40, 60, 80, 100, 1000):
+        arguments = [sys.executable, "-c", LITTLE_MEMORY, str(place), str(spare << 20)]
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+        said.add(done.stdout.splitlines()[0] if done.stdout else f"{done.returncode} {done.stderr[-300:]}")
+        assert "delete" not in done.stdout
+    assert said == {"(20000, 384)", "there is too little memory to read an artifact"}
 
 
 def test_a_folder_in_place_of_an_artifact_is_refused(place: Path) -> None:

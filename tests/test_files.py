@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
 
 from sentfold.errors import ArtifactError
-from sentfold.files import json_bytes, replace_whole, write_json, write_text
+from sentfold.files import json_bytes, read_parquet, replace_whole, sha256_of, write_json, write_text
 
 
 def names(folder: Path) -> set[str]:
@@ -56,3 +62,77 @@ def test_json_has_one_form_and_refuses_what_json_has_not(tmp_path: Path) -> None
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", {"a": float("nan")})
     assert (tmp_path / "a.json").read_bytes() == json_bytes({"a": "é", "b": 1})
+
+
+# --- Parquet of anyone's making -------------------------------------------------------------------------
+
+MEASURE = """
+import resource, sys
+from pathlib import Path
+import pyarrow
+from sentfold.files import read_parquet
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    read_parquet(Path(sys.argv[1]))
+except pyarrow.ArrowInvalid as error:
+    print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def one_text(rows: int) -> pa.Table:
+    """One long text in every row, which a dictionary page holds once."""
+    return pa.table({"text": pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), ["x" * 1000])})
+
+
+BOMBS = {
+    "one text in all rows": one_text(3_000_000),
+    "one number in all rows": pa.table({"label": pa.array([7], pa.int64()).take(pa.array([0] * 20_000_000))}),
+    "null vectors of a great width": pa.table({"vector": pa.array([None] * 100, pa.list_(pa.float32(), 1_000_000))}),
+    "one text in all lists": pa.table(
+        {"texts": pa.ListArray.from_arrays([0, 1_000_000], one_text(1_000_000)["text"].chunk(0))}
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BOMBS)
+def test_a_small_file_that_decodes_to_gigabytes_is_refused_before_it_takes_them(case: str, tmp_path: Path) -> None:
+    path = tmp_path / "bomb.parquet"
+    parquet.write_table(BOMBS[case], path, compression="zstd", row_group_size=50_000_000)
+    assert path.stat().st_size < 400_000
+    done = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True)
+    message, kilobytes = done.stdout.splitlines()
+    assert "may hold" in message
+    assert int(kilobytes) < 400_000
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    texts=st.lists(st.one_of(st.none(), st.sampled_from(["", "a", "ä\0b"]), st.text(max_size=9)), max_size=30),
+    packing=st.sampled_from(["none", "zstd", "snappy"]),
+    dictionary=st.booleans(),
+)
+def test_an_honest_file_is_read_as_it_was_written(texts: list[str | None], packing: str, dictionary: bool) -> None:
+    table = pa.table(
+        {
+            "text": pa.array(texts, pa.string()),
+            "large": pa.array(texts, pa.large_string()),
+            "category": pa.array(texts, pa.string()).dictionary_encode(),
+            "words": pa.array([None if text is None else text.split() for text in texts], pa.list_(pa.string())),
+            "inner": pa.array([{"text": text} for text in texts], pa.struct({"text": pa.string()})),
+            "vector": pa.array([[1.0, 2.0]] * len(texts), pa.list_(pa.float32(), 2)),
+        }
+    )  # fmt: skip
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink, compression=packing, use_dictionary=dictionary, row_group_size=7)
+    back = read_parquet(sink.getvalue().to_pybytes())
+    assert back.schema.names == table.schema.names
+    assert back.to_pylist() == table.to_pylist()
+
+
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "a.parquet"
+    os.mkfifo(pipe)
+    for read in (read_parquet, sha256_of):
+        with pytest.raises(OSError, match="no regular file"):
+            read(pipe)

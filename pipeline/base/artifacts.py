@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sentfold.errors import ArtifactError, first_line
-from sentfold.files import PARQUET, ROW_GROUP, Vectors, sha256_of, write_bytes_atomically
+from sentfold.files import BATCH, PARQUET, ROW_GROUP, Vectors, require_regular, sha256_of, write_bytes_atomically
 from sentfold.files import fixed_lists as fixed_lists
 from sentfold.numeric_profile import profile_name
 
@@ -168,6 +168,7 @@ def kind_of(path: Path) -> str:
 
 def _read_any(path: Path, *, expected: str) -> dict[str, Any]:
     try:
+        require_regular(path)
         metadata = pq.read_metadata(path).metadata or {}
     except FileNotFoundError:
         raise ArtifactError(
@@ -177,6 +178,8 @@ def _read_any(path: Path, *, expected: str) -> dict[str, Any]:
             got="no such file",
             remedy="run `dvc repro`, which makes it or takes it from its cache",
         ) from None
+    except MemoryError as error:
+        raise _no_memory(path, error) from None
     except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: a name that is no longer text
         raise _broken(
             path, "an artifact cannot be read", expected="a whole Parquet file", got=first_line(error)
@@ -221,8 +224,11 @@ def read_table(path: Path, *, kind: str, columns: Mapping[str, pa.DataType] | No
     if "absent" in record["notes"]:
         raise ArtifactError("an artifact is empty on purpose", where=str(path), got=str(record["notes"]["absent"]))
     try:
-        table = pq.read_table(path, page_checksum_verification=True)
+        with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
+            table = _read_plain(file, path.stat().st_size)
         found = {"columns": _columns_of(table), "rows": table.num_rows}
+    except MemoryError as error:
+        raise _no_memory(path, error) from None
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _broken(
             path, "an artifact is damaged", expected="pages that match their checksums", got=first_line(error)
@@ -241,7 +247,31 @@ def read_table(path: Path, *, kind: str, columns: Mapping[str, pa.DataType] | No
 
 def read_vectors(path: Path) -> Vectors:
     """The (n, d) float32 vectors of a space for one corpus. Raises as read_table does."""
-    return read_lists(read_table(path, kind="vectors"), "vector", path=path).astype(np.float32, copy=False)
+    vectors: Vectors = read_lists(read_table(path, kind="vectors"), "vector", path=path).astype(np.float32, copy=False)
+    if not np.isfinite(vectors).all():
+        raise _broken(path, "an artifact holds a vector that is not finite", expected="numbers", got="NaN or infinity")
+    return vectors
+
+
+def _read_plain(file: pq.ParquetFile, size: int) -> pa.Table:
+    """All rows of a file whose pages are plain, so that they take no more memory than bytes of the file.
+
+    Without threads: they take address space, and a read that lacks it would hang. Raises pa.ArrowInvalid for rows
+    that take more, which `write_table` never writes: a forged file of some kilobytes could fill the memory.
+    """
+    widths = [kind.list_size for kind in file.schema_arrow.types if pa.types.is_fixed_size_list(kind)]
+    tables, total = [file.schema_arrow.empty_table()], 0
+    _refuse_growth(file.metadata.num_rows * max([1, *widths]) // 8, size)
+    for batch in file.iter_batches(batch_size=BATCH, use_threads=False):
+        total += batch.nbytes
+        _refuse_growth(total, size)
+        tables.append(pa.Table.from_batches([batch]))
+    return pa.concat_tables(tables)
+
+
+def _refuse_growth(total: int, size: int) -> None:
+    if total > 2 * size:
+        raise pa.ArrowInvalid(f"rows of {total:,} bytes or more in a file of {size:,}")
 
 
 def read_lists(table: pa.Table, column: str, *, path: Path) -> npt.NDArray[Any]:
@@ -251,6 +281,8 @@ def read_lists(table: pa.Table, column: str, *, path: Path) -> npt.NDArray[Any]:
         raise _broken(
             path, f"an artifact has a wrong column '{column}'", expected="fixed_size_list", got=str(table.schema)
         )
+    if chunked.null_count:
+        raise _broken(path, f"an artifact has nulls in '{column}'", expected="a list in every row", got="null")
     array = chunked.combine_chunks()
     flat = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
     return np.asarray(flat.flatten()).reshape(len(flat), chunked.type.list_size)
@@ -262,6 +294,16 @@ def _seal(text: bytes) -> bytes:
 
 def _columns_of(table: pa.Table) -> dict[str, str]:
     return {field.name: str(field.type) for field in table.schema}
+
+
+def _no_memory(path: Path, error: MemoryError) -> ArtifactError:
+    return ArtifactError(
+        "there is too little memory to read an artifact",
+        where=str(path),
+        got=first_line(error),
+        state="the file was left as it is; nothing is wrong with it",
+        remedy="end other processes, or raise the limit of this one (`ulimit -v`), and run the command again",
+    )
 
 
 def _broken(path: Path, what: str, *, expected: str, got: str) -> ArtifactError:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 
 from pipeline.corpora.catalogue import Dataset
 from pipeline.corpora.reading import MissingError, Reading
 from sentfold.errors import SourceError, first_line
+from sentfold.files import read_parquet, require_regular
 
 VARIABLE = "SENTFOLD_MIRROR"
 
@@ -42,7 +43,7 @@ def read_split(name: str, dataset: Dataset, split: str) -> Reading:
                 where=f"{VARIABLE}/{relative}",
                 remedy="add the file, or let the suite say `skip_missing: true`, or run the suite 'paper' from the hub",
             )
-    contents = {relative: (folder / relative).read_bytes() for relative in names}
+    contents = {relative: _read(folder, relative) for relative in names}
     frames = [_parse(content, relative) for relative, content in contents.items()]
     try:
         frame = pl.concat(frames, how="diagonal")
@@ -59,6 +60,16 @@ def read_split(name: str, dataset: Dataset, split: str) -> Reading:
         source="mirror",
         files={name: hashlib.sha256(data).hexdigest() for name, data in contents.items()},
     )
+
+
+def _read(folder: Path, relative: str) -> bytes:
+    try:
+        require_regular(folder / relative)
+        return (folder / relative).read_bytes()
+    except OSError as error:
+        raise SourceError(
+            "a mirror file cannot be read", where=f"{VARIABLE}/{relative}", got=first_line(error)
+        ) from None
 
 
 def _canonical(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.DataFrame:
@@ -84,14 +95,16 @@ def _canonical(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.DataF
 
 
 def _parse(content: bytes, relative: str) -> pl.DataFrame:
-    # From the very bytes that are hashed: given a path, polars would also expand patterns in it.
+    # From the very bytes that are hashed.
     try:
-        return pl.read_parquet(io.BytesIO(content))
-    except (pl.exceptions.PolarsError, OSError) as error:
+        frame = pl.from_arrow(read_parquet(content))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+    except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
         raise SourceError(
             "a mirror file cannot be read",
             where=f"{VARIABLE}/{relative}",
-            expected="a whole Parquet file",
+            expected="a whole Parquet file that does not grow out of all proportion",
             got=first_line(error),
             remedy="copy the file to the mirror again",
         ) from None

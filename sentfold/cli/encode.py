@@ -12,6 +12,7 @@ import pyarrow as pa
 import typer
 
 from sentfold.errors import ArtifactError, EncoderError, ParameterError, first_line
+from sentfold.files import read_parquet
 
 if TYPE_CHECKING:
     from sentfold.encoders.base.lexicon import Lexicon
@@ -152,8 +153,7 @@ def read_lexicon(
         table_of_counts = WordCounts(tuple(counter), np.array(list(counter.values()), dtype=np.int64))
     else:
         table = read_columns(counts, "word", "count")
-        numbers = np.asarray(table.column("count").to_numpy(), dtype=np.int64)
-        table_of_counts = WordCounts(read_words(table, counts), numbers)
+        table_of_counts = WordCounts(read_words(table, counts), read_integers(table, "count", counts))
     return Lexicon(names, vectors, table_of_counts)
 
 
@@ -167,14 +167,14 @@ def read_clusters(lexicon: Lexicon, clusters: str | None, centroids: Path | None
         return add_clusters(lexicon, int(clusters))
     path = Path(clusters)
     table = read_columns(path, "word", "cluster")
-    labels = dict(zip(read_words(table, path), np.asarray(table.column("cluster").to_numpy()).tolist(), strict=True))
+    labels = dict(zip(read_words(table, path), read_integers(table, "cluster", path).tolist(), strict=True))
     return add_clusters(lexicon, labels, None if centroids is None else read_centroids(centroids))
 
 
 def read_centroids(path: Path) -> Float64:
     """(k, d) float64 centroids in the order of their clusters' numbers; zeros for a number that is left out."""
     table = read_columns(path, "cluster", "vector")
-    rows = np.asarray(table.column("cluster").to_numpy(), dtype=np.int64)
+    rows = read_integers(table, "cluster", path)
     vectors = read_matrix(table, path)
     centroids = np.zeros((int(rows.max()) + 1, vectors.shape[1]))
     centroids[rows] = vectors
@@ -190,11 +190,9 @@ def read_directions(path: Path) -> tuple[Float64, Float64]:
 
 def read_columns(path: Path, *columns: str) -> pa.Table:
     """These columns of a Parquet file of anyone's making, without nulls. Raises ArtifactError."""
-    from pyarrow import parquet
-
     expected = f"Parquet with the columns {', '.join(columns)}, without nulls"
     try:
-        table = parquet.read_table(path)
+        table = read_parquet(path)
     except (OSError, pa.ArrowException) as error:
         raise unreadable(path, expected, error) from None
     for column in columns:
@@ -204,6 +202,22 @@ def read_columns(path: Path, *columns: str) -> pa.Table:
                 f"a file has no complete column '{column}'", where=str(path), expected=expected, got=got
             )
     return table.select(list(columns))
+
+
+def read_integers(table: pa.Table, column: str, path: Path) -> npt.NDArray[np.int64]:
+    """A column of counts or numbers, (n,). Raises ArtifactError for what is no integer from 0 to 2^53."""
+    try:
+        numbers = np.asarray(table.column(column).cast(pa.int64()).to_numpy())
+    except (pa.ArrowException, ValueError) as error:
+        numbers, got = np.array([-1]), first_line(error)
+    else:
+        got = f"{numbers.min()} to {numbers.max()}" if len(numbers) else ""
+    if len(numbers) and not (numbers.min() >= 0 and numbers.max() <= 2**53):
+        raise ArtifactError(
+            f"the column '{column}' holds other things than counts", where=str(path), expected="integers, 0 to 2^53",
+            got=got,
+        )  # fmt: skip
+    return numbers
 
 
 def unreadable(path: Path, expected: str, error: Exception) -> ArtifactError:

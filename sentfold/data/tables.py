@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from sentfold.errors import SentfoldError, first_line
+from sentfold.files import read_parquet, require_regular
 
 LONGEST = 1_000_000  # characters of one cell
 SAMPLE = 20  # records that the delimiter is guessed from
@@ -124,7 +125,7 @@ def _read_json_lines(path: Path) -> Table:
             continue
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(
                 "a line is not JSON", where=f"{path}, line {number}", expected="one object a line", got=str(error)
             ) from None
@@ -227,12 +228,10 @@ def _check_shape(path: Path, names: list[str], records: list[tuple[int, list[str
 
 def read_arrow_table(path: Path) -> pa.Table:
     """A Parquet file. Raises DataError."""
-    from pyarrow import parquet
-
     try:
-        return parquet.read_table(path)
+        return read_parquet(path)
     except (OSError, pa.ArrowException) as error:
-        raise DataError("a file is not Parquet", where=str(path), got=first_line(error)) from None
+        raise _unreadable(path, "a whole Parquet file that does not grow out of all proportion", error) from None
 
 
 def _read_parquet(path: Path) -> Table:
@@ -241,10 +240,16 @@ def _read_parquet(path: Path) -> Table:
 
 def _read_arrow(path: Path) -> Table:
     try:
+        require_regular(path)
         with pa.memory_map(str(path)) as stream:
             return _from_arrow(path, pa.ipc.open_stream(stream).read_all())
     except (OSError, pa.ArrowException) as error:
-        raise DataError("a file is not an Arrow stream", where=str(path), got=first_line(error)) from None
+        raise _unreadable(path, "an Arrow stream", error) from None
+
+
+def _unreadable(path: Path, expected: str, error: Exception) -> DataError:
+    what = "there is too little memory to read a file" if isinstance(error, MemoryError) else "a file cannot be read"
+    return DataError(what, where=str(path), expected=expected, got=first_line(error))
 
 
 def _from_arrow(path: Path, table: pa.Table) -> Table:

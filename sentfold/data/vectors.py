@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -13,6 +14,7 @@ import pyarrow as pa
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError, read_arrow_table, shorten
 from sentfold.errors import EncoderError, first_line
+from sentfold.files import FREE, RATIO
 
 Floats = npt.NDArray[np.float32]
 
@@ -140,6 +142,8 @@ def encode_texts(encoder: str | SentenceEncoder | Callable[[list[str]], Any], te
 
 def _read_npy(path: Path) -> tuple[None, dict[str, npt.NDArray[Any]]]:
     try:
+        if path.suffix.lower() == ".npz":
+            _refuse_oversize(path)
         content = np.load(path, allow_pickle=False, mmap_mode="r" if path.suffix.lower() == ".npy" else None)
         return None, {"": content} if isinstance(content, np.ndarray) else dict(content)
     except Exception as error:  # noqa: BLE001  # a damaged zip raises one of many
@@ -149,6 +153,14 @@ def _read_npy(path: Path) -> tuple[None, dict[str, npt.NDArray[Any]]]:
             expected="an array of numbers that numpy saved",
             got=first_line(error),
         ) from None
+
+
+def _refuse_oversize(path: Path) -> None:
+    """Raise ValueError for an archive of arrays that unpacks to far more than its own size."""
+    with zipfile.ZipFile(path) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > FREE + RATIO * path.stat().st_size:
+        raise ValueError(f"arrays of {unpacked:,} bytes in a file of {path.stat().st_size:,}")
 
 
 def _read_safetensors(path: Path) -> tuple[None, dict[str, npt.NDArray[Any]]]:

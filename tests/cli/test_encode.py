@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sentfold.cli.encode import command, read_sentences
+from sentfold.cli.encode import command, read_columns, read_integers, read_sentences
 from sentfold.encoders.base.lexicon import Lexicon
 from sentfold.encoders.base.protocol import known_methods
 from sentfold.errors import ArtifactError, EncoderError, SentfoldError
@@ -241,3 +241,12 @@ def test_a_wrong_setting_is_refused_by_name(files: Files, tmp_path: Path, settin
         run(files, tmp_path / "out.parquet", "sif", setting)
     assert setting.partition("=")[0] in str(caught.value)
     assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize("count", [2**63, -1, 0.5, "many"])
+def test_what_is_no_count_is_refused(tmp_path: Path, count: object) -> None:
+    path = tmp_path / "counts.parquet"
+    table = pa.table({"word": ["a"], "count": [count] if count != 2**63 else pa.array([count], pa.uint64())})
+    pq.write_table(table, path)
+    with pytest.raises(ArtifactError, match=r"(?s)column 'count'.*counts\.parquet"):
+        read_integers(read_columns(path, "word", "count"), "count", path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -355,6 +356,15 @@ def test_a_file_cut_anywhere_is_refused(mirror: Path) -> None:
     for size in (0, 1, 4, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
         refuse(corpus_of(splits={"test": 3}), "cannot be read", "pairs/test.parquet", "copy the file")
+
+
+def test_a_small_file_that_stands_for_gigabytes_and_a_pipe_are_refused(mirror: Path) -> None:
+    path = put(mirror, "pairs/test.parquet", pl.DataFrame({"sentence1": ["x" * 10_000] * 50_000}))
+    assert path.stat().st_size < 100_000
+    refuse(corpus_of(splits={"test": 50_000}), "cannot be read", "pairs/test.parquet", "may hold")
+    path.unlink()
+    os.mkfifo(path)
+    refuse(corpus_of(splits={"test": 3}), "cannot be read", "pairs/test.parquet", "no regular file")
 
 
 def test_a_second_split_that_is_wrong_leaves_nothing_of_the_first(mirror: Path) -> None:

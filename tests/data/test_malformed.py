@@ -63,9 +63,10 @@ TABLES: dict[str, tuple[str, bytes, str, str]] = {
         "p.jsonl", b'{"left": "a", "right": "b", "score": 1}\n{"left": "c", "right": "d", "score": null}\n',
         "no number", "line 2, column score",
     ),
-    "text named .parquet": ("p.parquet", GOOD.encode(), "not Parquet", "p.parquet"),
-    "half a Parquet file": ("p.parquet", b"PAR1" + bytes(50), "not Parquet", "p.parquet"),
-    "text named .arrow": ("p.arrow", GOOD.encode(), "not an Arrow", "p.arrow"),
+    "brackets without end": ("p.jsonl", b'{"left": ' + b"[" * 100_000 + b"\n", "not JSON", "line 1"),
+    "text named .parquet": ("p.parquet", GOOD.encode(), "cannot be read", "p.parquet"),
+    "half a Parquet file": ("p.parquet", b"PAR1" + bytes(50), "cannot be read", "p.parquet"),
+    "text named .arrow": ("p.arrow", GOOD.encode(), "cannot be read", "p.arrow"),
 }  # fmt: skip
 
 
@@ -142,6 +143,10 @@ VECTORS: dict[str, tuple[str, Callable[[Path], None], str, str]] = {
     "halves of two widths": (
         "v.safetensors", lambda path: save_file({"left": FINE[:3], "right": FINE[:3, :2].copy()}, path),
         "one array", "v.safetensors",
+    ),
+    "an archive of zeros": (
+        "v.npz", lambda path: np.savez_compressed(path, a=np.zeros(10_000_000)), "cannot be read",
+        "v.npz",
     ),
     "lists of two lengths": ("v.parquet", _parquet(vector=[[1.0, 2.0]] * 5 + [[1.0]]), "one length", "row 6"),
     "a null among lists": ("v.parquet", _parquet(vector=[[1.0, 2.0]] * 5 + [None]), "missing", "column vector"),
