@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -131,6 +133,57 @@ def test_a_key_that_stands_twice_is_refused(params: Path) -> None:
     with pytest.raises(ParameterError) as caught:
         load_parameters(EmbedParameters, "embed", path=params)
     said(caught.value, "batch_size", "twice", "line")
+
+
+@pytest.mark.parametrize(("one", "other"), [("1", "true"), ("1", "1.0"), ("16", "0x10"), ("yes", "true")])
+def test_two_spellings_of_one_key_are_refused(tmp_path: Path, one: str, other: str) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(f"{one}: a\n{other}: b\n")
+    with pytest.raises(ParameterError) as caught:
+        read_yaml(path)
+    said(caught.value, other, "twice", "line 2")
+
+
+def aliases(first: str, *, levels: int, each: int) -> str:
+    """YAML of `levels` anchors, each of which stands for the one before it `each` times."""
+    lines = [f"a0: &a0 {first}"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * each)}]" for n in range(1, levels)]
+    return "\n".join(lines) + "\n"
+
+
+MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        aliases("[x]", levels=10, each=9),
+        MERGES,
+        aliases("[x]", levels=5000, each=1),
+        "a: &a [*a]\n",
+        f"a: {'[' * 200_000}",
+        "- " * 200_000 + "a",
+    ],
+    ids=["aliases", "merges", "a chain of aliases", "an alias of itself", "brackets", "dashes"],
+)
+def test_a_small_file_that_stands_for_a_huge_or_deep_value_is_refused_at_once(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "bomb.yaml"
+    path.write_text(text)
+    # In a process of its own: where it is not refused, the parser overflows the stack and ends the process.
+    code = f"from pathlib import Path\nfrom pipeline.base.params import read_yaml\nread_yaml(Path({str(path)!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    assert "ParameterError: bomb.yaml is not valid YAML" in done.stderr
+    assert "values, aliases written out" in done.stderr
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "2001-99-99"])
+def test_a_value_that_python_cannot_hold_is_refused(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(f"a: {value}\n")
+    with pytest.raises(ParameterError) as caught:
+        read_yaml(path)
+    said(caught.value, "not valid YAML", str(path))
 
 
 @pytest.mark.parametrize("text", ["embed: [1, 2\n", "embed:\n\t- 1\n", "a: b: c\n", "embed: &x {batch: *y}\n"])

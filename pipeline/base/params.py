@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from sentfold.errors import ParameterError
+from sentfold.errors import ParameterError, first_line
 from sentfold.settings import Model, refuse_unknown, validate
 
 PARAMS_FILE = Path("params.yaml")
@@ -33,12 +34,49 @@ GROUPS = (
 )
 
 
+MOST_VALUES = 1_000_000  # of one file, aliases written out; the largest dvc.lock here has 50,000
+DEEPEST = 100  # levels of one file, aliases written out
+MERGE = "tag:yaml.org,2002:merge"
+
 # libyaml's parser, where PyYAML was built with it, takes a tenth of the time.
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _refuse_repeated_keys(root: yaml.Node | None) -> None:
-    """Raise ConstructorError for a mapping that gives one key twice: YAML would keep the last in silence."""
+def _refuse_bombs(content: str | bytes) -> None:
+    """Raise ComposerError for a text that nests too deeply, or whose aliases stand for too much.
+
+    Each alias counts as all that its anchor holds: a few lines of aliases of aliases stand for billions of values.
+    PyYAML itself recurses: at some depth it ends the process without a word.
+    """
+    anchors: dict[str, tuple[int, int]] = {}  # of whole values: how many values and levels they hold
+    begun: list[tuple[str | None, int, int]] = [(None, 0, 0)]  # the same of each collection that has not ended
+    for event in yaml.parse(content, _SafeLoader):
+        anchor, values, levels = getattr(event, "anchor", None), 1, 0
+        if isinstance(event, yaml.CollectionStartEvent):
+            begun.append((anchor, 1, 0))
+            values = 0
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, values, levels = begun.pop()
+        elif isinstance(event, yaml.AliasEvent):
+            # An alias inside of its own anchor never ends; one of no anchor is for the parser to name.
+            endless = (MOST_VALUES + 1, 0) if anchor in {name for name, _, _ in begun} else (1, 0)
+            values, levels = anchors.get(anchor, endless)
+        elif not isinstance(event, yaml.ScalarEvent):
+            continue
+        if anchor is not None and values:
+            anchors[anchor] = (values, levels)
+        name, total, deepest = begun[-1]
+        begun[-1] = (name, total + values, max(deepest, levels + 1))
+        if total + values > MOST_VALUES or len(begun) + levels > DEEPEST:
+            what = f"more than {MOST_VALUES:,} values, aliases written out, or more than {DEEPEST} levels"
+            raise yaml.composer.ComposerError(None, None, what, event.start_mark)
+
+
+def _refuse_repeated_keys(root: yaml.Node | None, key_of: Callable[[yaml.ScalarNode], Any]) -> None:
+    """Raise ConstructorError for a mapping that gives one key twice: YAML would keep the last in silence.
+
+    `1`, `1.0` and `true` are one key to Python.
+    """
     waiting, seen = [root] if root is not None else [], set[int]()
     while waiting:
         node = waiting.pop()
@@ -46,13 +84,16 @@ def _refuse_repeated_keys(root: yaml.Node | None) -> None:
             continue
         seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
-            keys = set[tuple[str, str]]()
+            keys = set[Any]()
             for key, value in node.value:
-                if (key.tag, str(key.value)) in keys:
+                plain = (
+                    key_of(key) if isinstance(key, yaml.ScalarNode) and key.tag != MERGE else (key.tag, str(key.value))
+                )
+                if plain in keys:
                     raise yaml.constructor.ConstructorError(
                         None, None, f"the key {key.value!r} stands twice", key.start_mark
                     )
-                keys.add((key.tag, str(key.value)))
+                keys.add(plain)
                 waiting += [key, value]
         elif isinstance(node, yaml.SequenceNode):
             waiting += node.value
@@ -73,11 +114,14 @@ def parse_yaml(content: str | bytes) -> Any:
 
     Raises yaml.YAMLError.
     """
+    _refuse_bombs(content)
     loader = _Loader(content)
     try:
         root = loader.get_single_node()
-        _refuse_repeated_keys(root)
+        _refuse_repeated_keys(root, loader.construct_object)
         return None if root is None else loader.construct_document(root)
+    except ValueError as error:  # a date that no calendar has, a number of thousands of digits
+        raise yaml.constructor.ConstructorError(None, None, f"a value cannot be read: {first_line(error)}") from None
     finally:
         loader.dispose()
 
