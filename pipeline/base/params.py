@@ -49,9 +49,9 @@ def _refuse_bombs(content: str | bytes) -> None:
     PyYAML itself recurses: at some depth it ends the process without a word.
     """
     anchors: dict[str, tuple[int, int]] = {}  # of whole values: how many values and levels they hold
-    begun: list[tuple[str | None, int, int]] = [(None, 0, 0)]  # the same of each collection that has not ended
+    begun = [("", 0, 0)]  # the same of each collection that has not ended
     for event in yaml.parse(content, _SafeLoader):
-        anchor, values, levels = getattr(event, "anchor", None), 1, 0
+        anchor, values, levels = str(getattr(event, "anchor", None) or ""), 1, 0
         if isinstance(event, yaml.CollectionStartEvent):
             begun.append((anchor, 1, 0))
             values = 0
@@ -63,13 +63,13 @@ def _refuse_bombs(content: str | bytes) -> None:
             values, levels = anchors.get(anchor, endless)
         elif not isinstance(event, yaml.ScalarEvent):
             continue
-        if anchor is not None and values:
+        if anchor and values:
             anchors[anchor] = (values, levels)
         name, total, deepest = begun[-1]
         begun[-1] = (name, total + values, max(deepest, levels + 1))
         if total + values > MOST_VALUES or len(begun) + levels > DEEPEST:
             what = f"more than {MOST_VALUES:,} values, aliases written out, or more than {DEEPEST} levels"
-            raise yaml.composer.ComposerError(None, None, what, event.start_mark)
+            raise yaml.composer.ComposerError(None, None, f"{what}, reached{event.start_mark}")
 
 
 def _refuse_repeated_keys(root: yaml.Node | None, key_of: Callable[[yaml.ScalarNode], Any]) -> None:
