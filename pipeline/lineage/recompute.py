@@ -34,6 +34,7 @@ Outcome = Literal["equal", "within bound", "differs", "failed", "skipped"]
 # By how much a printed number may differ on a processor outside of the numeric profile, on the scale of the page.
 BOUND = 0.05
 SAMPLE = 4
+SCRATCH = "sentfold-audit-"
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,18 @@ def recompute(
     tell(f"the code of {scope.tree.name} runs now, with your rights")
     if not exact:
         tell(f"this processor lacks the numeric profile {NAME}: reported numbers may differ by up to {BOUND}")
-    with tempfile.TemporaryDirectory(prefix="sentfold-audit-") as folder:
+    remove_abandoned(Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as folder:
         bench = Bench(scope, Path(folder), exact=exact, tell=tell)
         return bench.remake_all() if everything else bench.remake_sample(seed)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the scratch folders of audits that were killed; their names hold the process."""
+    for place in folder.glob(f"{SCRATCH}*"):
+        process = place.name.removeprefix(SCRATCH).partition("-")[0]
+        if process.isdigit() and not Path(f"/proc/{process}").exists() and not place.is_symlink():
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def require_agreement(scope: Scope) -> None:

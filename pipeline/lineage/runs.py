@@ -24,11 +24,11 @@ MEGA = 1_000_000
 def append_line(path: Path, record: Mapping[str, Any]) -> None:
     """Append a record in one write, so that lines of parallel writers never mix. Raises OSError.
 
-    Where a killed writer left half a line, the record starts a new one.
+    Where a killed writer left half a line, the record starts a new one. A symbolic link is not followed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(record, ensure_ascii=False, sort_keys=False).encode() + b"\n"
-    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
         size = os.fstat(handle).st_size
         if size and os.pread(handle, 1, size - 1) != b"\n":

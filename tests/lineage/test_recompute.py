@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +17,7 @@ import yaml
 from pipeline.lineage.audit import Audit, audit
 from pipeline.lineage.compare import first_place, largest_gap
 from pipeline.lineage.hashes import LineageError
-from pipeline.lineage.recompute import Remade, recompute
+from pipeline.lineage.recompute import Remade, recompute, remove_abandoned
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.trees import WorkingTree
 from tests.lineage.small import Small
@@ -120,6 +122,16 @@ def test_a_sample_is_the_same_for_the_same_seed_and_each_stage_runs_on_recorded_
     assert {remade.outcome for remade in again} == {"equal"}
     assert len(runs[0]) == len(runs[1]) == 4
     assert runs[0] != runs[1]
+
+
+def test_the_scratch_folders_of_killed_audits_are_removed_and_those_of_living_ones_are_not(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    dead, alive = (tmp_path / f"sentfold-audit-{process}-x" for process in (ended.pid, os.getpid()))
+    for place in (dead / "alone", alive / "alone", tmp_path / "sentfold-audit-mine"):
+        place.mkdir(parents=True)
+    remove_abandoned(tmp_path)
+    assert {place.name for place in tmp_path.iterdir()} == {alive.name, "sentfold-audit-mine"}
 
 
 def test_a_stage_that_fails_is_named_with_its_first_words_and_what_reads_it_is_skipped(small: Small) -> None:

@@ -259,6 +259,14 @@ def test_lines_of_parallel_writers_never_mix(tmp_path: Path) -> None:
         assert [record["number"] for record in records if record["writer"] == name] == list(range(200))
 
 
+def test_a_record_is_not_written_through_a_symbolic_link(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("mine\n")
+    (tmp_path / "runs.jsonl").symlink_to("victim")
+    with pytest.raises(OSError, match="symbolic links"):
+        append_line(tmp_path / "runs.jsonl", {"a": 1})
+    assert (tmp_path / "victim").read_text() == "mine\n"
+
+
 def test_a_line_that_a_kill_tore_is_reported_and_costs_no_other(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     append_line(path, {"a": 1})
