@@ -1,0 +1,36 @@
+"""Map new texts by a space without a refit, add them to a file, and say when a refit is due."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sentfold.numeric_profile import use_profile
+
+
+def command(
+    source: Annotated[Path, typer.Argument(help="New texts: CSV, TSV, JSONL, Parquet, or one a line.")],
+    target: Annotated[Path, typer.Argument(help="The Parquet file to begin or to add to: text, vector.")],
+    encoder: Annotated[str, typer.Option(help="The encoder whose vectors the space was fitted on.")],
+    space: Annotated[Path, typer.Option(help="The folder that `sentfold decide` or `sentfold compress` wrote.")],
+    columns: Annotated[str | None, typer.Option(help="text=a.")] = None,
+) -> None:
+    """Texts that the file has are left out; the others are encoded, mapped and added."""
+    use_profile()
+    from sentfold.data.columns import parse_columns
+    from sentfold.data.vectors import encode_texts
+    from sentfold.decision.spaces import load_space
+    from sentfold.decision.use import append_vectors, measure_drift, new_texts, read_texts
+
+    texts = new_texts(target, read_texts(source, parse_columns(columns)))
+    if not texts:
+        print(f"{target}: it has all of these texts already")
+        return
+    fitted = load_space(space)
+    vectors = encode_texts(encoder, texts)
+    total = append_vectors(target, texts, fitted.transform(vectors))
+    print(f"{target}: {len(texts):,} texts added, {total:,} in all")
+    drift = measure_drift(fitted, vectors)
+    print("  " + (drift.describe() if drift else "This map has no landmarks that new texts could be far from."))

@@ -1,0 +1,48 @@
+"""Print the texts of a file that are most similar to a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sentfold.numeric_profile import use_profile
+
+
+def command(
+    text: Annotated[str, typer.Argument(help="A text.")],
+    among: Annotated[Path, typer.Argument(help="Texts: CSV, TSV, JSONL, Parquet, or one a line.")],
+    encoder: Annotated[str, typer.Option(help="all-MiniLM-L6-v2, a model's folder, an exported folder, a package.")],
+    vectors: Annotated[
+        Path | None, typer.Option(help="Vectors of the texts by the same encoder; else they are encoded now.")
+    ] = None,
+    space: Annotated[Path | None, typer.Option(help="The folder that `sentfold decide` wrote.")] = None,
+    columns: Annotated[str | None, typer.Option(help="text=a; for pairs left=a,right=b,score=c.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many texts.")] = 10,
+    least: Annotated[float, typer.Option(help="Least cosine, for example that of `sentfold threshold`.")] = -1.0,
+) -> None:
+    """Print cosine and text, the most similar first."""
+    use_profile()
+    from sentfold.data.columns import parse_columns
+    from sentfold.data.datasets import read_dataset
+    from sentfold.data.tables import DataError
+    from sentfold.data.vectors import encode_texts, read_vectors
+    from sentfold.decision.spaces import load_space
+    from sentfold.decision.use import most_similar
+
+    data = read_dataset(among, parse_columns(columns))
+    if not data.texts:
+        raise DataError("there are no texts to show", where=data.name, got="rows of vectors")
+    known = read_vectors(vectors, data)[0][: len(data.texts)] if vectors else encode_texts(encoder, data.texts)
+    query = encode_texts(encoder, [text])
+    if query.shape[1] != known.shape[1]:
+        raise DataError(
+            "the vectors are of another encoder", where=str(vectors), expected=f"{query.shape[1]} dimensions",
+            got=str(known.shape[1]),
+        )  # fmt: skip
+    if space:
+        known, query = (load_space(space).transform(part) for part in (known, query))
+    for row, cosine in most_similar(query[0], known, top):
+        if cosine >= least:
+            print(f"{cosine:.3f}  {data.texts[row]}")

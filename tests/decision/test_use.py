@@ -1,0 +1,81 @@
+"""The most similar texts, files that grow, and a refit that is asked for when texts change and not before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from sentfold.data.tables import DataError
+from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, save_space
+from sentfold.decision.use import append_vectors, measure_drift, most_similar, new_texts
+from sentfold.manifold.base.linear import LinearMap
+from tests.cli.test_main import sentfold
+
+
+def test_the_most_similar_rows_are_those_of_largest_cosine_and_zero_vectors_come_behind() -> None:
+    vectors = np.array([[1, 0], [3, 3], [0, 5], [0, 0], [2, 2]], dtype=np.float32)
+    found = most_similar(np.array([1, 1], dtype=np.float32), vectors, 4)
+    assert [row for row, _ in found] == [1, 4, 0, 2]
+    assert [cosine for _, cosine in found] == pytest.approx([1, 1, 0.5**0.5, 0.5**0.5])
+
+
+def test_a_refit_is_asked_for_when_texts_change_and_not_before() -> None:
+    asked = np.zeros(2)
+    for number in range(30):
+        rng = np.random.default_rng(number)
+        fixed, same = rng.normal(size=(400, 8)), rng.normal(size=(300, 8))
+        space = (
+            LandmarkSpace(fixed, rng.normal(size=(400, 3)), 10, 1e-3) if number % 2 else SmoothedSpace(fixed, 5, 0.3)
+        )
+        other = np.concatenate([same[:240], 6 + rng.normal(size=(60, 8))])  # one text in five is of another kind
+        for place, vectors in enumerate((same, other)):
+            drift = measure_drift(space, vectors)
+            assert drift is not None
+            asked[place] += drift.refit
+            assert drift.describe().startswith("A refit" if drift.refit else "No refit")
+    assert asked[0] <= 1  # 1 in 100 is far where nothing changed, and 5 in 100 are the border
+    assert asked[1] == 30
+
+
+def test_a_linear_map_and_no_vectors_have_no_drift() -> None:
+    space = LinearSpace(LinearMap(np.zeros(3), np.eye(3), np.ones(3)))
+    assert measure_drift(space, np.ones((4, 3))) is None
+
+
+def test_a_file_grows_by_new_texts_alone_and_old_vectors_stay_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.parquet"
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(3, 4)).astype(np.float32), rng.normal(size=(1, 4)).astype(np.float32)
+    assert new_texts(path, ["a", "b", "a", "c"]) == ["a", "b", "c"]
+    assert append_vectors(path, ["a", "b", "c"], first) == 3
+    assert new_texts(path, ["c", "d"]) == ["d"]
+    assert append_vectors(path, ["d"], second) == 4
+    table = pq.read_table(path)
+    assert table.column("text").to_pylist() == ["a", "b", "c", "d"]
+    assert np.array_equal(
+        np.array(table.column("vector").to_pylist(), dtype=np.float32), np.concatenate([first, second])
+    )
+    with pytest.raises(DataError, match="another space"):
+        append_vectors(path, ["e"], np.ones((1, 5), dtype=np.float32))
+    pq.write_table(table.select(["vector"]), tmp_path / "bare.parquet")
+    with pytest.raises(DataError, match="no texts"):
+        new_texts(tmp_path / "bare.parquet", ["a"])
+
+
+def test_the_commands_find_the_text_itself_first_and_add_it_once(tmp_path: Path) -> None:
+    texts = ["A dog sleeps.", "Snow falls on the harbour.", "Prices rose again.", "The dog naps."]
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    found = sentfold("similar", "A dog sleeps.", "texts.txt", "--encoder", "wordllama", "--top", "2", folder=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.splitlines()[0] == "1.000  A dog sleeps."
+    assert len(found.stdout.splitlines()) == 2
+    save_space(LinearSpace(LinearMap(np.zeros(256), np.eye(256)[:, :9], np.ones(9))), tmp_path / "space")
+    words = ("append", "texts.txt", "all.parquet", "--encoder", "wordllama", "--space", "space")
+    assert "4 texts added, 4 in all" in sentfold(*words, folder=tmp_path).stdout
+    (tmp_path / "one.txt").write_text("A fifth text.\n")
+    assert "1 texts added, 5 in all" in sentfold("append", "one.txt", *words[2:], folder=tmp_path).stdout
+    assert "all of these texts already" in sentfold(*words, folder=tmp_path).stdout
+    assert len(pq.read_table(tmp_path / "all.parquet").column("vector")[0]) == 9
