@@ -87,19 +87,19 @@ def _blank_score(results: Results, space: str, corpus: str, protocol: str, reaso
     again = f"sentfold run --suite {suite.suite}"
     if protocol in facts.get("scores", {}):
         unfitted = "evaluate.unfitted" in reason
-        command = f"take the space off that list, run {again}" if unfitted else "none: the score is undefined"
+        command = f"take the space off that list, run {again}" if unfitted else ""
         return Entry(reason=reason, command=command)
     if "absent" in facts:
-        return Entry(reason=reason, command=_to_find(results, space, corpus))
+        return Entry(reason=reason, command=_to_find(results, corpus))
     return Entry(reason=f"{corpus} is not scored by {protocol}", command=again)
 
 
-def _to_find(results: Results, space: str, corpus: str) -> str:
+def _to_find(results: Results, corpus: str) -> str:
     """What fills the scores of a space without vectors: its source's text, or nothing where the encoder has them."""
     encoder = next((e for e in results.suite.encoders if "absent" not in results.facts(e, corpus)), None)
     if encoder is None and results.suite.source == "mirror":
         return f"put what is missing into the mirror, run sentfold run --suite {results.suite.suite}"
-    return "sentfold run --suite paper" if encoder is None else f"none: {space} is not made of this corpus"
+    return "sentfold run --suite paper" if encoder is None else ""
 
 
 def missing_space(suite: Suite, space: str) -> Entry:
