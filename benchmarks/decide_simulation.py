@@ -35,7 +35,7 @@ REPORT = Path(__file__).parents[1] / "reports" / "benchmarks" / "decide_simulati
 DIMENSION = 16
 SIZES = (200, 1000)
 NULLS = ("noise", "rotations", "hurt", "grouped")
-STRENGTHS = {200: (1.5, 2.0, 2.5, 3.0, 4.0), 1000: (0.9, 1.2, 1.5, 1.8, 2.4)}  # of the noise in one direction
+STRENGTHS = {200: (1.8, 2.0, 2.2, 4.0, 5.0), 1000: (0.95, 1.05, 1.15, 1.6, 1.8)}  # of the noise in one direction
 
 
 def rotated(rows: Rows) -> Iterator[Points]:
@@ -59,7 +59,7 @@ def make_pairs(m: int, seed: int, *, kind: str, strength: float = 0.0) -> Decisi
 
     kind  noise: scores say nothing. rotations: candidates that change nothing on average. hurt: cosine is the truth,
           so every candidate hurts. grouped: noise, and each text is in four pairs with one score but for noise.
-          gain: a direction of noise, of a strength, which candidates can remove
+          gain: a direction of noise, of a strength, which one family can remove
     """
     rng = np.random.default_rng([seed, m, len(kind)])
     texts = 2 * m if kind != "grouped" else m // 2
@@ -77,8 +77,8 @@ def make_pairs(m: int, seed: int, *, kind: str, strength: float = 0.0) -> Decisi
         unit = x / np.linalg.norm(x, axis=1, keepdims=True)
         scores = (unit[left] * unit[right]).sum(axis=1) + 0.3 * scores
         x[:, 0] += strength * rng.normal(size=texts)
-    families = (*FAMILIES, Family("rotation", rotated)) if kind == "rotations" else FAMILIES
-    return decide(x, pairs=(left, right, scores), families=families, seed=seed)
+    families = {"rotations": (*FAMILIES, Family("rotation", rotated)), "gain": FAMILIES[:3]}
+    return decide(x, pairs=(left, right, scores), families=families.get(kind, FAMILIES), seed=seed)
 
 
 def outcome(job: tuple[int, int, str, float]) -> tuple[bool, float, float]:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def command(
     source: Annotated[
         Path,
-        typer.Argument(help="Pairs with scores, texts with labels, or a BEIR folder: CSV, TSV, JSONL or Parquet."),
+        typer.Argument(
+            help="Pairs with scores, texts with labels, a BEIR folder, or sentences: CSV, TSV, JSONL, Parquet."
+        ),
     ],
     vectors: Annotated[
         Path | None, typer.Option(help="Their vectors: npy, npz, safetensors, or Parquet with texts and vectors.")
@@ -29,7 +31,9 @@ def command(
         str | None, typer.Option(help="Or an encoder: all-MiniLM-L6-v2, a model's folder, an installed package.")
     ] = None,
     columns: Annotated[str | None, typer.Option(help="left=a,right=b,score=c or text=a,label=b; split=d.")] = None,
-    to: Annotated[Path, typer.Option(help="The folder to write: verdict.json and the space to use.")] = Path("verdict"),
+    to: Annotated[Path, typer.Option(help="The folder to write: verdict.html, verdict.json, the space.")] = Path(
+        "verdict"
+    ),
     seed: Annotated[int, typer.Option(min=0, help="Of folds and resamples.")] = 0,
 ) -> None:
     """Print the verdict in at most 12 lines. The same files give the same verdict.json."""
@@ -37,13 +41,22 @@ def command(
     from dataclasses import replace
 
     from sentfold.decision.decide import decide_dataset
+    from sentfold.decision.page import write_page
+    from sentfold.decision.unlabelled import describe_sentences
+    from sentfold.files import write_json
 
     data, x, inputs = read_inputs(source, vectors, encoder, columns)
+    if data.kind == "sentences":
+        geometry = describe_sentences(x, seed=seed)
+        write_json(to / "verdict.json", {**geometry.to_json(), "inputs": inputs})
+        print(geometry.describe())
+        return
     decision = decide_dataset(data, x, seed=seed, progress=sys.stderr.isatty())
     decision = replace(decision, record={**decision.record, "inputs": inputs})
     decision.save(to)
+    write_page(to / "verdict.html", decision, data, x)
     print(decision.describe())
-    print(f"  {to}: verdict.json, and the space for sentfold.load_space")
+    print(f"  {to}: verdict.html, verdict.json, and the space, which sentfold.load_space reads")
 
 
 def read_inputs(

@@ -16,7 +16,7 @@ from sentfold.data.datasets import Dataset
 from sentfold.decision.families import FAMILIES, Family
 from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, plan_folds
 from sentfold.decision.inputs import make_task, task_of
-from sentfold.decision.nested import Fitted, Material, fit_families
+from sentfold.decision.nested import Fitted, Material, fit_families, measurer, space_of_all
 from sentfold.decision.spaces import Space, Unchanged, save_space
 from sentfold.decision.tasks import Task
 
@@ -60,8 +60,10 @@ class Decision:
     cosine         score of cosine x100 in the same folds; overall: on all items at once (differs for Spearman)
     candidates     the automatic choice first, then families by descending difference
     reasons        family -> why it could not be tried
+    transductive   family -> score if it is fitted on the judged texts themselves; outside the verdict
     space          what to use: the recommended space, fitted on all items, or the unchanged one
     name           its name; recommended: whether it is another than cosine
+    alternative    the space that the automatic choice picks on all items, recommended or not; alternative_name
     notes          what was done and what is odd, in words
     """
 
@@ -73,9 +75,12 @@ class Decision:
     overall: float
     candidates: tuple[Candidate, ...]
     reasons: dict[str, str]
+    transductive: dict[str, float]
     space: Space
     name: str
     recommended: bool
+    alternative: Space = field(default_factory=Unchanged)
+    alternative_name: str = "cosine"
     notes: tuple[str, ...] = ()
     record: dict[str, Any] = field(default_factory=dict)
 
@@ -139,9 +144,11 @@ def decide_task(
     task, plan = material.task, material.plan
     fitted = fit_families(material, families, progress=progress)
     candidates, cosine = judge(task, plan, fitted, seed)
+    transductive = transductive_scores(material, fitted)
     groups = int(plan.design.units)
     best = choose(candidates) if groups >= LEAST_GROUPS else None
     space, name = _space_of(fitted, plan, best)
+    alternative = (space, name) if best else _space_of(fitted, plan, candidates[0])
     everything = np.ones((1, len(plan.judged)))
     train = plan.final.train
     overall = task.score(material.plain(train, plan.judged)[None], plan.judged, everything)[0, 0]
@@ -154,9 +161,12 @@ def decide_task(
         overall=100 * float(overall) if task.independent else cosine,
         candidates=candidates,
         reasons=fitted.reasons,
+        transductive=transductive,
         space=space,
         name=name,
         recommended=best is not None and name != "cosine",
+        alternative=alternative[0],
+        alternative_name=alternative[1],
         notes=(*notes, *plan.notes),
         record={
             "seed": seed,
@@ -201,6 +211,25 @@ def judge(task: Task, plan: FoldPlan, fitted: Fitted, seed: int) -> tuple[tuple[
     ]
     families = sorted(candidates[1:], key=lambda candidate: -candidate.difference)
     return (candidates[0], *families), float(observed[0])
+
+
+def transductive_scores(material: Material, fitted: Fitted) -> dict[str, float]:
+    """Score x100, in the outer folds, of each family that is `refitted`, when all texts fit it: outside the verdict.
+
+    Its parameters are those that the outer folds chose most often.
+    """
+    scores = {}
+    for place, family in enumerate(fitted.families):
+        if family.refitted:
+            outer = [fold for folds in material.plan.repeats for fold in folds]
+            point = fitted.choices(place, range(len(outer))).most_common(1)[0][0]
+            space = space_of_all(material, family, point)
+            if space is not None:
+                measure = measurer(material.task, space.transform(material.own))
+                tables = [measure(fold.train, fold.test)[None] for fold in outer]
+                everything = np.ones((1, len(material.plan.judged)))
+                scores[family.name] = 100 * float(fold_means(material.task, material.plan, tables, everything)[0, 0])
+    return scores
 
 
 def resample_scores(task: Task, plan: FoldPlan, tables: Sequence[Float64], seed: int) -> tuple[Float64, Float64]:

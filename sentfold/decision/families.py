@@ -96,12 +96,14 @@ class Family:
     spaces      Rows -> the spaces of the points that fit the rows
     supervised  whether it is fitted on labels
     local       whether it holds rows, so that only texts that are not among them can choose its parameters
+    refitted    whether its published form is fitted on the very texts that are judged; shown apart, as transductive
     """
 
     name: str
     spaces: Callable[[Rows], Iterator[Points]]
     supervised: bool = False
     local: bool = False
+    refitted: bool = False
 
 
 def spread(x: Floating) -> Floating:
@@ -203,7 +205,7 @@ FAMILIES = (
     Family("smoothing by neighbours", smoothing, local=True),
     Family("neighbourhood preserving (NPE)", neighborhood_preserving),
     Family("locality preserving (LPP)", locality_preserving),
-    Family("locally linear embedding", embedding, local=True),
+    Family("locally linear embedding", embedding, local=True, refitted=True),
     Family("linear adapter from labels", linear_adapter, supervised=True),
 )
 

@@ -26,7 +26,7 @@ def task_of(data: Dataset, n: int) -> tuple[Task, Ints, Ints]:
     raise DataError(
         "sentences without scores or labels cannot decide between spaces", where=data.name,
         expected="pairs with scores, texts with labels, or queries with relevant documents",
-        remedy="label some: about 300 pairs show a difference of a few points",
+        remedy="give some of them scores or labels; `sentfold decide` says how many are needed",
     )  # fmt: skip
 
 

@@ -148,8 +148,7 @@ def _run_job(job: Job, material: Material, folds: list[Fold]) -> list[Outcome | 
     except (SentfoldError, np.linalg.LinAlgError) as error:
         return [str(error).partition("\n")[0]] * len(served)
     if not points:
-        rows = len(job.rows.landmarks if job.family.local else job.rows.sample)
-        return [f"{rows} texts are too few to fit it on"] * len(served)
+        return ["too few texts to fit them on"] * len(served)
     best: list[Outcome | str] = ["no point could be scored"] * len(served)
     allowed = job.choosing if job.family.local else None
     for point in points:
@@ -218,6 +217,16 @@ def label_free_rows(material: Material, fold: Fold, *, once: bool) -> tuple[Rows
     local = np.setdiff1d(train, np.unique(keys[choosing]))
     x, held = material.vectors[np.concatenate([free, needed[train]])], np.concatenate([free, needed[local]])
     return Rows(x, material.vectors[held], x[:0]), choosing
+
+
+def space_of_all(material: Material, family: Family, point: str) -> Space | None:
+    """A label-free family at one point of its grid, fitted on all texts; None if the point does not fit them."""
+    x = material.vectors[np.union1d(thin(material.free, MOST), material.needed)]
+    with one_blas_thread():
+        for points in family.spaces(Rows(x, x, x[:0])):
+            if point in points.names:
+                return points.space.cut(points.names[point]) if points.names[point] else points.space
+    return None
 
 
 def thin(rows: Ints, most: int) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,8 @@ def verdict_sentence(decision: Decision) -> str:
         return f"Keep cosine: no other space could be fitted to {items}."
     if automatic.identical:
         return f"Keep cosine: choosing among {tried} families chose cosine itself; {reach}"
-    return f"Keep cosine: choosing among {tried} families is better by {span(automatic)}; {reach}"
+    verb = "is better by" if automatic.difference >= 0 else "changes the score by"
+    return f"Keep cosine: choosing among {tried} families {verb} {span(automatic)}; {reach}"
 
 
 def detectable_points(decision: Decision) -> float:
@@ -60,13 +62,35 @@ def describe_decision(decision: Decision) -> str:
     same = [candidate.name for candidate in decision.candidates[1:] if candidate.identical]
     if same:
         lines.append(f"  the same as cosine: {', '.join(same)}")
+    lines += [
+        f"  transductive {name} (fitted on the judged texts, outside the verdict): {score - decision.cosine:+.1f}"
+        for name, score in decision.transductive.items()
+    ]
     if decision.reasons:
-        lines.append("  not tried: " + "; ".join(f"{name} ({reason})" for name, reason in decision.reasons.items()))
+        lines.append(
+            f"  not tried ({', '.join(sorted(set(decision.reasons.values())))}): {', '.join(decision.reasons)}"
+        )
+    more = 0 if decision.recommended or decision.groups < LEAST_GROUPS else wanted_items(decision)
+    if more > decision.items:
+        lines.append(
+            f"  A true difference of {decision.candidates[0].difference:.1f} would need about {more:,} {decision.item}."
+        )
     lines.append(
         "  Intervals hold for all candidates together (95%). They judge the procedure: fitting and choosing on part of "
         "this data."
     )
     return "\n".join(lines[:12])
+
+
+def wanted_items(decision: Decision) -> int:
+    """How many items would show the automatic choice's difference with 80% power; 0 if it is not above 0.
+
+    The smallest detectable difference falls with the root of the number of items.
+    """
+    automatic = decision.candidates[0]
+    if automatic.difference < 0.05:
+        return 0
+    return math.ceil(decision.items * (automatic.detectable / automatic.difference) ** 2 / 10) * 10
 
 
 def span(candidate: Candidate) -> str:
@@ -80,6 +104,7 @@ def decision_record(decision: Decision) -> dict[str, Any]:
         "verdict": decision.verdict,
         "space": {"name": decision.name, **decision.space.settings()},
         "recommended": decision.recommended,
+        "items_for_this_difference": wanted_items(decision),
         "metric": decision.metric,
         "items": {"unit": decision.item, "number": decision.items, "groups": decision.groups},
         "cosine": {"folds": round(decision.cosine, 6), "all": round(decision.overall, 6)},
@@ -88,6 +113,7 @@ def decision_record(decision: Decision) -> dict[str, Any]:
             for candidate in decision.candidates
         ],
         "not_tried": decision.reasons,
+        "transductive": {name: round(score, 6) for name, score in decision.transductive.items()},
         "notes": list(decision.notes),
         **decision.record,
         "numeric_profile": profile_name(),

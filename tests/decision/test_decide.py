@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -224,3 +225,15 @@ def test_the_adapter_makes_differences_of_like_vectors_round() -> None:
     assert after < before / 4
     strongest = points[-1].space.transform(apart)
     assert np.allclose(strongest / strongest.std() * apart.std(), apart, rtol=0.6, atol=1.0)
+
+
+def test_an_embedding_of_the_judged_texts_is_shown_apart_and_changes_no_verdict() -> None:
+    x, pairs = pairs_of(250, d=20)
+    fold = Family("fold", embedding, local=True, refitted=True)
+    apart, without = (
+        decide(x, pairs=pairs, families=(*FEW, family)) for family in (fold, replace(fold, refitted=False))
+    )
+    assert set(apart.transductive) == {"fold"}
+    assert without.transductive == {}
+    assert apart.candidates == without.candidates
+    assert "outside the verdict" in apart.describe()

@@ -1,0 +1,173 @@
+"""verdict.html: the sentence, a forest plot of the candidates, two linked maps, and the pairs that moved most."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+from sentfold.decision.tasks import unit_rows
+from sentfold.decision.verdict import span
+from sentfold.files import write_text
+from sentfold.manifold.base.linear import principal_axes, principal_map
+from sentfold.measures.base.pairs import cosines
+
+if TYPE_CHECKING:
+    from sentfold.data.datasets import Dataset
+    from sentfold.decision.decide import Candidate, Decision
+
+Floating = npt.NDArray[np.floating[Any]]
+Ints = npt.NDArray[np.int64]
+
+DRAWN = 1_000  # texts on a map
+LETTERS = 90  # of a text
+MOVED = 8  # pairs that are listed
+GRID = 999  # coordinates are whole numbers from 0 to this
+
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Verdict</title>
+<meta name="viewport" content="width=device-width">
+<style>
+:root{{color-scheme:light dark;--ink:light-dark(#1f2933,#e4e7eb);--muted:#7b8794;--mark:light-dark(#c2410c,#fb923c)}}
+body{{font:15px/1.45 system-ui,sans-serif;color:var(--ink);max-width:64rem;margin:1.5rem auto;padding:0 1rem}}
+h1{{font-size:1.25rem}} h2{{font-size:1rem;margin:1.2rem 0 .3rem}} .maps{{display:flex;gap:1rem}}
+figure{{margin:0;flex:1}} canvas{{width:100%;border:1px solid var(--muted)}} #text{{min-height:1.5em;color:var(--mark)}}
+svg text{{fill:var(--ink);font-size:13px}} svg line{{stroke:var(--ink)}} svg circle{{fill:var(--mark)}}
+td,th{{text-align:left;padding:.1rem .8rem .1rem 0;vertical-align:top}} small{{color:var(--muted)}}
+</style>
+<h1>{verdict}</h1>
+<p>{change}</p>
+<h2>Difference to cosine, points of {metric} × 100, with simultaneous 95% intervals</h2>
+{forest}
+<h2>{count} texts before and after: two principal components of each space</h2>
+<p id="text">Point at a text.</p>
+<div class="maps"><figure><canvas width="600" height="420"></canvas><small>cosine</small></figure>
+<figure><canvas width="600" height="420"></canvas><small>{after}</small></figure></div>
+{moved}
+<script>
+const points = {points}, texts = {texts};
+const canvases = [...document.querySelectorAll("canvas")], said = document.querySelector("#text");
+const ink = getComputedStyle(document.body).color, mark = getComputedStyle(said).color;
+const along = (value, length) => 8 + value / {grid} * (length - 16);
+const place = (canvas, map, i) => [along(map[2*i], canvas.width), along(map[2*i+1], canvas.height)];
+function draw(chosen) {{
+  canvases.forEach((canvas, side) => {{
+    const pen = canvas.getContext("2d"); pen.clearRect(0, 0, canvas.width, canvas.height); pen.globalAlpha = .5;
+    pen.fillStyle = ink;
+    texts.forEach((_, i) => {{ const [x, y] = place(canvas, points[side], i); pen.fillRect(x - 1.5, y - 1.5, 3, 3); }});
+    if (chosen < 0) return;
+    const [x, y] = place(canvas, points[side], chosen); pen.globalAlpha = 1;
+    pen.fillStyle = mark; pen.beginPath(); pen.arc(x, y, 7, 0, 7); pen.fill();
+  }});
+}}
+canvases.forEach((canvas, side) => canvas.addEventListener("mousemove", event => {{
+  const box = canvas.getBoundingClientRect(), zoom = canvas.width / box.width;
+  const at = [(event.clientX - box.left) * zoom, (event.clientY - box.top) * zoom];
+  let best = -1, least = Infinity;
+  texts.forEach((_, i) => {{
+    const [x, y] = place(canvas, points[side], i), apart = (x - at[0]) ** 2 + (y - at[1]) ** 2;
+    if (apart < least) [least, best] = [apart, i];
+  }});
+  said.textContent = texts[best]; draw(best);
+}}));
+draw(-1);
+</script></html>
+"""
+
+
+def write_page(path: Path, decision: Decision, data: Dataset, vectors: Floating) -> None:
+    """Write the page: one file of under 300 KB that loads nothing. The same decision gives the same bytes.
+
+    vectors  (N, d) as the decision had them; texts come from the data, and rows are numbered where it has none
+    """
+    rows = np.unique(data.rows)
+    drawn = rows[np.unique(np.linspace(0, len(rows) - 1, min(DRAWN, len(rows))).astype(np.int64))]
+    names = [data.texts[row] if data.texts else f"row {row}" for row in drawn]
+    maps = [flat_map(vectors[drawn]), flat_map(decision.alternative.transform(vectors[drawn]))]
+    page = PAGE.format(
+        verdict=escape(decision.verdict),
+        change=escape(describe_change(decision)),
+        metric=escape(decision.metric),
+        forest=draw_candidates(decision.candidates),
+        count=f"{len(drawn):,}",
+        after=escape(decision.alternative_name),
+        moved=moved_pairs(decision, data, vectors) if data.kind == "pairs" else "",
+        points=script_json(maps),
+        texts=script_json([name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…" for name in names]),
+        grid=GRID,
+    )
+    write_text(path, page)
+
+
+def describe_change(decision: Decision) -> str:
+    """What would change the answer, in words."""
+    from sentfold.decision.verdict import wanted_items
+
+    if decision.recommended:
+        return f"Judged on {decision.items:,} {decision.item} in {decision.groups:,} independent groups."
+    wanted = wanted_items(decision)
+    if wanted > decision.items:
+        return (
+            f"What would change the answer: about {wanted:,} {decision.item}, if the estimate is the true difference."
+        )
+    return f"More {decision.item} would narrow the intervals; the estimate itself is not above 0."
+
+
+def draw_candidates(candidates: Sequence[Candidate]) -> str:
+    """A forest plot as SVG: a line per candidate, its interval, its point, and a line at 0."""
+    shown = [candidate for candidate in candidates if not candidate.identical]
+    ends = [0.0, *(value for candidate in shown for value in (candidate.low, candidate.high))]
+    low, high = min(ends), max(ends)
+    height = 22 * len(shown) + 24
+
+    def at(value: float) -> float:
+        return round(270 + 480 * (value - low) / ((high - low) or 1.0), 1)
+
+    lines = [f'<line x1="{at(0)}" x2="{at(0)}" y1="4" y2="{height - 20}" stroke-dasharray="3 3"/>']
+    for place, candidate in enumerate(shown):
+        y = 22 * place + 16
+        lines.append(
+            f'<text x="0" y="{y + 4}">{escape(candidate.name)}</text>'
+            f'<line x1="{at(candidate.low)}" x2="{at(candidate.high)}" y1="{y}" y2="{y}"/>'
+            f'<circle cx="{at(candidate.difference)}" cy="{y}" r="4"/>'
+            f'<text x="765" y="{y + 4}">{span(candidate)}</text>'
+        )
+    lines.append(f'<text x="{at(0) - 4}" y="{height - 4}">0</text>')
+    return f'<svg viewBox="0 0 900 {height}" role="img">{"".join(lines)}</svg>'
+
+
+def flat_map(x: Floating) -> list[int]:
+    """x, y of each row in turn: two principal components of the unit rows, stretched to 0..GRID."""
+    unit = unit_rows(np.asarray(x, dtype=np.float64))
+    flat = principal_map(principal_axes(unit), min(2, *unit.shape)).apply(unit)
+    flat = flat if flat.shape[1] == 2 else np.column_stack([flat, np.zeros(len(flat))])
+    least, reach = flat.min(axis=0), np.ptp(flat, axis=0)
+    whole: list[int] = np.round(GRID * (flat - least) / np.where(reach > 0, reach, 1)).astype(int).ravel().tolist()
+    return whole
+
+
+def moved_pairs(decision: Decision, data: Dataset, vectors: Floating) -> str:
+    """A table of the pairs whose rank by cosine changes most."""
+    used = np.unique(data.rows)
+    places = np.searchsorted(used, data.rows)
+    before, after = (cosines(x, places)[0] for x in (vectors[used], decision.alternative.transform(vectors[used])))
+    ranks = [100 * (rankdata(values) - 1) / max(len(values) - 1, 1) for values in (before, after)]
+    moved = np.argsort(-np.abs(ranks[1] - ranks[0]), kind="stable")[:MOVED]
+    texts = [tuple(data.texts[row] if data.texts else f"row {row}" for row in data.rows[item]) for item in moved]
+    rows = [
+        f"<tr><td>{data.values[item]:g}<td>{ranks[0][item]:.0f} → {ranks[1][item]:.0f}"
+        f"<td>{escape(left[:LETTERS])}<td>{escape(right[:LETTERS])}"
+        for item, (left, right) in zip(moved, texts, strict=True)
+    ]
+    head = "<tr><th>score<th>rank of cosine, 0 to 100<th>text<th>text"
+    return f"<h2>The pairs that move most</h2><table>{head}{''.join(rows)}</table>"
+
+
+def script_json(content: Any) -> str:
+    """JSON that can stand inside of a script element, whatever the texts hold."""
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

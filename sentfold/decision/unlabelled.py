@@ -1,0 +1,150 @@
+"""Sentences without labels: what their geometry shows, what it cannot decide, and how many labels would."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+from sentfold.compare.multiplicity import POWER
+from sentfold.decision.families import FAMILIES, Family, Rows
+from sentfold.decision.spaces import Space
+from sentfold.errors import SentfoldError
+from sentfold.kernels.threads import one_blas_thread
+from sentfold.measures.base.pairs import cosines
+from sentfold.measures.geometry import hubness, squared_distances, unit_rows
+from sentfold.neighbors.neighbors import nearest_neighbors
+
+Floating = npt.NDArray[np.floating[Any]]
+Float64 = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+SAMPLE = 2_000  # texts that are looked at
+NEAREST = 10
+RANDOM_PAIRS = 20_000
+MARGIN = 2.0  # points of Spearman that the number of pairs is told for
+ASSUMED = 0.7  # Spearman of cosine with the scores that nobody has given yet
+CRITICAL = 2.5  # of simultaneous intervals over about ten candidates; see benchmarks/decide_simulation.py
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A space of sentences without labels.
+
+    kept     share of the 10 nearest neighbours in the encoder's space that are nearest here too
+    stable   the same between this space fitted on one half of the texts and on the other, for texts of neither
+    hubness  skewness of how often a text is among the nearest of others; 0 for none
+    pairs    about how many labelled pairs would show a difference of MARGIN points to cosine
+    """
+
+    name: str
+    point: str
+    kept: float
+    stable: float
+    hubness: float
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What sentences alone show. cosine_hubness: of the encoder's own space; reasons: family -> why it is left out."""
+
+    texts: int
+    cosine_hubness: float
+    shapes: tuple[Shape, ...]
+    reasons: dict[str, str]
+
+    def describe(self) -> str:
+        """At most 12 lines, the first of them what cannot be decided."""
+        most = max((shape.pairs for shape in self.shapes), default=0)
+        lines = [
+            "No decision: without scores or labels nothing tells which space is better. The numbers only describe.",
+            f"  About {most:,} pairs with scores would show a difference of {MARGIN:g} points in each of these spaces.",
+            f"  cosine, {self.texts:,} texts: hubness {self.cosine_hubness:.1f}",
+        ]
+        lines += [
+            f"  {shape.name}, {shape.point or 'no parameter'}: {shape.kept:.0%} of the nearest {NEAREST} kept, "
+            f"{shape.stable:.0%} the same on other texts, hubness {shape.hubness:.1f}; {shape.pairs:,} pairs"
+            for shape in self.shapes
+        ]
+        return "\n".join(lines[:12])
+
+    def to_json(self) -> dict[str, Any]:
+        """All numbers, JSON-able."""
+        return {**asdict(self), "shapes": [asdict(shape) for shape in self.shapes], "verdict": self.describe()}
+
+
+def describe_sentences(vectors: Floating, *, families: tuple[Family, ...] = FAMILIES, seed: int = 0) -> Geometry:
+    """The geometry of every label-free family on (n, d) vectors, n >= 30.
+
+    A third of a sample of the texts is mapped by spaces that were fitted on the other two thirds, one each.
+    Cost: two fits of every family at one point of its grid, the middle one.
+    """
+    order = np.random.default_rng(seed).permutation(len(vectors))[:SAMPLE]
+    held_out, first, second = (vectors[np.sort(part)] for part in np.array_split(order, 3))
+    shapes, reasons = [], {}
+    with one_blas_thread():
+        for family in (family for family in families if not family.supervised):
+            try:
+                shapes.append(_shape_of(family, held_out, first, second, seed))
+            except (SentfoldError, ValueError, np.linalg.LinAlgError) as error:
+                reasons[family.name] = str(error).partition("\n")[0]
+    return Geometry(len(vectors), _hubness(held_out), tuple(shapes), reasons)
+
+
+def _shape_of(family: Family, held_out: Floating, first: Floating, second: Floating, seed: int) -> Shape:
+    """Raises ValueError if no point of the family's grid fits the texts."""
+    (point, one), (_, two) = (_middle_point(family, half) for half in (first, second))
+    images, others = one.transform(held_out), two.transform(held_out)
+    return Shape(
+        name=family.name,
+        point=point,
+        kept=round(shared_neighbors(held_out, images), 3),
+        stable=round(shared_neighbors(images, others), 3),
+        hubness=_hubness(images),
+        pairs=pairs_needed(agreement(held_out, images, seed), margin=MARGIN),
+    )
+
+
+def _middle_point(family: Family, x: Floating) -> tuple[str, Space]:
+    points = [(name, p, point.space) for point in family.spaces(Rows(x, x, x[:0])) for name, p in point.names.items()]
+    if not points:
+        raise ValueError("too few texts")
+    name, dimensions, space = points[len(points) // 2]
+    return name, space.cut(dimensions) if dimensions else space
+
+
+def _hubness(x: Floating) -> float:
+    return round(float(hubness(squared_distances(unit_rows(x)), NEAREST)), 2)
+
+
+def shared_neighbors(x: Floating, y: Floating) -> float:
+    """The mean share of each row's 10 nearest by cosine in x that are among its 10 nearest in y."""
+    one, two = (nearest_neighbors(space, NEAREST, metric="cosine", workers=1).indices for space in (x, y))
+    return float((one[:, :, None] == two[:, None, :]).any(axis=2).mean())
+
+
+def agreement(x: Floating, y: Floating, seed: int) -> float:
+    """Spearman between the cosines of random pairs of rows in two spaces."""
+    rows = np.random.default_rng(seed).integers(0, len(x), size=(RANDOM_PAIRS, 2))
+    rows = rows[rows[:, 0] != rows[:, 1]]
+    one, two = (rankdata(cosines(space, rows)[0]) for space in (x, y))
+    return float(np.corrcoef(one, two)[0, 1])
+
+
+def pairs_needed(agree: float, *, margin: float, score: float = ASSUMED) -> int:
+    """How many pairs show a difference of `margin` points between two spaces with 80% power.
+
+    agree  correlation of the two spaces' cosines; score: correlation of each with the human scores
+    The asymptotic variance of the difference of two correlations that share a variable.
+    Source: Dunn & Clark 1969, doi:10.1080/01621459.1969.10501072
+    """
+    alone = (1 - score**2) ** 2
+    together = agree * (1 - 2 * score**2) - score**2 * (1 - 2 * score**2 - agree**2) / 2
+    variance = max(2 * (alone - together), 0.0)
+    reach = CRITICAL + NormalDist().inv_cdf(POWER)
+    return int(np.ceil(variance * (100 * reach / margin) ** 2 / 10) * 10)

@@ -1,0 +1,56 @@
+"""verdict.html is one small file that loads nothing, shows what the decision says, and survives any text."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+
+from sentfold.data.datasets import read_dataset
+from sentfold.decision.decide import decide_dataset
+from sentfold.decision.families import Family, all_but_the_top, mean_removal
+from sentfold.decision.page import DRAWN, GRID, flat_map, write_page
+
+FAMILIES = (Family("mean removal", mean_removal), Family("all but the top", all_but_the_top))
+
+
+def page_of(folder: Path, m: int, text: str) -> tuple[str, str]:
+    """The page and the verdict of m pairs whose texts are long and hold `text`."""
+    rng = np.random.default_rng(0)
+    rows = [f'"{text} {n} {"x" * 200}","{text} -{n}",{rng.integers(0, 5)}' for n in range(m)]
+    (folder / "p.csv").write_text("left,right,score\n" + "\n".join(rows) + "\n")
+    data = read_dataset(folder / "p.csv")
+    vectors = rng.normal(size=(len(data.texts), 6)).astype(np.float32)
+    decision = decide_dataset(data, vectors, families=FAMILIES)
+    write_page(folder / "verdict.html", decision, data, vectors)
+    return (folder / "verdict.html").read_text(), decision.verdict
+
+
+def test_the_page_is_small_and_loads_nothing(tmp_path: Path) -> None:
+    page, verdict = page_of(tmp_path, 1500, "a text")
+    assert len(page.encode()) < 300_000
+    assert not re.search(r"https?:|<link|<img|src=|@import|url\(", page)
+    assert verdict in unescape(page)
+    points = json.loads(re.search(r"points = (\[\[.*?\]\])", page)[1])  # type: ignore[index]
+    assert [len(side) for side in points] == [2 * DRAWN, 2 * DRAWN]
+    assert {min(points[0]), max(points[0])} == {0, GRID}
+
+
+def test_texts_cannot_end_the_script_or_become_markup(tmp_path: Path) -> None:
+    page, _ = page_of(tmp_path, 40, "</script><b>&amp;")
+    assert page.count("</script>") == 1
+    assert "<b>" not in page
+    texts = json.loads(re.search(r"texts = (\[.*?\]);", page)[1])  # type: ignore[index]
+    assert texts[0].startswith("</script><b>&amp; 0")
+
+
+def test_the_map_is_that_of_two_principal_components() -> None:
+    angles = np.linspace(0, np.pi / 3, 50)
+    ring = np.column_stack([np.cos(angles), np.sin(angles), np.zeros(50)])
+    flat = np.array(flat_map(ring)).reshape(-1, 2)
+    # An arc lies along its first component, in the order of its angles, and is symmetric in the second.
+    assert (np.diff(flat[:, 0]) > 0).all() or (np.diff(flat[:, 0]) < 0).all()
+    assert np.abs(flat[:, 1] - flat[::-1, 1]).max() <= 1
