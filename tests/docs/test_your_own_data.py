@@ -57,8 +57,8 @@ def test_the_page_names_every_candidate() -> None:
     assert [family.name for family in FAMILIES if f"{family.name}" not in text] == []
 
 
-def write_output() -> None:
-    """Put what the commands print into the page: `python -m tests.docs.test_your_own_data`."""
+def write_output(wanted: list[str]) -> None:
+    """Put what the commands print into the page: `python -m tests.docs.test_your_own_data [WORD of the commands]`."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as name:
@@ -67,11 +67,11 @@ def write_output() -> None:
         script = re.findall(r"^```python\n(# make_example.py\n.*?)^```$", text, re.S | re.M)[0]
         (path / "make_example.py").write_text(script)
         subprocess.run([sys.executable, "make_example.py"], cwd=path, check=True)
-        for words in COMMANDS:
+        for words in (words for words in COMMANDS if not wanted or set(wanted) & set(words.split())):
             block = f"```console\n$ sentfold {words}\n"
             text = text.replace(f"{block}{COMMANDS[words]}```", f"{block}{printed(path, words)}```")
         PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write_output()
+    write_output(sys.argv[1:])
