@@ -55,9 +55,10 @@ def describe_decision(decision: Decision) -> str:
     lines += [f"  {candidate.name}: {span(candidate)}" for candidate in moving[:SHOWN]]
     if moving:
         lines[2] += " (the best of them, so its estimate is optimistic)"
-    if len(moving) > SHOWN:
+    rest = [f"{candidate.difference:+.1f}" for candidate in moving[SHOWN:]]
+    if rest:
         lines.append(
-            f"  {len(moving) - SHOWN} more families: {moving[-1].difference:+.1f} to {moving[SHOWN].difference:+.1f}"
+            f"  {len(rest)} more families: {rest[-1]} to {rest[0]}" if rest[1:] else f"  1 more family: {rest[0]}"
         )
     same = [candidate.name for candidate in decision.candidates[1:] if candidate.identical]
     if same:
