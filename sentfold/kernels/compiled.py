@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -12,8 +15,8 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-# A kernel may call only kernels of its own file: numba renews its copy on disk when that file changes,
-# and does not look at others. `prefetch` is no exception: it changes no result.
+# A kernel may call only kernels of its own file: its copy on disk is renewed when that file or this one changes,
+# not when others do. `prefetch` is no exception: it changes no result.
 
 
 def exact(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -22,8 +25,7 @@ def exact(function: Callable[..., Any]) -> Callable[..., Any]:
     Sums stay in the order in which they are written and products are not fused, so a kernel gives the
     same bits on every processor.
     """
-    made: Callable[..., Any] = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
-    return made
+    return _compiled(function, fastmath=False)
 
 
 def fast(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,9 +33,29 @@ def fast(function: Callable[..., Any]) -> Callable[..., Any]:
 
     The order of a sum is fixed when the loop is compiled, so equal rows give equal bits wherever they are.
     """
-    decorate = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-    made: Callable[..., Any] = decorate(function)
+    return _compiled(function, fastmath={"reassoc", "contract"})
+
+
+def _compiled(function: Callable[..., Any], *, fastmath: bool | set[str]) -> Callable[..., Any]:
+    # numba names its files on disk after the function, and renews them by the size and time of the source. Neither
+    # tells of an edit that keeps both, nor of other flags: for as long as numba takes the name, it holds a hash.
+    name = function.__qualname__
+    function.__qualname__ = f"{name}-{_hash_of(function.__code__.co_filename)}"
+    try:
+        decorate = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=fastmath)
+        made: Callable[..., Any] = decorate(function)
+    finally:
+        function.__qualname__ = name
     return made
+
+
+@cache
+def _hash_of(source: str) -> str:
+    """A hash of a source file and of this one, which has the flags; "" for a function of no file."""
+    paths = Path(source), Path(__file__)
+    if not paths[0].is_file():
+        return ""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
 def _prefetch(context: Any, array: Any, row: Any, column: Any) -> Any:

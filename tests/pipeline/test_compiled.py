@@ -1,0 +1,76 @@
+"""Compiled copies: an edit that keeps a source's size and time is what runs next."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+KERNEL = """
+from sentfold.kernels.compiled import exact
+
+
+@exact
+def price(hours):
+    return 30.0 * hours
+"""
+
+
+def replace_in_silence(path: Path, old: str, new: str) -> None:
+    """An edit that keeps the size and the time of change."""
+    assert len(old) == len(new)
+    text, facts = path.read_text(), path.stat()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
+def say(folder: Path, code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True, env={**os.environ}
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    """The two lower layers, without compiled copies."""
+    for layer in ("sentfold", "pipeline"):
+        shutil.copytree(ROOT / layer, tmp_path / layer, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("module", ["pipeline.parent", "sentfold.numeric_profile"])
+def test_an_edit_that_keeps_size_and_time_of_a_module_is_what_runs(code: Path, module: str) -> None:
+    path = code / (module.replace(".", "/") + ".py")
+    path.write_text(path.read_text() + "\nPRICE = 30\n")
+    ask = f"import pipeline, importlib; print(importlib.import_module({module!r}).PRICE)"
+    subprocess.run([sys.executable, "-m", "compileall", "-q", "."], cwd=code, check=True)
+    assert say(code, ask) == "30"
+    replace_in_silence(path, "PRICE = 30", "PRICE = 40")
+    assert say(code, ask) == "40"
+
+
+def test_an_edit_that_keeps_size_and_time_of_a_kernel_is_what_runs(code: Path) -> None:
+    path = code / "pipeline" / "prices.py"
+    path.write_text(KERNEL)
+    ask = "from pipeline.prices import price; print(price(2.0), len(price.stats.cache_hits))"
+    assert say(code, ask) == "60.0 0"
+    assert say(code, ask) == "60.0 1"
+    replace_in_silence(path, "30.0", "40.0")
+    assert say(code, ask) == "80.0 0"
+
+
+def test_other_flags_compile_a_kernel_anew(code: Path) -> None:
+    path = code / "pipeline" / "prices.py"
+    path.write_text(KERNEL)
+    ask = "from pipeline.prices import price; print(price(2.0), len(price.stats.cache_hits))"
+    assert say(code, ask) == "60.0 0"
+    replace_in_silence(code / "sentfold/kernels/compiled.py", 'error_model="numpy"', "error_model='numpy'")
+    assert say(code, ask) == "60.0 0"
