@@ -1,11 +1,7 @@
-"""The stages of a suite: what dvc.yaml defines, and what dvc.lock records of the last run of each.
-
-Reads the part of DVC's templates that this project uses: `vars`, `${a.b}`, and `foreach` over a mapping.
-"""
+"""The stages of a suite: what dvc.yaml defines, and what dvc.lock records of the last run of each."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,10 +14,9 @@ import yaml
 from pipeline.base.params import parse_yaml
 from pipeline.base.suite import suite_file
 from pipeline.lineage.hashes import LineageError
+from pipeline.lineage.templates import expand, malformed
 from pipeline.lineage.trees import Tree
 from sentfold.errors import first_line
-
-_REFERENCE = re.compile(r"\$\{\s*([^}]+?)\s*\}")
 
 
 @dataclass(frozen=True)
@@ -136,7 +131,7 @@ def load_stages(tree: Tree, suite: str) -> dict[str, Stage]:
     stages = {}
     for name, definition in _mapping(dvcfile, content).items():
         if not isinstance(definition, dict):
-            raise _malformed(dvcfile, f"stage {name}", f"a {type(definition).__name__}", "a mapping with cmd")
+            raise malformed(dvcfile, f"stage {name}", f"a {type(definition).__name__}", "a mapping with cmd")
         for address, filled in expand(name, definition, context, where=dvcfile):
             stages[address] = _stage(dvcfile, address, filled)
     return stages
@@ -146,7 +141,7 @@ def _mapping(file: str, content: Mapping[str, Any]) -> dict[str, Any]:
     """What is under `stages` of dvc.yaml or dvc.lock."""
     stages = content.get("stages") or {}
     if not isinstance(stages, dict):
-        raise _malformed(file, "stages", f"a {type(stages).__name__}", "a mapping of stages")
+        raise malformed(file, "stages", f"a {type(stages).__name__}", "a mapping of stages")
     return stages
 
 
@@ -209,57 +204,6 @@ def tracked_values(content: Mapping[str, Any], keys: tuple[str, ...]) -> dict[st
     return found
 
 
-# --- templates ------------------------------------------------------------------------------------
-
-
-def expand(
-    name: str, definition: Mapping[str, Any], context: Mapping[str, Any], *, where: str
-) -> Iterator[tuple[str, Any]]:
-    """The stages that one entry of dvc.yaml defines: one, or one per item of its `foreach`."""
-    if "foreach" in definition:
-        items, body = _items(name, definition["foreach"], context, where=where), definition.get("do") or {}
-        for key, item in items.items():
-            yield f"{name}@{key}", fill(body, {**context, "key": key, "item": item}, where=where)
-    else:
-        yield name, fill(definition, context, where=where)
-
-
-def _items(name: str, template: Any, context: Mapping[str, Any], *, where: str) -> dict[str, Any]:
-    items = fill(template, context, where=where)
-    if isinstance(items, list):
-        items = {str(item): item for item in items}
-    if not isinstance(items, dict):
-        raise _malformed(where, f"foreach of stage {name}", str(items), "a mapping, or a list")
-    return {str(key): item for key, item in items.items()}
-
-
-def fill(template: Any, context: Mapping[str, Any], *, where: str) -> Any:
-    """`template` with its references replaced, in strings at any depth, keys included.
-
-    A string that is one reference becomes the value itself, whatever its type; inside a longer string the value
-    becomes text.
-    """
-    if isinstance(template, dict):
-        return {fill(key, context, where=where): fill(value, context, where=where) for key, value in template.items()}
-    if isinstance(template, list):
-        return [fill(value, context, where=where) for value in template]
-    if not isinstance(template, str):
-        return template
-    whole = _REFERENCE.fullmatch(template)
-    if whole:
-        return _look_up(context, whole[1], where=where)
-    return _REFERENCE.sub(lambda match: str(_look_up(context, match[1], where=where)), template)
-
-
-def _look_up(context: Mapping[str, Any], reference: str, *, where: str) -> Any:
-    value: Any = context
-    for part in reference.split("."):
-        if not isinstance(value, Mapping) or part not in value:
-            raise _malformed(where, f"${{{reference}}}", "no value", "a name in one of the files under `vars`")
-        value = value[part]
-    return value
-
-
 # --- entries --------------------------------------------------------------------------------------
 
 
@@ -307,14 +251,4 @@ def _well_formed(file: str, name: str, expected: str) -> Iterator[None]:
         yield
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         got = f"no {error}" if isinstance(error, KeyError) else first_line(error)
-        raise _malformed(file, f"stage {name}", got, expected) from None
-
-
-def _malformed(file: str, where: str, got: str, expected: str) -> LineageError:
-    return LineageError(
-        f"{file} is malformed",
-        where=f"{file}: {where}",
-        expected=expected,
-        got=got,
-        remedy=f"run `sentfold plan`, or take it and its variables from git again: git checkout -- {file}",
-    )
+        raise malformed(file, f"stage {name}", got, expected) from None

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.lineage.hashes import Cache, Digest, LineageError, folder_digest, md5_of_bytes, parse_listing
-from pipeline.lineage.stages import expand, fill, load_graph, read_yaml
+from pipeline.lineage.stages import load_graph, read_yaml
+from pipeline.lineage.templates import expand, fill
 from pipeline.lineage.trees import Revision, WorkingTree
 from tests.lineage.small import Small
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.lineage.recompute import lay_out
+from pipeline.lineage.isolated_stage import lay_out
 from pipeline.lineage.stages import Graph, Stage, load_graph
 from pipeline.lineage.trees import WorkingTree
 from tests.checkout import make_checkout, write_plans

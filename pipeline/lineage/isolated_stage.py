@@ -1,0 +1,98 @@
+"""One stage in a folder of its own, which holds what the stage declares and nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import yaml
+
+from pipeline.lineage.checks import entry_files, package_of
+from pipeline.lineage.stages import Graph, Stage, read_yaml, tracked_values
+from pipeline.lineage.trees import Tree
+
+
+def lay_out(tree: Tree, graph: Graph, stage: Stage, *, artifacts: Path, folder: Path) -> None:
+    """Fill a new folder with what a stage declares: its code, its parameters, and links to artifacts."""
+    for path in (*stage.deps, *undeclared_code(tree, stage), ".dvcignore"):
+        if graph.makers_of(path):
+            _link_files(artifacts, path, folder)
+        else:
+            _copy_files(tree, path, folder)
+    for file, keys in stage.params.items():
+        # A plan is one value, checked as a whole.
+        if PurePosixPath(file).name == "plan.yaml":
+            _copy_files(tree, file, folder)
+        elif file not in stage.deps:
+            _write(folder / file, yaml.safe_dump(_nested(tracked_values(read_yaml(tree, file) or {}, keys))).encode())
+
+
+def undeclared_code(tree: Tree, stage: Stage) -> list[str]:
+    """What a stage runs and does not declare: the entry of its package, and what the entry imports at its top.
+
+    A stage without code (`plan`) holds the files of the checkout against each other, so it gets all code.
+    """
+    package = package_of(stage)
+    if not package:
+        return []
+    if not any(dep.startswith(f"{package}/") for dep in stage.deps):
+        return [package, "sentfold"]
+    entry = (tree.read(f"{package}/__main__.py") or b"").decode("utf-8", "replace")
+    imports = re.findall(rf"^from {package}\.(\w+)(\.\w+)? import", entry, re.MULTILINE)
+    # A package counts whole: its modules import each other when a stage runs.
+    return [*entry_files(stage), *(f"{package}/{name}" + ("" if inner else ".py") for name, inner in imports)]
+
+
+def _copy_files(tree: Tree, path: str, folder: Path) -> None:
+    """Copy the files that a hash of `path` covers."""
+    digest = tree.digest(path)
+    for name in [] if digest is None else [f"{path}/{file}" for file in digest.files] or [path]:
+        _write(folder / name, tree.read(name) or b"")
+
+
+def _link_files(source: Path, path: str, folder: Path) -> None:
+    place = source / path
+    for file in [place] if place.is_file() else [file for file in place.rglob("*") if file.is_file()]:
+        target = folder / file.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists():
+            target.symlink_to(file.resolve())
+
+
+def _nested(values: dict[str, Any]) -> dict[str, Any]:
+    """Values by dotted key as nested mappings."""
+    content: dict[str, Any] = {}
+    for key, value in values.items():
+        inner = content
+        *above, last = key.split(".")
+        for part in above:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return content
+
+
+def _write(place: Path, content: bytes) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(content)
+
+
+def run_command(command: str, folder: Path) -> tuple[int, str]:
+    """Run a stage's command in a folder, with no other place for modules; its exit code, and what it said of it."""
+    words = shlex.split(command)
+    program = [sys.executable, *words[1:]] if words[0] == "python" else words
+    dropped = ("DVC_ROOT", "DVC_STAGE", "PYTHON")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    paths = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
+    environment = {**kept, "PATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
+    try:
+        done = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    except OSError as error:
+        return 127, f"{program[0]} cannot be started: {error.strerror}"
+    said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
+    # The last line of a traceback names the error, the first line of our own errors does.
+    return done.returncode, said[-1] if said[0].startswith("Traceback") else said[0]

@@ -1,0 +1,70 @@
+"""The part of DVC's templates that this project uses: `${a.b}`, and `foreach` over a mapping or a list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipeline.lineage.hashes import LineageError
+
+_REFERENCE = re.compile(r"\$\{\s*([^}]+?)\s*\}")
+
+
+def expand(
+    name: str, definition: Mapping[str, Any], context: Mapping[str, Any], *, where: str
+) -> Iterator[tuple[str, Any]]:
+    """The stages that one entry of dvc.yaml defines: one, or one per item of its `foreach`."""
+    if "foreach" in definition:
+        items, body = _items(name, definition["foreach"], context, where=where), definition.get("do") or {}
+        for key, item in items.items():
+            yield f"{name}@{key}", fill(body, {**context, "key": key, "item": item}, where=where)
+    else:
+        yield name, fill(definition, context, where=where)
+
+
+def _items(name: str, template: Any, context: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+    items = fill(template, context, where=where)
+    if isinstance(items, list):
+        items = {str(item): item for item in items}
+    if not isinstance(items, dict):
+        raise malformed(where, f"foreach of stage {name}", str(items), "a mapping, or a list")
+    return {str(key): item for key, item in items.items()}
+
+
+def fill(template: Any, context: Mapping[str, Any], *, where: str) -> Any:
+    """`template` with its references replaced, in strings at any depth, keys included.
+
+    A string that is one reference becomes the value itself, whatever its type; inside a longer string the value
+    becomes text.
+    """
+    if isinstance(template, dict):
+        return {fill(key, context, where=where): fill(value, context, where=where) for key, value in template.items()}
+    if isinstance(template, list):
+        return [fill(value, context, where=where) for value in template]
+    if not isinstance(template, str):
+        return template
+    whole = _REFERENCE.fullmatch(template)
+    if whole:
+        return _look_up(context, whole[1], where=where)
+    return _REFERENCE.sub(lambda match: str(_look_up(context, match[1], where=where)), template)
+
+
+def _look_up(context: Mapping[str, Any], reference: str, *, where: str) -> Any:
+    value: Any = context
+    for part in reference.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            raise malformed(where, f"${{{reference}}}", "no value", "a name in one of the files under `vars`")
+        value = value[part]
+    return value
+
+
+def malformed(file: str, where: str, got: str, expected: str) -> LineageError:
+    """The error for a part of dvc.yaml or dvc.lock that is not as it should be."""
+    return LineageError(
+        f"{file} is malformed",
+        where=f"{file}: {where}",
+        expected=expected,
+        got=got,
+        remedy=f"run `sentfold plan`, or take it and its variables from git again: git checkout -- {file}",
+    )
