@@ -24,8 +24,7 @@ def measured_entry(results: Results, space: str, corpus: str, protocol: str, *, 
     if space not in suite.spaces:
         return missing_space(suite, space)
     if corpus not in suite.corpora:
-        command = f"name {corpus} in {suite.written}, run sentfold run --suite {suite.suite}"
-        return Entry(reason=f"the suite names no corpus '{corpus}'", command=command)
+        return Entry(reason=f"the suite names no corpus '{corpus}'")  # whether its source holds one is not known here
     score = results.score(space, corpus, protocol)
     if score.value is None:
         return _blank_score(results, space, corpus, protocol, score.reason)
