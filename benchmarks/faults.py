@@ -1,10 +1,10 @@
 """Inject every fault of tests/faults and count what came of it.
 
-    python -m benchmarks.faults [--slow] [--select EXPRESSION] [--records FILE] [--out reports/faults.json]
+    python -m benchmarks.faults [--hours] [--select EXPRESSION] [--records FILE] [--out reports/faults.json]
     python -m benchmarks.faults --print reports/faults.json
     python -m benchmarks.faults --time [--repeat 3]
 
---slow injects each kill twenty times instead of three, and the dearer faults at all, which takes hours: every
+Injects each fault one to three times, as continuous integration does; --hours injects each about twenty times. Every
 outcome is appended to --records as it comes, and the table is of all that stand there, from one run or many.
 An outcome is counted as it is, whether its test passes or fails. Prints a table in Markdown. --time injects
 nothing and times an undisturbed run of the suite that the faults disturb, from nothing, best of --repeat: on an
@@ -50,9 +50,17 @@ def table(rows: dict[str, dict[str, int]]) -> str:
     return "\n".join(lines)
 
 
-def inject(records: Path, *, slow: bool, select: str) -> int:
+def inject(records: Path, *, hours: bool, select: str) -> int:
     """Run the tests, each of which appends its outcomes to `records`; pytest's exit code."""
-    command = [sys.executable, "-m", "pytest", "tests/faults", "-q", "-m", "slow or not slow" if slow else "not slow"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "tests/faults",
+        "-q",
+        "-m",
+        "hours or not hours" if hours else "not hours",
+    ]
     if select:
         command += ["-k", select]
     # A test may also take its time: a machine that is busy is no fault.
@@ -96,7 +104,7 @@ def best_undisturbed(repeat: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--slow", action="store_true")
+    parser.add_argument("--hours", action="store_true", help="each fault about twenty times")
     parser.add_argument("--select", default="", help="an expression of pytest's -k")
     parser.add_argument("--records", type=Path, default=Path(".dvc/tmp/sentfold-faults.jsonl"))
     parser.add_argument("--none", action="store_true", help="inject nothing, count what stands in --records")
@@ -113,7 +121,7 @@ def main() -> None:
         return
     arguments.records.parent.mkdir(parents=True, exist_ok=True)
     arguments.records.touch()
-    code = 0 if arguments.none else inject(arguments.records.absolute(), slow=arguments.slow, select=arguments.select)
+    code = 0 if arguments.none else inject(arguments.records.absolute(), hours=arguments.hours, select=arguments.select)
     outcomes = [json.loads(line) for line in arguments.records.read_text(encoding="utf-8").splitlines()]
     rows = count(outcomes)
     if arguments.out:

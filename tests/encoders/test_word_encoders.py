@@ -143,7 +143,6 @@ def test_gem_skips_punctuation_as_the_paper_or_as_the_code_does() -> None:
 
 # Sentences that are odd, and which of them have no word by any rule.
 ODD = ["", "   ", "xyzzy plugh", "!", ". ! ?", "dog", "dog dog dog", "the cat", " ".join(["the dog sat on"] * 60)]
-NO_WORD = {"", "   "}
 
 
 @pytest.mark.parametrize(("method", "variant"), EVERY)

@@ -182,11 +182,6 @@ def is_guard(words: list[str]) -> bool:
     return len(words) > 4 and words[1:3] == ["-I", "-S"] and words[3].endswith("processes.py") and "dvc" in words
 
 
-def is_runner(words: list[str]) -> bool:
-    """`sentfold run`."""
-    return words[1:4] == ["-m", "flows", "run"]
-
-
 def is_flow(words: list[str]) -> bool:
     """The process of the flow, below `sentfold run`."""
     return words[1:4] == ["-m", "flows", "flow"]

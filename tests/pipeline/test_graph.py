@@ -167,12 +167,6 @@ def test_imports_point_down_only(path: Path) -> None:
     assert not above
 
 
-def is_method(file: Path) -> bool:
-    """Whether a file is one method of a family, which is loaded by name: dvc.yaml names it by `${item.method}`."""
-    folder = str(file.parent.relative_to(ROOT))
-    return folder in ("sentfold/encoders", "sentfold/manifold") and file.name != "__init__.py"
-
-
 def closure(stage: str) -> set[str]:
     """Every file of this repository that the module of a stage imports, directly or through others."""
     waiting, known = {ROOT / f"pipeline/stages/{stage}.py"}, set[Path]()

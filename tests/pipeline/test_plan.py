@@ -11,15 +11,7 @@ import yaml
 from pipeline.base.suite import load_suite, plan_file, suite_file
 from pipeline.plan import check_plan, write_plan
 from sentfold.errors import SentfoldError, SuiteError
-from tests.checkout import ROOT, make_checkout, make_suite
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with the quick suite, and the working directory."""
-    folder = make_checkout(tmp_path / "checkout", corpora="lee, wordsim")
-    monkeypatch.chdir(folder)
-    return folder
+from tests.checkout import ROOT, make_suite
 
 
 def write_suite(content: dict[str, Any]) -> None:

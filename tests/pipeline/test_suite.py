@@ -13,16 +13,7 @@ from hypothesis import strategies as st
 from pipeline.base.suite import freeze, known_suites, load_suite, plan_file, require_suite, suite_file
 from pipeline.plan import check_plan, mark_checked, write_plan
 from sentfold.errors import SuiteError
-from tests.checkout import make_checkout, make_suite
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with the quick suite, and the working directory."""
-    folder = make_checkout(tmp_path / "checkout", corpora="lee, wordsim")
-    monkeypatch.chdir(folder)
-    return folder
-
+from tests.checkout import make_suite
 
 # --- spaces, corpora and words ----------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,6 @@ ROOT = Path(__file__).parents[2]
 
 HARBOUR = ["The dog naps.", "the dog naps , the cat naps", "Snow falls on the harbour."]
 BREAD = ["the dog naps , the cat naps", "Nine kettles, nine loaves!", ""]
-
-WriteParams = Callable[[dict[str, Any]], None]
 
 
 @pytest.fixture
