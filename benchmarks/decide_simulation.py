@@ -94,7 +94,7 @@ def simulate(m: int, kind: str, strength: float, sets: int, workers: int) -> dic
     jobs = [(m, seed, kind, strength) for seed in range(sets)]
     with Pool(workers) as pool:
         found, difference, detectable = (np.array(part) for part in zip(*pool.map(outcome, jobs), strict=True))
-    return {
+    row: dict[str, float] = {
         "pairs": m,
         "strength": strength,
         "recommended": int(found.sum()),
@@ -102,6 +102,8 @@ def simulate(m: int, kind: str, strength: float, sets: int, workers: int) -> dic
         "mean_difference": round(float(difference.mean()), 3),
         "mean_detectable": round(float(detectable[detectable > 0].mean()), 3) if (detectable > 0).any() else 0.0,
     }
+    print(kind, row, flush=True)
+    return row
 
 
 def share_at(rows: list[dict[str, float]], ratio: float) -> float:
@@ -122,8 +124,6 @@ def main() -> None:
     nulls = {f"{kind}, {m} pairs": run(m, kind, 0.0) for m in SIZES for kind in NULLS}
     gains = {m: [run(m, "gain", strength) for strength in STRENGTHS[m]] for m in SIZES}
     found = {f"{m} pairs, {ratio} x": share_at(gains[m], ratio) for m in SIZES for ratio in (1.0, 2.0)}
-    for name, row in nulls.items():
-        print(f"{name}: {row['recommended']} of {row['sets']}")
     for name, share in found.items():
         print(f"{name} the smallest detectable difference: {share:.1%} found")
     write_json(arguments.to, {"nulls": nulls, "gains": {str(m): rows for m, rows in gains.items()}, "found": found})

@@ -15,7 +15,7 @@ from sentfold.compare.multiplicity import Adjusted, Contrast, adjust
 from sentfold.data.datasets import Dataset
 from sentfold.decision.families import FAMILIES, Family
 from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, plan_folds
-from sentfold.decision.inputs import make_task, task_of
+from sentfold.decision.inputs import check_splits, make_task, task_of
 from sentfold.decision.nested import Fitted, Material, fit_families, measurer, space_of_all
 from sentfold.decision.spaces import Space, Unchanged, save_space
 from sentfold.decision.tasks import Task
@@ -92,7 +92,7 @@ class Decision:
         return verdict_sentence(self)
 
     def describe(self) -> str:
-        """At most 12 lines."""
+        """At most 11 lines."""
         from sentfold.decision.verdict import describe_decision
 
         return describe_decision(self)
@@ -134,6 +134,7 @@ def decide(
 
     x, notes = check_vectors(np.asarray(vectors), "vectors")
     task, needed, free = make_task(len(x), pairs, labels)
+    check_splits(splits, len(task.keys))
     return decide_task(Material(x, needed, free, task, plan_folds(task, splits, seed=seed)), families, seed, notes)
 
 

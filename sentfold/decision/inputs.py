@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,9 @@ def make_task(
     if pairs is not None:
         left, right, scores = (np.asarray(part) for part in pairs)
         return pairs_task(n, np.column_stack([_rows(left, n, "left"), _rows(right, n, "right")]), scores)
-    rows, classes = labels if isinstance(labels, tuple) else (np.arange(n), labels)
-    return labels_task(n, _rows(np.asarray(rows), n, "rows"), np.asarray(classes))
+    if isinstance(labels, tuple) and len(labels) == 2:
+        return labels_task(n, _rows(np.asarray(labels[0]), n, "rows"), np.asarray(labels[1]))
+    return labels_task(n, _rows(np.arange(n), n, "rows"), np.asarray(labels))
 
 
 def pairs_task(n: int, rows: Ints, scores: npt.NDArray[Any]) -> tuple[Task, Ints, Ints]:
@@ -59,6 +61,14 @@ def labels_task(n: int, rows: Ints, classes: npt.NDArray[Any]) -> tuple[Task, In
     _check_values(rows, numbers, "classes")
     needed, places = np.unique(rows, return_inverse=True)
     return LabelsTask(places, numbers.astype(np.int64)), needed, np.setdiff1d(np.arange(n), needed)
+
+
+def check_splits(splits: Sequence[str], items: int) -> None:
+    """Raises DataError unless there are none, or train and test (and dev) for every item."""
+    known = {"train", "dev", "test"}
+    if len(splits) and (len(splits) != items or not {"train", "test"} <= set(splits) <= known):
+        got = f"{len(splits)}: {', '.join(sorted(map(str, set(splits))))}"
+        raise DataError("splits do not fit", where="splits", expected=f"{items}, of train, dev and test", got=got)
 
 
 def _rows(rows: npt.NDArray[Any], n: int, name: str) -> Ints:

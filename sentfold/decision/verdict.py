@@ -13,7 +13,7 @@ from sentfold.numeric_profile import profile_name
 if TYPE_CHECKING:
     from sentfold.decision.decide import Candidate, Decision
 
-SHOWN = 4  # families that are listed
+SHOWN = 3  # families that are listed
 
 
 def verdict_sentence(decision: Decision) -> str:
@@ -47,7 +47,7 @@ def detectable_points(decision: Decision) -> float:
 
 
 def describe_decision(decision: Decision) -> str:
-    """The sentence, the score of cosine, the best families, and what was left out."""
+    """At most 11 lines: the sentence, the score of cosine, the best families, and what was left out."""
     lines = [decision.verdict, f"  cosine: {decision.metric} {decision.cosine:.1f} in the same folds"]
     if abs(decision.overall - decision.cosine) >= 0.05:
         lines[1] += f", {decision.overall:.1f} over all {decision.item} at once"
@@ -80,7 +80,7 @@ def describe_decision(decision: Decision) -> str:
         "  Intervals hold for all candidates together (95%). They judge the procedure: fitting and choosing on part of "
         "this data."
     )
-    return "\n".join(lines[:12])
+    return "\n".join(lines)
 
 
 def wanted_items(decision: Decision) -> int:

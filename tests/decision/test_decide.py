@@ -184,6 +184,8 @@ def test_the_same_data_gives_the_same_bytes_on_any_number_of_threads(tmp_path: P
         ({"pairs": ([0, 1], [1, 2], [0.0])}, "scores do not fit"),
         ({"pairs": ([0, 1], [1, 2], [1.0, 1.0])}, "all scores are equal"),
         ({"labels": [1] * 20}, "all classes are equal"),
+        ({"labels": [0, 1] * 10, "splits": ["train"] * 20}, "splits do not fit"),
+        ({"labels": [0, 1] * 10, "splits": ["train", "test"]}, "splits do not fit"),
     ],
 )
 def test_arrays_that_do_not_fit_are_value_errors(arguments: dict[str, object], named: str) -> None:
