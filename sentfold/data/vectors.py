@@ -40,7 +40,7 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
       one vector per distinct text, in the order of Dataset.texts; or one per cell: first column, then second;
       or (pairs) shape (m, 2, d); or two arrays called left and right (queries: corpus and queries)
     If `data` names rows instead of texts, all vectors are taken as they are.
-    Raises DataError. Memory: the file once in its own type, once in float32.
+    Raises DataError. Memory: the file in its own type, and in float32 if that is another.
     """
     texts, arrays = read_arrays(path)
     array = _join(arrays, data, path)
@@ -78,10 +78,11 @@ def check_vectors(array: npt.NDArray[Any], where: str) -> tuple[Floats, list[str
         raise DataError(
             "vectors are no numbers", where=where, expected="float16, 32 or 64, or integers", got=str(array.dtype)
         )
-    vectors = np.empty(array.shape, dtype=np.float32)
+    vectors = array if array.dtype == np.float32 else np.empty(array.shape, dtype=np.float32)
     for start in range(0, len(array), BLOCK):
-        with np.errstate(over="ignore"):
-            vectors[start : start + BLOCK] = array[start : start + BLOCK]
+        if vectors is not array:
+            with np.errstate(over="ignore"):
+                vectors[start : start + BLOCK] = array[start : start + BLOCK]
         bad = np.flatnonzero(~np.isfinite(vectors[start : start + BLOCK]).all(axis=1))
         if len(bad):
             values = array[start + bad[0]]
@@ -94,7 +95,8 @@ def check_vectors(array: npt.NDArray[Any], where: str) -> tuple[Floats, list[str
                 got=str(wrong),
                 remedy=hint or "look at the text of that row, and encode it again",
             )
-    if len(vectors) > 1 and (vectors == vectors[0]).all():
+    blocks = (vectors[start : start + BLOCK] for start in range(0, len(vectors), BLOCK))
+    if len(vectors) > 1 and all((block == vectors[0]).all() for block in blocks):
         raise DataError(
             "all vectors are equal", where=where, expected="vectors that differ", got=f"{len(vectors)} copies"
         )

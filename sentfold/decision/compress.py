@@ -127,7 +127,7 @@ class Compression:
 
 def span(form: Form) -> str:
     """`-0.4 [-1.1, +0.3]`."""
-    return f"{form.difference:+.1f} [{form.low:+.1f}, {form.high:+.1f}]"
+    return f"{form.difference:+z.1f} [{form.low:+z.1f}, {form.high:+z.1f}]"
 
 
 def round_up(number: int) -> int:
