@@ -120,6 +120,7 @@ class Auditor:
             if out.startswith(f"reports/{scope.suite}/scores/")
         }
         self._ancestors = cache(scope.graph.ancestors)
+        self._faults = cache(lambda stages: tuple(self._faults_of(stages)))
         # Reported files that no record has a hash of: hidden from the hash of a folder, or written by no stage.
         self.strays = tuple(self.checks.witnesses.strays())
         causes = (cause for name in self.writers for cause in self.checks.of(name))
@@ -146,7 +147,7 @@ class Auditor:
                 if cause.kind != "table" or self._concerns(cause, number):
                     yield cause
 
-    def _faults(self, stages: tuple[str, ...]) -> Iterator[Cause]:
+    def _faults_of(self, stages: tuple[str, ...]) -> Iterator[Cause]:
         """The faults of stages. A stage that was run again and wrote the recorded bytes lacks nothing."""
         for name in stages:
             if name in self.faulty:
