@@ -197,7 +197,7 @@ def multiple_comparisons(results: Results, family: Sequence[Judged], other: str 
     return (
         f"Multiple comparisons: the {len(family)} differences between rows and their {other} are judged together "
         f"by the largest studentised deviation (max-T) over {results.resamples} paired bootstrap resamples, at "
-        f"{results.confidence:.0%} for all of them at once: ▲ is above its {other} beyond chance, ▼ below. "
+        f"{results.confidence:.0%} for all of them at once: ▲ is above it beyond chance, ▼ below it. "
         "A difference whose own interval holds 0 has neither mark. Brackets are not adjusted."
     )
 

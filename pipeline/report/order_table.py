@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline.report.comparisons import no_smallest
+from pipeline.report.entries import HEADLINE, find_caveats
 from pipeline.report.evidence import Cases, Evidence
+from pipeline.report.results import Results
 from sentfold.compare.orders import Orders, about_many
 from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 
@@ -27,7 +31,7 @@ def _count_panel(cases: Cases, evidence: Evidence) -> Panel:
     heads = [Head(title, cases.corpus, "share of comparable pairs of pairs") for title in titles]
     heads.append(Head("net repaired", cases.corpus, "repaired less broken, share of comparable pairs of pairs"))
     lines = tuple(
-        Line(space, evidence.made_of.get(space, ""), _count_entries(cases, space, orders))
+        Line(space, evidence.made_of.get(space, ""), _count_entries(evidence.results, cases, space, orders))
         for space, orders in cases.orders.items()
     )
     any_orders = next(iter(cases.orders.values()))
@@ -45,7 +49,7 @@ def _count_panel(cases: Cases, evidence: Evidence) -> Panel:
     )
 
 
-def _count_entries(cases: Cases, space: str, orders: Orders) -> tuple[Entry, ...]:
+def _count_entries(results: Results, cases: Cases, space: str, orders: Orders) -> tuple[Entry, ...]:
     counts = (orders.before, orders.after, orders.repaired, orders.broken)
     source = (
         f"of {orders.comparable:,} pairs of pairs of {cases.corpus} that people rate differently, by cosines in "
@@ -55,7 +59,9 @@ def _count_entries(cases: Cases, space: str, orders: Orders) -> tuple[Entry, ...
     shares = [(100 * n / orders.comparable, f"about {about_many(n)} {source}") for n in counts]
     entries = [Entry(f"{share:.2f}", share, about=about, of=of) for share, about in shares]
     net = f"repaired less broken, {source}; the interval resamples what recurs in the corpus"
-    return (*entries, Entry(f"{orders.net:+.2f}", orders.net, orders.low, orders.high, about=net, of=of))
+    entries.append(Entry(f"{orders.net:+.2f}", orders.net, orders.low, orders.high, about=net, of=of))
+    caveats = find_caveats(results, space, cases.corpus, HEADLINE)
+    return tuple(replace(entry, caveats=caveats) for entry in entries)
 
 
 def _shows(cases: Cases) -> tuple[str, ...]:

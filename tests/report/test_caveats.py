@@ -13,11 +13,14 @@ from pipeline.base.suite import Suite
 from pipeline.report.cells import long_table
 from pipeline.report.contents import own_plans
 from pipeline.report.entries import HEADLINE, average_entry, difference_entry, measured_entry
+from pipeline.report.evidence import Cases
 from pipeline.report.gallery import draw_gallery
 from pipeline.report.made_of import find_twins
+from pipeline.report.order_table import order_table
 from pipeline.report.panels import build_table
 from pipeline.report.results import Results
 from pipeline.report.text_report import report_text, summary_text
+from sentfold.compare.orders import Orders
 from sentfold.report.page import Notes, table_section
 from sentfold.report.render import latex, markdown, tidy_csv
 from sentfold.report.table import Caveat, Entry, Group, Head, Line, Panel, Table
@@ -91,6 +94,16 @@ def test_a_suite_without_another_corpus_than_the_one_that_chose_is_warned_under_
 ) -> None:
     notes = similarity_table(chosen_results(corpora)).panels[0].notes
     assert any(note.startswith("Warning: dev chose the parameters of minilm-lp-selected") for note in notes) == warned
+
+
+def test_counts_of_orders_on_the_corpus_that_chose_are_marked_too() -> None:
+    orders = Orders(10, 8, 7, 1, 2, -10.0, -20.0, 0.5, (), ())
+    cases = Cases("dev", "minilm", {SELECTED: orders, "minilm-pca": orders})
+    table = order_table(make_evidence(chosen_results(), cases=cases))
+    assert table is not None
+    marks = {line.name: {entry.marks for entry in line.entries} for line in table.panels[0].groups[0].lines}
+    assert marks == {SELECTED: {"†"}, "minilm-pca": {""}}
+    assert SENTENCE in markdown(table)
 
 
 # --- one space by construction --------------------------------------------------------------------
