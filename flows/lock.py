@@ -21,7 +21,7 @@ import psutil
 import typer
 
 from flows.recovery import recover
-from sentfold.errors import RunError
+from sentfold.errors import RunError, first_line
 
 LOCK_FILE = Path(".dvc/tmp/sentfold.lock")
 
@@ -53,13 +53,13 @@ def hold_checkout(root: Path, *, wait: bool, purpose: str, say: Callable[[str], 
             remedy="run from the root of the checkout",
         )
     path = root / LOCK_FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
     if _is_held_by_ancestor(path):
         yield
         return
-    with path.open("a+", encoding="utf-8") as file:
+    with _open(path) as file:
         _acquire(file, path, wait=wait, say=say)
-        _write_holder(file, purpose)
+        with _told(path):
+            _write_holder(file, purpose)
         before = os.environ.get(HELD_BY)
         os.environ[HELD_BY] = str(os.getpid())
         try:
@@ -70,6 +70,32 @@ def hold_checkout(root: Path, *, wait: bool, purpose: str, say: Callable[[str], 
             if before is not None:
                 os.environ[HELD_BY] = before
             file.truncate(0)
+
+
+def _open(path: Path) -> IO[str]:
+    """The lock file, made if need be. A symbolic link is refused: the file that it names would be emptied."""
+    with _told(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(
+            path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644
+        )
+        return os.fdopen(handle, "a+", encoding="utf-8")
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """An OSError inside as a RunError about the lock file."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            "the checkout cannot be locked",
+            where=str(path),
+            expected="a file that can be written, no link",
+            got=first_line(error),
+            state="no stage was started",
+            remedy="free space, make the folder writable, or remove the link, and run the command again",
+        ) from None
 
 
 def _acquire(file: IO[str], path: Path, *, wait: bool, say: Callable[[str], None]) -> None:

@@ -1,6 +1,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,3 +101,31 @@ def test_holding_one_checkout_does_not_open_another(folder: Checkout, tmp_path: 
 def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no sentfold checkout"), hold_checkout(tmp_path, wait=True, purpose="none"):
         pass
+
+
+def test_a_link_in_place_of_the_lock_is_refused_and_what_it_names_stays(tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("kept")
+    (tmp_path / ".dvc/tmp").mkdir(parents=True)
+    (tmp_path / LOCK_FILE).symlink_to(other)
+    with pytest.raises(RunError, match="cannot be locked"), hold_checkout(tmp_path, wait=False, purpose="a test"):
+        pass
+    assert other.read_text() == "kept"
+
+
+def test_a_folder_in_which_no_lock_can_be_made_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / ".dvc").mkdir()
+    (tmp_path / ".dvc/tmp").write_text("no folder")
+    with pytest.raises(RunError, match="make the folder writable"), hold_checkout(tmp_path, wait=False, purpose="a"):
+        pass
+
+
+def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / ".dvc").mkdir()
+    code = (
+        "import resource, signal; from pathlib import Path; from flows.lock import hold_checkout;"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (5, 5));"
+        f"hold_checkout(Path({str(tmp_path)!r}), wait=False, purpose='a test').__enter__()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "RunError: the checkout cannot be locked" in done.stderr

@@ -309,3 +309,12 @@ def test_the_files_of_a_stage_that_differ_from_the_commit_are_named(small: Small
 def test_a_folder_without_git_has_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert describe_code(tmp_path, None) == {"commit": None, "dirty": None}
+
+
+def test_a_link_in_place_of_a_record_is_not_followed(tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("kept\n")
+    (tmp_path / "runs.jsonl").symlink_to(other)
+    with pytest.raises(OSError, match="symbolic link"):
+        append_line(tmp_path / "runs.jsonl", {"event": "started"})
+    assert other.read_text() == "kept\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from sentfold.errors import ParameterError
 from sentfold.manifold.estimators import embedding
 from sentfold.manifold.estimators.embedding import LocalityPreservingEmbedding
+from sentfold.manifold.estimators.linear import PrincipalComponents
 from sentfold.manifold.solver.eigensolver import weight_matrix
 from sentfold.manifold.weights.weights import solve_weights
 from sentfold.neighbors.neighbors import Neighbors
@@ -185,6 +187,32 @@ def test_float32_rows_are_embedded_near_their_float64_copies() -> None:
 def test_rows_that_equal_all_of_their_neighbours_are_counted() -> None:
     x = np.vstack([cloud(), np.repeat(cloud(1, seed=2), 6, axis=0)])
     assert LocalityPreservingEmbedding(5, 2).fit(x).degenerate_rows_ == 6
+
+
+ROWS = np.random.default_rng(5).normal(size=(60, 4))
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (np.ones((40, 4)), "all rows are equal"),
+        (np.concatenate([ROWS, ROWS[:3]]), "6 of 63 rows are at distance 0"),
+        (np.concatenate([ROWS, ROWS + 1e4]), "2 parts"),
+    ],
+    ids=["constant", "repeated", "two clouds"],
+)
+def test_rows_that_cannot_be_told_apart_or_fall_into_parts_are_warned_of(rows: Any, said: str) -> None:
+    with pytest.warns(UserWarning, match=said):
+        LocalityPreservingEmbedding(5, 2).fit(rows)
+
+
+def test_a_linear_map_warns_of_rows_that_are_all_equal_and_nothing_warns_of_others() -> None:
+    with pytest.warns(UserWarning, match="all rows are equal"):
+        PrincipalComponents(2).fit(np.ones((40, 4)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PrincipalComponents(2).fit(ROWS)
+        LocalityPreservingEmbedding(5, 2).fit(ROWS)
 
 
 def test_a_clone_is_unfitted_and_equal_in_its_parameters() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -85,7 +86,8 @@ class LocalityPreservingEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Embed the rows of X, (n, d) float32 or float64, n >= 4. y is ignored.
 
         Raises ValueError if X is not such an array, ParameterError if a parameter does not fit it,
-        SolverError if the eigenvectors cannot be certified.
+        SolverError if the eigenvectors cannot be certified. Warns (UserWarning) of rows that are equal, and of
+        neighbours that fall into parts.
         """
         x: Floating = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         self._check_parameters(len(x))
@@ -102,7 +104,18 @@ class LocalityPreservingEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.degenerate_rows_ = embedded.degenerate
         self.certificate_ = embedded.pairs.certificate()
         self._n_features_out = self.embedding_.shape[1]
+        self._warn_of_rows(int((graph.distances[:, 0] == 0).sum()))
         return self
+
+    def _warn_of_rows(self, copies: int) -> None:
+        """Warn of rows that the method cannot tell from each other, or whose coordinates mean little."""
+        if copies:
+            equal = "all rows are equal" if copies == self.degenerate_rows_ == len(self.fitted_rows_) else ""
+            some = f"{copies} of {len(self.fitted_rows_)} rows are at distance 0 from another; drop repeated rows"
+            warnings.warn(equal or some, UserWarning, stacklevel=3)
+        if self.nullity_ > 1:
+            parts = f"the neighbours fall into about {self.nullity_} parts; distances between parts mean nothing"
+            warnings.warn(f"{parts}: raise n_neighbors", UserWarning, stacklevel=3)
 
     def fit_transform(self, X: npt.ArrayLike, y: object = None) -> Float64:
         """`embedding_` of the rows of X, (n, p) float64. Raises as fit does."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABCMeta, abstractmethod
 from typing import Any, Self
 
@@ -39,9 +40,12 @@ class LinearEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
         """Learn the map from X, (n, d) float32 or float64, n >= 2. y is ignored.
 
-        Raises ValueError if X is not such an array, ParameterError if a parameter does not fit it.
+        Raises ValueError if X is not such an array, ParameterError if a parameter does not fit it. Warns
+        (UserWarning) of rows that are all equal.
         """
         x = self._validated(X, reset=True)
+        if (x == x[0]).all():
+            warnings.warn("all rows are equal: there is nothing to learn from them", UserWarning, stacklevel=2)
         # One BLAS thread: the order of its sums, and so every bit, does not depend on the cores.
         with threadpool_limits(1):
             self.map_ = self._learn(x)
