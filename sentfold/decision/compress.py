@@ -237,8 +237,8 @@ def judge_forms(
 ) -> list[Form]:
     """Each form with its interval, tested against the margin from large forms to small ones until one fails.
 
-    Where a score is a mean over items that lose at most 1 each, the lower end is never above the exact bound for no
-    item lost: some hundred queries that are all answered alike do not show that none would be lost.
+    Where a score is a mean over items that lose at most 1 each, the interval is at least as long as the exact one
+    for no item that changes: some hundred queries that are all answered alike do not show that none would be lost.
     """
     spread = (replicates[1:] - replicates[0]).std(axis=1, ddof=1)
     z = NormalDist().inv_cdf(1 - LEVEL)
@@ -247,14 +247,15 @@ def judge_forms(
     fewest = 0 if isinstance(material.task, PairsTask) else ceil(np.log(LEVEL) / np.log(max(1e-9, 1 - margin / 100)))
     forms: list[Form] = []
     for code, difference, se in zip(codes, observed[1:] - observed[0], spread, strict=True):
-        low = min(difference - z * se, -least) if least else difference - z * se
+        low, high = difference - z * se, difference + z * se
+        low, high = (min(low, -least), max(high, least)) if least else (low, high)
         larger = [form for form in forms if form.code.family == code.family]
         passed = low > -margin and all(form.passed for form in larger)
         room = margin + min(difference, 0.0)
         power = z + NormalDist().inv_cdf(POWER)
         share = len(material.plan.judged) / units
         needed = ceil(max(len(material.plan.judged) * (power * se / room) ** 2, fewest * share)) if room > 0 else None
-        forms.append(Form(code, float(difference), float(low), float(difference + z * se), bool(passed), needed))
+        forms.append(Form(code, float(difference), float(low), float(high), bool(passed), needed))
     return forms
 
 
