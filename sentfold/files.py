@@ -65,10 +65,11 @@ def read_parquet(source: Path | bytes) -> pa.Table:
         schema, texts = file.schema_arrow, [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
     tables, total = [schema.empty_table()], 0
     with open_file(read_dictionary=texts) as file:
-        for batch in file.iter_batches(batch_size=BATCH):
-            total += sum(written_out_bytes(column) for column in batch.columns)
-            _refuse_oversize(total, most)
-            tables.append(pa.Table.from_batches([batch]).cast(schema))
+        for group in range(file.num_row_groups):  # pyarrow cannot join texts inside of structs over two groups
+            for batch in file.iter_batches(batch_size=BATCH, row_groups=[group]):
+                total += sum(written_out_bytes(column) for column in batch.columns)
+                _refuse_oversize(total, most)
+                tables.append(pa.Table.from_batches([batch]).cast(schema))
     return pa.concat_tables(tables)
 
 
