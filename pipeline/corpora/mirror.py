@@ -118,3 +118,28 @@ def changed_files(recorded: dict[str, str]) -> list[str]:
         for name, digest in recorded.items()
         if not (folder / name).is_file() or hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest
     ]
+
+
+def pin_files(lock: Path, files: dict[str, str]) -> None:
+    """Hold mirror files against the sha256 that a lock file has of them, and add those that it lacks.
+
+    lock   lines `sha256  file`, as sha256sum writes and checks them; commit it. Its first use makes it.
+    files  name -> sha256, as they were read
+    Raises SourceError if a file has other bytes than at its first use.
+    """
+    lines = lock.read_text(encoding="utf-8").splitlines() if lock.exists() else []
+    pinned = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    for name, digest in files.items():
+        if pinned.get(name, digest) != digest:
+            raise SourceError(
+                "a mirror file has other bytes than at its first use",
+                where=f"{VARIABLE}/{name}",
+                expected=f"sha256 {pinned[name]}",
+                got=digest,
+                remedy=f"put the file back; or, if the new one is right, remove its line from {lock}",
+            )
+    new = "".join(f"{digest}  {name}\n" for name, digest in files.items() if name not in pinned)
+    if new:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with lock.open("a", encoding="utf-8") as stream:  # one write: downloads run in parallel
+            stream.write(new)

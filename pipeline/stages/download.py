@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from pipeline.base.artifacts import corpus_path, write_absence, write_table
-from pipeline.base.suite import Suite
+from pipeline.base.suite import Suite, suite_folder
 from pipeline.corpora.catalogue import Corpus, find_corpus
 from pipeline.corpora.reading import MissingError, Reading, UnrecordedError
 from pipeline.corpora.sources import read_checked
@@ -55,6 +55,11 @@ def download(slug: str, suite: Suite, *, skip_missing: bool | None = None) -> Do
         for part in ("sentences", "items"):
             write_absence(corpus_path(suite.suite, slug, part), error.what, kind=_kind(corpus, part))
         return Download(slug, absent=error.what)
+    read = {name: sha for one in readings.values() if one.source == "mirror" for name, sha in one.files.items()}
+    if read:
+        from pipeline.corpora.mirror import pin_files
+
+        pin_files(suite_folder(suite.suite) / "mirror.lock", read)
     return write_corpus(suite.suite, corpus, readings)
 
 

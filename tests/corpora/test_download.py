@@ -367,6 +367,16 @@ def test_a_small_file_that_stands_for_gigabytes_and_a_pipe_are_refused(mirror: P
     refuse(corpus_of(splits={"test": 3}), "cannot be read", "pairs/test.parquet", "no regular file")
 
 
+def test_a_mirror_file_is_pinned_by_its_first_use(mirror: Path) -> None:
+    path = put(mirror, "stsb/test.parquet", pairs(1379))
+    download("stsb", SUITE)
+    assert Path("suites/mine/mirror.lock").read_text() == f"{sha256_of(path)}  stsb/test.parquet\n"
+    download("stsb", SUITE)
+    put(mirror, "stsb/test.parquet", pairs(1379, score=[5.0] * 1379))
+    with pytest.raises(SourceError, match=r"(?s)first use.*stsb/test\.parquet.*mirror\.lock"):
+        download("stsb", SUITE)
+
+
 def test_a_second_split_that_is_wrong_leaves_nothing_of_the_first(mirror: Path) -> None:
     put(mirror, "pairs/train.parquet", pairs(3))
     put(mirror, "pairs/test.parquet", pairs(2))
