@@ -21,7 +21,7 @@ from sentfold.decision.decide import fold_means
 from sentfold.decision.folds import LEAST_GROUPS, plan_folds
 from sentfold.decision.inputs import make_task, task_of
 from sentfold.decision.nested import ENOUGH, Material, label_free_rows
-from sentfold.decision.spaces import LinearSpace, Space
+from sentfold.decision.spaces import Space
 from sentfold.decision.tasks import PairsTask
 from sentfold.kernels.threads import one_blas_thread
 
@@ -265,11 +265,8 @@ def _once(material: Material) -> bool:
 
 def _final_space(material: Material, code: Code, seed: int) -> Space | None:
     """The map of a code of fewer coordinates, fitted on all texts; None for codes of bits."""
-    if code.family not in FAMILIES[:2]:
-        return None
     rows, _ = label_free_rows(material, material.plan.final, once=_once(material))
-    space: LinearSpace = linear_code(code, rows, seed=seed)
-    return space
+    return linear_code(code, rows, seed=seed) if code.family in FAMILIES[:2] else None
 
 
 def _check(material: Material, margin: float) -> None:
