@@ -28,7 +28,7 @@ CLUSTERS = dict(zip(LEXICON.words, LEXICON.demand_clusters("test").labels.tolist
 def estimators() -> dict[str, type[WordEstimator]]:
     """Method -> its class, of all that the library exports."""
     exported = [getattr(sentfold, name) for name in sentfold.EXPORTS]
-    return {found.method: found for found in exported if issubclass(found, WordEstimator)}
+    return {one.method: one for one in exported if isinstance(one, type) and issubclass(one, WordEstimator)}
 
 
 def test_every_method_has_a_public_class() -> None:

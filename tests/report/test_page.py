@@ -318,7 +318,7 @@ LINEAGE_SOON = "new Promise((done) => setTimeout(() => done(document.getElementB
 def test_a_printed_figure_and_a_blank_say_where_they_come_from(page: Page, page_file: Path) -> None:
     for selector, parts in (
         ("#sbert-lp-1 tbody.printed a.n", ("Printed", "SBERT-LP", "Protocol", "published.csv")),
-        ("#sbert-lp-1 tbody.measured a.blank", ("Why this is blank", "Reason", "To fill it")),
+        ("#sbert-lp-1 tbody.measured a.blank", ("Why this is blank", "Reason", "the suite names no corpus")),
     ):
         page.evaluate(f"document.querySelector('{selector}').click()")
         deadline = time.monotonic() + 20  # a busy machine shows it later
