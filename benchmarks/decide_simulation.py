@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sentfold.numeric_profile import use_profile
 
-use_profile()
+use_profile()  # before numpy is imported, which is why imports follow code here
 
 import numpy as np  # noqa: E402
 
