@@ -78,6 +78,7 @@ class Dataset(Parameters):
     corpora  corpus slug -> the splits that make it up; a corpus is the pool that every
              transductive step sees, so `stsb` (test) and `stsb-dev` are two corpora
     resample the unit of the bootstrap
+    scale    the lowest and the highest score that the release allows; a score outside is refused
     mirror   split -> files in the mirror folder whose rows, one file after the other, make the
              split; where a split is not named, `<data set>/<split>.parquet`
     text     how the texts were processed before release, per source where it differs
@@ -96,6 +97,7 @@ class Dataset(Parameters):
     splits: dict[str, int]
     corpora: dict[Slug, tuple[str, ...]]
     resample: Unit = "items"
+    scale: tuple[float, float] | None = None
     text: str = "as released"
     package: PackageFiles | None = None
     bodies: tuple[Slug, ...] = ()

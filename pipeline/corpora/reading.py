@@ -89,7 +89,21 @@ def check_columns(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.Da
             holes += int((~canonical[column].is_finite()).sum())
         if holes:
             raise SourceError(f"column {column} has {holes} empty values", where=where, expected="none", got=str(holes))
+    if dataset.scale and "score" in wanted:
+        _check_scale(canonical["score"], dataset.scale, where=where)
     return canonical
+
+
+def _check_scale(scores: pl.Series, scale: tuple[float, float], *, where: str) -> None:
+    outside = scores.filter(~scores.is_between(*scale))
+    if len(outside):
+        raise SourceError(
+            f"column score has {len(outside)} values outside of the corpus's scale",
+            where=where,
+            expected=f"{scale[0]:g} to {scale[1]:g}",
+            got=str(outside[0]),
+            remedy="the source is another release, or its scores were rescaled: use the one that the catalogue names",
+        )
 
 
 def check_count(frame: pl.DataFrame, dataset: Dataset, split: str, *, where: str) -> None:

@@ -155,6 +155,16 @@ def test_texts_or_groups_are_resampled_where_they_recur() -> None:
     assert units["sickr"] == units["sts12"] == "groups"
 
 
+def test_every_rated_corpus_names_the_scale_of_its_ratings() -> None:
+    rated = {name: data.scale for name, data in load_catalogue().items() if "score" in COLUMNS[data.layout]}
+    # The scales of SemEval (0 to 5), SICK (1 to 5), SimLex-999 and WordSim-353 (0 to 10), Lee (0 to 1), and of cosines.
+    assert {name: scale for name, scale in rated.items() if not name.startswith("sts")} == {
+        "lee": (0, 1), "simlex": (0, 10), "wordsim": (0, 10), "happy": (-1, 1),
+        "sickr": (1, 5), "sickr-trained": (1, 5),
+    }  # fmt: skip
+    assert {scale for name, scale in rated.items() if name.startswith("sts")} == {(0, 5)}
+
+
 def test_an_unknown_corpus_is_refused_with_the_list_of_known_ones() -> None:
     with pytest.raises(SourceError) as caught:
         find_corpus("sts99")

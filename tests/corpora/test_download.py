@@ -350,6 +350,17 @@ def test_a_score_that_is_not_a_number_is_refused(mirror: Path) -> None:
     refuse(corpus_of(splits={"test": 3}), "score")
 
 
+def test_a_score_outside_of_the_corpuss_scale_is_refused_with_the_scale(mirror: Path) -> None:
+    corpus = corpus_of(splits={"test": 4}, scale=(0, 5))
+    put(mirror, "pairs/test.parquet", pairs(4, score=[0.0, 5.0, 2.5, 1.0]))
+    assert len(read_checked(corpus, "test", source="mirror").frame) == 4
+    for outside in (5.001, -0.2):
+        put(mirror, "pairs/test.parquet", pairs(4, score=[0.0, 5.0, outside, 1.0]))
+        with pytest.raises(SourceError, match="outside of the corpus's scale") as caught:
+            read_checked(corpus, "test", source="mirror")
+        assert caught.value.expected == "0 to 5" and caught.value.got == str(outside)
+
+
 def test_a_file_cut_anywhere_is_refused(mirror: Path) -> None:
     path = put(mirror, "pairs/test.parquet", pairs(3))
     whole = path.read_bytes()
