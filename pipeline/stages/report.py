@@ -98,8 +98,9 @@ def describe_environment() -> dict[str, Any]:
 
 
 def _version(name: str) -> str:
+    """The public version. Builds with a local label (2.13.0+cpu) compute the same bytes under the numeric profile."""
     try:
-        return version(name)
+        return version(name).partition("+")[0]
     except PackageNotFoundError:
         return "not installed"
 

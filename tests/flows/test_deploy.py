@@ -50,6 +50,8 @@ def deploy(checkout: Checkout, *, cron: str) -> str:
     content = yaml.safe_load(path.read_text())
     nightly = next(deployment for deployment in content["deployments"] if deployment["name"] == "nightly")
     nightly["schedules"] = [{"cron": cron, "timezone": "UTC"}]
+    for deployment in content["deployments"]:  # the checkout of these tests has stages of its own, and no flows
+        deployment["work_pool"]["job_variables"]["env"]["PYTHONPATH"] += f":{SOURCE}"
     path.write_text(yaml.safe_dump(content))
     code, printed = checkout.call("flows", "deploy")
     assert code == 0, printed
