@@ -97,7 +97,7 @@ def test_a_suite_without_another_corpus_than_the_one_that_chose_is_warned_under_
 
 
 def test_counts_of_orders_on_the_corpus_that_chose_are_marked_too() -> None:
-    orders = Orders(10, 8, 7, 1, 2, -10.0, -20.0, 0.5, (), ())
+    orders = Orders(10, 8, 7, 1, 2, -10.0, -20.0, 0.5)
     cases = Cases("dev", "minilm", {SELECTED: orders, "minilm-pca": orders})
     table = order_table(make_evidence(chosen_results(), cases=cases))
     assert table is not None
