@@ -25,7 +25,7 @@ from sentfold.words.partition import Float64, Partition, centroids_of
 
 
 def cluster_words(suite: str, clustering: str) -> dict[str, int]:
-    """Write every partition of one clustering. Returns its folder -> number of clusters that hold a word.
+    """Write every partition of one clustering. Returns folder of the partition -> number of non-empty clusters.
 
     Raises ParameterError if the vocabulary has fewer words than clusters.
     """
@@ -59,7 +59,7 @@ def _write_partition(
     centroids: Float64,
     about: dict[str, Any],
 ) -> int:
-    """Write the labels and the centroids of one partition; return the number of clusters that hold a word."""
+    """Write the labels and the centroids of one partition; return the number of non-empty clusters."""
     members = np.bincount(partition.labels, minlength=partition.size)
     held = int((members > 0).sum())
     notes = {**partition.notes, "clusters": partition.size, "empty": partition.size - held, "words": len(words)}

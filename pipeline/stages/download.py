@@ -1,4 +1,4 @@
-"""Stage `download`: one corpus from its source to unique sentences and items that point at them."""
+"""Stage `download`: fetch one corpus and write its distinct sentences, and its items, which name sentences by row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.corpora.catalogue import Corpus, find_corpus
 from pipeline.corpora.reading import MissingError, Reading, UnrecordedError
 from pipeline.corpora.sources import read_checked
 
-# Which canonical columns hold sentences, per task, and what their row columns are called.
+# For each layout: the columns that hold sentences, and the columns of items.parquet that hold the rows of these.
 SENTENCE_COLUMNS = {
     "similarity": {"sentence1": "row1", "sentence2": "row2"},
     "regression": {"sentence1": "row1", "sentence2": "row2"},
@@ -30,7 +30,7 @@ SENTENCE_COLUMNS = {
 
 @dataclass(frozen=True)
 class Download:
-    """What a download came to: numbers of sentences and items, or why there are none."""
+    """The result of a download: numbers of sentences and items, or the reason why the corpus is absent."""
 
     corpus: str
     sentences: int = 0
@@ -41,9 +41,10 @@ class Download:
 def download(slug: str, suite: Suite, *, skip_missing: bool | None = None) -> Download:
     """Fetch one corpus of a suite and write its artifacts.
 
-    skip_missing  overrides the suite's line of that name; an archive without a recorded sha256 is a blank in either
-                  case, unless this is False
-    Raises SourceError if the source does not hold exactly what the catalogue says.
+    skip_missing  overrides `skip_missing` of the suite: if True, a corpus that its source lacks is recorded as
+                  absent, if False it is an error. None: as the suite says, but an archive without a recorded
+                  sha256 is always recorded as absent
+    Raises SourceError if the source does not hold exactly what the catalogue states.
     """
     corpus = find_corpus(slug)
     try:
@@ -93,7 +94,7 @@ def write_corpus(suite: str, corpus: Corpus, readings: dict[str, Reading]) -> Do
             parameters={},
             notes=notes,
         )
-    # A dictionary of columns, not polars' own conversion: polars has no plain string type in Arrow.
+    # Columns are converted one by one: polars' own conversion makes no plain Arrow strings.
     arrays = {
         name: pa.array(items[name].to_list(), pa.string()) if items[name].dtype == pl.String else items[name].to_numpy()
         for name in items.columns
@@ -109,7 +110,7 @@ def write_corpus(suite: str, corpus: Corpus, readings: dict[str, Reading]) -> Do
 
 
 def prepare_texts(corpus: Corpus, frame: pl.DataFrame) -> tuple[pl.DataFrame, str]:
-    """The items of a corpus with the texts that the catalogue asks for, and in words what was done to the texts."""
+    """The items of a corpus with the texts that the catalogue asks for, and a description of how texts were changed."""
     dataset, text = corpus.dataset, corpus.dataset.text
     columns = SENTENCE_COLUMNS[dataset.layout]
     if corpus.slug in dataset.bodies:
@@ -124,17 +125,17 @@ def prepare_texts(corpus: Corpus, frame: pl.DataFrame) -> tuple[pl.DataFrame, st
 
 
 def body_of(message: str) -> str:
-    """What follows the first empty line of a message; all of it where there is none."""
+    """The part of a message after its first empty line; the whole message if it has no empty line."""
     head, empty, body = message.replace("\r\n", "\n").partition("\n\n")
     return body if empty else head
 
 
 def number_sentences(columns: list[list[str]], further: list[str]) -> tuple[list[str], list[np.ndarray]]:
-    """The distinct texts in order of first appearance (read item by item), and rows into them.
+    """The distinct texts in order of first appearance (read item by item), and the row of each item's texts.
 
     columns  texts of the items, one list per sentence column, equally long
-    further  texts that belong to the corpus but to no item
-    Returns the texts, and one int32 array of rows per column.
+    further  texts of the corpus that are in no item
+    Returns the texts, and one int32 array of row numbers per column.
     """
     known: dict[str, int] = {}
     for item in zip(*columns, strict=True):

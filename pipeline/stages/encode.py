@@ -1,4 +1,4 @@
-"""Stage `encode`: the sentences of every corpus of a suite through one encoder over word vectors."""
+"""Stage `encode`: encode the sentences of every corpus of a suite with one encoder over word vectors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from sentfold.words.tokenizers import TokenizerName
 
 
 class ClusterChoice(Parameters):
-    """One partition: the clustering's name, number of clusters, seed, and which control, if one."""
+    """One partition: the name of its clustering, its number of clusters, its seed, and its kind if it is a control."""
 
     clustering: Slug
     size: int = Field(ge=1)
@@ -57,11 +57,11 @@ class WordEncoderParameters(Parameters):
 
     method     sentfold/encoders/<method>.py
     vectors    a block of `word_vectors:`
-    tokenizer  one of words/tokenizers.py; its vocabulary has to be among the suite's
-    counts     suite: of the corpus that the suite names; own: of the suite's own sentences
-    clusters   a partition of words, for the methods that need one
-    fit_on     corpus: each corpus is fitted on its own sentences; suite: all on the suite's
-    settings   of the method; each is documented in its file
+    tokenizer  one of words/tokenizers.py; the suite must have a vocabulary by it
+    counts     word counts. suite: those that the suite names; own: those of the suite's own sentences
+    clusters   a partition of words, for methods that need clusters
+    fit_on     corpus: one fit per corpus, on its own sentences; suite: one fit on the sentences of all corpora
+    settings   parameters of the method; the file of the method documents them
     """
 
     method: str = Field(pattern="^[a-z0-9_]+$")
@@ -73,14 +73,14 @@ class WordEncoderParameters(Parameters):
     settings: dict[str, Any] = {}
 
     def method_settings(self, name: str) -> WordSettings:
-        """The settings as the method's own model. Raises ParameterError or EncoderError."""
+        """The settings, checked by the model of the method. Raises ParameterError or EncoderError."""
         where = f"params.yaml: word_encoders.{name}.settings"
         return make_settings(find_method(self.method), {**self.settings, "tokenizer": self.tokenizer}, where=where)
 
 
 @dataclass(frozen=True)
 class Done:
-    """What became of one corpus: sentences encoded, and fallbacks that happened, name -> number."""
+    """The result for one corpus: number of sentences encoded, and how often each fallback was used, name -> number."""
 
     corpus: str
     sentences: int
@@ -88,17 +88,17 @@ class Done:
 
 
 def fit_path(suite: str, space: str, corpus: str) -> Path:
-    """The file of what an encoder learned from the sentences of a corpus."""
+    """The file that holds what an encoder learned from the sentences of a corpus."""
     return Path("data") / suite / "fits" / space / f"{corpus}.parquet"
 
 
 def encode(suite: str, name: str, corpora: tuple[str, ...], *, wordless: tuple[str, ...] = ()) -> list[Done]:
-    """Write one space over every corpus of the suite, and what was learned for it from which sentences.
+    """Write the vectors of every corpus of the suite in one space, and what the encoder learned for each corpus.
 
-    wordless  corpora whose own words are not in the suite's vocabulary: what they share with the others is read,
-              and they have no part in what is fitted on the suite
-    Every corpus is fitted on its own distinct sentences, or all on the suite's. Raises ParameterError if the
-    block does not fit the method, ArtifactError if the words are not there.
+    wordless  corpora whose sentences do not count for the suite's vocabulary. They are encoded with the words of
+              the other corpora, and a fit on the suite leaves their sentences out
+    The encoder is fitted on the distinct sentences of each corpus, or once on those of the suite. Raises
+    ParameterError if the block does not fit the method, ArtifactError if an artifact about words is missing.
     """
     parameters = load_parameters(WordEncoderParameters, f"word_encoders.{name}")
     settings = parameters.method_settings(name)
@@ -126,7 +126,7 @@ def encode_corpus(
     record: dict[str, Any],
     inputs: list[Path],
 ) -> Done:
-    """Write the vectors of one corpus, and what they were fitted on; a blank if the corpus is one."""
+    """Write the vectors of one corpus, and what the encoder learned; absences if the corpus is absent."""
     source = corpus_path(suite, corpus, "sentences")
     target, learned = space_path(suite, name, corpus), fit_path(suite, name, corpus)
     if texts is None:
@@ -157,7 +157,7 @@ def encode_corpus(
 def write_learned(
     path: Path, fitted: Fitted, record: dict[str, Any], *, inputs: list[Path], notes: dict[str, Any]
 ) -> None:
-    """Write what an encoder learned: one direction a row, in the format that `sentfold encode --directions` reads."""
+    """Write what an encoder learned, one direction per row, in the format that `sentfold encode --directions` reads."""
     learned = dict(fitted.learned)
     directions = learned.pop("directions", np.zeros((0, 0)))
     if not len(directions):
@@ -181,7 +181,7 @@ def read_texts(source: Path) -> list[str]:
 
 
 def load_lexicon(suite: str, parameters: WordEncoderParameters) -> Lexicon:
-    """The suite's words for an encoder; with clusters, only the words that are in one."""
+    """The suite's words for an encoder; for an encoder with clusters, the words of its partition only."""
     words, vectors = load_vectors(suite, parameters.vectors, parameters.tokenizer)
     lexicon = Lexicon(words, vectors, load_counts(suite, parameters.tokenizer, parameters.counts))
     choice = parameters.clusters

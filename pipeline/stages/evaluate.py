@@ -30,15 +30,15 @@ from sentfold.measures.base.scores import CaseScores
 from sentfold.measures.geometry import GeometrySettings, describe_geometry
 from sentfold.measures.registry import EvaluateParameters, evaluate_parameters, find_measure
 
-# Scores are stored times 100, rounded: float32 sums differ between instruction sets in the last digits, and a
-# committed file should not.
+# Scores are stored times 100 and rounded: the last digits of float32 sums differ between instruction sets, and the
+# committed files must not.
 DIGITS = 2
 
 
 def evaluate(chosen: Suite, space: str) -> dict[str, Any]:
     """Score one space on every corpus; write its scores and its replicates. Returns the scores.
 
-    Reads the corpora, the space, and the space of the encoder that it was made from.
+    Reads the corpora, the space, and the space of the encoder that the space was made from.
     Raises SuiteError if the suite has no such space.
     """
     suite, encoder = chosen.suite, chosen.encoder_of(space)
@@ -88,7 +88,7 @@ def score_case(case: Case, parameters: EvaluateParameters, *, source: Vectors | 
 
 
 def summarise(outcome: CaseScores, *, confidence: float) -> dict[str, Any]:
-    """What the scores file says of each score: times 100, rounded, with its interval; or null with the reason."""
+    """The entry of each score in the scores file: the score times 100, rounded, with its interval; or null and why."""
     scores: dict[str, Any] = {}
     for name, value in outcome.scores.items():
         if value is None:
@@ -102,7 +102,7 @@ def summarise(outcome: CaseScores, *, confidence: float) -> dict[str, Any]:
 
 
 def write_replicates(path: Path, outcome: CaseScores, parameters: EvaluateParameters, *, inputs: list[Path]) -> None:
-    """One column of replicate scores per protocol, not times 100, and one row per replicate."""
+    """Write one column of replicate scores per protocol, not multiplied by 100, and one row per replicate."""
     if not outcome.replicates:
         write_absence(path, "nothing to resample", kind="resamples", inputs=inputs)
         return
@@ -112,7 +112,7 @@ def write_replicates(path: Path, outcome: CaseScores, parameters: EvaluateParame
 
 
 def _training_of(case: Case, chosen: Suite, space: str) -> Case | str | None:
-    """The training corpus of this one in the same space; the reason why it is absent; None if it needs none."""
+    """The training corpus of a case, in the same space; the reason if it is absent; None if the case needs none."""
     name = case.notes.get("supervised")
     if name is None:
         return None

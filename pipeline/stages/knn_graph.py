@@ -28,10 +28,10 @@ from sentfold.settings import Parameters
 
 
 class GraphParameters(Parameters):
-    """neighbors: largest k any manifold may use. metric: euclidean or cosine.
+    """neighbors: the largest k that a manifold method may use. metric: euclidean or cosine.
 
-    method       exact, approximate, or auto: exact up to `exact_up_to` sentences
-    seed         of the approximate method
+    method       exact, approximate, or auto (exact up to `exact_up_to` sentences, approximate above)
+    seed         random seed of the approximate method
     """
 
     neighbors: int = Field(ge=1, le=10_000)

@@ -9,7 +9,7 @@ from pipeline.base.artifacts import DISCARDED, fixed_lists, weights_path, write_
 from pipeline.manifolds import inputs_of, load_weigher, read_source, why_absent
 from sentfold.errors import located
 
-NAMED = 20  # degenerate rows that a record names
+NAMED = 20  # number of degenerate rows that the notes list
 
 
 def reconstruction_weights(suite: str, encoder: str, manifold: str, corpora: tuple[str, ...]) -> None:

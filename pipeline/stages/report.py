@@ -51,7 +51,7 @@ def report(suite: Suite) -> Path:
 
 
 def write_tables(evidence: Evidence, tables: Sequence[Table], folder: Path) -> None:
-    """Each table as Markdown, CSV and LaTeX; scores.csv, sts.csv; and cells.json, the index of all of them."""
+    """Write each table as Markdown, CSV and LaTeX; scores.csv and sts.csv; and cells.json, the index of their cells."""
     index = {}
     for table in tables:
         for suffix, render in (("md", markdown), ("csv", tidy_csv), ("tex", latex)):
@@ -64,7 +64,7 @@ def write_tables(evidence: Evidence, tables: Sequence[Table], folder: Path) -> N
 
 
 def write_pictures(drawn: Sequence[Drawn], folder: Path) -> None:
-    """Each figure as SVG and PNG, and a list of them: a suite to which no figure applies has the list alone."""
+    """Write each figure as SVG and PNG, and a list of all figures, which is written even if no figure applies."""
     lines = [f"- [{picture.title}]({picture.name}.svg). {picture.caption}" for picture, _ in drawn]
     _write(folder / "index.md", "\n".join(["# Figures\n", *(lines or ["No figure applies to this suite."])]))
     for picture, figure in drawn:
@@ -73,7 +73,7 @@ def write_pictures(drawn: Sequence[Drawn], folder: Path) -> None:
 
 
 def lineage(evidence: Evidence) -> dict[str, Any]:
-    """What may differ between machines: hashes of what was read, certificates, versions, processor."""
+    """The facts that may differ between machines: hashes of inputs, certificates, versions, processor."""
     suite, spaces = evidence.results.suite.suite, {}
     for (space, corpus), record in evidence.records.items():
         own = {key: record[key] for key in ("inputs", "notes", "parameters")}
@@ -82,7 +82,7 @@ def lineage(evidence: Evidence) -> dict[str, Any]:
 
 
 def describe_environment() -> dict[str, Any]:
-    """What decides the bytes of a report: the numeric profile, BLAS kernels and library versions."""
+    """The facts that decide the bytes of a report: numeric profile, BLAS kernels, library versions, machine."""
     import scipy.linalg  # noqa: F401  (loads the BLAS that threadpool_info then reports)
 
     kernels = (pool for pool in threadpool_info() if pool.get("user_api") == "blas")

@@ -1,4 +1,4 @@
-"""Stage `sensitivity`: a word encoder's score against its hyper-parameters, one at a time. Nothing is chosen by it."""
+"""Stage `sensitivity`: how a word encoder's score depends on each hyper-parameter. It chooses no value."""
 
 from __future__ import annotations
 
@@ -27,21 +27,23 @@ from sentfold.measures.base.classifiers import LogisticSettings, has_splits, pre
 from sentfold.measures.base.pairs import cosines
 from sentfold.settings import Parameters, Slug
 
-PROTOCOLS = {"similarity": "pearson.all.cosine", "classification": "accuracy.logistic"}  # the figure's, by task
-DIGITS = 3  # of scores times 100: smaller differences come from the arithmetic of the processor
+# For each task, the protocol of the paper's figure.
+PROTOCOLS = {"similarity": "pearson.all.cosine", "classification": "accuracy.logistic"}
+DIGITS = 3  # of scores times 100; further digits depend on the processor
 
 AsTuple = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 Number = int | float
 
 
 class SensitivityParameters(Parameters):
-    """A block of `sensitivity:` in params.yaml, with the name of the block of `word_encoders:` that it varies.
+    """A block of `sensitivity:` in params.yaml. Its name is that of a block of `word_encoders:`, which it varies.
 
-    corpora    similarity development data, or classification that is scored by cross-validation
-    values     hyper-parameter -> the values tried, ascending
-    published  hyper-parameter -> the paper's own value, one of those tried; it is kept while another one varies
-    variants   name in the figure -> settings that it changes throughout
-    fitted     the variants that regressions are fitted on; regressions take most of the time
+    corpora    similarity corpora that are development data, or classification corpora without a test split
+    values     hyper-parameter -> the values to try, ascending
+    published  hyper-parameter -> the value in the paper, one of `values`. While one hyper-parameter varies, the
+               others have their published values
+    variants   name in the figure -> settings that all trials of the variant have
+    fitted     the variants that are tried on classification corpora too, whose regressions take most of the time
     """
 
     corpora: Annotated[tuple[Slug, ...], AsTuple] = Field(min_length=1)
@@ -53,27 +55,27 @@ class SensitivityParameters(Parameters):
     @model_validator(mode="after")
     def _parts_agree(self) -> SensitivityParameters:
         if set(self.published) != set(self.values):
-            raise ValueError("`published` and `values` name the same hyper-parameters")
+            raise ValueError("`published` and `values` have to name the same hyper-parameters")
         for name, values in self.values.items():
             if list(values) != sorted(set(values)):
-                raise ValueError(f"the values of '{name}' ascend, and none is repeated")
+                raise ValueError(f"the values of '{name}' have to ascend, and none may be repeated")
             if self.published[name] not in values:
-                raise ValueError(f"the published {name}, {self.published[name]}, is one of the values tried")
+                raise ValueError(f"the published {name}, {self.published[name]}, has to be one of its values")
         strange = [name for name in self.fitted if name not in self.variants]
         if strange:
-            raise ValueError(f"`fitted` names variants, and '{strange[0]}' is none")
+            raise ValueError(f"`fitted` has to name variants, and there is no variant '{strange[0]}'")
         return self
 
 
 class FoldParameters(LogisticSettings):
-    """What this stage needs of the block `evaluate`; other keys are ignored."""
+    """The keys of the block `evaluate` that this stage needs; other keys are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One value of one hyper-parameter in one variant, with the settings in which all others are as published."""
+    """One value of one hyper-parameter in one variant, and settings with the published values of all others."""
 
     variant: str
     parameter: str
@@ -94,9 +96,9 @@ class TrialCorpus:
 def sensitivity(chosen: Suite, name: str) -> dict[str, Any]:
     """Write surface.json of one word encoder: a score for each value of each hyper-parameter.
 
-    Returns what it wrote. A corpus that the suite lacks is listed with the reason.
-    Raises ParameterError if the method does not accept a value, SuiteError if a corpus is test data.
-    Cost: one fit and one encoding of each corpus per distinct setting, and a nested regression where it has classes.
+    Returns the content of the file. A corpus that is absent is listed with the reason.
+    Raises ParameterError if the method refuses a value, SuiteError if a score would be of test data.
+    Cost: one fit and one encoding of each corpus per distinct setting; on classification a nested regression too.
     Source: Yang, Zhu & Chen 2019, section 4, figure 2, doi:10.18653/v1/D19-1059
     """
     varied = load_parameters(SensitivityParameters, f"sensitivity.{name}")
@@ -122,10 +124,9 @@ def sensitivity(chosen: Suite, name: str) -> dict[str, Any]:
 
 
 def list_trials(name: str, varied: SensitivityParameters, base: WordEncoderParameters) -> Iterator[Trial]:
-    """Every value of every hyper-parameter in every variant, checked as the method's own settings are.
+    """Every value of every hyper-parameter in every variant, checked by the model of the method.
 
-    Raises ParameterError naming the value that the method refuses, or the encoder if it is not fitted on each corpus
-    alone.
+    Raises ParameterError if the method refuses a value, or if the encoder is not fitted on each corpus alone.
     """
     where = f"params.yaml: sensitivity.{name}"
     if base.fit_on != "corpus":
@@ -134,7 +135,7 @@ def list_trials(name: str, varied: SensitivityParameters, base: WordEncoderParam
             where=f"params.yaml: word_encoders.{name}.fit_on",
             expected="corpus",
             got=base.fit_on,
-            remedy=f"take the block sensitivity.{name} out, or vary another encoder",
+            remedy=f"remove the block sensitivity.{name}, or vary another encoder",
         )
     method = find_method(base.method)
     for variant, changes in varied.variants.items():
@@ -162,7 +163,7 @@ def load_corpus(chosen: Suite, corpus: str) -> TrialCorpus | str:
             where=f"{chosen.written}: development",
             expected=f"{chosen.development or 'a development corpus'}, or a classification corpus without a test split",
             got=f"{corpus}, a corpus of {task}",
-            remedy="take it out of `corpora` in params.yaml: sensitivity",
+            remedy=f"remove {corpus} from `corpora` in params.yaml: sensitivity",
         )
     return TrialCorpus(corpus, task, read_texts(source), items)
 
@@ -170,7 +171,7 @@ def load_corpus(chosen: Suite, corpus: str) -> TrialCorpus | str:
 def score_trials(
     lexicon: Lexicon, method: str, corpus: TrialCorpus, trials: list[Trial], rules: FoldParameters
 ) -> list[dict[str, Any]]:
-    """One row per trial. Equal settings, such as the published ones of every hyper-parameter, are scored once."""
+    """One row per trial. The published values of all hyper-parameters give equal settings, scored once."""
     known: dict[str, float | None] = {}
     rows = []
     for trial in tqdm(trials, desc=corpus.corpus, unit=" points", disable=None):
@@ -196,9 +197,9 @@ def score_vectors(corpus: TrialCorpus, vectors: Any, rules: FoldParameters) -> f
 
     vectors  (n, d), one per sentence; scored as `evaluate` scores a stored space: as float32, and for a regression
              scaled to a median length of 1
-    None where a correlation is undefined.
+    Returns None if the correlation is undefined.
     """
-    from scipy.stats import pearsonr  # imported where it is used: it would slow the check of parameters
+    from scipy.stats import pearsonr  # imported here, because the check of parameters would be slower with it
 
     case = Case(corpus.corpus, corpus.task, corpus.items, {}, np.asarray(vectors, dtype=np.float32))
     if corpus.task == "similarity":

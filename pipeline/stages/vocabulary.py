@@ -20,7 +20,7 @@ from sentfold.words.tokenizers import tokenize
 
 
 class VocabularyParameters(Parameters):
-    """minimum_count: occurrences below which a word is left out."""
+    """minimum_count: a word that occurs less often is left out."""
 
     minimum_count: int = Field(ge=1, le=1_000_000)
 

@@ -1,4 +1,4 @@
-"""Stage `word_counts`: the counts that a suite takes unigram probabilities from."""
+"""Stage `word_counts`: the word counts from which a suite estimates unigram probabilities."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from sentfold.errors import SourceError, located
 
 
 def word_counts(suite: Suite, tokenizer: str) -> int:
-    """Write, for one tokenizer, the words and counts that `counts:` of the suite file names.
+    """Write the words and counts that `counts:` of the suite file names, for one tokenizer.
 
-    `own` are those of the suite's sentences by that tokenizer; `enwiki` is a file that knows no tokenizer.
-    Returns the number of words. Raises SourceError if the suite's source does not hold that file.
+    `own` names the counts in the suite's own sentences by the tokenizer. Another name, such as `enwiki`, is a
+    published file, the same for every tokenizer.
+    Returns the number of words. Raises SourceError if the suite's source lacks the published file.
     """
     published = None if suite.counts == "own" else read_published(suite)
     own = vocabulary_path(suite.suite, tokenizer)
@@ -35,9 +36,9 @@ def word_counts(suite: Suite, tokenizer: str) -> int:
 
 
 def read_published(suite: Suite) -> tuple[pa.Table, dict[str, str]]:
-    """Published counts from the suite's source, and sha256 of what was read.
+    """Published counts from the suite's source, and the sha256 of each file that was read.
 
-    The counts of a word that occurs twice are added.
+    If a word is listed several times, its counts are added.
     """
     corpus = find_corpus(suite.counted)
     frames, files = [], {}
@@ -50,7 +51,7 @@ def read_published(suite: Suite) -> tuple[pa.Table, dict[str, str]]:
             files.update(reading.files)
         frame = pl.concat(frames)
         if bool((frame["count"] <= 0).any()):
-            raise SourceError("a word was counted less than once", expected="positive counts")
+            raise SourceError("a word has a count below 1", expected="positive counts")
     merged: dict[str, int] = {}
     for word, count in frame.iter_rows():
         merged[word] = merged.get(word, 0) + count

@@ -23,10 +23,10 @@ from sentfold.words.wordllama import token_means
 def word_vectors(
     suite: str, source: str, tokenizers: tuple[str, ...], *, locations: Path = LOCATIONS_FILE
 ) -> dict[str, int]:
-    """Write the vectors of one source for each vocabulary. Returns tokeniser -> words that have one.
+    """Write the vectors of one source for each vocabulary. Returns tokeniser -> number of words with a vector.
 
-    A file is read once, for all vocabularies together. Raises SourceError if the source is absent, is not
-    the pinned one, or holds none of the words; ParameterError if its block of params.yaml does not fit.
+    A file is read once for all vocabularies. Raises SourceError if the source is absent, does not have the pinned
+    sha256, or holds none of the words; ParameterError if its block of params.yaml is wrong.
     """
     vocabularies = {tokenizer: load_vocabulary(suite, tokenizer) for tokenizer in tokenizers}
     blocks = load_blocks(source)
@@ -62,13 +62,13 @@ def word_vectors(
 
 
 def load_blocks(source: str) -> dict[str, WordVectorParameters]:
-    """The block of a source and of all that it is made of. Raises ParameterError if one is made of itself."""
+    """The blocks of a source and of all its parts, by name. Raises ParameterError if a source is a part of itself."""
     blocks: dict[str, WordVectorParameters] = {}
 
     def visit(name: str, above: tuple[str, ...]) -> None:
         if name in above:
             raise ParameterError(
-                f"the word vectors '{name}' are made of themselves",
+                f"the word vectors '{name}' are a part of themselves",
                 where="params.yaml: word_vectors",
                 got=" of ".join([*above, name]),
                 remedy="correct `of:` and `concat:`",
@@ -88,7 +88,7 @@ def load_blocks(source: str) -> dict[str, WordVectorParameters]:
 def read_source(
     name: str, block: WordVectorParameters, words: Sequence[str], *, locations: Path = LOCATIONS_FILE
 ) -> SourceVectors:
-    """What a package or a file holds of `words`, as it is. Raises SourceError."""
+    """The unchanged vectors that a package or a file holds for `words`. Raises SourceError."""
     if block.package is not None:
         vectors = token_means(words, package=block.package, sha256=block.sha256)
         return SourceVectors(tuple(words), vectors, {"files": dict(block.sha256)})
@@ -96,21 +96,21 @@ def read_source(
     path = vectors_folder() / location.file
     if not path.is_file():
         raise SourceError(
-            f"the word vectors '{name}' are not here",
+            f"the file of the word vectors '{name}' is missing",
             where=f"{FOLDER_VARIABLE}/{location.file}",
             expected="the file as its authors publish it",
             got="no such file",
             remedy=f"run `sentfold fetch-vectors {block.file}`, or set {FOLDER_VARIABLE} to the folder that holds it, "
-            f"or take '{name}' out of the suite",
+            f"or remove '{name}' from the suite",
         )
     digest = sha256_of(path)
     if digest != location.sha256:
         raise SourceError(
-            f"the word vectors '{name}' are not the known ones",
+            f"the file of the word vectors '{name}' does not have its recorded sha256",
             where=f"{FOLDER_VARIABLE}/{location.file}",
-            expected=location.sha256 or "a sha256 to hold it against; none is known yet",
+            expected=location.sha256 or "a recorded sha256, and none is recorded yet",
             got=digest,
-            remedy=f"if these are the bytes you mean, put them into {locations.name}; else get the file again",
+            remedy=f"if the file is right, write its sha256 into {locations.name}; otherwise download the file again",
         )
     held = read_file(path, set(words), dimension=location.dimension, binary=location.binary, member=location.member)
     if not held.words:
@@ -119,7 +119,7 @@ def read_source(
             where=location.file,
             expected=f"some of {len(words)} words",
             got=f"{held.records} other words",
-            remedy="look at the file: words and figures are parted by blanks",
+            remedy="check the format of the file: a word and its numbers are separated by blanks",
         )
     row = {word: i for i, word in enumerate(held.words)}
     known = tuple(word for word in words if word in row)

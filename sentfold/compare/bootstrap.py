@@ -1,8 +1,8 @@
 """The bootstrap: resamples of items, of connected groups of items, or of texts, and statistics of the resamples.
 
 A resample is a vector of whole-number weights over items: how often each item is drawn. Two spaces that are scored
-with the same design and seed see the same resamples, so the spread of their difference follows from the two columns
-of replicate scores.
+with the same design and seed are scored on the same resamples. The spread of the difference between the two spaces is
+therefore that of the differences of their replicate scores.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Float64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Design:
-    """What is drawn with replacement, and which items come with each draw.
+    """Which units are drawn with replacement, and which items belong to each unit.
 
     unit     items; groups (items connected through shared texts are drawn together); or texts
-             (texts are drawn, and a pair counts as often as the product of its texts' draws)
+             (the weight of a pair is the product of the numbers of draws of its two texts)
     members  (n,) unit of each item, or (n, 2) the two texts of each pair
-    strata   (units,) the stratum of each unit; units are drawn within it, so each stratum keeps its number of units
+    strata   (units,) the stratum of each unit. Each stratum is resampled separately and keeps its number of units
     """
 
     unit: Unit
@@ -41,23 +41,23 @@ class Design:
 
     @property
     def units(self) -> int:
-        """Number of things that can be drawn."""
+        """Number of units that can be drawn."""
         return len(self.strata)
 
     @property
     def effective_units(self) -> float:
-        """The number of equally large units with the same concentration: 1 / sum of squared shares of the items."""
+        """1 / the sum of the squared shares of the units in all items: the number of units if all are equally large."""
         shares = np.bincount(self.members.ravel()) / self.members.size
         return float(1 / (shares**2).sum())
 
 
 def item_design(subsets: list[str]) -> Design:
-    """Each item is drawn alone, within its subset."""
+    """Each item is a unit of its own; each subset is a stratum."""
     return Design("items", np.arange(len(subsets)), np.unique(subsets, return_inverse=True)[1])
 
 
 def group_design(rows: Ints, subsets: list[str]) -> Design:
-    """Pairs that share a text, directly or through others, are drawn together.
+    """Pairs that share a text, directly or through other pairs, are one unit.
 
     rows  (n, 2) texts of each pair. The stratum of a group is the set of subsets of its pairs.
     """
@@ -73,13 +73,17 @@ def group_design(rows: Ints, subsets: list[str]) -> Design:
 
 
 def text_design(rows: Ints) -> Design:
-    """Texts are drawn. rows: (n, 2) texts of each pair; no text is paired with itself."""
+    """Each text is a unit. rows: (n, 2) texts of each pair; no text is paired with itself."""
     texts, members = np.unique(rows, return_inverse=True)
     return Design("texts", members.reshape(rows.shape), np.zeros(len(texts), dtype=np.int64))
 
 
 def make_design(unit: Unit, rows: Ints, subsets: list[str]) -> Design:
-    """The design of a corpus. rows: (n, 2) for pairs; anything else is drawn by items."""
+    """The design of a corpus.
+
+    rows  (n, 2) texts of each pair; any other shape is allowed for the unit `items` alone
+    Raises ParameterError for another unit without pairs.
+    """
     if unit != "items" and (rows.ndim != 2 or rows.shape[1] != 2):
         raise ParameterError(f"a bootstrap by {unit} needs pairs", where="resample", got=f"rows of shape {rows.shape}")
     if unit == "texts":
@@ -109,7 +113,7 @@ def draw_weights(design: Design, *, resamples: int, seed: int, chunk: int = 200)
 
 
 def corpus_seed(seed: int, corpus: str) -> int:
-    """A different seed for each corpus, so that the replicates of two corpora are independent."""
+    """A seed from the suite's seed and a corpus's name, so that the replicates of two corpora are independent."""
     return int.from_bytes(hashlib.sha256(f"{seed} {corpus}".encode()).digest()[:8], "big")
 
 
@@ -121,7 +125,7 @@ class Ranked:
     """Items in the order of one variable, sorted once for all resamples.
 
     order  (m,) items by ascending value
-    runs   (m,) for each place, where its run of equal values ends
+    runs   (m,) for each position in `order`, the end (exclusive) of its run of equal values
     """
 
     order: Ints
@@ -129,7 +133,7 @@ class Ranked:
 
 
 def sort_once(values: Float64, items: Ints | None = None) -> Ranked:
-    """`items` (all of them by default) by ascending values, (n,). Cost O(m log m)."""
+    """Sort `items` (by default all) by their values, (n,), ascending. Cost O(m log m)."""
     chosen = np.arange(len(values)) if items is None else items
     order = chosen[np.argsort(values[chosen], kind="stable")]
     ordered = values[order]
@@ -138,9 +142,10 @@ def sort_once(values: Float64, items: Ints | None = None) -> Ranked:
 
 
 def weighted_spearman(variables: Sequence[Ranked], y: Ranked, weights: Float64) -> Float64:
-    """(s, b) Spearman of each variable with y on each row of (b, n) weights; NaN where one is constant.
+    """(s, b) Spearman correlation of each variable with y on each row of (b, n) weights; NaN if either is constant.
 
-    All variables are of the same items. The result equals that of ranking each resample written out. Cost O(s b m).
+    All variables are of the same items. The result is the same as if each resample were written out, every item as
+    often as its weight says, and ranked. Cost O(s b m).
     """
     out = np.empty((len(variables), len(weights)))
     orders, runs = (np.array([getattr(variable, part) for variable in variables]) for part in ("order", "runs"))
@@ -149,7 +154,7 @@ def weighted_spearman(variables: Sequence[Ranked], y: Ranked, weights: Float64) 
 
 
 def weighted_pearson(x: Float64, y: Float64, weights: Float64, items: Ints | None = None) -> Float64:
-    """(b,) Pearson of x and y, (n,), over `items`, per row of (b, n) weights; NaN if one is constant."""
+    """(b,) Pearson correlation of x and y, (n,), over `items`, per row of (b, n) weights; NaN if either is constant."""
     chosen = np.arange(len(x)) if items is None else items
     floor = np.array([(16 * np.finfo(np.float64).eps * np.abs(values[chosen]).max()) ** 2 for values in (x, y)])
     out = np.empty(len(weights))
@@ -177,9 +182,9 @@ def percentile_interval(replicates: Float64, *, confidence: float) -> tuple[floa
 
 @exact
 def count_draws(drawn: Any, units: Any, counts: Any) -> None:
-    """Add to counts (b, all units), for each row, how often each of `units` was drawn.
+    """Add to each row of counts (b, all units) how often each of `units` was drawn.
 
-    drawn  (b, m) places in `units`, (m,)
+    drawn  (b, m) indices into `units`, (m,)
     """
     for row in range(drawn.shape[0]):
         for place in range(drawn.shape[1]):
@@ -188,10 +193,10 @@ def count_draws(drawn: Any, units: Any, counts: Any) -> None:
 
 @exact
 def rank_correlations(orders: Any, runs: Any, y_order: Any, y_runs: Any, weights: Any, out: Any) -> None:
-    """Spearman of each of s variables with y, on each of b resamples.
+    """Spearman correlation of each of s variables with y, on each of b resamples.
 
-    orders   (s, m) items by ascending value; runs: (s, m) for each place, where its run of equal values ends
-             (exclusive). y_order, y_runs: (m,) of y. An item is a column of `weights`.
+    orders   (s, m) items by ascending value; runs: (s, m) for each position, the end (exclusive) of its run of
+             equal values. y_order, y_runs: (m,), the same of y. An item is a column of `weights`.
     weights  (b, n) whole numbers, how often each item is in the resample
     out      (s, b), filled; NaN where a variable is constant in the resample
 
@@ -235,9 +240,10 @@ def rank_correlations(orders: Any, runs: Any, y_order: Any, y_runs: Any, weights
 
 @exact
 def linear_correlations(x: Any, y: Any, items: Any, weights: Any, floor: Any, out: Any) -> None:
-    """Pearson of x and y, (n,), over `items`, (m,), on each of b resamples; NaN where a spread is only rounding.
+    """Pearson correlation of x and y, (n,), over `items`, (m,), on each of b resamples.
 
-    floor  (2,) the squared deviation per unit of weight that rounding of the mean alone can cause, of x and of y
+    floor  (2,) for x and for y, the squared deviation per unit of weight that the rounding of the mean can cause.
+           Where the variance is at most that, the variable counts as constant and the correlation is NaN.
     out    (b,), filled
     """
     for row in range(weights.shape[0]):

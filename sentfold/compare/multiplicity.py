@@ -1,4 +1,4 @@
-"""Differences judged together: simultaneous intervals, adjusted p-values, smallest detectable differences."""
+"""Multiple comparisons: simultaneous intervals, adjusted p-values, smallest detectable differences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sentfold.errors import ParameterError
 
-POWER = 0.8  # probability that a difference as large as `detectable` is called
+POWER = 0.8  # probability that a true difference of size `detectable` is found significant
 
 Float64 = npt.NDArray[np.float64]
 
@@ -23,7 +23,7 @@ class Contrast:
 
     value       the difference itself, in points
     replicates  (b,) its paired bootstrap replicates, in the same unit
-    data        the name of the data: contrasts of the same data share their resamples, others do not
+    data        the name of the data: contrasts share their resamples if their data are the same, and only then
     """
 
     value: float
@@ -35,9 +35,10 @@ class Contrast:
 class Adjusted:
     """A difference judged together with the others of its family.
 
-    low, high   simultaneous interval: with the confidence asked for, all intervals of the family contain their truth
-    p           adjusted p-value: probability of a studentised difference this large anywhere in the family if all
-                true differences were zero
+    low, high   simultaneous interval: with the given confidence, every interval of the family contains its true
+                difference
+    p           adjusted p-value: the probability that some studentised difference of the family is at least this
+                large if all true differences are zero
     detectable  smallest true difference that this contrast shows with 80% power, in points
     """
 
@@ -56,12 +57,12 @@ class Adjusted:
 def adjust(contrasts: Sequence[Contrast], *, confidence: float) -> tuple[Adjusted, ...]:
     """Simultaneous intervals by the largest studentised deviation over the family (single-step max-T).
 
-    Contrasts of the same data keep the dependence of their paired replicates. Different data are independent, so the
-    replicates of each data are first put into an order that is drawn from its name.
-    A contrast without spread (two spaces with equal scores in every resample) is no comparison: its interval is its
-    value, its p is 1, and the other intervals do not widen by it.
-    Returns one Adjusted per contrast, in their order; () for none. Raises ParameterError if they have different
-    numbers of replicates, or one that is not finite. Cost O(family x b).
+    Contrasts of the same data keep the dependence of their paired replicates. Contrasts of different data are
+    independent: the replicates of each data are first permuted, by a permutation drawn from the name of the data.
+    A contrast without spread (two spaces with equal scores in every resample) is not a comparison: its interval is
+    its value alone, its p is 1, and the other intervals are computed without it.
+    Returns one Adjusted per contrast, in the order of the contrasts; () for none. Raises ParameterError if the
+    contrasts have different numbers of replicates, or a replicate is not finite. Cost O(family x b).
     Source: Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.6; Romano & Wolf 2005,
     doi:10.1198/016214504000000539
     """
@@ -81,7 +82,7 @@ def adjust(contrasts: Sequence[Contrast], *, confidence: float) -> tuple[Adjuste
 
 
 def deal(replicates: Float64, data: str) -> Float64:
-    """Replicates in an order drawn from the name of their data: replicates of different data become independent."""
+    """The replicates, permuted by the name of their data: replicates of different data become independent."""
     return replicates[np.random.default_rng(crc32(data.encode())).permutation(len(replicates))]
 
 

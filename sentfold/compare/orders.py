@@ -55,8 +55,8 @@ def compare_orders(
 ) -> Orders:
     """Count the pairs of items whose order is wrong in `old` and right in `new`, and the reverse.
 
-    human, old, new  (n,) rating of each item, its similarity in the old and in the new space. Items of equal
-                     similarity are neither right nor wrong
+    human, old, new  (n,) rating of each item, its similarity in the old and in the new space. A pair whose
+                     items have equal similarities is neither right nor wrong
     design           what is resampled for the interval; the weight of a pair is the product of its items' weights
     Cost O(n^2) for the counts and O(resamples n^2) for the interval; memory O(n^2) bytes.
     """
