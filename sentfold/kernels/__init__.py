@@ -1,1 +1,1 @@
-""""""
+"""Compiled kernels, threads, and conventions for arrays."""

@@ -1,4 +1,4 @@
-"""Conventions for arrays that several packages of the library share."""
+"""Two conventions that several packages share: rows in blocks, and canonical signs of columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 Float64 = npt.NDArray[np.float64]
 
-BLOCK = 1024  # rows that are float64 at a time
+BLOCK = 1024  # rows that are converted to float64 at a time
 
 
 def row_blocks(n: int, size: int = BLOCK) -> Iterator[slice]:
@@ -19,7 +19,7 @@ def row_blocks(n: int, size: int = BLOCK) -> Iterator[slice]:
 
 
 def canonical_signs(columns: Float64) -> Float64:
-    """Each column with its entry of largest modulus (the first such entry) made positive."""
+    """The columns, negated where the entry of largest absolute value (the first of equals) is negative."""
     if columns.size == 0:
         return columns
     rows = np.abs(columns).argmax(axis=0)

@@ -15,30 +15,30 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-# A kernel may call only kernels of its own file: its copy on disk is renewed when that file or this one changes,
-# not when others do. `prefetch` is no exception: it changes no result.
+# A kernel may call only kernels of its own file: the compiled copy on disk is renewed when the kernel's file or this
+# file changes, not when another file changes. `prefetch` may be called too: it is in this file and changes no result.
 
 
 def exact(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` compiled on its first call, kept on disk next to its file, without the GIL.
+    """`function` compiled on its first call, without the GIL; the compiled code is kept on disk next to the source.
 
-    Sums stay in the order in which they are written and products are not fused, so a kernel gives the
-    same bits on every processor.
+    The order of operations is the order in the source, and products are not fused with sums, so a kernel gives
+    the same bits on every processor.
     """
     return _compiled(function, fastmath=False)
 
 
 def fast(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` compiled as by `exact`, but sums may be reordered and products fused for vector instructions.
+    """`function` compiled as by `exact`, but sums may be reordered and fused with products for vector instructions.
 
-    The order of a sum is fixed when the loop is compiled, so equal rows give equal bits wherever they are.
+    The order of a sum is fixed when the loop is compiled, so equal rows give equal bits at every row number.
     """
     return _compiled(function, fastmath={"reassoc", "contract"})
 
 
 def _compiled(function: Callable[..., Any], *, fastmath: bool | set[str]) -> Callable[..., Any]:
-    # numba names its files on disk after the function, and renews them by the size and time of the source. Neither
-    # tells of an edit that keeps both, nor of other flags: for as long as numba takes the name, it holds a hash.
+    # numba names its files on disk after the function, and renews them when the size or time of the source changes.
+    # That misses an edit that keeps both, and a change of flags. So the name has a hash while numba reads the name.
     name = function.__qualname__
     function.__qualname__ = f"{name}-{_hash_of(function.__code__.co_filename)}"
     try:
@@ -51,7 +51,7 @@ def _compiled(function: Callable[..., Any], *, fastmath: bool | set[str]) -> Cal
 
 @cache
 def _hash_of(source: str) -> str:
-    """A hash of a source file and of this one, which has the flags; "" for a function of no file."""
+    """A hash of a source file and of this file, which sets the flags; "" for a function without a source file."""
     paths = Path(source), Path(__file__)
     if not paths[0].is_file():
         return ""
@@ -59,10 +59,10 @@ def _hash_of(source: str) -> str:
 
 
 def _prefetch(context: Any, array: Any, row: Any, column: Any) -> Any:
-    """Ask for the cache line of array[row, column] without waiting for it, in a kernel.
+    """In a kernel, start to load the cache line of array[row, column] without waiting for the data.
 
-    Rows that are anywhere in memory cost more to fetch than to compute with, and the processor cannot
-    guess the next one.
+    Rows in random order cost more time to load than to compute with, and the processor cannot predict
+    the next row.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -72,7 +72,7 @@ def _prefetch(context: Any, array: Any, row: Any, column: Any) -> Any:
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         shape = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         function = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
-        # To be read, to be kept in every cache, data and not instructions.
+        # Arguments: 0 = for reading, 3 = keep in all caches, 1 = data, not instructions.
         builder.call(function, [builder.bitcast(place, byte), number(0), number(3), number(1)])
         return context.get_dummy_value()
 

@@ -1,4 +1,4 @@
-"""Threads: work in the caller or in a pool of threads, with BLAS on one thread in both cases."""
+"""Executors for work in the calling thread or in a pool of threads, and the limit of BLAS to one thread."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ from threadpoolctl import ThreadpoolController
 
 
 class Caller(Executor):
-    """Runs what is submitted at once, in the thread that submits it.
+    """An executor that runs each submitted call immediately, in the calling thread.
 
-    A thread's freed memory stays its own; what the caller frees, the next step can use.
+    Memory that a pool's thread frees stays reserved for that thread; memory that the caller frees can be used by
+    the next step.
     """
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **settings: Any) -> Future[Any]:
-        """The finished call; what it raised, it raises here."""
+        """The future of the finished call; an exception of the call is raised here."""
         done: Future[Any] = Future()
         done.set_result(function(*arguments, **settings))
         return done
 
 
 def pool_of(workers: int) -> Executor:
-    """An executor of so many threads; for one, the caller's own."""
+    """An executor with `workers` threads; for one worker, the calling thread."""
     return ThreadPoolExecutor(max_workers=workers) if workers > 1 else Caller()
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """numpy's BLAS on one thread: several would add in another order, and contend with a pool's.
+    """A context in which BLAS uses one thread: more threads add in another order and compete with the pool's threads.
 
-    threadpool_limits searches the loaded libraries each time, for milliseconds; numpy's is there from the start.
+    The loaded libraries are searched once: threadpool_limits would search them at each call, which takes
+    milliseconds, and the BLAS of numpy is loaded before the first call.
     """
     limited: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
     return limited

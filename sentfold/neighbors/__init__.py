@@ -1,1 +1,1 @@
-""""""
+"""Exact and approximate nearest neighbours."""

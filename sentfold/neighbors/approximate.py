@@ -16,7 +16,7 @@ from sentfold.neighbors.points import Frame, Metric, Points, floating_rows
 
 Method = Literal["auto", "exact", "approximate"]
 
-# Neighbours beyond k that are asked of the descent: they raise recall, and float64 may order them anew.
+# The descent returns this many neighbours more than k: they raise recall, and float64 distances order them again.
 SPARE = 10
 
 
@@ -26,8 +26,8 @@ def find_neighbors(
     """The k nearest other rows of each row and their recall, which is 1 if they are exact.
 
     method       exact, approximate, or auto: exact for at most `exact_up_to` rows
-    seed         of the approximate method; the exact one has no use for it
-    Raises ParameterError as `nearest_neighbors` does; the cost is that of the method.
+    seed         of the approximate method; the exact method does not use the seed
+    Raises ParameterError as `nearest_neighbors` does. Cost: see nearest_neighbors and approximate_neighbors.
     """
     if method == "exact" or (method == "auto" and len(x) <= exact_up_to):
         return nearest_neighbors(x, k, metric=metric), 1.0
@@ -46,15 +46,15 @@ def approximate_neighbors(
     """k near other rows of each row, ordered by exact (distance, row), and the share of true neighbours among them.
 
     x       (n, d) finite, one sentence per row
-    k       1 <= k < n; a smaller k is no prefix of this answer
+    k       1 <= k < n; the answer for a smaller k need not be a prefix of the answer for k
     seed    of the descent and of the sample
-    sample  rows whose exact neighbours are sought to measure recall; see `recall_of`
-    `recomputed` of the result counts the rows for which the descent found fewer than k; they are exact.
+    sample  number of rows whose exact neighbours are computed to measure recall; see `recall_of`
+    `recomputed` of the result counts the rows with fewer than k neighbours from the descent; these rows are exact.
     Raises ParameterError as `nearest_neighbors` does.
-    Cost and memory are those of the descent, about O(n^1.2): at n = 117,000, d = 256, k = 30 it takes five
-    sixths of the exact method's time, in one thread, for a recall of 0.98, and half a gigabyte.
-    One seed gives the same bits in every run: the descent is held to one thread, for on two its random
-    choices fall differently than on one.
+    Cost: the descent takes about O(n^1.2) time. At n = 117,000, d = 256, k = 30 it takes five sixths of the time
+    of the exact method, in one thread, and half a gigabyte, for a recall of 0.98.
+    One seed gives the same bits in every run, because the descent runs on one thread; on two threads its random
+    choices differ.
     Source: Dong, Moses & Li 2011, doi:10.1145/1963405.1963487, as implemented by pynndescent
     """
     rows, squared = floating_rows(x)
@@ -81,8 +81,8 @@ def recall_of(
 ) -> float:
     """The share of the neighbours of `chosen` rows that are no farther than the exact k-th neighbour.
 
-    By distance and not by name: among rows equally far, any is as good. 1 + 1e-9 allows for the
-    rounding of a distance. Cost 2 len(chosen) n d flops.
+    Distances are compared, not row numbers: rows at equal distance are equally good. The factor 1 + 1e-9 allows
+    for the rounding of a distance. Cost 2 len(chosen) n d flops.
     """
     k = neighbors.indices.shape[1]
     # Each row is among the rows itself, at distance 0: its k-th other neighbour is the (k + 1)-th.
@@ -91,22 +91,22 @@ def recall_of(
 
 
 def _descend(points: Points, k: int, seed: int) -> Candidates:
-    """What nearest-neighbour descent finds for every row, the row itself left out."""
+    """The candidates that nearest-neighbour descent finds for every row, without the row itself."""
     from pynndescent import NNDescent  # it compiles for half a minute in every process
 
     n = len(points.singles)
     asked = min(k + 1 + SPARE, n)
     with warnings.catch_warnings():
-        # Rows that it finds too few for are completed afterwards.
+        # Rows with too few neighbours are searched exactly afterwards.
         warnings.filterwarnings("ignore", message="Failed to correctly find", category=UserWarning)
         graph, _ = NNDescent(points.singles, n_neighbors=asked, random_state=seed, n_jobs=1).neighbor_graph
     ids, counts = others_once(graph)
-    # No scores and no limits: every candidate is measured, and what the descent missed is not accounted for.
+    # Scores and limits that exclude nothing: every candidate is measured, and rows that the descent missed are ignored.
     return Candidates(np.zeros(ids.shape, dtype=np.float32), ids, counts, np.full(n, -np.inf, dtype=np.float32))
 
 
 def others_once(graph: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Each row's distinct neighbours in front, without the row itself and without -1 for none; how many they are."""
+    """The ids with the distinct other rows of each row first, and their number; -1 (no neighbour) is not counted."""
     ids = np.sort(graph, axis=1).astype(np.int32)
     usable = (ids >= 0) & (ids != np.arange(len(ids), dtype=np.int32)[:, None])
     usable[:, 1:] &= ids[:, 1:] != ids[:, :-1]

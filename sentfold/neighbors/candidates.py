@@ -20,7 +20,7 @@ ONES = 0x0101010101010101
 
 
 class Quota(NamedTuple):
-    """When a row holds `full` candidates it keeps its best: at least `few`, at most `many`."""
+    """A row that has `full` candidates drops all but the best: at least `few` and at most `many` are kept."""
 
     few: int
     many: int
@@ -30,9 +30,10 @@ class Quota(NamedTuple):
 def quota_after(share: float, wanted: int) -> Quota:
     """How many candidates to keep when `share` of all rows, in random order, has been offered.
 
-    Of the `wanted` best of all rows, `wanted * share` are expected so far, with the deviation of the
-    hypergeometric distribution. Four deviations and a few more lose one of them in about one row of ten
-    thousand, whose certificate then fails; to keep them all would cost twice the insertions.
+    The expected number of the `wanted` best rows among those offered is `wanted * share`, with the standard
+    deviation of the hypergeometric distribution. With four deviations and three more, about one row in ten
+    thousand loses one of its best, and the certificate of that row fails. To always keep `wanted` candidates would
+    cost twice the insertions.
     """
     expected = wanted * share
     few = min(wanted, math.ceil(expected + 4 * math.sqrt(expected * max(0.0, 1 - share))) + 3)
@@ -43,10 +44,10 @@ def quota_after(share: float, wanted: int) -> Quota:
 class Candidates:
     """The candidates of m rows.
 
-    scores  (m, c) float32, minus half the squared distance, roughly
+    scores  (m, c) float32, about -1/2 times the squared distance
     ids     (m, c) int32, positions in the set that was offered
-    counts  (m,) how many of the c places are taken
-    limits  (m,) float32; every position that was offered and is not held scored at most this
+    counts  (m,) how many of the c columns are in use
+    limits  (m,) float32; every position that was offered and is not kept has at most this score
     """
 
     scores: Single
@@ -56,7 +57,7 @@ class Candidates:
 
     @classmethod
     def none_yet(cls, rows: int, wanted: int) -> Candidates:
-        """Places for `wanted` candidates of each row and for what comes in before the next choice."""
+        """No candidates yet, with space for `wanted` per row and for those that arrive before the next selection."""
         places = quota_after(1.0, wanted).full
         return cls(
             np.empty((rows, places), dtype=np.float32),
@@ -67,7 +68,7 @@ class Candidates:
 
     @classmethod
     def unwanted(cls, rows: int) -> Candidates:
-        """What the columns of a tile hold when only its rows collect: nothing scores above infinity."""
+        """Candidates that accept nothing, for a tile whose columns collect nothing: every limit is infinity."""
         return cls(
             np.empty((rows, 1), dtype=np.float32),
             np.empty((rows, 1), dtype=np.int32),
@@ -93,13 +94,13 @@ def offer_tile(
     *,
     diagonal: bool,
 ) -> None:
-    """Offer every pair of a tile to the candidates of its row and to those of its column.
+    """Offer every pair of a tile to the candidates of its row and to the candidates of its column.
 
     products  (a, b) float32 inner products
     halves    half the squared length of the a and of the b points
     firsts    position of the first row and of the first column in the whole set
     diagonal  rows and columns are the same points: each pair is offered once and no point to itself
-    Cost O(a b), about a tenth of what the products cost at 256 dimensions.
+    Cost O(a b), about a tenth of the cost of the products at 256 dimensions.
     """
     flags = np.zeros(-(-products.shape[1] // WORD) * WORD, dtype=np.uint8)
     _offer_tile(products, *halves, *firsts, diagonal, rows.arrays(), columns.arrays(), quota, flags)
@@ -121,7 +122,7 @@ def _offer_tile(products, row_halves, column_halves, first_row, first_column, di
             flags[c] = (score > limit) | (score > other_limits[c])
         if diagonal:
             flags[: r + 1] = 0
-        # The few that pass are found and stored without a branch on the data: a mispredicted branch
+        # The few pairs that pass are found and stored without a branch on the data: a mispredicted branch
         # costs more than the store.
         found = 0
         for g in range(words.size):
@@ -150,8 +151,8 @@ def _offer_tile(products, row_halves, column_halves, first_row, first_column, di
 
 @exact
 def _keep_best(scores, ids, r, count, limit, few, many):
-    """Keep `few` to `many` best candidates of row r; return their number and the new limit."""
-    low, high = limit, np.float32(0.0)  # scores are minus half a square: hardly one is above 0
+    """Keep the best candidates of row r, `few` to `many` of them; return their number and the new limit."""
+    low, high = limit, np.float32(0.0)  # a score is -1/2 times a square, so it exceeds 0 only by rounding
     above = 0
     for e in range(count):
         above += scores[r, e] > high
@@ -161,7 +162,7 @@ def _keep_best(scores, ids, r, count, limit, few, many):
             smallest, high = min(smallest, scores[r, e]), max(high, scores[r, e])
         if low == -np.inf:
             low = np.float32(2.0) * smallest - np.float32(1e-30)
-    # Halving the range needs no order among the candidates, only counts, which are vector instructions.
+    # Bisection needs no sorted candidates, only counts, which compile to vector instructions.
     while True:
         middle = (low + high) * np.float32(0.5)
         if not low < middle < high:
@@ -185,7 +186,7 @@ def _keep_best(scores, ids, r, count, limit, few, many):
 
 @exact
 def _keep_ties(scores, ids, r, count, tie, few):
-    """Keep everything above a score that too many share, and of those enough to make up `few`."""
+    """Keep the candidates above the score `tie`, and as many with exactly that score as it takes to reach `few`."""
     above = 0
     for e in range(count):
         above += scores[r, e] > tie

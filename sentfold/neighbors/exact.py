@@ -1,5 +1,5 @@
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
-"""The exact order of neighbours: float64 distances decide the order, and a rounding bound says where float32 cannot."""
+"""The exact order of neighbours: float64 distances decide, and a rounding bound finds rows that need a full search."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sentfold.kernels.compiled import exact, prefetch
 from sentfold.neighbors.candidates import Candidates
 from sentfold.neighbors.points import Float64, Points
 
-AHEAD, LINE = 2, 64  # rows are asked of memory two ahead of their use, line by line of 64 bytes
-LANES = 32  # partial sums of a squared distance: added in a fixed order, and a few vector registers wide
+AHEAD, LINE = 2, 64  # rows are prefetched two rows before their use, in cache lines of 64 bytes
+LANES = 32  # partial sums of a squared distance, added in a fixed order; they fill a few vector registers
 
 
 class Rounding(NamedTuple):
@@ -25,12 +25,12 @@ class Rounding(NamedTuple):
 
 
 def rounding_of_scores(dimensions: int) -> Rounding:
-    """The bound for scores x.y - |x|^2/2 - |y|^2/2 of points that float32 rounds, the longest of length about 1.
+    """The bound for scores x.y - |x|^2/2 - |y|^2/2 of points rounded to float32, the longest of length about 1.
 
-    A product of d terms summed in any order, fused or not, is off by at most d u |x||y| / (1 - d u)
+    An inner product of d terms summed in any order, fused or not, has an error of at most d u |x||y| / (1 - d u)
     (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.1); rounding the points and
     their halves and the two subtractions add 7 u (|x|^2 + |y|^2) / 2, and 16 in place of 7 leaves room for
-    float64's own rounding. A product that underflows or is flushed to 0 is off by less than 2^-125.
+    float64's own rounding. A product that underflows or is flushed to 0 has an error below 2^-125.
     """
     unit = float(np.finfo(np.float32).eps) / 2
     return Rounding((dimensions + 16) / 2 * unit / (1 - dimensions * unit), (dimensions + 16) * 2.0**-120)
@@ -38,7 +38,7 @@ def rounding_of_scores(dimensions: int) -> Rounding:
 
 @dataclass(frozen=True)
 class Found:
-    """The neighbours of m rows while they are sought.
+    """The neighbours of m rows, filled in during the search.
 
     indices  (m, k) int32 and squared (m, k) float64, ordered by (squared, index)
     """
@@ -56,8 +56,8 @@ def order_candidates(
 ) -> npt.NDArray[np.int64]:
     """Order the candidates of the positions `part` of `left` exactly; return the positions that are in doubt.
 
-    In doubt is a row that holds fewer than k, or for which rounding could have dropped one as near as the k-th.
-    Cost O(part d) times the candidates per row.
+    A row is in doubt if it has fewer than k candidates, or if rounding could have dropped a candidate as near as the
+    k-th neighbour. Cost O(part d) times the candidates per row.
     """
     doubtful = np.zeros(part.stop - part.start, dtype=np.bool_)
     held = candidates.part(part)
@@ -76,9 +76,9 @@ def order_candidates(
 def search_whole_rows(
     left: Points, right: Points, positions: npt.NDArray[np.int64], found: Found, *, block: int, within: bool
 ) -> None:
-    """Find the neighbours of some positions of `left` among all rows of `right`, certainly.
+    """Find the exact neighbours of some positions of `left` among all rows of `right`.
 
-    The float32 score only rules out what the bound proves to be too far; everything else is measured in
+    The float32 score excludes only rows that the bound proves to be too far; all other rows are measured in
     float64. `within`: the two sets are the same, and no row is its own neighbour.
     Cost O(positions n d), in float32 unless many rows are equally far; memory O(positions block).
     """
@@ -160,7 +160,7 @@ def _floor_of_best(scores, r, count, k, limit, length, rounding):
         low = np.float32(0.0)
         for e in range(count):
             low = min(low, scores[r, e])
-    # At least k candidates score `low` or more; halving brings it near the k-th score, and need not reach it.
+    # At least k candidates score `low` or more; bisection raises `low` towards the k-th score, roughly is enough.
     for _ in range(12):
         middle = (low + high) * np.float32(0.5)
         above = 0
@@ -172,7 +172,7 @@ def _floor_of_best(scores, r, count, k, limit, length, rounding):
             low = middle
             if above == k:
                 break
-    # Those k are no farther than this: the error at that distance is less than thrice the one at -2 low.
+    # Those k are no farther than sqrt(reach + 6 error): the error there is below three times the error at -2 low.
     reach = max(-2.0 * low, 0.0)
     error = -0.5 * reach - _lowest_score(reach, length, rounding)
     return _lowest_score(reach + 6.0 * error, length, rounding)
@@ -180,7 +180,7 @@ def _floor_of_best(scores, r, count, k, limit, length, rounding):
 
 @exact
 def _squared_distance(y, y_scale, x, row, scale, sums):
-    """|y - scale x[row]|^2 in float64; a scale of 0 marks a zero vector on an axis of its own."""
+    """|y - scale x[row]|^2 in float64; scale 0 marks a zero vector, which gets an axis orthogonal to all other rows."""
     for c in range(LANES):
         sums[c] = 0.0
     whole = y.size - y.size % LANES
@@ -201,7 +201,7 @@ def _squared_distance(y, y_scale, x, row, scale, sums):
 
 @exact
 def _insert(indices, squared, held, row, distance):
-    """Put a neighbour in its place by (distance, row); return how many are held."""
+    """Insert a neighbour in the order (distance, row); return the number of neighbours now."""
     k = indices.size
     if held == k:
         if distance > squared[k - 1] or (distance == squared[k - 1] and row > indices[k - 1]):
@@ -219,9 +219,9 @@ def _insert(indices, squared, held, row, distance):
 
 @exact
 def _lowest_score(squared, length, rounding):
-    """The lowest score that float32 can give a point no farther than sqrt(squared) from one of squared length `length`.
+    """The lowest float32 score of any point within sqrt(squared) of a point with squared length `length`.
 
-    Such a point is at most that much longer, so the bound needs no maximum over all points.
+    The length of such a point is at most sqrt(length) + sqrt(squared), so the bound needs no maximum over all points.
     """
     reach = np.sqrt(length) + np.sqrt(squared)
     return -0.5 * squared - rounding.relative * (length + reach * reach) - rounding.absolute

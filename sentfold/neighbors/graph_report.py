@@ -1,4 +1,4 @@
-"""Faults of a neighbour graph: separate pieces, hubs, rows that are no row's neighbour, equal vectors."""
+"""Faults of a neighbour graph: several components, hubs, rows that are no row's neighbour, equal vectors."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sentfold.neighbors.neighbors import in_degrees
 class GraphReport:
     """Counts over the rows of a neighbour graph.
 
-    components          connected components, edges taken both ways
-    largest_in_degree   how often the most popular row is a neighbour
-    unchosen            rows that are nobody's neighbour
-    in_degree_skewness  third standardised moment of the in-degrees; 0 if all are equal, large with hubs
-    zero_vectors        rows without any non-zero number
+    components          connected components of the undirected graph
+    largest_in_degree   the largest number of rows that have one row as a neighbour
+    unchosen            rows that are no row's neighbour
+    in_degree_skewness  third standardised moment of the in-degrees; 0 if all are equal, large if there are hubs
+    zero_vectors        rows of zeros
     identical_vectors   rows that equal an earlier row
-    tied_rows           rows whose last neighbour is as far as the one before it: row numbers, not distances, order them
+    tied_rows           rows whose last two neighbours are at equal distance, so that row numbers decide their order
     """
 
     components: int
@@ -38,9 +38,9 @@ class GraphReport:
 def describe_graph(
     indices: npt.NDArray[np.integer[Any]], distances: npt.NDArray[np.floating[Any]], x: npt.NDArray[np.floating[Any]]
 ) -> GraphReport:
-    """Look over a graph of the rows of x.
+    """The GraphReport of a graph of the rows of x.
 
-    indices (n, k) and distances (n, k) as `nearest_neighbors` gives them; x (n, d)
+    indices (n, k) and distances (n, k) as `nearest_neighbors` returns them; x (n, d)
     Cost O(n (k + d)) time, O(n k) memory.
     """
     n, k = indices.shape
@@ -63,5 +63,5 @@ def describe_graph(
 
 def count_twins(x: npt.NDArray[np.floating[Any]]) -> int:
     """Rows that equal an earlier row: distinct texts that the encoder cannot tell apart. Cost O(n d)."""
-    # Adding 0 turns -0.0 into 0.0, which equals it but has other bytes.
+    # Adding 0 turns -0.0 into 0.0: the two numbers are equal but have different bytes.
     return len(x) - len({blake2b((row + 0.0).tobytes(), digest_size=16).digest() for row in x})

@@ -17,7 +17,7 @@ from sentfold.neighbors.candidates import Candidates, Quota, offer_tile, quota_a
 from sentfold.neighbors.exact import Found, order_candidates, search_whole_rows
 from sentfold.neighbors.points import Float64, Frame, Metric, Points, floating_rows
 
-# Candidates beyond k that float32 hands to float64: enough that rounding seldom forces a whole row.
+# Candidates beyond k that are measured in float64: enough that rounding seldom forces a search among all rows.
 SPARE = 8
 
 LARGE = 16_384  # rows
@@ -29,7 +29,7 @@ class Neighbors:
 
     indices    (n, k) int32, nearest first, self excluded, ties by row number
     distances  (n, k) float64, in units of the metric
-    recomputed rows whose candidates float32 could not certify and that were sought among all rows again
+    recomputed number of rows whose candidates could not be certified, so that all rows were searched again
     """
 
     indices: npt.NDArray[np.int32]
@@ -48,11 +48,11 @@ def nearest_neighbors(
     """The k nearest other rows of each row, exactly, ordered by (distance, row).
 
     x        (n, d) finite, one sentence per row; float32 and float64 are read in place
-    k        neighbours, 1 <= k < n; the answer for a smaller k is a prefix of this one
-    metric   euclidean, or cosine: 1 - cos, a zero vector being at distance 1 from everything
-    block    rows and columns of one matrix product, by default 1024, or 1536 where that is little compared with x;
-             workers: products at a time. Neither changes a bit of the neighbours, because float32 products
-             only choose candidates and a rounding bound certifies the choice. BLAS is held to one thread.
+    k        neighbours, 1 <= k < n; the answer for a smaller k is a prefix of the answer for k
+    metric   euclidean, or cosine: 1 - cos, with distance 1 between a zero vector and every other row
+    block    rows and columns of one matrix product, by default 1024, or 1536 from 16,384 rows on
+    workers  matrix products at a time. Block and workers do not change a bit of the result, because float32 products
+             only choose candidates and a rounding bound certifies the choice. BLAS uses one thread.
     Raises ParameterError if k is out of range or a row is not finite.
     Cost n^2 d flops in float32, since each pair is multiplied once for both of its rows, and O(n k d) in
     float64; memory one float32 copy of x, 16 n (k + 12) bytes, and block^2 floats per worker.
@@ -81,7 +81,7 @@ def nearest_neighbors(
 
 @dataclass(frozen=True)
 class Searched:
-    """Rows that neighbours are sought among, prepared once for many calls of `nearest_among`.
+    """Rows to search for neighbours, prepared once for many calls of `nearest_among`.
 
     points   the rows in `frame`; squared: (n,) their squared lengths. Memory: one float32 copy of the rows.
     """
@@ -99,11 +99,11 @@ class Searched:
 
     @property
     def rows(self) -> npt.NDArray[np.floating[Any]]:
-        """(n, d) contiguous float32 or float64, as they came."""
+        """(n, d) contiguous float32 or float64, in the given order."""
         return self.points.rows
 
     def with_queries(self, lengths: Float64) -> Searched:
-        """The same in a frame that also holds queries of these squared lengths: mostly this one."""
+        """The same rows in a frame that also fits queries of these squared lengths; self if the frame fits already."""
         frame = Frame.around(self.frame.metric, self.squared, lengths)
         if frame == self.frame:
             return self
@@ -121,8 +121,9 @@ def nearest_among(
 ) -> Neighbors:
     """The k rows of x nearest to each query, exactly, ordered by (distance, row).
 
-    queries  (m, d) and x (n, d), finite; a query that equals a row of x has it as its neighbour. Rows that
-             are `Searched` save their preparation, and their metric counts
+    queries  (m, d), finite
+    x        (n, d), finite, or `Searched`, which saves the preparation; the metric of a Searched replaces `metric`.
+             A row of x that equals a query is a neighbour of the query
     k        1 <= k <= n; metric, block, workers: as in `nearest_neighbors`
     Raises ParameterError if k is out of range, the widths differ, or a row is not finite.
     Cost 2 m n d flops in float32; memory one float32 copy of x, and block (block + d + k) numbers per worker.
@@ -154,7 +155,7 @@ def nearest_among(
 
 
 def _seek_block(queries: Points, points: Points, found: Found, block: int) -> int:
-    """Fill `found` for a block of queries; return how many were sought among all rows again."""
+    """Fill `found` for a block of queries; return the number of queries for which all rows were searched again."""
     m, n, wanted = len(queries.singles), len(points.singles), found.indices.shape[1] + SPARE
     candidates = Candidates.none_yet(m, wanted)
     products = np.empty(m * min(block, n), dtype=np.float32)
@@ -171,11 +172,11 @@ def _seek_block(queries: Points, points: Points, found: Found, block: int) -> in
 
 
 def _candidates_of_all_pairs(points: Points, wanted: int, block: int, pool: Executor) -> Candidates:
-    """The `wanted` best-scoring others of each position, roughly, from one product per pair of blocks."""
+    """About `wanted` best-scoring other positions of each position, from one product per pair of blocks."""
     n = len(points.singles)
     parts = _slices(n, block)
     candidates = Candidates.none_yet(n, wanted)
-    spaces: list[npt.NDArray[np.float32]] = []  # of the products: a fresh one would be paid for page by page
+    spaces: list[npt.NDArray[np.float32]] = []  # reused memory for products: fresh memory costs page faults
 
     def offer(pair: tuple[slice, slice], quota: Quota) -> None:
         first, second = pair
@@ -197,15 +198,15 @@ def _candidates_of_all_pairs(points: Points, wanted: int, block: int, pool: Exec
 
     for number, pairs in enumerate(_tournament(parts), start=1):
         quota = quota_after(min(1.0, number / len(parts)), wanted)
-        # No block is in two pairs of a round, so no two workers touch one row's candidates.
+        # No block is in two pairs of a round, so no two workers write the candidates of one row.
         list(pool.map(lambda pair, quota=quota: offer(pair, quota), pairs))
     return candidates
 
 
 def _tournament(parts: list[slice]) -> Iterator[list[tuple[slice, slice]]]:
-    """Rounds in which each part meets one other, or has a bye; in the first, each meets itself.
+    """Rounds of pairs, as in a round-robin tournament; in the first round each part is paired with itself.
 
-    The circle method: the last seat stays and the others turn by one.
+    The circle method: the last seat stays fixed and the other seats rotate by one.
     """
     yield [(part, part) for part in parts]
     seats: list[slice | None] = [*parts, None] if len(parts) % 2 else list(parts)
@@ -217,7 +218,7 @@ def _tournament(parts: list[slice]) -> Iterator[list[tuple[slice, slice]]]:
 
 
 def _slices(n: int, block: int) -> list[slice]:
-    """0..n in as few parts of at most `block` as it takes, of nearly equal size."""
+    """The range 0..n in the fewest parts of at most `block`, of nearly equal size."""
     edges = np.linspace(0, n, -(-n // block) + 1).astype(int)
     return [slice(int(start), int(stop)) for start, stop in pairwise(edges)]
 

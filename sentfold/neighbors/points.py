@@ -15,11 +15,11 @@ Single = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.floating[Any]]
 
-STRIPE = 4096  # rows that are converted at a time, so that no float64 copy of all of them is made
+STRIPE = 4096  # rows that are converted at a time, so that no float64 copy of all rows is made
 
 
 def floating_rows(x: npt.NDArray[Any], *, name: str = "row") -> tuple[Rows, Float64]:
-    """`x` as contiguous float32 if it is that, else float64, and the squared length of every row.
+    """`x` as a contiguous array, float32 if `x` is float32, else float64, and the squared length of every row.
 
     Raises ParameterError naming the first row that is not finite, or too long for float64.
     """
@@ -43,11 +43,11 @@ def floating_rows(x: npt.NDArray[Any], *, name: str = "row") -> tuple[Rows, Floa
 
 @dataclass(frozen=True)
 class Frame:
-    """What makes rows comparable.
+    """The metric and the scaling of a search.
 
     metric  euclidean or cosine
-    scale   power of two that brings the longest row to a length near 1, so that float32 can hold all
-    axis    cosine and there is a zero vector: it gets an axis of its own, orthogonal to everything
+    scale   power of two that brings the longest row to a length near 1, so that float32 can represent all rows
+    axis    whether zero vectors get an extra axis, orthogonal to all other rows: for cosine, if there is a zero vector
     """
 
     metric: Metric
@@ -63,7 +63,7 @@ class Frame:
         return cls(metric, 2.0 ** -round(np.log2(longest) / 2) if longest > 0 else 1.0, False)
 
     def distances(self, squared: Float64) -> Float64:
-        """Distances in units of the metric from squared ones in this frame."""
+        """Distances in units of the metric, from squared distances in this frame."""
         # Half the squared distance of unit vectors is 1 - cos, without the cancellation.
         return squared / 2 if self.metric == "cosine" else np.sqrt(squared) / self.scale
 
@@ -72,11 +72,11 @@ class Frame:
 class Points:
     """n rows in a frame.
 
-    rows     (n, d) float32 or float64, as they came
-    scales   (n,) float64; scales[i] * rows[i] is what is compared, exactly; 0 marks a zero vector under cosine
+    rows     (n, d) float32 or float64, in the given order
+    scales   (n,) float64; distances are those of scales[i] * rows[i]; 0 marks a zero vector under cosine
     order    (n,) int64, the row at each position
     singles  (n, d or d + 1) float32, the scaled rows by position
-    halves   (n,) float32, half their squared lengths by position
+    halves   (n,) float32, half the squared lengths of the scaled rows, by position
     """
 
     rows: Rows
@@ -87,12 +87,12 @@ class Points:
 
     @classmethod
     def place(cls, rows: Rows, squared: Float64, frame: Frame, *, shuffled: bool) -> Points:
-        """Rows with their squared lengths in `frame`, in random order if `shuffled`. Cost O(n d), one float32 copy."""
+        """Points of rows with these squared lengths, in random order if `shuffled`. Cost O(n d), one float32 copy."""
         n, d = rows.shape
         lengths = np.sqrt(squared)
         zero = lengths == 0
         scales = np.full(n, frame.scale) if frame.metric == "euclidean" else (~zero) / np.where(zero, 1.0, lengths)
-        # The order decides how fast good candidates are met, not which are nearest: any fixed seed will do.
+        # The order changes only how soon good candidates appear, not the result: any fixed seed will do.
         order = np.random.default_rng(0).permutation(n) if shuffled else np.arange(n)
         singles = np.zeros((n, d + frame.axis), dtype=np.float32)
         if rows.dtype == singles.dtype and (scales == 1).all():

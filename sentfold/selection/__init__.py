@@ -1,1 +1,1 @@
-""""""
+"""Scores of grid points, for the selection of parameters."""

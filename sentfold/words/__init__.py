@@ -1,1 +1,1 @@
-""""""
+"""Words: tokenizers, counts, vectors and partitions of words."""

@@ -1,4 +1,4 @@
-"""Counts of words, and the probabilities and weights that the papers make of them."""
+"""Counts of words, and the probabilities and weights that the papers compute from the counts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sentfold.settings import Parameters
 
 Float64 = npt.NDArray[np.float64]
 
-# Whose counts: the corpus that the suite file names, or the suite's own sentences whatever it names.
+# Where counts come from. "suite": the corpus that the suite file names. "own": always the suite's own sentences.
 CountSource = Literal["suite", "own"]
 
 
 @dataclass(frozen=True)
 class WordCounts:
-    """Occurrences of every word of a corpus, not only of the words that are asked for.
+    """Occurrences of every word of a corpus, also of words outside a vocabulary.
 
     words   distinct
     counts  (u,) int64, positive
@@ -36,13 +36,13 @@ class WordCounts:
         return int(self.counts.sum())
 
     def of(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
-        """(n,) int64 occurrences of each of `words`; 0 where the corpus does not hold it."""
+        """(n,) int64 occurrences of each of `words`; 0 for a word that the corpus does not contain."""
         known = dict(zip(self.words, self.counts.tolist(), strict=True))
         return np.array([known.get(word, 0) for word in words], dtype=np.int64)
 
 
 def unigram_probabilities(counts: npt.NDArray[np.int64], *, total: int) -> Float64:
-    """count / total: 0 for a word that the corpus does not hold.
+    """count / total; 0 for a word that the corpus does not contain.
 
     counts  (n,) occurrences; total: tokens of the corpus, > 0. Returns (n,) float64.
     """
@@ -58,7 +58,7 @@ def laplace_probabilities(counts: npt.NDArray[np.int64], *, total: int, types: i
 
 
 def sif_weights(probabilities: Float64, *, a: float) -> Float64:
-    """a / (a + p), in (0, 1]: 1 for a word never seen (Arora, Liang & Ma 2017, algorithm 1).
+    """a / (a + p), in (0, 1]; 1 for a word that does not occur (Arora, Liang & Ma 2017, algorithm 1).
 
     probabilities  (n,) in [0, 1]; a: > 0. Returns (n,) float64.
     """
@@ -72,7 +72,7 @@ class UniformWeights(Parameters):
 
 
 class SifWeights(Parameters):
-    """a / (a + p), p unsmoothed: S3E, and LASE as released."""
+    """a / (a + p) with unsmoothed p: the rule of S3E and of the released LASE code."""
 
     rule: Literal["sif"]
     a: float = Field(gt=0, le=1)
@@ -80,14 +80,14 @@ class SifWeights(Parameters):
 
 
 class InverseWeights(Parameters):
-    """1 / p with Laplace's p: the LASE thesis."""
+    """1 / p with p smoothed by Laplace's rule: the rule of the LASE thesis."""
 
     rule: Literal["inverse"]
     counts: CountSource = "own"
 
 
 class FrequencyWeights(Parameters):
-    """As often as the word occurs in the suite's own sentences: k-means over tokens, as in VLAWE."""
+    """The count of the word in the suite's own sentences, so that k-means runs over tokens, as in VLAWE."""
 
     rule: Literal["frequency"]
     counts: Literal["own"] = "own"
@@ -98,11 +98,11 @@ WeightRule = Annotated[AnyWeights, Field(discriminator="rule")]
 
 
 def word_weights(words: Sequence[str], corpus: WordCounts | None, rule: AnyWeights) -> Float64:
-    """(n,) float64 positive weight of each word by one of the papers' rules; uniform needs no corpus."""
+    """(n,) float64 positive weight of each word by `rule`; only UniformWeights needs no corpus."""
     if isinstance(rule, UniformWeights):
         return np.ones(len(words))
     if corpus is None:
-        raise ParameterError("weights by frequency need counts", where="weights", got=rule.rule)
+        raise ParameterError("weights by frequency need word counts", where="weights", got=rule.rule)
     counts = corpus.of(words)
     if isinstance(rule, SifWeights):
         return sif_weights(unigram_probabilities(counts, total=corpus.total), a=rule.a)
@@ -114,6 +114,6 @@ def word_weights(words: Sequence[str], corpus: WordCounts | None, rule: AnyWeigh
 def _positive(total: int) -> int:
     if total <= 0:
         raise ParameterError(
-            "a corpus of counts is empty", where="counts", expected="at least one token", got=str(total)
+            "the corpus of the word counts is empty", where="counts", expected="at least one token", got=str(total)
         )
     return total

@@ -1,8 +1,8 @@
-"""Files of word vectors, text or word2vec's binary, plain, gz or zip: streamed once, only wanted words kept.
+"""Readers of word vector files: text or word2vec's binary format, plain, gz or zip.
 
-A cutter before gensim decides which records are wanted and passes them on with a number as their
-name. So gensim parses every number, but never sees blanks inside words, bad UTF-8, a missing header
-or the gigabytes of unwanted words.
+A file is read once, and only the wanted words are kept. A filter selects the wanted records and writes them,
+each with a number as its name, to a temporary file, which gensim parses. So gensim parses every number, but
+never sees blanks inside words, bad UTF-8, a missing header or the gigabytes of unwanted words.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from sentfold.errors import SourceError, first_line, located
 
 _DAMAGE = (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError)
 
-# Longest record believed: 10,000 numbers of 30 characters, and a word.
+# Longest record that is accepted, in bytes: 10,000 numbers of 30 characters, and a word.
 _LONGEST = 400_000
 
 
 @dataclass(frozen=True)
 class FileVectors:
-    """The wanted words that a file holds.
+    """The wanted words that a file contains, and their vectors.
 
     words       in the order of the file
     vectors     (n, d) float32
     records     records in the file
-    duplicates  further records of a word already read; the first one counts, as in gensim
+    duplicates  later records of a word already read; the first record is used, as in gensim
     """
 
     words: tuple[str, ...]
@@ -51,19 +51,19 @@ def read_file(
 ) -> FileVectors:
     """The vectors of the wanted words, in one pass over the file.
 
-    wanted     words, compared as UTF-8; a record whose name is no UTF-8 is nobody's
-    dimension  numbers per word: what comes before the last `dimension` fields of a line is the word
+    wanted     words, compared as UTF-8; a record whose name is not valid UTF-8 matches no word
+    dimension  numbers per word; the word is everything before the last `dimension` fields of a line
     member     glob pattern of the file inside a zip; needed only if there are several
-    A first line of two integers is taken for a header, which must then tell the number of records.
-    Raises SourceError if the file is damaged, cut short, of another dimension, or holds figures that
-    are none. Cost O(bytes) time; memory of the wanted words only.
+    A first line of two integers is taken for a header; its first integer must be the number of records.
+    Raises SourceError if the file is damaged or cut short, has another dimension, or contains values that
+    are not finite numbers. Cost O(bytes) time; memory for the wanted words only.
     """
     names = {word.encode("utf-8", errors="surrogatepass"): word for word in wanted}
     counter = _Counter()
     words: list[str] = []
     seen: set[bytes] = set()
     with tempfile.NamedTemporaryFile(suffix=".vectors") as kept, open_stream(path, member) as stream:
-        # The header tells the number of words, which is known at the end: its place is kept.
+        # The header states the number of words, which is known only at the end: this line is overwritten then.
         kept.write(_header_line(0, dimension))
         cut = _cut_binary if binary else _cut_text
         with located(path.name):
@@ -92,14 +92,14 @@ class _Counter:
 
 @contextmanager
 def open_stream(path: Path, member: str | None = None) -> Iterator[BinaryIO]:
-    """The unpacked bytes of a plain, gz or zip file, told apart by its first bytes. Raises SourceError."""
+    """The unpacked bytes of a plain, gz or zip file; the first bytes tell the kind of file. Raises SourceError."""
     try:
         with path.open("rb") as raw:
             magic = raw.read(4)
             raw.seek(0)
             if magic.startswith(b"PK\x03\x04"):
                 with zipfile.ZipFile(raw) as archive, archive.open(_find_member(archive, member, path)) as stream:
-                    yield stream  # type: ignore[misc]  # an IO[bytes] is what is needed
+                    yield stream  # type: ignore[misc]  # an IO[bytes] has all that the readers need
             elif magic.startswith(b"\x1f\x8b"):
                 with gzip.GzipFile(fileobj=raw) as packed:
                     yield packed  # type: ignore[misc]
@@ -114,7 +114,7 @@ def _find_member(archive: zipfile.ZipFile, pattern: str | None, path: Path) -> s
     found = [name for name in names if fnmatch.fnmatchcase(name, pattern or "*") and not name.startswith("__MACOSX/")]
     if len(found) != 1:
         raise SourceError(
-            "a zip of word vectors does not hold exactly one such file",
+            "a zip of word vectors does not contain exactly one matching file",
             where=path.name,
             expected=pattern or "one file",
             got=", ".join(found or names)[:300] or "nothing",
@@ -129,13 +129,13 @@ def _find_member(archive: zipfile.ZipFile, pattern: str | None, path: Path) -> s
 def _cut_text(
     stream: BinaryIO, names: Collection[bytes], dimension: int, counter: _Counter
 ) -> Iterator[tuple[bytes, bytes]]:
-    """(name, figures and line end) of the wanted lines of a text file."""
+    """(name, numbers and line end) of the wanted lines of a text file."""
     lines = iter(lambda: stream.readline(_LONGEST), b"")
     first = next(lines, b"")
     header = _header(first)
     if header is not None and header[1] != dimension:
         raise SourceError("word vectors have another dimension", expected=str(dimension), got=str(header[1]))
-    # What a line can be told by without cutting it: the name up to its first blank.
+    # The wanted names up to their first blank: a line that starts otherwise is skipped without being split.
     starts = {name.partition(b" ")[0] for name in names}
     for line in lines if header is not None else chain([first] if first else [], lines):
         counter.records += 1
@@ -144,8 +144,8 @@ def _cut_text(
         fields = line.rstrip().rsplit(b" ", dimension)
         if len(fields) != dimension + 1:
             raise SourceError(
-                "a line has too few figures",
-                expected=f"a word and {dimension} figures",
+                "a line has too few numbers",
+                expected=f"a word and {dimension} numbers",
                 got=f"record {counter.records}: {line[:80]!r}",
                 remedy="the file is cut short, or has another dimension",
             )
@@ -161,8 +161,8 @@ def _cut_binary(
     header = _header(stream.readline(_LONGEST))
     if header is None or header[1] != dimension:
         raise SourceError(
-            "a binary file of word vectors has no fitting header",
-            expected=f"number of words and {dimension}",
+            "a binary file of word vectors has no valid header",
+            expected=f"a first line with the number of words and the dimension {dimension}",
             got="no header" if header is None else f"dimension {header[1]}",
         )
     size = 4 * dimension
@@ -176,7 +176,7 @@ def _cut_binary(
             if not more or (blank < 0 and len(buffer) > len(more) + _LONGEST):
                 break
             continue
-        # Some writers end a record with a line end, some do not.
+        # Some programs end a record with a line end, some do not.
         name = buffer[start:blank].lstrip(b"\n")
         start = blank + 1 + size
         counter.records += 1
@@ -193,7 +193,7 @@ def _header(line: bytes) -> tuple[int, int] | None:
 def _check_records(header: tuple[int, int] | None, counter: _Counter) -> None:
     if header is not None and header[0] != counter.records:
         raise SourceError(
-            "a file of word vectors has another number of records than its header says",
+            "the number of records in a file of word vectors differs from its header",
             expected=str(header[0]),
             got=str(counter.records),
             remedy="the file is cut short: copy or download it again",
@@ -208,19 +208,19 @@ def _header_line(count: int, dimension: int) -> bytes:
 
 
 def _parse(kept: Path, count: int, dimension: int, *, binary: bool, source: str) -> npt.NDArray[np.float32]:
-    """The kept records through gensim: (count, dimension) float32."""
+    """The kept records as gensim parses them: (count, dimension) float32."""
     if not count:
         return np.zeros((0, dimension), dtype=np.float32)
-    # Here: gensim takes a second to import, and only file sources need it.
+    # Imported here: gensim takes a second to import, and only file sources need it.
     from gensim.models import KeyedVectors
 
     try:
         keyed = KeyedVectors.load_word2vec_format(str(kept), binary=binary)
     except (ValueError, EOFError) as error:
-        raise _damaged(source, f"{dimension} figures per word", first_line(error)) from None
+        raise _damaged(source, f"{dimension} numbers per word", first_line(error)) from None
     vectors = np.asarray(keyed.vectors, dtype=np.float32)
     if keyed.index_to_key != [str(row) for row in range(count)] or not np.isfinite(vectors).all():
-        raise _damaged(source, "finite figures", "a figure that is none, or is infinite")
+        raise _damaged(source, "finite numbers", "a value that is no number, or is infinite")
     return vectors
 
 

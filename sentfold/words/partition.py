@@ -1,4 +1,4 @@
-"""A partition of words: labels and points, the rules for the points, and the two control partitions."""
+"""A partition of words into clusters, the rules for the centroids, and the two control partitions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sentfold.errors import ParameterError
 Float64 = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int32]
 
-# The point of a cluster:
-#   model          what the clusterer itself says: means of k-means, means of a mixture
-#   weighted-mean  sum w v / sum w over its words (S3E as released; what weighted k-means minimises to)
-#   scaled-mean    sum w v / number of words (S3E's poster; LASE as released, for spectral clusters)
+# The rule for the centroid of a cluster, from the vectors v and the weights w of its words:
+#   model          the centroids that the clusterer returns: the means of k-means or of a mixture
+#   weighted-mean  sum w v / sum w (S3E as released; the centroids that weighted k-means converges to)
+#   scaled-mean    sum w v / number of words (the poster of S3E; LASE as released, for spectral clusters)
 #   mean           sum v / number of words (the LASE thesis)
 CentroidRule = Literal["model", "weighted-mean", "scaled-mean", "mean"]
 Control = Literal["random", "frequency"]
@@ -24,12 +24,12 @@ Control = Literal["random", "frequency"]
 
 @dataclass(frozen=True)
 class Partition:
-    """Labels of words, and what the clusterer that made them says.
+    """Labels of words, and the centroids and notes of the clusterer that made the labels.
 
-    labels     (v,) int32 in 0..size-1; not every number need occur
+    labels     (v,) int32 in 0..size-1; a number that does not occur is an empty cluster
     size       number of clusters, empty ones included
-    centroids  (size, d) float64 of the clusterer's own, or None if it has none
-    notes      what the making counted (JSON-able)
+    centroids  (size, d) float64 that the clusterer returns, or None if the clusterer has no centroids
+    notes      counts and certificates of the clusterer (JSON-able)
     """
 
     labels: Labels
@@ -53,14 +53,14 @@ def check_size(size: int, n: int) -> None:
 def centroids_of(
     partition: Partition, vectors: npt.NDArray[np.floating[Any]], weights: Float64, rule: CentroidRule
 ) -> Float64:
-    """The point of each cluster by one of the papers' rules.
+    """The centroid of each cluster by `rule`.
 
     vectors  (v, d); weights: (v,) positive
-    Returns (size, d) float64. An empty cluster has the zero vector by every rule but "model": no word asks for it.
+    Returns (size, d) float64. An empty cluster has the zero vector, except by "model"; no word uses that vector.
     """
     if rule == "model":
         if partition.centroids is None:
-            raise ParameterError("this clustering has no centroids of its own", where="centroids", got=rule)
+            raise ParameterError("this clusterer returns no centroids", where="centroids", got=rule)
         return partition.centroids
     x = np.asarray(vectors, dtype=np.float64)
     w = np.ones(len(x)) if rule == "mean" else weights
@@ -72,12 +72,12 @@ def centroids_of(
 
 
 def random_partition(like: Partition, *, seed: int) -> Partition:
-    """Words dealt at random into clusters of the same sizes: the control of every claim about meaning."""
+    """The words assigned at random to clusters of the same sizes: the control for claims about meaning."""
     return Partition(np.random.default_rng(seed).permutation(like.labels), like.size)
 
 
 def frequency_partition(like: Partition, ranks: npt.NDArray[np.integer[Any]]) -> Partition:
-    """Blocks of neighbouring frequency rank, as large as the clusters, in the order of the clusters' numbers.
+    """Words of consecutive frequency ranks in blocks that have the sizes of clusters 0, 1, 2, ... of `like`.
 
     ranks  (v,) rank of each word, distinct; the lowest rank is the most frequent word
     """

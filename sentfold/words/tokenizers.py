@@ -1,14 +1,14 @@
-"""Tokenisers, each by the rule of the code that it comes from.
+"""Tokenizers, each by the rule of the released code of a method.
 
     whitespace  split at blanks, nothing else (S3E, LASE and SIF as released; their texts are lower case)
-    regex       runs of word characters or of punctuation, of the lower-cased text
-    wordpunct   GEM's: the same runs of the original text, lower-cased afterwards; '' and `` mean a double quote.
-                Which punctuation is skipped is GEM's own decision, not made here.
-    treebank    uSIF's: Penn Treebank words, cleaned (see clean_usif)
+    regex       runs of word characters or of punctuation in the lower-cased text
+    wordpunct   the rule of GEM: the same runs in the original text, lower-cased afterwards; '' and `` become a
+                double quote. The encoder gem, not the tokenizer, decides which punctuation is skipped.
+    treebank    the rule of uSIF: Penn Treebank words, cleaned (see clean_usif)
 
 The Treebank rules are those of nltk 3.10's word_tokenize without its sentence splitter, rearranged; a test
-compares both. The rules are written out here because nltk's rules change from release to release, and every count
-with them.
+compares the two. The rules are copied as text because nltk's rules change from release to release, and then every
+word count changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOKENIZERS: tuple[TokenizerName, ...] = get_args(TokenizerName)
 
 
 def tokenize(texts: Iterable[str], name: str) -> list[list[str]]:
-    """The tokens of each text, in order, repeats kept; no text, or none but blanks, has none.
+    """The tokens of each text, in order, with repeats; a text that is empty or all blanks has no tokens.
 
     name  one of TOKENIZERS
     Raises ParameterError for another name.
@@ -33,7 +33,7 @@ def tokenize(texts: Iterable[str], name: str) -> list[list[str]]:
     rule = _RULES.get(name)
     if rule is None:
         raise ParameterError(
-            f"there is no tokeniser '{name}'", where="tokenizer", expected=f"one of: {', '.join(TOKENIZERS)}", got=name
+            f"there is no tokenizer '{name}'", where="tokenizer", expected=f"one of: {', '.join(TOKENIZERS)}", got=name
         )
     return [rule(text) for text in texts]
 
@@ -42,14 +42,14 @@ _RUNS = re.compile(r"\w+|[^\w\s]+")
 
 
 def split_regex(text: str) -> list[str]:
-    """Runs of word characters, and of what is neither that nor blank, of the lower-cased text."""
+    """Runs of word characters, and runs of other characters that are not blanks, in the lower-cased text."""
     return _RUNS.findall(text.lower())
 
 
 def split_wordpunct(text: str) -> list[str]:
-    """The same runs by GEM's rule: quotes made one, cut as written, then lower-cased.
+    """The runs of split_regex by the rule of GEM: unify double quotes, split the text as written, then lower-case.
 
-    Lower-casing comes last because it can itself make punctuation: İ becomes i and a combining dot.
+    Lower-casing comes last because lower-casing can add a non-word character: İ becomes i and a combining dot.
     """
     return [token.lower() for token in _RUNS.findall(text.replace("''", '" ').replace("``", '" '))]
 
@@ -63,8 +63,8 @@ def _compile(*rules: tuple[str, str, str]) -> tuple[tuple[re.Pattern[str], str, 
     return tuple((re.compile(pattern), replacement, needs) for pattern, replacement, needs in rules)
 
 
-# (pattern, replacement, characters without any of which it cannot match; none given: it is always tried).
-# In the order of application: what each matches may depend on the blanks that the ones above put in.
+# (pattern, replacement, characters): the pattern can match only a text that has one of the characters; with an empty
+# string the pattern is always tried. The order matters: a pattern may need the blanks that earlier patterns insert.
 _PUNCTUATION = _compile(
     # Opening quotes.
     (r"[«“‘„]|`+", r" \g<0> ", "«“‘„`"),
@@ -92,7 +92,7 @@ _CLITICS = _compile(
     (r"(?<=[^' ])('[sSmMdD]?) ", r" \1 ", "'"),
     (r"(?<=[^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T) ", r" \1 ", "'"),
 )
-# What each needs here are letters in a row, in either case.
+# Here the third entry is a substring of the lower-cased text: the pattern can match only a text that contains it.
 _CONTRACTIONS = _compile(
     (r"(?i)\b(can)(not)\b", r" \1 \2 ", "nnot"),
     (r"(?i)\b(gim|lem)(me)\b", r" \1 \2 ", "mme"),
@@ -101,14 +101,14 @@ _CONTRACTIONS = _compile(
     (r"(?i)\b(got)(ta)\b", r" \1 \2 ", "tta"),
     (r"(?i)\b(more)('n)\b", r" \1 \2 ", "'n"),
     (r"(?i)\b(d)('ye)\b", r" \1 \2 ", "'ye"),
-    # These want a blank before them, which the ones above may have put there.
+    # These patterns need a blank in front, which an earlier pattern may have inserted.
     (r"(?i) ('t)(is)\b", r" \1 \2 ", "'t"),
     (r"(?i) ('t)(was)\b", r" \1 \2 ", "'t"),
 )
 
 
 def split_treebank(text: str) -> list[str]:
-    """Penn Treebank words of a text that is taken for one sentence: only its last full stop is cut off."""
+    """Penn Treebank words of a text that is treated as one sentence: only the last full stop becomes a token."""
     text = f" {_substitute(text, _PUNCTUATION)} "
     text = _substitute(text, _CLITICS)
     lower = text.lower()
@@ -120,7 +120,7 @@ def split_treebank(text: str) -> list[str]:
 
 def _substitute(text: str, rules: tuple[tuple[re.Pattern[str], str, str], ...]) -> str:
     for pattern, replacement, needs in rules:
-        # Most sentences have few of these characters, and looking for one is far cheaper than the pattern.
+        # Most sentences have few of these characters, and a search for a character is far cheaper than the pattern.
         if not needs or any(character in text for character in needs):
             text = pattern.sub(replacement, text)
     return text
@@ -130,8 +130,10 @@ _ALPHANUMERIC = re.compile("[A-Za-z0-9]")
 
 
 def clean_usif(tokens: Sequence[str]) -> list[str]:
-    """What uSIF makes of Treebank words: no token without an ASCII letter or digit, lower case, stripped of
-    quotes, brackets and stops, "n't" as "not", cut at hyphens.
+    """Treebank words cleaned by the rule of uSIF.
+
+    Tokens without an ASCII letter or digit are dropped. The others are lower-cased, stripped of quotes, round
+    brackets and ; . : at both ends, and split at hyphens; "n't" becomes "not".
     """
     cleaned: list[str] = []
     for token in tokens:

@@ -1,4 +1,4 @@
-"""Vectors of the words of a vocabulary: made of one source or of several, and adjusted before any encoder sees them."""
+"""Vectors of the words of a vocabulary, from one source or several, adjusted before an encoder uses them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sentfold.settings import Parameters, Slug
 Float64 = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.floating[Any]]
 
-# What a word of the vocabulary gets that a source does not have: nothing (the word is out of
-# vocabulary), the mean of the words that it has (S3E and LASE as released), or zeros.
+# The vector of a word that a source does not contain. "drop": none, the word is out of vocabulary. "mean": the mean
+# vector of the words that the source contains (S3E and LASE as released). "zero": zeros.
 Missing = Literal["drop", "mean", "zero"]
 Scale = Literal["none", "unit", "mean"]
 
@@ -27,15 +27,15 @@ def _tuple(value: Any) -> Any:
 
 
 class WordVectorParameters(Parameters):
-    """Where the vectors of words come from, and what is done to them before anyone uses them.
+    """Where the vectors of words come from, and how the vectors are adjusted.
 
-    package    an installed package laid out like WordLlama; `sha256` pins its files
-    file       a location of pipeline/words/locations.yaml
+    package    an installed package with the files of WordLlama; `sha256` pins those files
+    file       the name of an entry in pipeline/words/locations.yaml
     concat     other blocks, their vectors side by side in this order
     of         one other block
-    missing    what a word gets that the source lacks; in a concatenation, that a part lacks
-    pvn        number of leading components whose variance is levelled to that of the next one; 0 = none
-    scale      unit: every word of length 1; mean: all divided by their mean length
+    missing    the vector of a word that the source, or a part of a concatenation, lacks: none, the mean, or zeros
+    pvn        leading components whose variance is lowered to the variance of the next component; 0 = none
+    scale      unit: every vector has length 1; mean: all vectors are divided by their mean length
     """
 
     package: str | None = None
@@ -52,21 +52,21 @@ class WordVectorParameters(Parameters):
         if sum(place is not None for place in (self.package, self.file, self.concat, self.of)) != 1:
             raise ValueError("give exactly one of: package, file, concat, of")
         if self.concat is not None and len(self.concat) < 2:
-            raise ValueError("a concatenation has two parts or more")
+            raise ValueError("a concatenation needs two parts or more")
         return self
 
     def parts(self) -> tuple[str, ...]:
-        """The other blocks that this one is made of."""
+        """The names of the other blocks that this block uses."""
         return (self.of,) if self.of is not None else self.concat or ()
 
 
 @dataclass(frozen=True)
 class SourceVectors:
-    """Vectors of those words that a source holds.
+    """Vectors of the words that a source contains.
 
-    words    in the order asked for
+    words    in the order of the vocabulary
     vectors  (n, d)
-    notes    what the reading counted and certified
+    notes    counts and certificates of the reader
     """
 
     words: tuple[str, ...]
@@ -77,9 +77,11 @@ class SourceVectors:
 def make_vectors(
     source: str, blocks: dict[str, WordVectorParameters], raw: dict[str, SourceVectors], words: Sequence[str]
 ) -> SourceVectors:
-    """The vectors of `source` for one vocabulary, out of what the sources hold.
+    """The vectors of the block `source` for one vocabulary.
 
-    words  the vocabulary; it is what means are taken over and variance is levelled over
+    blocks  every block by name
+    raw     the vectors as read, by the name of a block with `package` or `file`
+    words   the vocabulary; the means and the variances are taken over these words
     Raises SourceError if no word is left.
     """
     block = blocks[source]
@@ -98,7 +100,7 @@ def make_vectors(
 
 
 def fill_missing(found: SourceVectors, words: Sequence[str], missing: Missing) -> SourceVectors:
-    """Give the words that a source lacks the mean of those it has, or zeros, or nothing ("drop")."""
+    """Fill in vectors for the words that a source lacks: the mean of its vectors, or zeros; "drop" adds none."""
     lacking = len(words) - len(found.words)
     if missing == "drop" or not lacking:
         return found
@@ -111,7 +113,7 @@ def fill_missing(found: SourceVectors, words: Sequence[str], missing: Missing) -
 
 
 def join_parts(parts: Sequence[SourceVectors], words: Sequence[str]) -> SourceVectors:
-    """The vectors of several sources side by side, for the words that all of them hold."""
+    """The vectors of several sources side by side, for the words that all sources contain."""
     shared = set(words).intersection(*(part.words for part in parts))
     kept = tuple(word for word in words if word in shared)
     columns = []
@@ -132,9 +134,9 @@ def _restrict(found: SourceVectors, words: Sequence[str]) -> SourceVectors:
 
 
 def level_variance(vectors: npt.NDArray[np.floating[Any]], components: int) -> Float64:
-    """Centred vectors whose leading components are shrunk to the variance of the next one.
+    """Centred vectors with the variance of the leading components lowered to the variance of the next component.
 
-    vectors     (v, d), one word a row, every word counting once
+    vectors     (v, d), one word per row, all words weighted equally
     components  D >= 1; D + 1 <= min(v, d)
     Returns (v, d) float64: x - sum_{j<=D} (l_j - l_{D+1}) / l_j (u_j . x) u_j for centred x, with l_j, u_j
     the variances and directions of the principal components.
@@ -145,7 +147,7 @@ def level_variance(vectors: npt.NDArray[np.floating[Any]], components: int) -> F
     x = np.asarray(vectors, dtype=np.float64)
     if components + 1 > min(x.shape):
         raise ParameterError(
-            "too few words to level the variance of",
+            "too few words for variance normalization",
             where="pvn",
             expected=f"pvn + 1 <= min(words, dimensions) = {min(x.shape)}",
             got=f"pvn = {components}",
@@ -155,14 +157,14 @@ def level_variance(vectors: npt.NDArray[np.floating[Any]], components: int) -> F
     variances, directions = np.linalg.eigh(x.T @ x)
     leading = variances[::-1][: components + 1]
     u = directions[:, ::-1][:, :components]
-    # Two distinct words span one direction: the other variances are 0, and there is nothing to shrink.
+    # A variance can be 0, for example of the second component of two words: the share is 0 then.
     share = np.divide(leading[:-1] - leading[-1], leading[:-1], out=np.zeros(components), where=leading[:-1] > 0)
     shrunk: Float64 = x - ((x @ u) * share) @ u.T
     return shrunk
 
 
 def unit_length(vectors: npt.NDArray[np.floating[Any]]) -> Float64:
-    """Every row divided by its length; a zero row stays."""
+    """Every row divided by its length; a zero row stays zero."""
     x = np.asarray(vectors, dtype=np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", x, x))
     scaled: Float64 = x / np.where(lengths > 0, lengths, 1.0)[:, None]
@@ -170,7 +172,7 @@ def unit_length(vectors: npt.NDArray[np.floating[Any]]) -> Float64:
 
 
 def mean_unit_length(vectors: npt.NDArray[np.floating[Any]]) -> Float64:
-    """All rows divided by their mean length; unchanged if that is zero."""
+    """All rows divided by their mean length; unchanged if the mean length is zero."""
     x = np.asarray(vectors, dtype=np.float64)
     mean = float(np.sqrt(np.einsum("ij,ij->i", x, x)).mean())
     return x / (mean if mean > 0 else 1.0)

@@ -1,4 +1,4 @@
-"""Token vectors in an installed package: a word is the mean of its tokens' vectors."""
+"""Word vectors from the token vectors of an installed package: the vector of a word is the mean over its tokens."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ import numpy.typing as npt
 from sentfold.errors import SourceError
 from sentfold.files import sha256_of
 
-# Where WordLlama keeps its 256-d vectors and the tokenizer that goes with them.
+# Paths of WordLlama's 256-dimensional vectors and of their tokenizer inside the package.
 WEIGHTS = "weights/l2_supercat_256.safetensors"
 TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 
 
 def token_means(words: Sequence[str], *, package: str, sha256: dict[str, str] | None) -> npt.NDArray[np.float32]:
-    """(v, d) float32: of each word alone, the mean of its tokens' vectors, no special tokens.
+    """(v, d) float32: for each word, the mean of the vectors of its tokens, without special tokens.
 
-    The tokenizer falls back to bytes, so every word has tokens and nothing is out of vocabulary.
-    package  installed package with the folders of WordLlama; its own loader, which asks the network first, is not run
-    sha256   file inside the package -> digest that it must have; None: whatever version is installed
-    Raises SourceError if the package is absent or its bytes are others.
+    The tokenizer spells unknown characters as bytes, so every word has tokens and no word is out of vocabulary.
+    package  installed package with the files of WordLlama; the loader of the package is not run, because it uses
+             the network
+    sha256   file inside the package -> the digest that the file must have; None accepts any version
+    Raises SourceError if the package is not installed or a file has another digest.
     """
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer
@@ -37,7 +38,7 @@ def token_means(words: Sequence[str], *, package: str, sha256: dict[str, str] | 
         raise SourceError(
             "a word has no tokens", where=package, got=repr(words[int(lengths.argmin())]) if words else ""
         )
-    # In float64, and word by word in the order of the tokens: the sum does not depend on the other words.
+    # Sums in float64, per word and in the order of its tokens: the result does not depend on the other words.
     rows = table[np.concatenate([np.array(tokens, dtype=np.int64) for tokens in ids])].astype(np.float64)
     sums = np.add.reduceat(rows, np.concatenate([[0], np.cumsum(lengths)[:-1]]))
     return (sums / lengths[:, None]).astype(np.float32)
@@ -58,7 +59,7 @@ def _checked_file(package: str, name: str, sha256: dict[str, str] | None) -> Pat
     sha256 = sha256 or {}
     if sha256.get(name) != got:
         raise SourceError(
-            f"the package '{package}' does not hold the pinned word vectors",
+            f"the package '{package}' does not contain the pinned word vectors",
             where=name,
             expected=sha256.get(name, "a pinned sha256"),
             got=got,

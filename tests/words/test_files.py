@@ -149,17 +149,17 @@ def test_memory_is_for_the_wanted_words_alone(tmp_path: Path) -> None:
 
 
 BROKEN: dict[str, tuple[bytes, bool, str]] = {
-    "a line cut short": (b"the 1 2 3\ncat 1 2", False, "too few figures"),
+    "a line cut short": (b"the 1 2 3\ncat 1 2", False, "too few numbers"),
     "another dimension in the header": (b"2 4\nthe 1 2 3 4\ncat 1 2 3 4\n", False, "another dimension"),
-    "fewer lines than the header says": (b"3 3\nthe 1 2 3\ncat 1 2 3\n", False, "another number of records"),
-    "more lines than the header says": (b"1 3\nthe 1 2 3\ncat 1 2 3\n", False, "another number of records"),
+    "fewer lines than the header says": (b"3 3\nthe 1 2 3\ncat 1 2 3\n", False, "differs from its header"),
+    "more lines than the header says": (b"1 3\nthe 1 2 3\ncat 1 2 3\n", False, "differs from its header"),
     "a figure that is none": (b"the 1 x 3\n", False, "damaged"),
     "an infinite figure": (b"the 1 inf 3\n", False, "damaged"),
     "not a number": (b"the 1 nan 3\n", False, "damaged"),
-    "binary without a header": (b"the " + struct.pack("<3f", 1, 2, 3), True, "no fitting header"),
-    "binary of another dimension": (b"1 4\nthe " + struct.pack("<4f", 1, 2, 3, 4), True, "no fitting header"),
-    "binary cut short": (b"2 3\nthe " + struct.pack("<3f", 1, 2, 3) + b"cat ", True, "another number of records"),
-    "binary that is text": (b"2 3\nthe 1 2 3\ncat 1 2 3\n", True, "another number of records"),
+    "binary without a header": (b"the " + struct.pack("<3f", 1, 2, 3), True, "no valid header"),
+    "binary of another dimension": (b"1 4\nthe " + struct.pack("<4f", 1, 2, 3, 4), True, "no valid header"),
+    "binary cut short": (b"2 3\nthe " + struct.pack("<3f", 1, 2, 3) + b"cat ", True, "differs from its header"),
+    "binary that is text": (b"2 3\nthe 1 2 3\ncat 1 2 3\n", True, "differs from its header"),
     "binary with an infinite figure": (b"1 3\nthe " + struct.pack("<3f", 1, np.inf, 3), True, "damaged"),
 }
 

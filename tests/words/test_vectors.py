@@ -210,7 +210,7 @@ def too_few(shelf: Shelf) -> None:
         (unknown_hash, ["none is known yet", "locations.yaml"]),
         (no_word, ["no word of the suite", "1 other words"]),
         (tabs, ["no word of the suite", "blanks"]),
-        (too_few, ["too few figures", "small.txt"]),
+        (too_few, ["too few numbers", "small.txt"]),
     ],
 )
 def test_a_file_that_will_not_do_is_refused_with_what_to_do(
