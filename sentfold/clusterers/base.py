@@ -4,8 +4,8 @@ A clusterer is a file of this package, sentfold/clusterers/<method>.py. The file
 
     TITLE            the name of the method in tables
     Settings         its parameters
-    MODEL_CENTROIDS  the rule that its own centroids follow, or None if it has none of its own
-    cluster          (vectors, weights, sizes, *, seed, settings) -> one Partition per size, in their order
+    MODEL_CENTROIDS  the rule of the centroids that the clusterer returns, or None if it returns none
+    cluster          (vectors, weights, sizes, *, seed, settings) -> one Partition per size, in the order of sizes
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class Clusterer(Protocol):
         """One partition per size.
 
         vectors  (v, d), most frequent word first
-        weights  (v,) positive, for the methods that weigh words
+        weights  (v,) positive; a method may ignore them
         """
 
 
 def known_clusterers() -> tuple[str, ...]:
-    """The files of this package that define `cluster`, by their text: none of them is imported."""
+    """The names of the files of this package that define `cluster`; the files are read as text, not imported."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return tuple(file.stem for file in files if "\ndef cluster(" in file.read_text(encoding="utf-8"))
 
 
 def find_clusterer(name: str) -> ModuleType:
-    """The module of one of known_clusterers()."""
+    """The module of the clusterer `name`, one of known_clusterers()."""
     return import_module(f"sentfold.clusterers.{name}")
 
 
@@ -65,15 +65,15 @@ Controls = Annotated[tuple[Control, ...], BeforeValidator(_tuple)]
 
 
 class ClusteringParameters(Parameters):
-    """What is clustered, and how. In the block, the clusterer's settings have the name of the clusterer for a key.
+    """What is clustered, and how. In params.yaml the name of the clusterer is a key, with its settings as the value.
 
-    vectors, tokenizer  which words, by which vectors
-    weights             how much a word counts: in k-means, and in centroids
+    vectors, tokenizer  the word vectors, and the vocabulary of words that are clustered
+    weights             the weight of each word in k-means and in centroids
     sizes, seeds        a partition is made for each number of clusters and each seed
     centroids           see CentroidRule
-    controls            further partitions into parts of the same sizes: at random, and by frequency rank
+    controls            control partitions into clusters of the same sizes: at random, or by frequency rank
     method, settings    the clusterer, and its settings
-    Words of the vocabulary that have no vector are in no cluster; LASE's rule for them is the encoder's.
+    A word of the vocabulary without a vector is in no cluster; the encoder lase has its own rule for such words.
     """
 
     vectors: Slug
@@ -103,28 +103,28 @@ class ClusteringParameters(Parameters):
     def _lists_agree(self) -> ClusteringParameters:
         if self.centroids == "model" and self.model_centroids is None:
             raise ValueError(
-                f"the clusters of '{self.method}' have no centroids of their own: "
-                "give weighted-mean, scaled-mean or mean"
+                f"the clusterer '{self.method}' returns no centroids: "
+                "set `centroids` to weighted-mean, scaled-mean or mean"
             )
         for name, values in (("sizes", self.sizes), ("seeds", self.seeds), ("controls", self.controls)):
             if len(set(values)) != len(values):
-                raise ValueError(f"'{name}' names one twice")
+                raise ValueError(f"'{name}' has the same value twice")
         return self
 
     @property
     def model_centroids(self) -> CentroidRule | None:
-        """The rule that the clusterer's own centroids follow; None if it has none."""
+        """The rule of the centroids that the clusterer returns; None if it returns none."""
         rule: CentroidRule | None = find_clusterer(self.method).MODEL_CENTROIDS
         return rule
 
     def centroid_rule(self, control: Control | None) -> CentroidRule:
-        """The rule for the centroids; a control has no model, and takes the mean that the model's centroids are."""
+        """The rule for the centroids; a control replaces "model" by the rule of the model's centroids."""
         if control is None or self.centroids != "model":
             return self.centroids
         return self.model_centroids or "mean"
 
     def record(self) -> dict[str, Any]:
-        """The block as it is written in params.yaml, without its lists."""
+        """The block as in params.yaml, without `sizes`, `seeds` and `controls`."""
         block = self.model_dump(exclude={"sizes", "seeds", "controls", "method", "settings"})
         return {**block, self.method: self.settings.model_dump()}
 
@@ -133,7 +133,7 @@ def _read_settings(method: str, block: Any) -> Parameters:
     try:
         settings: Parameters = find_clusterer(method).Settings.model_validate(block)
     except ValidationError as error:
-        # The same errors, under the key that the user wrote.
+        # The same errors, located at the key that the user wrote.
         raise ValidationError.from_exception_data(
             method,
             [
@@ -152,7 +152,7 @@ def _read_settings(method: str, block: Any) -> Parameters:
 def make_partitions(
     vectors: Floats, weights: Float64, parameters: ClusteringParameters
 ) -> Iterator[tuple[int, int, Partition]]:
-    """(size, seed, partition) for every size and seed, by the clusterer that the parameters name.
+    """(size, seed, partition) for every size and seed, from the clusterer that the parameters name.
 
     vectors  (v, d), most frequent word first
     weights  (v,) positive
@@ -167,7 +167,7 @@ def make_partitions(
 def with_controls(
     partition: Partition, controls: tuple[Control, ...], *, seed: int
 ) -> Iterator[tuple[Control | None, Partition]]:
-    """(None, the partition itself), then each control of the same sizes; words are in the order of frequency."""
+    """(None, the partition), then (control, its partition) for each control; words are ordered by frequency."""
     yield None, partition
     for control in controls:
         if control == "random":

@@ -1,14 +1,14 @@
 """The spectral clustering of the released LASE code: a blurred, thresholded, diffused cosine affinity.
 
-The method was made for speakers in a recording, where neighbouring rows are neighbours in time. Here a row is
-a word and its neighbour is the word of the next frequency rank: the blur mixes words of like
-frequency, so *the clusters depend on the order of the vocabulary*. Another order of the words gives
-another partition; `sigma: 0` removes the dependence.
+The method was made for the speakers in a recording, where adjacent rows are adjacent in time. Here adjacent rows
+are words of adjacent frequency rank: the blur mixes words of similar frequency, so *the clusters depend on the
+order of the vocabulary*. Another order of the words gives another partition; `sigma: 0` removes the dependence.
 
-No (n, n) matrix is formed. With P P^T the affinity (1 + cos) / 2 and c the change that cropping makes
-on its diagonal, the blurred affinity is B = (G P)(G P)^T + G diag(c) G, G banded: low rank and sparse.
-Shrinking what is below the threshold leaves s B and the few entries above, sparse again; diffusion
-squares the sum; and division by the row maximum is undone to a symmetric problem with the same spectrum.
+No dense (n, n) matrix is kept. Let P P^T be the affinity (1 + cos) / 2, c the change of its diagonal by cropping,
+and G the banded blur matrix. The blurred affinity B = (G P)(G P)^T + G diag(c) G^T is low rank plus sparse.
+Thresholding multiplies the entries below the threshold by `shrink`: the result is shrink B plus a sparse matrix of
+the few entries above. Diffusion squares that matrix. The division of each row by its maximum gives a matrix that
+is similar to a symmetric one, so a symmetric eigenproblem with the same eigenvalues is solved instead.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sentfold.kernels.arrays import canonical_signs
 from sentfold.settings import Parameters
 from sentfold.words.partition import CentroidRule, Float64, Partition, check_size
 
-# Entries above the threshold that are kept in memory, at 12 bytes each.
+# Limit on the entries above the threshold, which are kept in memory at 12 bytes each.
 MAX_KEPT = 200_000_000
 
 TITLE = "blurred affinity"
@@ -39,12 +39,12 @@ MODEL_CENTROIDS: CentroidRule | None = None
 class Settings(Parameters):
     """The affinity of the released LASE code.
 
-    sigma      of the Gaussian blur, in ranks of the vocabulary; 0 = no blur
-    threshold  share of a row's maximum below which an entry is shrunk
-    shrink     factor of the entries below it
-    spare      clusters beyond those asked for that the eigengap may choose
-    stop       eigenvalue below which the eigengap is not looked for
-    restarts   of k-means
+    sigma      width of the Gaussian blur, in frequency ranks; 0 = no blur
+    threshold  an entry below this share of the maximum of its row is shrunk
+    shrink     factor of the entries below the threshold
+    spare      how many clusters more than the requested size the eigengap may choose
+    stop       eigenvalues below this are ignored by the eigengap rule
+    restarts   number of runs of k-means
     """
 
     sigma: float = Field(ge=0, le=100)
@@ -58,10 +58,11 @@ class Settings(Parameters):
 def cluster(
     vectors: Floats, weights: Float64, sizes: tuple[int, ...], *, seed: int, settings: Settings
 ) -> Iterator[Partition]:
-    """One partition per size; the eigengap may choose up to `spare` clusters more than asked for.
+    """One partition per size; the eigengap may choose up to `spare` clusters more than the requested size.
 
-    vectors  (v, d), in the order of frequency rank, which matters; no zero row; weights are ignored
-    Where the released code fails on a chosen number above the one asked for, the partition has that number.
+    vectors  (v, d), in the order of frequency rank, which changes the result; no zero row; weights are ignored
+    If the eigengap chooses more clusters than requested, the partition has the chosen number; the released code
+    fails in that case.
     Raises ParameterError if a size does not fit, if a vector is zero, or if the threshold keeps too much;
     SolverError if Lanczos fails. Cost O(v^2 d) time in blocks, O(v (d + kept)) memory.
     Source: spectralcluster 0.1.0 with p_percentile 0.95, after Wang et al. 2018, doi:10.1109/ICASSP.2018.8462628
@@ -98,13 +99,13 @@ class Diffused:
 
 
 def diffused_affinity(vectors: Floats, settings: Settings, *, block: int = 1024) -> Diffused:
-    """Crop, blur, threshold, symmetrise, diffuse; see the head of this file. block: rows at a time."""
+    """Crop, blur, threshold, symmetrise, diffuse; see the docstring of this module. block: rows at a time."""
     n = len(vectors)
     x = np.asarray(vectors, dtype=np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", x, x))
     if not lengths.all():
         raise ParameterError(
-            "a word has a zero vector, and no cosine",
+            "a word has a zero vector, which has no cosine",
             where="clusterings: blurred",
             got=f"{int((lengths == 0).sum())} of {n} words",
             remedy="use `missing: drop` or `missing: mean` for these word vectors",
@@ -123,7 +124,7 @@ def diffused_affinity(vectors: Floats, settings: Settings, *, block: int = 1024)
 
 
 def _largest_other(p: Float64, rows: slice) -> Float64:
-    """The largest affinity of each row to another one."""
+    """The largest affinity of each row to another row."""
     affinity = p[rows] @ p.T
     affinity[np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] = 0.0
     largest: Float64 = affinity.max(axis=1)
@@ -134,7 +135,7 @@ def _blur_matrix(n: int, sigma: float) -> sp.csr_array:
     """The (n, n) banded matrix of scipy's Gaussian filter with reflecting ends."""
     radius = int(4.0 * sigma + 0.5)
     kernel = gaussian_filter1d(np.eye(1, 2 * radius + 1, radius)[0], sigma, mode="constant")
-    # A reflected place may fall outside again where the kernel is longer than the vocabulary.
+    # The modulus: where the kernel is longer than the vocabulary, a reflected index is reflected again.
     offsets = np.arange(-radius, radius + 1)
     places = (np.arange(n)[:, None] + offsets) % (2 * n)
     places = np.where(places >= n, 2 * n - 1 - places, places)
@@ -143,7 +144,7 @@ def _blur_matrix(n: int, sigma: float) -> sp.csr_array:
 
 
 def _above_threshold(q: Float64, banded: sp.csr_array, settings: Settings, blocks: list[slice]) -> sp.csr_array:
-    """S: shrink * banded + (1 - shrink) * (B where it is above the threshold of its row or its column)."""
+    """S: shrink * banded + (1 - shrink) * (the entries of B that reach the threshold of their row or column)."""
     n = len(q)
     above = []
     kept = 0
@@ -155,13 +156,13 @@ def _above_threshold(q: Float64, banded: sp.csr_array, settings: Settings, block
             raise ParameterError(
                 "the threshold keeps too much of the affinity",
                 where="clusterings: blurred.threshold",
-                expected=f"at most {MAX_KEPT} entries above it",
+                expected=f"at most {MAX_KEPT} entries above the threshold",
                 got=f"{kept} in the first {rows.stop} of {n} words",
                 remedy="raise `threshold`, or `vocabulary.minimum_count`",
             )
         above.append(sp.csr_array(np.where(mask, b, 0.0)))
     upper = sp.csr_array(sp.vstack(above))
-    # B is symmetric, so the larger of an entry and its mirror is the one that was kept.
+    # B is symmetric, so the maximum of an entry and its transpose is the value of B if either of the two was kept.
     return sp.csr_array(settings.shrink * banded + (1 - settings.shrink) * upper.maximum(upper.T))
 
 
@@ -213,9 +214,9 @@ def _leading_rows(affinity: Diffused, count: int, seed: int) -> tuple[Float64, F
 
 
 def choose_by_eigengap(values: Float64, *, largest: int, stop: float) -> int:
-    """The number i of clusters, at most `largest`, whose ratio l_i / l_{i+1} is greatest; 0 if there is none.
+    """The number i <= `largest` of clusters with the greatest ratio l_i / l_{i+1} of eigenvalues; 0 if there is none.
 
-    values  eigenvalues, largest first; none below `stop` is looked at
+    values  eigenvalues, largest first; an l_i below `stop` is ignored
     """
     best, chosen = 0.0, 0
     for i in range(1, min(largest + 1, len(values))):
@@ -233,7 +234,7 @@ def _cluster(values: Float64, rows: Float64, size: int, seed: int, settings: Set
     largest = min(size + settings.spare, len(rows))
     chosen = max(size, choose_by_eigengap(values, largest=largest, stop=settings.stop))
     model = KMeans(chosen, n_init=settings.restarts, random_state=seed)
-    # Again: a limit reaches only the libraries that were loaded before it.
+    # A second limit: the first one covers only the libraries that were loaded before it, and scikit-learn came later.
     with threadpool_limits(1):
         labels = model.fit_predict(np.ascontiguousarray(rows[:, :chosen]))
     notes = {"asked": size, "eigenvalues": values[: chosen + 1].tolist()}

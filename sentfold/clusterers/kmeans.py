@@ -1,4 +1,4 @@
-"""Weighted k-means over words: scikit-learn's, on one thread."""
+"""Weighted k-means over words, by scikit-learn on one thread."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ MODEL_CENTROIDS: CentroidRule | None = "weighted-mean"
 
 
 class Settings(Parameters):
-    """restarts: the one of least cost is kept. iterations: at most, per restart.
+    """The settings of k-means.
 
-    tolerance: a run ends when the centroids move less than this, as a share of the variance.
+    restarts    number of runs; the run of least cost is kept
+    iterations  maximum per run
+    tolerance   a run ends when the centroids move less than this share of the variance
     """
 
     restarts: int = Field(ge=1, le=1000)
@@ -31,13 +33,13 @@ class Settings(Parameters):
 def cluster(
     vectors: Floats, weights: Float64, sizes: tuple[int, ...], *, seed: int, settings: Settings
 ) -> Iterator[Partition]:
-    """k-means of weighted points: min over centroids of sum_i w_i |x_i - c(i)|^2 (S3E, LASE).
+    """k-means of weighted points, which minimises sum_i w_i |x_i - c(i)|^2 (S3E, LASE).
 
     vectors  (v, d)
     weights  (v,) positive
     Centroids are the weighted means of their words.
-    Raises ParameterError if a size is above v. Fewer distinct vectors than clusters leave clusters empty,
-    counted in the notes. Cost O(restarts * iterations * v * size * d).
+    Raises ParameterError if a size is above v. If there are fewer distinct vectors than clusters, some clusters
+    are empty. Cost O(restarts * iterations * v * size * d).
     Source: scikit-learn's KMeans, k-means++ seeding, Lloyd's iteration.
     """
     for size in sizes:
@@ -46,7 +48,7 @@ def cluster(
 
 def _fit(vectors: Floats, weights: Float64, size: int, seed: int, settings: Settings) -> Partition:
     check_size(size, len(vectors))
-    # Here: the parameters of the stage are read without waiting for scikit-learn.
+    # Imported here, so that the parameters of a stage can be read without the slow import of scikit-learn.
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
@@ -58,7 +60,7 @@ def _fit(vectors: Floats, weights: Float64, size: int, seed: int, settings: Sett
         random_state=seed,
         algorithm="lloyd",
     )
-    # One thread: with more, the sums of a centroid are added in another order.
+    # One thread: more threads add the terms of a centroid in another order.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(np.ascontiguousarray(vectors), sample_weight=weights)

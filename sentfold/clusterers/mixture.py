@@ -1,4 +1,4 @@
-"""A Gaussian mixture of words: scikit-learn's, on one thread."""
+"""A Gaussian mixture over words, by scikit-learn on one thread."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ MODEL_CENTROIDS: CentroidRule | None = "mean"
 
 
 class Settings(Parameters):
-    """covariance: shape of each component. regularization: added to every variance.
+    """The settings of the mixture and of expectation maximisation.
 
-    iterations, tolerance: of expectation maximisation, the gain in mean log-likelihood at which it ends.
+    covariance      shape of the covariance of each component
+    regularization  added to every variance
+    iterations      maximum number
+    tolerance       the iterations end when the mean log-likelihood gains less than this
     """
 
     covariance: Literal["full", "tied", "diag", "spherical"]
@@ -34,13 +37,13 @@ class Settings(Parameters):
 def cluster(
     vectors: Floats, weights: Float64, sizes: tuple[int, ...], *, seed: int, settings: Settings
 ) -> Iterator[Partition]:
-    """Hard labels of a Gaussian mixture: each word to the component of largest responsibility (LASE).
+    """Hard labels of a Gaussian mixture: each word belongs to the component of largest responsibility (LASE).
 
     vectors  (v, d); weights are ignored
-    Centroids are the components' means; a component that wins no word is an empty cluster.
+    Centroids are the components' means; a component to which no word belongs is an empty cluster.
     Raises ParameterError if a size is above v, SolverError if a covariance collapses.
     Cost O(iterations * v * size * d^2) with full covariances.
-    Source: scikit-learn's GaussianMixture, started by k-means.
+    Source: scikit-learn's GaussianMixture, initialised by k-means.
     """
     for size in sizes:
         yield _fit(vectors, size, seed, settings)
@@ -62,11 +65,11 @@ def _fit(vectors: Floats, size: int, seed: int, settings: Settings) -> Partition
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
-            # In float64: a covariance of 300 dimensions is near singular already.
+            # In float64: a covariance in 300 dimensions is nearly singular, and float32 would make it worse.
             labels = model.fit_predict(np.asarray(vectors, dtype=np.float64))
         except ValueError as error:
             raise SolverError(
-                "the Gaussian mixture has no fit",
+                "the Gaussian mixture cannot be fitted",
                 where="clusterings: mixture",
                 got=first_line(error),
                 remedy="raise `regularization`, choose `covariance: diag`, or lower `sizes`",

@@ -25,10 +25,14 @@ MODEL_CENTROIDS: CentroidRule | None = None
 
 
 class Settings(Parameters):
-    """neighbors: of each word in the affinity graph, itself aside. distance: of the graph. restarts: of k-means.
+    """The settings of the affinity graph and of k-means.
 
-    rows: what k-means is run on, the rows of the eigenvectors each divided by the square root of the word's
-    degree (scikit-learn), or each of length 1 (Ng, Jordan & Weiss 2002, which the LASE thesis cites).
+    neighbors  number of neighbours of each word in the graph, the word itself excluded
+    distance   the metric of the graph
+    rows       the points of k-means are the rows of the eigenvectors. degree: each row is divided by the square root
+               of the word's degree (scikit-learn); unit: each row is divided by its length (Ng, Jordan & Weiss 2002,
+               which the LASE thesis cites)
+    restarts   number of runs of k-means
     """
 
     neighbors: int = Field(ge=1, le=10_000)
@@ -40,11 +44,11 @@ class Settings(Parameters):
 def cluster(
     vectors: Floats, weights: Float64, sizes: tuple[int, ...], *, seed: int, settings: Settings
 ) -> Iterator[Partition]:
-    """Normalised spectral clustering, one partition per size; one solve serves all sizes.
+    """Normalised spectral clustering, one partition per size; all sizes share one eigenvalue problem.
 
-    The leading eigenvectors of D^-1/2 A D^-1/2, their rows divided by sqrt(D) or by their length, then k-means.
-    With `rows: degree` that is scikit-learn's SpectralClustering(affinity="nearest_neighbors"), whose solver
-    factors a sparse matrix that fills in at 300 dimensions; here Lanczos only multiplies, once for all sizes.
+    k-means runs on the rows of the leading eigenvectors of D^-1/2 A D^-1/2, each divided by sqrt(D) or by its length.
+    `rows: degree` is the method of scikit-learn's SpectralClustering(affinity="nearest_neighbors"). The solver of
+    scikit-learn factors a sparse matrix, and the factors fill in; the solver here, Lanczos, only multiplies.
     vectors  (v, d); weights are ignored
     Raises ParameterError if a size or the number of neighbours does not fit, SolverError if Lanczos fails.
     Cost O(v^2 d) for the graph, O(v k) per step of Lanczos.
@@ -58,7 +62,7 @@ def cluster(
         raise ParameterError(
             "more neighbours than other words",
             where="spectral.neighbors",
-            expected=f"at most {n - 1}, for {n} words",
+            expected=f"at most {n - 1} neighbours for {n} words",
             got=str(settings.neighbors),
             remedy="lower `neighbors` in params.yaml, or add a corpus",
         )
@@ -82,7 +86,7 @@ def neighbor_affinity(vectors: Floats, neighbors: int, *, distance: str) -> sp.c
 
 
 def spectral_embedding(affinity: sp.csr_array, size: int, *, seed: int) -> tuple[Float64, dict[str, Any]]:
-    """The rows that k-means is run on: eigenvectors 1..size of the random walk on the graph.
+    """The points of k-means: the rows of the first `size` eigenvectors of the random walk on the graph.
 
     affinity  (n, n) symmetric, non-negative, every row with a positive sum
     Returns (n, size) float64, largest eigenvalue first, and the eigenvalues in the notes. Column j solves
@@ -91,8 +95,8 @@ def spectral_embedding(affinity: sp.csr_array, size: int, *, seed: int) -> tuple
     n = affinity.shape[0]
     roots = np.sqrt(np.asarray(affinity.sum(axis=1)).ravel())
     scaled = sp.csr_array(sp.diags_array(1 / roots) @ affinity @ sp.diags_array(1 / roots))
-    # Eigenvalue 1 comes once per connected component, and its vectors are known; Lanczos from one start
-    # vector would see only one of them. Larger components first, for all may not be wanted.
+    # Eigenvalue 1 occurs once per connected component, and its eigenvectors are known; Lanczos from one start
+    # vector would find only one of them. Larger components come first, because there may be more than `size`.
     count, component = connected_components(affinity, directed=False)
     place = np.empty(count, dtype=np.int64)
     place[np.argsort(-np.bincount(component), kind="stable")] = np.arange(count)
@@ -113,7 +117,7 @@ def _leading_eigenvectors(scaled: sp.csr_array, known: Float64, count: int, seed
     rest = n - known.shape[1]
 
     def apply(v: Float64) -> Float64:
-        # Shifted by 1: all eigenvalues are then in [0, 2], and the known ones, projected out, at the bottom.
+        # A shift by 1 moves all eigenvalues to [0, 2]; the known ones are projected out, which moves them to 0.
         result: Float64 = scaled @ v + v
         return result - known @ (known.T @ result)
 
@@ -137,7 +141,7 @@ def _leading_eigenvectors(scaled: sp.csr_array, known: Float64, count: int, seed
             "the eigenvectors of the word graph were not found",
             where="clusterings: spectral",
             got=first_line(error),
-            remedy="raise `neighbors`, so that the graph hangs together, or lower `sizes`",
+            remedy="raise `neighbors`, so that the graph is connected, or lower `sizes`",
         ) from None
     order = np.argsort(-values, kind="stable")
     return values[order] - 1, vectors[:, order]
@@ -147,9 +151,9 @@ def _cluster_rows(rows: Float64, size: int, seed: int, settings: Settings, notes
     from sklearn.cluster import KMeans
 
     if settings.rows == "unit":
-        # The direction of a row is the same before and after it is divided by its root of the degree.
+        # Division by the square root of the degree did not change the direction of a row.
         rows = unit_length(rows)
-    # Again: a limit reaches only the libraries that were loaded before it.
+    # A second limit: the first one covers only the libraries that were loaded before it, and scikit-learn came later.
     with threadpool_limits(1):
         labels = KMeans(size, n_init=settings.restarts, random_state=seed).fit_predict(np.ascontiguousarray(rows))
     return Partition(labels.astype(np.int32), size, None, {**notes, "eigenvalues": notes["eigenvalues"][:size]})

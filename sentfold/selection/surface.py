@@ -1,4 +1,4 @@
-"""The score of every point of a grid on one corpus, the point that the scores choose, and two rules without labels."""
+"""The score of every point of a grid on one corpus, the best point, and two selection rules that need no labels."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Floating = npt.NDArray[np.floating[Any]]
 Rows = npt.NDArray[np.integer[Any]]
 
 PROTOCOL = "spearman.all.cosine"
-DIGITS = 3  # of scores x100: what differs less, differs by the arithmetic of the processor
-SAMPLE = 500  # sentences whose distances, and a fifth of them whose neighbourhoods, the two rules look at
+DIGITS = 3  # decimals of scores x100: smaller differences come from the arithmetic of the processor
+SAMPLE = 500  # rows in the sample of the two rules; the Procrustes rule uses every fifth of them
 
 
 @dataclass(frozen=True)
 class Material:
-    """One similarity corpus: its vectors and neighbours, (m, 2) rows of pairs, (m,) human scores, how to resample."""
+    """One similarity corpus: vectors and neighbours, (m, 2) rows of pairs, (m,) human scores, the resampling design."""
 
     source: Source
     pairs: Rows
@@ -39,7 +39,7 @@ class Material:
 
 @dataclass(frozen=True)
 class Classes:
-    """One classification corpus: its vectors and neighbours; of each item its row, its class and its split."""
+    """One classification corpus: vectors and neighbours, and the row, the class and the split of each item."""
 
     source: Source
     rows: Rows
@@ -49,7 +49,7 @@ class Classes:
 
 @dataclass(frozen=True)
 class Draws:
-    """How many bootstrap resamples tell where the best point is, and the seed that draws them."""
+    """The number of bootstrap resamples for which the best point is determined, and their seed."""
 
     resamples: int
     seed: int
@@ -57,9 +57,12 @@ class Draws:
 
 @dataclass(frozen=True)
 class Surface:
-    """By point: score x100, None where the point does not fit or is undefined; and both rules, of folds alone.
+    """Results per point of the grid; None where a point does not fit the corpus or has no defined value.
 
-    leaders  the number of the best point in each resample; empty where nothing was resampled
+    values             score x100
+    residual_variance  see the function of that name; of folds only
+    procrustes         see procrustes_statistic; of folds only
+    leaders            the number of the best point in each resample; empty without resampling
     """
 
     values: list[float | None]
@@ -69,16 +72,16 @@ class Surface:
 
 
 def fitting_spaces(grid: Grid, source: Source) -> Iterator[tuple[int, Floating]]:
-    """The number of each point that fits the source, and its (n, p) space, in an order of the method's own."""
+    """The number of each point that fits the source, and its (n, p) space; the method chooses the order."""
     module, shape = grid.module, source.vectors.shape
     points = {number: point for number, point in enumerate(grid.points) if module.fits(point, shape, source.held)}
     yield from embed_each(module, source, points)
 
 
 def score_surface(grid: Grid, material: Material, *, rules: bool, draws: Draws | None = None) -> Surface:
-    """Score every point by the Spearman of its cosines; with `rules`, judge folds by the two rules too.
+    """Score every point by the Spearman correlation of its cosines; with `rules`, also compute both rules for a fold.
 
-    Cost: that of fitting_spaces. The rules look at a fixed sample, evenly spread over the rows.
+    Cost: the cost of fitting_spaces. The rules use a fixed sample, evenly spread over the rows.
     """
     source, surface = material.source, _blank_surface(grid)
     rows = np.unique(np.linspace(0, len(source.vectors) - 1, SAMPLE).astype(np.int64))
@@ -86,7 +89,7 @@ def score_surface(grid: Grid, material: Material, *, rules: bool, draws: Draws |
     judged = rules and grid.module.ROLE == "fold"
     ranked: dict[int, Ranked] = {}
     for number, space in fitting_spaces(grid, source):
-        # As float32, since that is how a space is stored, and judged.
+        # As float32, because a space is stored and evaluated as float32.
         cosine, _ = cosines(space.astype(np.float32), material.pairs)
         surface.values[number] = _score(cosine, material.human)
         if surface.values[number] is not None:
@@ -105,7 +108,7 @@ def score_surface(grid: Grid, material: Material, *, rules: bool, draws: Draws |
 def score_classes(
     grid: Grid, classes: Classes, *, k: int, folds: int, seed: int, draws: Draws | None = None
 ) -> Surface:
-    """Accuracy x100 of the k nearest neighbours at each point, None where it does not fit; see predict_by_neighbors."""
+    """Accuracy x100 of k-nearest-neighbour classification at each point that fits; see predict_by_neighbors."""
     surface, right = _blank_surface(grid), dict[int, npt.NDArray[np.float64]]()
     for number, space in fitting_spaces(grid, classes.source):
         items = space.astype(np.float32)[classes.rows]
@@ -126,12 +129,12 @@ def _blank_surface(grid: Grid) -> Surface:
 
 
 def _leaders(points: Sequence[int], replicates: npt.NDArray[np.float64]) -> list[int]:
-    """The point of the highest score in each column of (points, b) replicates; the first of equals, NaN is lowest."""
+    """The point with the highest score in each column of (points, b) replicates; first of equals; NaN is lowest."""
     return [points[place] for place in np.where(np.isnan(replicates), -np.inf, replicates).argmax(axis=0)]
 
 
 def lead_shares(points: Sequence[Any], leaders: Sequence[int]) -> dict[str, dict[str, float]]:
-    """Setting -> its value -> the share of resamples in which the best point has it, for settings of several values."""
+    """Setting -> value -> share of resamples whose best point has that value, for settings with several values."""
     settings = points[0].model_dump()
     shares: dict[str, dict[str, float]] = {}
     for setting in settings:
@@ -143,13 +146,13 @@ def lead_shares(points: Sequence[Any], leaders: Sequence[int]) -> dict[str, dict
 
 
 def best_place(values: Sequence[float | None]) -> int:
-    """The first place of the highest value. Raises ParameterError if no point has one."""
+    """The first index of the highest value. Raises ParameterError if all values are None."""
     scored = [value for value in values if value is not None]
     if not scored:
         raise ParameterError(
             "no point of a grid fits the development corpus",
             where="params.yaml: manifolds",
-            expected="some k and p below the number of its sentences",
+            expected="a point with k and p below the number of sentences",
             got=f"{len(values)} points without a score",
             remedy="lower k and p, or name a larger corpus as `development` in the suite file",
         )
@@ -161,13 +164,13 @@ def _score(cosine: npt.NDArray[np.float64], human: npt.NDArray[np.float64]) -> f
     return round(100 * value, DIGITS) if np.isfinite(value) else None
 
 
-# --- two rules that choose a neighbourhood size without labels; SBERT-LP names and rejects them, unshown ---
+# --- two rules that choose a neighbourhood size without labels; SBERT-LP rejects them without showing figures ---
 
 
 def residual_variance(x: Floating, y: Floating) -> float:
-    """1 - r^2 of the pairwise distances of rows before and after; 0 where they are proportional, 1 if unrelated.
+    """1 - r^2, r the correlation of the pairwise distances in x and in y; 0 if they are proportional, 1 if unrelated.
 
-    x  (n, d); y: (n, p), the same rows. Where one of the two does not vary it is 1.
+    x  (n, d); y: (n, p), the same rows. If the distances in x or in y are all equal, the result is 1.
     Cost O(n^2 (d + p)) time, O(n^2) memory. Source: Kouropteva et al. 2002; Ghojogh et al. 2020, section 8
     """
     before, after = pdist(np.asarray(x, dtype=np.float64)), pdist(np.asarray(y, dtype=np.float64))
@@ -177,16 +180,16 @@ def residual_variance(x: Floating, y: Floating) -> float:
 
 
 def procrustes_statistic(x: Floating, y: Floating, rows: Rows, neighbors: Rows) -> float:
-    """Mean misfit of neighbourhoods before and after, each turned, moved and scaled onto the other as well as can be.
+    """Mean misfit between neighbourhoods in x and in y after the best rotation, shift and scaling.
 
-    x          (n, d); y: (n, p); rows: (m,) whose neighbourhoods are looked at; neighbors: (m, k) of them
-    Of one neighbourhood, centred: 1 - (sum of singular values of X^T Y)^2 / (|X|^2 |Y|^2), between 0 and 1;
-    1 where either has collapsed to a point. Scaling is allowed because an LLE has no scale of its own.
+    x          (n, d); y: (n, p); rows: (m,) centres of the neighbourhoods; neighbors: (m, k) rows around each centre
+    The misfit of one centred neighbourhood is 1 - (sum of singular values of X^T Y)^2 / (|X|^2 |Y|^2), between 0 and
+    1; it is 1 if X or Y is a single point. Scaling is allowed because the scale of an LLE space is arbitrary.
     Cost O(m k^2 (d + p + k)). Source: Goldberg & Ritov 2009, doi:10.1007/s10994-009-5107-9
     """
     members = np.column_stack([rows, neighbors])
     bases = [_triangles(np.asarray(values, dtype=np.float64), members) for values in (x, y)]
-    # X^T Y = Qx Rx Ry^T Qy^T, and turning by Q changes no singular value: k x k is enough.
+    # The product is Qx Rx Ry^T Qy^T, and Qx and Qy change no singular value: the small Rx Ry^T is enough.
     singular = np.linalg.svd(bases[0] @ bases[1].transpose(0, 2, 1), compute_uv=False).sum(axis=1)
     sizes = np.prod([np.square(base).sum(axis=(1, 2)) for base in bases], axis=0)
     misfits = np.where(sizes > 0, 1.0 - singular**2 / np.where(sizes > 0, sizes, 1.0), 1.0)
@@ -194,6 +197,6 @@ def procrustes_statistic(x: Floating, y: Floating, rows: Rows, neighbors: Rows) 
 
 
 def _triangles(values: npt.NDArray[np.float64], members: Rows) -> npt.NDArray[np.float64]:
-    """(m, r, k + 1) the triangular factors of the transposed centred neighbourhoods, (d, k + 1) each."""
+    """(m, r, k + 1) triangular factors R of the centred neighbourhoods, each a (d, k + 1) matrix."""
     centred = values[members] - values[members].mean(axis=1, keepdims=True)
     return np.asarray(np.linalg.qr(centred.transpose(0, 2, 1), mode="r"))
