@@ -99,7 +99,7 @@ def _check_named_spaces(content: dict[str, Any]) -> None:
 
 
 def _check_corpus(suite: Suite, slug: str) -> None:
-    corpus = find_corpus(slug)
+    corpus = find_corpus(slug, suite.suite)
     dataset = corpus.dataset
     if dataset.task == "counts":
         raise SuiteError(
@@ -109,9 +109,9 @@ def _check_corpus(suite: Suite, slug: str) -> None:
             got=slug,
             remedy=f"take it out of `corpora:` in {suite.written}",
         )
-    with located(f"pipeline/catalogue.yaml: {corpus.dataset_name}.task"):
+    with located(f"{corpus.catalogue}: {corpus.dataset_name}.task"):
         find_measure(dataset.task)
-    if dataset.inline or dataset.package is not None:
+    if dataset.is_local:
         return
     homeless = [split for split in corpus.splits if split not in {**dataset.hub, **dataset.archive}]
     if suite.source == "package" or (suite.source == "hub" and homeless):
@@ -137,8 +137,8 @@ def mirror_changes(suite: Suite) -> None:
     stale = []
     for slug in suite.corpora:
         path = corpus_path(suite.suite, slug, "items")
-        corpus = find_corpus(slug)
-        if not path.exists() or corpus.dataset.inline or corpus.dataset.package is not None:
+        corpus = find_corpus(slug, suite.suite)
+        if not path.exists() or corpus.dataset.is_local:
             continue
         try:
             notes = read_record(path, kind=f"items.{corpus.dataset.task}")["notes"]
@@ -187,7 +187,7 @@ def _check_selections(suite: Suite) -> None:
     """That there is a similarity corpus to choose on, where the suite chooses anything."""
     if suite.development is None and not suite.stages["sweep"]:
         return
-    held = [slug for slug in suite.corpora if find_corpus(slug).dataset.task == "similarity"]
+    held = [slug for slug in suite.corpora if find_corpus(slug, suite.suite).dataset.task == "similarity"]
     if suite.development not in held:
         raise SuiteError(
             "there is nothing to choose hyper-parameters on",
@@ -203,8 +203,8 @@ def warn_of_selections(suite: Suite) -> str:
     spaces, corpus = ", ".join(suite.stages["sweep"]), suite.development
     if not spaces or corpus is None:
         return ""
-    task = find_corpus(corpus).dataset.task
-    if [slug for slug in suite.corpora if find_corpus(slug).dataset.task == task] == [corpus]:
+    task = find_corpus(corpus, suite.suite).dataset.task
+    if [slug for slug in suite.corpora if find_corpus(slug, suite.suite).dataset.task == task] == [corpus]:
         return (
             f"warning: {corpus} chooses the parameters of {spaces}, and is the only {task} corpus of the suite: none "
             f"of their scores is evidence for them. Add another {task} corpus to {suite.written}."

@@ -148,19 +148,26 @@ def make_plan(suite: str) -> dict[str, Any]:
     return resolve(read_suite_file(suite), read_yaml(PARAMS_FILE))
 
 
+def _corpus_of(slug: str, suite: str) -> dict[str, str]:
+    """Data set, catalogue, and the folder of a suite's own files: where it has none, one that always exists."""
+    corpus = find_corpus(slug, suite)
+    reads = corpus.dataset.folder or f"data/{suite}/plan"
+    return {"dataset": corpus.dataset_name, "catalogue": corpus.catalogue, "reads": reads}
+
+
 def resolve(
     written: SuiteFile,
     params: Mapping[str, Any],
     *,
-    dataset_of: Callable[[str], str] = lambda corpus: find_corpus(corpus).dataset_name,
+    corpus_of: Callable[[str, str], dict[str, str]] = _corpus_of,
 ) -> dict[str, Any]:
     """The plan that follows from a suite file and the content of params.yaml.
 
-    dataset_of  corpus -> its data set in the catalogue
-    Raises SuiteError for a name that params.yaml does not know, and what `dataset_of` raises.
+    corpus_of  corpus, suite -> its data set, the catalogue that describes it, and the folder that it is read from
+    Raises SuiteError for a name that params.yaml does not know, and what `corpus_of` raises.
     """
     suite = written.suite
-    made = _Stages(written, params).instances(dataset_of)
+    made = _Stages(written, params).instances(corpus_of)
     data, always = f"data/{suite}", f"data/{suite}/corpora"
     folder = suite_folder(suite)
     return {
@@ -217,7 +224,7 @@ class _Stages:
             remedy=f"correct the name in {self.file}, or add the block to params.yaml",
         )
 
-    def instances(self, dataset_of: Callable[[str], str]) -> dict[str, dict[str, dict[str, Any]]]:
+    def instances(self, corpus_of: Callable[[str, str], dict[str, str]]) -> dict[str, dict[str, dict[str, Any]]]:
         """Stage -> instance -> what dvc.yaml's templates need to know of it."""
         used = dict.fromkeys(encoder for encoder, _ in self.origins.values())
         derived = {space: made for space, made in self.origins.items() if made[1]}
@@ -227,7 +234,7 @@ class _Stages:
         clusterings = dict.fromkeys(str(block["clusters"]["clustering"]) for block in blocks if block.get("clusters"))
         blocks += [self.block("clusterings", self.clusterings, name) for name in clusterings]
         made: dict[str, dict[str, dict[str, Any]]] = {
-            "download": {corpus: {"dataset": dataset_of(corpus)} for corpus in self.suite.corpora},
+            "download": {corpus: corpus_of(corpus, self.suite.suite) for corpus in self.suite.corpora},
             "vocabulary": {str(name): {} for name in dict.fromkeys(block["tokenizer"] for block in blocks)},
             "word_vectors": self.vectors(blocks),
             "cluster_words": {name: self.words_of(self.clusterings[name]) for name in clusterings},

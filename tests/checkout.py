@@ -31,7 +31,7 @@ def make_suite(params: dict[str, Any] | None = None, **written: Any) -> Suite:
     for group, blocks in (params or {}).items():
         content[group] = {**content[group], **blocks}
     keys = {"suite": "mine", "source": "package", "corpora": ("lee",), "spaces": SPACES, **written}
-    plan = resolve(SuiteFile.model_validate(keys), content, dataset_of=lambda corpus: corpus)
+    plan = resolve(SuiteFile.model_validate(keys), content, corpus_of=lambda corpus, _suite: {"dataset": corpus})
     return Suite.model_validate(freeze(plan))
 
 

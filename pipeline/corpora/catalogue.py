@@ -9,12 +9,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from pipeline.base.params import read_yaml
+from pipeline.base.suite import FIRST, suite_folder
 from sentfold.errors import SourceError
 from sentfold.settings import Parameters, Slug, validate
 
 CATALOGUE_FILE = (
     Path(__file__).parents[1] / "catalogue.yaml"
 )  # not in this package: a block added there makes no stage stale
+SHARED = "pipeline/catalogue.yaml"  # the same, seen from the root of the checkout
 
 # What recurs, and is therefore what a bootstrap resamples (see sentfold/compare/bootstrap.py).
 Unit = Literal["items", "groups", "texts"]
@@ -87,6 +89,7 @@ class Dataset(Parameters):
     supervised      corpus -> the corpus of the same pairs with their training pairs, where a head is trained
     mirror_columns  canonical column -> the mirror's, where they differ
     mirror_labels   the mirror's label -> canonical integer label, where they differ
+    folder   of a suite's own data: it holds `<split>.csv` with the canonical columns; seen from the root
     """
 
     task: Slug
@@ -109,11 +112,17 @@ class Dataset(Parameters):
     hub: dict[str, HubSplit] = {}
     archive: dict[str, ArchiveSplit] = {}
     inline: tuple[dict[str, str | float], ...] = ()
+    folder: str | None = None
 
     @property
     def layout(self) -> str:
         """The task whose columns the items have."""
         return self.items_of or self.task
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its files are in the checkout or in an installed package, whatever the suite's kind of source."""
+        return bool(self.inline) or self.package is not None or self.folder is not None
 
     def mirror_files(self, name: str, split: str) -> tuple[str, ...]:
         """Where a mirror holds one split of the data set called `name`."""
@@ -144,12 +153,13 @@ class Dataset(Parameters):
 
 
 class Corpus(Parameters):
-    """One corpus of the catalogue: a data set and the splits taken from it."""
+    """One corpus: a data set, the splits taken from it, and the catalogue that describes it, seen from the root."""
 
     slug: Slug
     dataset_name: Slug
     dataset: Dataset
     splits: tuple[str, ...]
+    catalogue: str = SHARED
 
 
 @cache
@@ -166,13 +176,23 @@ def load_catalogue(path: Path = CATALOGUE_FILE) -> dict[str, Dataset]:
     return datasets
 
 
-def find_corpus(slug: str) -> Corpus:
-    """The corpus called `slug`. Raises SourceError, listing what there is."""
+def own_catalogue(suite: str) -> Path:
+    """Where a suite describes corpora of its own. Few suites have this file."""
+    return suite_folder(suite) / "catalogue.yaml"
+
+
+def find_corpus(slug: str, suite: str = FIRST) -> Corpus:
+    """The corpus called `slug`, from a suite's own catalogue or the shared one. Raises SourceError, listing both."""
+    own = own_catalogue(suite)
+    catalogues = {SHARED: load_catalogue()} | ({str(own): load_catalogue(own.resolve())} if own.exists() else {})
     known: list[str] = []
-    for name, dataset in load_catalogue().items():
-        if slug in dataset.corpora:
-            return Corpus(slug=slug, dataset_name=name, dataset=dataset, splits=dataset.corpora[slug])
-        known.extend(dataset.corpora)
+    for file, datasets in reversed(catalogues.items()):
+        for name, dataset in datasets.items():
+            if slug in dataset.corpora:
+                return Corpus(
+                    slug=slug, dataset_name=name, dataset=dataset, splits=dataset.corpora[slug], catalogue=file
+                )
+            known.extend(dataset.corpora)
     raise SourceError(
         f"there is no corpus '{slug}' in the catalogue",
         where=str(CATALOGUE_FILE.name),
@@ -207,5 +227,5 @@ def describe_catalogue() -> str:
 
 def _has(dataset: Dataset, kind: str) -> bool:
     if kind == "mirror":
-        return dataset.package is None and not dataset.inline
+        return not dataset.is_local
     return bool(getattr(dataset, kind)) or (kind == "package" and bool(dataset.inline))

@@ -36,7 +36,7 @@ class Reading:
     """One split as it was read.
 
     frame     the canonical columns of the task, in the order of the source
-    source    "package", "mirror", "hub", "archive" or "inline"
+    source    "package", "mirror", "hub", "archive", "inline" or "own"
     files     what was read, by a name that holds no path of this machine -> sha256
     replaced  number of characters that are U+FFFD because their bytes were no valid text
     further   sentences of the corpus that no item refers to, the unlabelled rest of its pool
@@ -114,5 +114,5 @@ def check_count(frame: pl.DataFrame, dataset: Dataset, split: str, *, where: str
             where=where,
             expected=str(dataset.splits[split]),
             got=str(len(frame)),
-            remedy="the source is another release, or the download is incomplete: remove it and try again",
+            remedy="own data: correct `splits` in its block; else it is another release, or a download broke off",
         )

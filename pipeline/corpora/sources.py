@@ -1,4 +1,4 @@
-"""Where a split comes from: an installed package, a mirror folder, the hub, or official archives."""
+"""Where a split comes from: an installed package, a mirror folder, the hub, official archives, a suite's own files."""
 
 from __future__ import annotations
 
@@ -37,11 +37,13 @@ def read_split(name: str, dataset: Dataset, split: str, *, source: str) -> Readi
 
 
 def place_of(name: str, dataset: Dataset, split: str, *, source: str) -> str:
-    """The module that reads a split: package, mirror, hub or archive.
+    """The module that reads a split: own, package, mirror, hub or archive.
 
-    `hub` means the network: the hub where the catalogue pins a revision, else the official archive. Data inside
-    an installed package, and data in the catalogue itself, need neither. Raises MissingError.
+    `hub` means the network: the hub where the catalogue pins a revision, else the official archive. A suite's own
+    data, data inside an installed package, and data in the catalogue itself need neither. Raises MissingError.
     """
+    if dataset.folder is not None:
+        return "own"
     if dataset.inline or dataset.package is not None:
         return "package"
     if source == "mirror":

@@ -46,7 +46,7 @@ def download(slug: str, suite: Suite, *, skip_missing: bool | None = None) -> Do
                   sha256 is always recorded as absent
     Raises SourceError if the source does not hold exactly what the catalogue states.
     """
-    corpus = find_corpus(slug)
+    corpus = find_corpus(slug, suite.suite)
     try:
         readings = {split: read_checked(corpus, split, source=suite.source) for split in corpus.splits}
     except MissingError as error:

@@ -270,7 +270,7 @@ def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
         "corpora": {"pairs": ("test",)}, "archive": {"test": {"urls": urls, "reader": "sick"}},
     }  # fmt: skip
     corpus = Corpus(slug="pairs", dataset_name="pairs", dataset=Dataset.model_validate(entry), splits=("test",))
-    monkeypatch.setattr("pipeline.stages.download.find_corpus", lambda _slug: corpus)
+    monkeypatch.setattr("pipeline.stages.download.find_corpus", lambda _slug, _suite: corpus)
 
 
 def test_an_archive_whose_sha256_nobody_recorded_is_a_blank_that_says_how_to_record_it(

@@ -1,0 +1,29 @@
+"""A suite's own data: a folder of the checkout with `<split>.csv`, its columns those of the task."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import polars as pl
+
+from pipeline.corpora.catalogue import Dataset
+from pipeline.corpora.reading import Reading
+from sentfold.errors import SourceError, first_line
+
+
+def read_split(name: str, dataset: Dataset, split: str) -> Reading:
+    """Read one split of the data set called `name`. Raises SourceError if its file is missing or no CSV."""
+    path = Path(dataset.folder or "") / f"{split}.csv"
+    try:
+        content = path.read_bytes()  # the frame comes from the very bytes that are hashed
+        frame = pl.read_csv(content, infer_schema=False, empty_string_is_null=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise SourceError(
+            f"a file of the suite's own data set '{name}' cannot be read",
+            where=str(path),
+            expected="a CSV file in UTF-8 with a header",
+            got=first_line(error),
+            remedy="put the file back, or make the suite again from your file: `sentfold new-suite`",
+        ) from None
+    return Reading(frame=frame, source="own", files={str(path): hashlib.sha256(content).hexdigest()})
