@@ -51,7 +51,7 @@ def read_published(suite: Suite) -> tuple[pa.Table, dict[str, str]]:
             files.update(reading.files)
         frame = pl.concat(frames)
         if bool((frame["count"] <= 0).any()):
-            raise SourceError("a word has a count below 1", expected="positive counts")
+            raise SourceError("a word was counted less than once", expected="positive counts")
     merged: dict[str, int] = {}
     for word, count in frame.iter_rows():
         merged[word] = merged.get(word, 0) + count

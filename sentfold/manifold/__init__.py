@@ -1,1 +1,1 @@
-"""Manifold methods, one file each; base/protocol.py says what a file states."""
+"""Manifold methods, one file each. base/protocol.py describes the contents of such a file."""

@@ -16,13 +16,13 @@ SOLVES = False
 
 
 class Settings(Parameters):
-    """removed: principal directions taken away; 0 only centres."""
+    """removed: number of leading principal directions to remove; 0 only centres."""
 
     removed: int = Field(default=1, ge=0, le=10_000)
 
 
 def embed(source: Source, settings: Settings) -> Embedded:
-    """The (n, d) vectors without the directions. Raises ParameterError if nothing would be left."""
+    """The (n, d) vectors without the removed directions. Raises ParameterError if no direction would be left."""
     axes, removed = source.axes, settings.removed
     share = round(1 - axes.share(removed), 6)
     return embed_linearly(source, removal_map(axes, removed), rank=axes.rank, variance_share=share)
@@ -35,12 +35,12 @@ def fits(settings: Settings, shape: tuple[int, ...], held: int) -> bool:
 
 
 def removal_map(axes: PrincipalAxes, removed: int) -> LinearMap:
-    """All but the top: centre, and project away the first principal axes. Keeps the dimension.
+    """The map that centres rows and projects away the first principal axes. It keeps the dimension.
 
     removed  D, 0 <= D < rank; 0 only centres. The authors' rule of thumb for word vectors is d / 100.
-    Returns a map with a (d, d) matrix; its eigenvalues are the D removed variances. The projection is
-    taken of the centred row, so the fitted rows keep mean zero.
-    Raises ParameterError if nothing would be left.
+    Returns a map with a (d, d) matrix; its eigenvalues are the D removed variances. Rows are centred before they
+    are projected, so the images of the fitted rows have mean zero.
+    Raises ParameterError if no direction would be left.
     Source: Mu & Viswanath 2018, arXiv:1702.01417, algorithm 1
     """
     check_count(removed, "D", least=0, most=axes.rank - 1, where="removed", meaning="rank of the centred rows - 1")

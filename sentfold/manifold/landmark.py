@@ -1,4 +1,4 @@
-"""Locally linear embedding of landmarks, a sample of rows, by which all other rows are mapped."""
+"""Locally linear embedding of landmarks, which are a sample of the rows; the landmarks map all other rows."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from sentfold.neighbors.neighbors import nearest_neighbors
 
 TITLE = "locally linear embedding of landmarks"
 ROLE = "fold"
-READS = "vectors"  # neighbours are sought among the landmarks, Euclidean ones
+READS = "vectors"  # not the graph: the neighbours are the nearest landmarks by Euclidean distance
 SOLVES = True
 
 Floating = npt.NDArray[np.floating[Any]]
 Rows = npt.NDArray[np.int64]
 Selection = Literal["random", "kmeans++"]
 
-POOL = 10  # rows drawn per landmark, among which kmeans++ chooses: its cost grows with them
+POOL = 10  # kmeans++ chooses among POOL rows per landmark; its cost grows with their number
 TILE = 2048  # rows whose distances are measured at a time
 BATCH = 64  # landmarks that kmeans++ draws before it measures distances again
 
 
 class Settings(LocalSettings):
-    """Settings of LocalSettings, and of the landmarks.
+    """The settings of LocalSettings, and those of the landmarks.
 
-    landmarks  how many; where there are at most as many rows, all rows are landmarks: this is then LLE
-    selection  random, or kmeans++ for spread
-    seed       of the selection
+    landmarks  number of landmarks. If there are not more rows than that, all rows are landmarks and the method is LLE
+    selection  random, or kmeans++, which spreads the landmarks over the data
+    seed       random seed of the selection
     """
 
     landmarks: int = Field(default=1000, ge=3, le=1_000_000)
@@ -46,7 +46,7 @@ class Settings(LocalSettings):
 
 
 def embed(source: Source, settings: Settings) -> Embedded:
-    """The (n, p) coordinates by landmarks among the rows. Raises as fit_landmarks and map_out_of_sample do."""
+    """The (n, p) coordinates of all rows, mapped by landmarks. Raises as fit_landmarks and map_out_of_sample do."""
     x, workers = source.vectors, source.workers
     drawn = draw_rows(len(x), settings)
     landmarks = fit_landmarks(x[drawn], drawn, settings, source.solver, workers=workers)
@@ -54,19 +54,20 @@ def embed(source: Source, settings: Settings) -> Embedded:
 
 
 def same_as(settings: Settings, shape: tuple[int, ...]) -> tuple[str, dict[str, Any]] | None:
-    """Locally linear embedding where every row is a landmark, if its neighbours are Euclidean ones too."""
+    """LLE, if every row is a landmark. The spaces are equal only if the graph of LLE is Euclidean too."""
     own = {"landmarks", "selection", "seed"}
     return ("lle", settings.model_dump(exclude=own)) if shape[0] <= settings.landmarks else None
 
 
 @dataclass(frozen=True)
 class Landmarks:
-    """Embedded landmarks, and how every other row is mapped by them.
+    """Embedded landmarks, which map all other rows.
 
-    rows         (L,) their rows in the data, ascending
-    vectors      (L, d); coordinates: (L, p) float64
-    parameters   Settings that they were chosen and embedded with
-    notes        what was counted and certified, JSON-able
+    rows         (L,) rows of the landmarks in the data, ascending
+    vectors      (L, d) vectors of the landmarks
+    coordinates  (L, p) float64, coordinates of the landmarks
+    parameters   Settings that the landmarks were chosen and embedded with
+    notes        counts, and the certificate of the eigensolve, JSON-able
     """
 
     rows: Rows
@@ -83,7 +84,7 @@ class Landmarks:
         workers: int = 2,
         progress: Callable[[int], object] | None = None,
     ) -> npt.NDArray[np.float32]:
-        """The coordinates, (m, p) float32, of rows (m, d); a row that equals a landmark has its coordinates.
+        """The coordinates, (m, p) float32, of rows (m, d). A row that equals a landmark gets its coordinates.
 
         The arguments, errors and cost are those of map_out_of_sample, with L fitted rows.
         """
@@ -100,9 +101,9 @@ class Landmarks:
 
 
 def draw_rows(n: int, parameters: Settings) -> Rows:
-    """The rows, ascending, among which landmarks are chosen: for `random` the landmarks themselves.
+    """The rows, ascending, from which the landmarks are chosen; for `random` the landmarks themselves.
 
-    It depends on nothing but their number, so a file need not be read for it. Cost O(n) at most.
+    The draw depends on the number n of rows, not on the vectors, which need not be read for it. Cost at most O(n).
     """
     count = parameters.landmarks * (1 if parameters.selection == "random" else POOL)
     if n <= count:
@@ -120,12 +121,12 @@ def fit_landmarks(
     workers: int = 2,
     progress: Progress | None = None,
 ) -> Landmarks:
-    """Choose the landmarks among the drawn rows, and embed them.
+    """Choose the landmarks from the drawn rows, and embed them.
 
-    drawn  (m, d), the rows that draw_rows named; rows: (m,) their numbers
-    Of equal rows one is kept, for copies spoil an embedding (each is rebuilt by its copies alone).
-    Raises ParameterError if k or p does not fit the distinct landmarks, SolverError if they cannot be
-    embedded. Cost O(L^2 d) time for their neighbours, then that of bottom_eigenvectors.
+    drawn  (m, d), vectors of the rows that draw_rows returned; rows: (m,) the numbers of these rows
+    Of equal rows only the first is kept, because copies spoil an embedding: the copies alone rebuild each other.
+    Raises ParameterError if k or p does not fit the number of distinct landmarks, SolverError if the eigensolve
+    fails. Cost O(L^2 d) time for the neighbours, and the cost of bottom_eigenvectors.
     """
     distinct = first_of_equals(drawn)
     chosen = distinct
@@ -144,26 +145,30 @@ def fit_landmarks(
 
 
 def first_of_equals(x: Floating) -> Rows:
-    """The rows, ascending, that equal none before them. Cost O(n d log n)."""
-    # 0.0 and -0.0 are equal and have other bytes.
+    """The rows, ascending, that equal no earlier row. Cost O(n d log n)."""
+    # 0.0 and -0.0 are equal numbers with different bytes; the sum turns -0.0 into 0.0.
     content = np.ascontiguousarray(x + x.dtype.type(0))
     keys = content.view(np.dtype((np.void, content.dtype.itemsize * content.shape[1]))).ravel()
     return np.sort(np.unique(keys, return_index=True)[1])
 
 
 def spread_rows(x: Floating, count: int, *, seed: int, batch: int = BATCH) -> Rows:
-    """`count` rows, ascending, drawn as k-means++ draws centres: with chance as the squared distance to the drawn.
+    """`count` rows, ascending, drawn as k-means++ draws centres.
 
-    x      (n, d) finite, n >= count >= 1; Euclidean
-    batch  at most that many are drawn before distances are measured again, and at most as many as
-           there are already: k-means|| shows that such rounds spread as well
-    If fewer rows differ than `count`, the rest are drawn evenly. Distances are float32, on one thread.
-    Raises ParameterError if count does not fit. Cost O(n count d).
+    The probability of a row is proportional to its squared Euclidean distance to the nearest row already drawn.
+    x      (n, d) finite, n >= count >= 1
+    batch  largest number of rows drawn before the distances are computed again. It is also limited by the number
+           of rows already drawn. Rounds of this kind spread rows as well as single draws do (see k-means||)
+    If there are fewer than `count` distinct rows, the rest are drawn with equal probability. Distances are float32,
+    on one thread. Raises ParameterError if count does not fit. Cost O(n count d).
     Source: Arthur & Vassilvitskii 2007, SODA; Bahmani et al. 2012, doi:10.14778/2180912.2180915
     """
     if not 1 <= count <= len(x):
         raise ParameterError(
-            "there are not that many rows to choose from", where="landmarks", expected=f"1 to {len(x)}", got=str(count)
+            "there are fewer rows than landmarks to choose",
+            where="landmarks",
+            expected=f"1 to {len(x)}",
+            got=str(count),
         )
     rng = np.random.default_rng(seed)
     scale = x.dtype.type(2.0 ** -np.round(np.log2(np.abs(x).max(initial=1e-300))))  # float32 could overflow
@@ -185,7 +190,7 @@ def spread_rows(x: Floating, count: int, *, seed: int, batch: int = BATCH) -> Ro
 def _squared_distances(
     x: npt.NDArray[np.float32], lengths: npt.NDArray[np.float32], to: Rows
 ) -> npt.NDArray[np.float64]:
-    """From every row to the nearest of some rows; what rounding alone may leave counts as 0."""
+    """From every row to the nearest of the rows `to`. A distance that rounding alone can cause counts as 0."""
     halves, least = lengths[to] / 2, np.empty(len(x), dtype=np.float32)
     for rows in row_blocks(len(x), TILE):
         np.min(halves - x[rows] @ x[to].T, axis=1, out=least[rows])
@@ -194,7 +199,7 @@ def _squared_distances(
 
 
 def _draw(rng: np.random.Generator, chances: npt.NDArray[np.float64], open_: npt.NDArray[np.bool_], count: int) -> Rows:
-    """At most `count` distinct rows, at least one, with chances in these proportions."""
+    """From 1 to `count` distinct rows, drawn with probabilities proportional to `chances`."""
     if not chances.sum() > 0:
         return np.sort(rng.choice(np.flatnonzero(open_), size=count, replace=False))
     reached = np.cumsum(chances)

@@ -1,4 +1,4 @@
-"""Locally linear embedding: the locality-preserving space of SBERT-LP."""
+"""Locally linear embedding (LLE): the locality-preserving space of SBERT-LP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def embed(source: Source, settings: Settings) -> Embedded:
 
 
 def reconstruct(source: Source, settings: Settings) -> tuple[Rows, Weights]:
-    """The first of two steps: (n, k) neighbours, and the weights by which they rebuild each row."""
+    """The first of two steps: the (n, k) neighbours, and the weights with which they rebuild each row."""
     neighbors = source.nearest(settings.neighbors)
     return neighbors, solve_weights(source.vectors, neighbors, regularization=settings.regularization)
 
@@ -44,13 +44,13 @@ def solve(weights: sp.csr_array, settings: Settings, solver: SolverSettings, pro
 
 
 def fits(settings: Settings, shape: tuple[int, ...], held: int) -> bool:
-    """Whether each row has k neighbours and there are p eigenvectors."""
+    """Whether the graph holds k neighbours of each row and there are p eigenvectors."""
     k, n = settings.neighbors, shape[0]
     return k <= held and k < n and settings.components <= n - 2
 
 
 def embed_points(source: Source, points: Mapping[int, Settings]) -> Iterator[tuple[int, npt.NDArray[np.floating[Any]]]]:
-    """The number and the float64 space of each point: one eigensolve per (k, regularisation), cut for every p."""
+    """The number and the float64 space of each point. Points that differ in p or scaling share one eigensolve."""
     for k, regularization in dict.fromkeys((point.neighbors, point.regularization) for point in points.values()):
         same = {
             number: point

@@ -33,7 +33,7 @@ SOLVES = False
 
 
 class Settings(Parameters):
-    """neighbors: k. components: p. heat: of the edges' weights, over the mean squared edge; none: edges weigh 1."""
+    """neighbors: k. heat: see locality_preserving_map; null: every edge weighs 1. components: p."""
 
     neighbors: int = Field(default=30, ge=1, le=10_000)
     heat: float | None = Field(default=None, gt=0, le=1e6)
@@ -41,7 +41,7 @@ class Settings(Parameters):
 
 
 def embed(source: Source, settings: Settings) -> Embedded:
-    """The (n, p) images. Raises as the map does."""
+    """The (n, p) images. Raises as locality_preserving_map does."""
     neighbors = source.nearest(settings.neighbors)
     learned = locality_preserving_map(source.vectors, neighbors, settings.components, heat=settings.heat)
     return embed_linearly(source, learned)
@@ -55,10 +55,10 @@ def locality_preserving_map(
     x          (n, d) finite, one sentence per row
     neighbors  (n, k) rows of x, self excluded; i and j are joined if either is a neighbour of the other
     p          1 <= p <= rank of the centred rows; None for the rank
-    heat       None: every edge weighs 1. Otherwise exp(-|x_i - x_j|^2 / t) with t = `heat` times the mean
-               squared length of the edges, so it is unitless, > 0
-    Solves X^T L X a = lambda X^T D X a for centred X, degrees D and L = D - S, by ascending lambda, the
-    null space of X dropped first; a^T X^T D X a = 1. Columns: entry of largest modulus positive.
+    heat       None: every edge weighs 1. Otherwise the weight is exp(-|x_i - x_j|^2 / t), where t is `heat` times
+               the mean squared length of the edges; unitless, > 0
+    Solves X^T L X a = lambda X^T D X a for centred X, weights S, degrees D and L = D - S, by ascending lambda, after
+    the null space of X is dropped; a^T X^T D X a = 1. The entry of largest modulus of each column is positive.
     Returns a map with a (d, p) matrix; its eigenvalues are in [0, 2].
     Raises ParameterError if p or heat does not fit, SolverError if the eigenproblem cannot be solved.
     Cost O(n d (d + k) + d^3) time, O(block k d + d^2 + n k) memory; nothing is n x n, no float64 copy of x.
@@ -68,7 +68,7 @@ def locality_preserving_map(
         raise ParameterError(
             "the heat of an affinity is out of range",
             where="heat",
-            expected="> 0, or none for edges that weigh 1",
+            expected="> 0, or none: every edge then weighs 1",
             got=repr(heat),
         )
     axes = principal_axes(x)
@@ -85,10 +85,10 @@ def locality_preserving_map(
 
 
 def _affinity(x: npt.NDArray[np.floating[Any]], neighbors: Rows, heat: float | None) -> sp.csr_array:
-    """The symmetric (n, n) affinity S of the graph in which either side's choice makes an edge."""
+    """The symmetric (n, n) affinity S of the graph that joins i and j if either is a neighbour of the other."""
     directed = sparse_graph(neighbors, np.ones(neighbors.shape))
     graph = sp.csr_array(directed.maximum(directed.T))
-    graph.sort_indices()  # the order in which sums are taken
+    graph.sort_indices()  # fixes the order in which sums are taken
     if heat is None:
         return graph
     squared = np.empty(graph.nnz)
@@ -98,6 +98,6 @@ def _affinity(x: npt.NDArray[np.floating[Any]], neighbors: Rows, heat: float | N
         difference = x[owners].astype(np.float64) - x[graph.indices[entries]]
         squared[entries] = np.einsum("ed,ed->e", difference, difference)
     mean = float(squared.mean())
-    # Only twins are joined where the mean is 0: they weigh 1 at any heat.
+    # If the mean is 0, edges join equal rows only, and their weights are 1 at any heat.
     graph.data = np.exp(-squared / (heat * mean)) if mean > 0 else np.ones(graph.nnz)
     return graph

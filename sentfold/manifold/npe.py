@@ -30,7 +30,7 @@ SOLVES = False
 
 
 class Settings(Parameters):
-    """neighbors: k. regularization: as a fraction of the Gram's trace. components: p."""
+    """neighbors: k. regularization: added to the Gram diagonal as a fraction of its trace. components: p."""
 
     neighbors: int = Field(default=30, ge=1, le=10_000)
     regularization: float = Field(default=1e-3, gt=0, le=100)
@@ -38,7 +38,7 @@ class Settings(Parameters):
 
 
 def embed(source: Source, settings: Settings) -> Embedded:
-    """The (n, p) images, and the number of rows whose neighbours all equal them. Raises as the map does."""
+    """The (n, p) images, and the number of rows that equal all their neighbours. Raises as the map does."""
     neighbors = source.nearest(settings.neighbors)
     weights = solve_weights(source.vectors, neighbors, regularization=settings.regularization)
     learned = neighborhood_preserving_map(source.vectors, neighbors, weights.values, settings.components)
@@ -48,15 +48,15 @@ def embed(source: Source, settings: Settings) -> Embedded:
 def neighborhood_preserving_map(
     x: npt.NDArray[np.floating[Any]], neighbors: Rows, weights: Float64, p: int | None
 ) -> LinearMap:
-    """The linear map whose images their neighbours rebuild best: NPE, the linear form of LLE.
+    """The linear map after which neighbours rebuild each row best: NPE, the linear form of LLE.
 
     x          (n, d) finite, one sentence per row
     neighbors  (n, k) rows of x, self excluded
     weights    (n, k) reconstruction weights, each row summing to 1
     p          1 <= p <= rank of the centred rows; None for the rank
     Minimises a^T X^T M X a under a^T X^T X a = 1 for centred X and M = (I - W)^T (I - W), by ascending
-    eigenvalue, X^T M X formed as (D X)^T (D X) with D = I - W in blocks of rows. The null space of X,
-    where the constraint cannot hold, is dropped first. Columns: entry of largest modulus positive.
+    eigenvalue. X^T M X is computed as (D X)^T (D X) with D = I - W, in blocks of rows. The null space of X, where
+    the constraint cannot hold, is dropped first. The entry of largest modulus of each column is positive.
     Returns a map with a (d, p) matrix; its eigenvalues are between the smallest and the largest of M.
     Raises ParameterError if p does not fit, SolverError if the eigenproblem cannot be solved.
     Cost O(n d (d + k) + d^3) time, O(block k d + d^2) memory; nothing is n x n, no float64 copy of x.
@@ -67,7 +67,7 @@ def neighborhood_preserving_map(
     basis = whitened_basis(axes)
     above, below = np.zeros((axes.rank, axes.rank)), np.zeros((axes.rank, axes.rank))
     for _, here, rebuilt in blocks_with_sums(x, axes.mean, sparse_graph(neighbors, weights)):
-        # Rows are whitened before they are squared: the small directions, which NPE looks for, keep their digits.
+        # Rows are whitened before products are summed, so directions of small variance, which NPE needs, stay exact.
         images, errors = here @ basis, (here - rebuilt) @ basis
         above += errors.T @ errors
         below += images.T @ images

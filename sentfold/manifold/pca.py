@@ -1,4 +1,4 @@
-"""Principal components: the control of every manifold of the same dimension."""
+"""Principal components: the control for every manifold method of the same dimension."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def fits(settings: Settings, shape: tuple[int, ...], held: int) -> bool:
 
 
 def same_as(settings: Settings, shape: tuple[int, ...]) -> tuple[str, dict[str, Any]] | None:
-    """Centred vectors where every axis is kept: the components are then a rotation of them."""
+    """The centred vectors, if every axis is kept: the components are then a rotation of the centred vectors."""
     n, d = shape
     return ("abtt", {"removed": 0}) if settings.components >= min(n - 1, d) else None

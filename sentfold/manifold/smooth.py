@@ -1,4 +1,4 @@
-"""Smoothing over the neighbour graph: each sentence a step towards the mean of its neighbours."""
+"""Smoothing over the neighbour graph: each sentence moves towards the mean of its neighbours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOLVES = False
 
 
 class Settings(Parameters):
-    """neighbors: k. amount: share of the neighbours' mean; below 0 sharpens."""
+    """neighbors: k. amount: share of the neighbours' mean in the result; below 0 moves a row away from the mean."""
 
     neighbors: int = Field(default=5, ge=1, le=10_000)
     amount: float = Field(default=0.1, ge=-10, le=1)
@@ -35,12 +35,12 @@ def embed(source: Source, settings: Settings) -> Embedded:
 
 
 def fits(settings: Settings, shape: tuple[int, ...], held: int) -> bool:
-    """Whether each row has k neighbours."""
+    """Whether the graph holds k neighbours of each row."""
     return settings.neighbors <= held and settings.neighbors < shape[0]
 
 
 def same_as(settings: Settings, shape: tuple[int, ...]) -> tuple[str, dict[str, Any]] | None:
-    """The source itself where the amount is 0."""
+    """The source itself, if the amount is 0."""
     return ("", {}) if settings.amount == 0 else None
 
 
@@ -54,21 +54,20 @@ def smooth(
 ) -> npt.NDArray[Any]:
     """Each row moved towards the mean of its neighbours: (1 - a) x + a mean.
 
-    x          (n, d) finite; computed in float64 whatever its type
+    x          (n, d) finite, of any type; the arithmetic is float64
     neighbors  (n, k) rows of `pool`
-    amount     a, at most 1: 0 changes nothing, 1 replaces a row by the mean, below 0 sharpens, that is
-               moves it away
-    pool       (m, d) that the neighbours are rows of; None for x itself
-    dtype      of the answer
+    amount     a <= 1: 0 changes nothing, 1 replaces a row by the mean, below 0 moves the row away from the mean
+    pool       (m, d) vectors of the neighbours; None for x itself
+    dtype      type of the result
     Returns (n, d). Raises ParameterError if the amount is out of range.
-    Cost O(n k d) time, O(block k d) memory without the answer.
+    Cost O(n k d) time, O(block k d) memory besides the result.
     Source: one step of Taubin 1995, doi:10.1145/218380.218473, on a kNN graph
     """
     if isinstance(amount, bool) or not (isfinite(amount) and amount <= 1):
         raise ParameterError(
             "the amount of smoothing is out of range",
             where="amount",
-            expected="a number <= 1; below 0 it sharpens",
+            expected="a finite number <= 1",
             got=repr(amount),
         )
     held = x if pool is None else pool

@@ -1,4 +1,4 @@
-"""Whitening: principal components, each divided by its standard deviation to a power."""
+"""Whitening: principal components, each divided by a power of its standard deviation."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ SOLVES = False
 
 
 class Settings(Parameters):
-    """components: p. power: of the deviation that is divided by; 0 is PCA, 1 whitens in full."""
+    """components: p. power: components are divided by this power of their standard deviation; 0 is PCA, 1 whitens."""
 
     components: int = Field(default=128, ge=1, le=10_000)
     power: float = Field(default=1.0, ge=0, le=1)
 
 
 def embed(source: Source, settings: Settings) -> Embedded:
-    """The (n, p) whitened components. Raises ParameterError if p > min(n, d). The share is that before whitening."""
+    """The (n, p) whitened components. Raises ParameterError if p > min(n, d).
+
+    variance_share in the notes is computed before the division.
+    """
     axes, p = source.axes, settings.components
     share = round(axes.share(p), 6)
     return embed_linearly(source, whitening_map(axes, p, power=settings.power), rank=axes.rank, variance_share=share)
@@ -39,17 +42,17 @@ def fits(settings: Settings, shape: tuple[int, ...], held: int) -> bool:
 
 
 def same_as(settings: Settings, shape: tuple[int, ...]) -> tuple[str, dict[str, Any]] | None:
-    """Principal components where the deviations are divided by their power 0, which is 1."""
+    """Principal components, if the power is 0: every component is then divided by 1."""
     return ("pca", {"components": settings.components}) if settings.power == 0 else None
 
 
 def whitening_map(axes: PrincipalAxes, p: int | None, *, power: float) -> LinearMap:
-    """The projection onto the p leading axes, each divided by its standard deviation to a power.
+    """The projection onto the p leading axes, each divided by a power of its standard deviation.
 
     p      1 <= p <= min(n, d); None for all of these
-    power  0 is PCA, 1 gives the fitted rows unit covariance, 0.5 is half-way; 0 <= power <= 1
-    An axis beyond the rank has no deviation to divide by, only rounding: for power > 0 it maps to 0,
-    so noise is never raised to the size of a signal, for fitted rows or new ones.
+    power  0 <= power <= 1; 0 is PCA, 1 gives the fitted rows unit covariance
+    The deviation along an axis beyond the rank is rounding only. For power > 0 such an axis maps to 0, because a
+    division by its deviation would turn rounding into coordinates of full size.
     Raises ParameterError if p or power does not fit.
     Source: Su et al. 2021, arXiv:2103.15316 (power 1); Kessy, Lewin & Strimmer 2018,
     doi:10.1080/00031305.2016.1277159

@@ -136,7 +136,7 @@ def test_test_data_is_refused_before_anything_is_scored(corpus: str) -> None:
     ("changes", "parts"),
     [
         ({"values": {**BLOCK["values"], "power": [0.0, 3.0]}}, ["sensitivity.mine.values.power", "0.0"]),
-        ({"values": {**BLOCK["values"], "window": [2, 1]}}, ["'window' ascend"]),
+        ({"values": {**BLOCK["values"], "window": [2, 1]}}, ["'window' have to ascend"]),
         ({"values": {**BLOCK["values"], "removed": [0, 5]}}, ["published removed, 3"]),
         ({"published": {"window": 2}}, ["same hyper-parameters"]),
         ({"values": {"width": [1]}, "published": {"width": 1}}, ["width"]),

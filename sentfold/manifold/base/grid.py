@@ -1,4 +1,4 @@
-"""Grids: a block of `manifolds:` whose method ends in `-selected` lists values, and every combination is a point."""
+"""Grids. A block of `manifolds:` whose method ends in `-selected` lists values; each combination is a grid point."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SUFFIX = "-selected"
 
 @dataclass(frozen=True)
 class Grid:
-    """The points that hyper-parameters are chosen from.
+    """The combinations of hyper-parameters from which the best is chosen.
 
-    method          a file of sentfold/manifold
+    method          name of a file of sentfold/manifold, without .py
     points          settings of that method; of equally good points the first is chosen
-    budget_seconds  of CPU that the sweep may take before it warns; it changes no result
+    budget_seconds  CPU time after which the sweep warns; it changes no result
     """
 
     method: str
@@ -34,9 +34,9 @@ class Grid:
 
 
 def read_grid(block: Mapping[str, Any], *, where: str) -> Grid:
-    """A block of lists as a grid, the first setting of the method varying slowest.
+    """The grid of a block of lists. The first setting of the method varies slowest.
 
-    A setting that the block does not list has its default. `where` names the block in errors.
+    A setting that the block does not name has its default value. `where` names the block in errors.
     Raises ParameterError if the method cannot be selected, or a list or one of its values is wrong.
     """
     method = str(block.get("method")).removesuffix(SUFFIX)
@@ -62,9 +62,9 @@ def read_grid(block: Mapping[str, Any], *, where: str) -> Grid:
 def _values(values: Any, where: str) -> list[Any]:
     if not isinstance(values, list) or not values or len({repr(value) for value in values}) != len(values):
         raise ParameterError(
-            "a list of a grid cannot be used",
+            "a list of grid values is wrong",
             where=where,
-            expected="a list of at least one value, none of them twice",
+            expected="a list of one or more distinct values",
             got=repr(values),
             remedy="correct params.yaml",
         )
@@ -74,4 +74,4 @@ def _values(values: Any, where: str) -> list[Any]:
 def _budget(seconds: Any, where: str) -> float | None:
     if seconds is None or (isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0):
         return seconds
-    raise ParameterError("a budget cannot be used", where=where, expected="seconds, more than 0", got=repr(seconds))
+    raise ParameterError("the budget is wrong", where=where, expected="a number of seconds > 0", got=repr(seconds))

@@ -1,4 +1,4 @@
-"""Linear maps of rows: their form, principal axes, and the sums over neighbours that some of them are learned from."""
+"""Linear maps of rows: their form, principal axes, and the sums over neighbours that LPP and NPE need."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from sentfold.kernels.arrays import Float64, canonical_signs, row_blocks
 Rows = npt.NDArray[np.integer[Any]]
 
 EPS = float(np.finfo(np.float64).eps)
-BLOCK = 256  # rows at a time where each row brings its neighbours: block x k x d float64 stay near 50 MB
+BLOCK = 256  # rows at a time together with their neighbours: block x k x d float64 take about 50 MB
 
 
 @dataclass(frozen=True)
 class LinearMap:
-    """x -> (x - mean) matrix: what a linear method learned, for its own rows and for new ones.
+    """The map x -> (x - mean) matrix that a linear method learned. It applies to the fitted rows and to new rows.
 
-    mean         (d,) float64, mean of the rows it was fitted on
+    mean         (d,) float64, mean of the fitted rows
     matrix       (d, p) float64
-    eigenvalues  of the problem that gave the map, in the order of its columns where it has one each
+    eigenvalues  of the eigenproblem that gave the map; if each column has one, in the order of the columns
     """
 
     mean: Float64
@@ -36,9 +36,9 @@ class LinearMap:
     def apply(self, x: npt.NDArray[np.floating[Any]], *, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
         """The images of rows.
 
-        x      (n, d), fitted or new; computed in float64 whatever its type
-        dtype  of the answer
-        Returns (n, p). Cost O(n d p) time, O(block (d + p)) memory without the answer.
+        x      (n, d), fitted or new rows of any type; the arithmetic is float64
+        dtype  type of the result
+        Returns (n, p). Cost O(n d p) time, O(block (d + p)) memory besides the result.
         """
         images = np.empty((len(x), self.matrix.shape[1]), dtype=dtype)
         for rows in row_blocks(len(x)):
@@ -48,12 +48,12 @@ class LinearMap:
 
 @dataclass(frozen=True)
 class PrincipalAxes:
-    """The eigenvectors of a covariance, once for every map that is built on them.
+    """The eigenvectors of a covariance matrix, computed once for several maps.
 
     mean       (d,) float64
     axes       (d, d) float64, orthonormal columns by descending variance, entry of largest modulus positive
-    variances  (d,) float64 >= 0, of the rows along each axis, n - 1 in the denominator
-    rank       axes whose variance is above the rounding of its own computation
+    variances  (d,) float64 >= 0, variance of the rows along each axis, n - 1 in the denominator
+    rank       number of axes whose variance is larger than its rounding error
     rows       n
     """
 
@@ -64,7 +64,7 @@ class PrincipalAxes:
     rows: int
 
     def share(self, p: int) -> float:
-        """The part of the total variance along the first p axes; 1 where there is no variance at all."""
+        """The share of the first p axes in the total variance; 1 if the total is 0."""
         total = float(self.variances.sum())
         return float(self.variances[:p].sum()) / total if total > 0 else 1.0
 
@@ -72,10 +72,10 @@ class PrincipalAxes:
 def principal_axes(x: npt.NDArray[np.floating[Any]]) -> PrincipalAxes:
     """All principal axes of centred rows, by the eigenvectors of their (d, d) scatter.
 
-    x  (n, d) finite, n >= 1, one sentence per row; computed in float64 whatever its type
-    The blocks of rows and their order are fixed, so with BLAS on one thread (threadpool_limits(1),
-    which the stages and estimators set) equal input gives equal bits on any number of cores.
-    Cost O(n d^2 + d^3) time, O(block d + d^2) memory: no float64 copy of x.
+    x  (n, d) finite, n >= 1, of any type, one sentence per row; the arithmetic is float64
+    The blocks of rows and their order are fixed. So if BLAS runs on one thread (threadpool_limits(1), which the
+    stages and estimators set), equal input gives equal bits on any number of cores.
+    Cost O(n d^2 + d^3) time, O(block d + d^2) memory: x is not copied to float64 as a whole.
     Source: Hotelling 1933, doi:10.1037/h0071325
     """
     n, d = x.shape
@@ -86,7 +86,7 @@ def principal_axes(x: npt.NDArray[np.floating[Any]]) -> PrincipalAxes:
         scatter += centred.T @ centred
     values, vectors = np.linalg.eigh(scatter)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    # An eigenvalue is known to a few max(n, d) eps of the largest, and centring leaves eps |mean| in every row.
+    # The error of an eigenvalue is a few max(n, d) eps times the largest; centring leaves an error eps |mean| in a row.
     floor = max(8 * max(n, d) * EPS * values[0], n * (4 * EPS) ** 2 * float(mean @ mean))
     return PrincipalAxes(
         mean=mean,
@@ -109,7 +109,7 @@ def principal_map(axes: PrincipalAxes, p: int | None) -> LinearMap:
 
 
 def whitened_basis(axes: PrincipalAxes) -> Float64:
-    """(d, rank): columns that give the centred rows unit variance and leave out their null space."""
+    """(d, rank) basis of the centred rows' span in which each coordinate of these rows has unit variance."""
     return axes.axes[:, : axes.rank] / np.sqrt(axes.variances[: axes.rank])
 
 
@@ -121,7 +121,7 @@ def _fitting(axes: PrincipalAxes, p: int | None) -> int:
 
 
 def _mean(x: npt.NDArray[np.floating[Any]]) -> Float64:
-    """The mean of rows; the second round takes away what rounding left in the first."""
+    """The mean of rows; the second round corrects the rounding error of the first."""
     mean = np.zeros(x.shape[1])
     for _ in range(2):
         total = np.zeros(x.shape[1])
@@ -134,9 +134,9 @@ def _mean(x: npt.NDArray[np.floating[Any]]) -> Float64:
 def check_count(value: Any, symbol: str, *, least: int, most: int, where: str, meaning: str) -> int:
     """`value` as an int; ParameterError unless it is a whole number from `least` to `most`.
 
-    symbol   what the papers call it, e.g. "p"
-    where    the parameter that gives it
-    meaning  what `most` is, e.g. "min(n, d)"
+    symbol   its name in the papers, e.g. "p"
+    where    the name of the parameter
+    meaning  the formula of `most`, e.g. "min(n, d)"
     """
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or not least <= value <= most:
         raise ParameterError(
@@ -144,7 +144,7 @@ def check_count(value: Any, symbol: str, *, least: int, most: int, where: str, m
             where=where,
             expected=f"a whole number, {least} <= {symbol} <= {meaning} = {most}",
             got=f"{symbol} = {value!r}",
-            remedy=f"lower `{where}`, or leave this data out",
+            remedy=f"correct `{where}`, or leave this data out",
         )
     return int(value)
 
@@ -153,13 +153,13 @@ def check_count(value: Any, symbol: str, *, least: int, most: int, where: str, m
 
 
 def fitting_rank(axes: PrincipalAxes, p: int | None) -> int:
-    """p, or the rank for None. Raises ParameterError if p exceeds the rank of the centred rows."""
+    """p; if it is None, the rank of the centred rows. Raises ParameterError if p exceeds that rank."""
     wanted = max(axes.rank, 1) if p is None else p
     return check_count(wanted, "p", least=1, most=axes.rank, where="components", meaning="rank of the centred rows")
 
 
 def sparse_graph(neighbors: Rows, values: Float64) -> sp.csr_array:
-    """The (n, n) matrix whose row i holds n x k values at the columns of row i's neighbours."""
+    """The (n, n) matrix from (n, k) values: row i holds values[i] in the columns neighbors[i]."""
     n, k = neighbors.shape
     return sp.csr_array((values.ravel(), neighbors.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
 
@@ -167,9 +167,9 @@ def sparse_graph(neighbors: Rows, values: Float64) -> sp.csr_array:
 def blocks_with_sums(
     x: npt.NDArray[np.floating[Any]], mean: Float64, graph: sp.csr_array
 ) -> Iterator[tuple[slice, Float64, Float64]]:
-    """Blocks of rows, the centred rows themselves, and the graph's weighted sums of their neighbours.
+    """Blocks of rows, the centred rows of each block, and the weighted sums of their centred neighbours.
 
-    Only the neighbours of one block are float64 at a time.
+    Only the rows of one block and their neighbours are in float64 at a time.
     """
     for rows in row_blocks(len(x), BLOCK):
         start, stop = graph.indptr[rows.start], graph.indptr[rows.stop]
@@ -183,7 +183,7 @@ def blocks_with_sums(
 
 
 def bottom_map(above: Float64, below: Float64, mean: Float64, basis: Float64, p: int) -> LinearMap:
-    """The map of the p smallest eigenvalues of above a = lambda below a, a in coordinates of the basis."""
+    """The map from the p smallest eigenvalues of above a = lambda below a, with a in coordinates of the basis."""
     try:
         values, vectors = scipy.linalg.eigh(above, below, subset_by_index=(0, p - 1))
     except scipy.linalg.LinAlgError as error:

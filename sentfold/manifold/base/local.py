@@ -1,4 +1,4 @@
-"""Locally linear embedding: of rows whose neighbours are known, and of new rows by their neighbours among these."""
+"""Locally linear embedding of rows whose neighbours are known, and of new rows by their nearest embedded rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Scaling = Literal["unit", "quarter", "half"]
 
 POWERS: dict[str, float] = {"unit": 0.0, "quarter": -0.25, "half": -0.5}
 BLOCK = 8192  # rows mapped at a time
-TILE = 512  # rows and columns of one product: its float32 block then stays in the second cache while it is searched
+TILE = 512  # rows and columns of one block of distances; as float32 it stays in the second-level cache
 
 
 class LocalSettings(Parameters):
@@ -35,7 +35,7 @@ class LocalSettings(Parameters):
     neighbors       k
     regularization  added to the Gram diagonal as a fraction of its trace
     components      p
-    scaling         of each dimension: unit variance, or times lambda^(-1/4), or times lambda^(-1/2)
+    scaling         unit: each dimension has unit variance; quarter: times lambda^(-1/4); half: times lambda^(-1/2)
     """
 
     neighbors: int = Field(default=30, ge=1, le=10_000)
@@ -46,10 +46,10 @@ class LocalSettings(Parameters):
 
 @dataclass(frozen=True)
 class LocalEmbedding:
-    """Coordinates, and the eigenpairs that they were scaled from.
+    """Coordinates, and the eigenpairs from which they are computed.
 
     coordinates  (n, p) float64
-    pairs        Eigenpairs, certificate included
+    pairs        Eigenpairs, with their certificate
     degenerate   number of rows that equal all of their neighbours
     """
 
@@ -69,7 +69,7 @@ def embed_locally(
 ) -> LocalEmbedding:
     """The locality-preserving coordinates of (n, d) rows with their (n, k) neighbours.
 
-    solve_weights, bottom_eigenvectors and scale_eigenvectors say what is raised and what it costs.
+    Errors and cost are those of solve_weights, bottom_eigenvectors and scale_eigenvectors.
     Source: SBERT-LP eq. 9-17
     """
     weights = solve_weights(x, neighbors, regularization=settings.regularization, workers=workers)
@@ -85,14 +85,14 @@ def embed_locally(
 
 
 def scale_eigenvectors(vectors: Float64, values: Float64, scaling: Scaling) -> Float64:
-    """Eigenvectors as coordinates: times sqrt(n), and times a power of each eigenvalue over the last.
+    """Coordinates from eigenvectors: v_i sqrt(n) (lambda_i / lambda_p)^power.
 
     vectors  (n, p) orthonormal columns
     values   (p,) eigenvalues of the columns, > 0
-    scaling  unit: power 0, so Y^T Y / n = I, the paper's; quarter: power -1/4; half: power -1/2, as in a
-             commute-time embedding. The smaller an eigenvalue, the more its dimension then weighs.
-    Returns (n, p); with any scaling the last column has mean square 1. Cosines see only the ratios.
-    Raises ParameterError for another scaling, or an eigenvalue that is not positive.
+    scaling  unit: power 0, so Y^T Y / n = I, as in the paper; quarter: power -1/4; half: power -1/2, as in a
+             commute-time embedding. A negative power gives dimensions of smaller eigenvalues more weight
+    Returns (n, p). With every scaling the last column has mean square 1; cosines depend on the ratios alone.
+    Raises ParameterError for an unknown scaling, or an eigenvalue that is not positive.
     Source: SBERT-LP eq. 15 (unit)
     """
     if scaling not in POWERS:
@@ -101,7 +101,7 @@ def scale_eigenvectors(vectors: Float64, values: Float64, scaling: Scaling) -> F
         )
     if not (values > 0).all():
         raise ParameterError(
-            "a null vector has no scale",
+            "a null vector cannot be scaled",
             where="eigenvalues",
             expected="all > 0",
             got=f"{values.min():.3g}",
@@ -123,21 +123,23 @@ def map_out_of_sample(
     workers: int = 2,
     progress: Callable[[int], object] | None = None,
 ) -> Float64:
-    """Coordinates of new rows: those of their nearest fitted rows, weighted as these rebuild the new row.
+    """Coordinates of new rows: means of their neighbours' coordinates, with the weights that rebuild the new row.
 
-    queries         (m, d) finite, the new rows
-    fitted          (n, d) finite, the rows that were embedded, or the same prepared for the search, which
-                    saves a few milliseconds per call; embedding: (n, p), their coordinates
-    n_neighbors     k, 1 <= k <= n; metric: what is near; prepared rows have their own
+    queries         (m, d) finite, the new rows; their neighbours are the nearest fitted rows
+    fitted          (n, d) finite, the embedded rows; or the result of Searched.prepare for them, which saves a
+                    few milliseconds per call
+    embedding       (n, p), coordinates of the fitted rows
+    n_neighbors     k, 1 <= k <= n
+    metric          of the search for neighbours; prepared rows have their own metric instead
     regularization  of the weights, as in solve_weights
     block           rows mapped at a time; workers: threads. Neither changes a bit of the result.
-    progress        called with the number of rows mapped since it was last called
-    Returns (m, p) float64. A row that equals a fitted one gets that one's coordinates, exactly; one next
-    to it does not come arbitrarily close to them, since regularised weights let the other neighbours in.
-    Coordinates of new rows do not agree with those of a fit that includes them: see benchmarks/out_of_sample.py.
-    Raises ParameterError if k or the regularisation does not fit, a row is not finite, or widths differ.
-    Cost O(m n d) float32 for the neighbours and O(m k (k d + k^2 + p)) beyond; memory, without the answer, one
-    float32 copy of `fitted` and O(block (d + k)).
+    progress        called with the number of rows mapped since the last call
+    Returns (m, p) float64. A row that equals a fitted row gets exactly the coordinates of the fitted row. The
+    coordinates are not continuous there: regularised weights also use the other neighbours of a nearby row.
+    A fit that includes the new rows gives them other coordinates: see benchmarks/out_of_sample.py.
+    Raises ParameterError if k or the regularisation does not fit, a row is not finite, or d differs.
+    Cost O(m n d) float32 operations for the neighbours and O(m k (k d + k^2 + p)) for the rest; memory besides the
+    result: one float32 copy of `fitted` and O(block (d + k)).
     Source: Saul & Roweis 2003, Think globally, fit locally, JMLR 4:119-155
     """
     searched = fitted if isinstance(fitted, Searched) else Searched.prepare(fitted, metric=metric)
@@ -149,7 +151,7 @@ def map_out_of_sample(
             got=f"{len(embedding)}",
         )
     refuse_regularization(regularization)
-    if queries.dtype != searched.rows.dtype:  # once, and not for every block
+    if queries.dtype != searched.rows.dtype:  # converted once, not for every block
         queries = queries.astype(np.float64, copy=False)
         if searched.rows.dtype != np.float64:
             searched = Searched.prepare(searched.rows.astype(np.float64), metric=searched.frame.metric)
@@ -167,7 +169,7 @@ def map_out_of_sample(
 def _combine(
     queries: Floating, fitted: Floating, embedding: Float64, nearest: Neighbors, regularization: float, workers: int
 ) -> Float64:
-    """The weighted coordinates of the neighbours; of the one that equals the query, where there is one."""
+    """The weighted mean of the neighbours' coordinates; if a neighbour equals the query, that neighbour's."""
     equal = equal_neighbor(queries, fitted, nearest)
     new = np.flatnonzero(equal < 0)
     if len(new) == len(queries):
@@ -186,7 +188,7 @@ def _weighted_mean(
     regularization: float,
     workers: int,
 ) -> Float64:
-    # The search has looked at every number already.
+    # The search has already checked that every number is finite.
     weights = weights_of_checked(
         queries, fitted, neighbors, regularization=regularization, workers=workers, errors=False
     )
@@ -196,9 +198,9 @@ def _weighted_mean(
 
 
 def equal_neighbor(queries: Floating, fitted: Floating, nearest: Neighbors) -> npt.NDArray[np.int64]:
-    """The first neighbour of each query that equals it, number by number; -1 if none does.
+    """The first neighbour of each query whose vector equals the query's; -1 if there is no such neighbour.
 
-    A distance of 0 alone would not tell: under the cosine, multiples of a row are at 0 too.
+    A distance of 0 is not enough: the cosine distance of a row to a multiple of the row is 0 too.
     """
     equal = np.full(len(queries), -1, dtype=np.int64)
     for column in range(nearest.indices.shape[1]):

@@ -1,25 +1,25 @@
 """The contents of a method's file in sentfold/manifold, and the search for a method by its name.
 
-A method is one file. The file states:
+A method is one file. The file defines:
 
-TITLE     the method in the words of a table
-ROLE      fold (reduces dimension by neighbourhoods), control (reduces dimension and sees no neighbourhoods),
-          or adjustment (anything else)
+TITLE     the name of the method in tables
+ROLE      fold (reduces the dimension and uses neighbourhoods), control (reduces the dimension without
+          neighbourhoods), or adjustment (anything else)
 READS     vectors, graph (vectors and their neighbours), or weights (see below)
-SOLVES    whether `embed` solves for eigenvectors of weights, by the settings of the block `eigensolve`
+SOLVES    whether `embed` computes eigenvectors of weights, with the settings of the block `eigensolve`
 Settings  a model of the method's parameters, each with its range and its default
 embed     (source, settings) -> Embedded: the new space
 
-A file may also state:
+A file may also define:
 
 fits          (settings, shape, held) -> bool: whether (n, d) vectors with `held` neighbours each are enough.
-              A method that states this can be selected: `method: <name>-selected` in params.yaml is then a grid.
-same_as       (settings, shape) -> (name of a method, its settings), where that method makes the same space of (n, d)
-              vectors, up to a rotation; ("", {}) for the vectors themselves; None for settings that make a space of
-              their own. Tables then say that two spaces are one.
-embed_points  (source, points) -> (number of the point, its space) for each point of a grid, where points share work
+              Only a method with `fits` can be selected: `method: <name>-selected` in params.yaml is then a grid.
+same_as       (settings, shape) -> (name of another method, its settings) if that method makes the same space of (n, d)
+              vectors up to a rotation; ("", {}) if the space is the vectors themselves; None if no other method
+              makes the space. Tables state which spaces are the same.
+embed_points  (source, points) -> (number of the point, its space) for each point of a grid, if points share work
 
-A method that reads weights is made in two stages, so that the weights are an artifact of their own. Its file states
+A method that reads weights runs in two stages, so that the weights are an artifact of their own. Its file defines
 reconstruct   (source, settings) -> (neighbours, Weights)
 solve         (weight matrix, settings, solver, progress) -> Embedded
 """
@@ -46,7 +46,7 @@ Rows = npt.NDArray[np.integer[Any]]
 
 
 class SolverSettings(Parameters):
-    """Of every eigensolve; see bottom_eigenvectors. seed: of the start vectors."""
+    """Settings of every eigensolve; see bottom_eigenvectors. seed: random seed of the start vectors."""
 
     tolerance: float = Field(default=1e-8, gt=0, lt=1)
     null_tolerance: float = Field(default=1e-10, gt=0, lt=1e-3)
@@ -59,7 +59,7 @@ class Source:
 
     vectors    (n, d) finite
     neighbors  (n, k) rows of the vectors, nearest first; None where the method reads no graph
-    solver     of eigenproblems; workers: threads, which change no bit
+    solver     settings of eigensolves; workers: threads, which do not change the result
     """
 
     vectors: Floating
@@ -81,18 +81,18 @@ class Source:
         """The first k neighbours of each row, (n, k). Raises ParameterError if the graph holds fewer."""
         if self.neighbors is None or k > self.held:
             raise ParameterError(
-                "the method wants more neighbours than the graph holds",
+                "the method needs more neighbours than the graph holds",
                 where="neighbors",
                 expected=f"<= knn_graph.neighbors = {self.held}",
                 got=str(k),
-                remedy="raise knn_graph.neighbors, or lower this one",
+                remedy="raise knn_graph.neighbors, or lower `neighbors` of the method",
             )
         return np.ascontiguousarray(self.neighbors[:, :k])
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """A new space, (n, p) float32, and what its fit found, JSON-able."""
+    """A new space, (n, p) float32, and facts about its fit, JSON-able."""
 
     vectors: npt.NDArray[np.float32]
     notes: Mapping[str, Any]
@@ -105,7 +105,7 @@ def embed_linearly(source: Source, learned: LinearMap, **notes: Any) -> Embedded
 
 
 class ManifoldMethod(Protocol):
-    """A module of sentfold/manifold; see above."""
+    """A module of sentfold/manifold; see the docstring of this module."""
 
     TITLE: str
     ROLE: Literal["fold", "control", "adjustment"]
@@ -127,13 +127,13 @@ class ManifoldMethod(Protocol):
 
 
 def known_methods() -> tuple[str, ...]:
-    """The files of sentfold/manifold that define `embed`, by their text: none of them is imported."""
+    """The names of the files of sentfold/manifold that define `embed`. The files are searched as text, not imported."""
     files = sorted(Path(__file__).parents[1].glob("*.py"))
     return tuple(file.stem for file in files if "\ndef embed(" in file.read_text(encoding="utf-8"))
 
 
 def find_method(name: str) -> ManifoldMethod:
-    """The module sentfold/manifold/<name>.py. Raises ParameterError for a name that is no method."""
+    """The module sentfold/manifold/<name>.py. Raises ParameterError if there is no such method."""
     if name not in known_methods():
         raise ParameterError(
             f"there is no manifold method '{name}'",
@@ -148,7 +148,7 @@ def find_method(name: str) -> ManifoldMethod:
 def embed_each(
     method: ManifoldMethod, source: Source, points: Mapping[int, Parameters]
 ) -> Iterator[tuple[int, Floating]]:
-    """Each point's number and its (n, p) space, in an order of the method's own."""
+    """The number and the (n, p) space of each point, in the order that the method chooses."""
     together = getattr(method, "embed_points", None)
     if together is not None:
         yield from together(source, points)
