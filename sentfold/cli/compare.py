@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sentfold.cli.decide import hash_inputs, read_inputs
+from sentfold.cli.inputs import WORDS, Columns, Seed, Words, hash_inputs, read_inputs
 from sentfold.numeric_profile import use_profile
 
 
@@ -16,17 +16,18 @@ def command(
     first: Annotated[str, typer.Argument(metavar="A", help="A file of vectors, or an encoder.")],
     second: Annotated[str, typer.Argument(metavar="B", help="Another one; the difference is B minus A.")],
     on: Annotated[Path, typer.Option(help="Pairs with scores, texts with labels, or a BEIR folder.")],
-    columns: Annotated[str | None, typer.Option(help="left=a,right=b,score=c or text=a,label=b; split=d.")] = None,
+    words: Words = WORDS,
+    columns: Columns = None,
     to: Annotated[Path | None, typer.Option(help="A JSON file to write, with all numbers.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of folds and resamples.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Print the difference with its 95% interval, and the smallest difference that this data could show."""
     use_profile()  # before numpy is imported, so that other processors give the same bytes
     from sentfold.decision.comparison import compare_vectors
     from sentfold.files import write_json
 
-    data, x, _ = read_inputs(on, *_vectors_or_encoder(first), columns)
-    _, y, _ = read_inputs(on, *_vectors_or_encoder(second), columns, quiet=True)
+    data, x, _ = read_inputs(on, *_vectors_or_encoder(first), columns, words)
+    _, y, _ = read_inputs(on, *_vectors_or_encoder(second), columns, words, quiet=True)
     comparison = compare_vectors(data, x, y, names=(first, second), seed=seed)
     for note in comparison.notes:
         print(note, file=sys.stderr)

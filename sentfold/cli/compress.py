@@ -7,25 +7,19 @@ from typing import Annotated
 
 import typer
 
-from sentfold.cli.decide import read_inputs
+from sentfold.cli.inputs import WORDS, Columns, EncoderName, Seed, Source, Vectors, Words, read_inputs
 from sentfold.numeric_profile import profile_name, use_profile
 
 
 def command(
-    source: Annotated[
-        Path,
-        typer.Argument(help="Pairs with scores, texts with labels, or a BEIR folder: CSV, TSV, JSONL or Parquet."),
-    ],
-    vectors: Annotated[
-        Path | None, typer.Option(help="Their vectors: npy, npz, safetensors, or Parquet with texts and vectors.")
-    ] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="Or an encoder: all-MiniLM-L6-v2, a model's folder, an installed package.")
-    ] = None,
-    columns: Annotated[str | None, typer.Option(help="left=a,right=b,score=c or text=a,label=b; split=d.")] = None,
+    source: Source,
+    vectors: Vectors = None,
+    encoder: EncoderName = None,
+    words: Words = WORDS,
+    columns: Columns = None,
     margin: Annotated[float, typer.Option(help="Points that may be lost; choose it before you look.")] = 1.0,
     to: Annotated[Path | None, typer.Option(help="A folder to write: verdict.json, and the map to use.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of folds and resamples.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Print the smallest form of the vectors that passes, and how many items would be needed where none does."""
     use_profile()  # before numpy is imported, so that other processors give the same bytes
@@ -33,7 +27,7 @@ def command(
 
     from sentfold.decision.compress import compress_dataset
 
-    data, x, inputs = read_inputs(source, vectors, encoder, columns)
+    data, x, inputs = read_inputs(source, vectors, encoder, columns, words)
     found = compress_dataset(data, x, margin=margin, seed=seed)
     print(found.describe())
     if to:

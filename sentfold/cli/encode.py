@@ -79,6 +79,42 @@ def encode_by_model(name: str, sentences: list[str]) -> Encoded:
         raise
 
 
+def encode_by_words(name: str, texts: list[str], words: str) -> Encoded:
+    """Vectors by a method with its usual settings, fitted on the very texts.
+
+    words  as `sentfold encode` takes them; how many numbers a word has is read from a published file itself
+    Raises EncoderError if what reads these words is not installed; ParameterError for a method that needs clusters.
+    """
+    method, values = load_method(name, [])
+    if values.tokenizer == "whitespace":  # raw text has punctuation at its words
+        method, values = load_method(name, ["tokenizer=regex"])
+    try:
+        dimension, binary = count_numbers(Path(words)), ".bin" in Path(words).suffixes
+        lexicon = read_lexicon(texts, texts, values.tokenizer, words, dimension, binary, None)
+        fitted: Fitted = method.build(lexicon, values).fit(texts)
+    except ModuleNotFoundError as error:
+        raise EncoderError(
+            f"the package '{error.name}' is missing, which reads these words", where=f"--words {words}",
+            remedy="pip install 'sentfold[text]', or give Parquet with word, vector",
+        ) from None  # fmt: skip
+    except ParameterError as error:
+        error.remedy = f"write vectors with `sentfold encode {name} ... --clusters 10`, and give them as --vectors"
+        raise
+    return fitted.encode(texts)
+
+
+def count_numbers(path: Path) -> int:
+    """Numbers per word of a published file, by its first line; 1 where no such file is asked for."""
+    from sentfold.words.files import open_stream
+
+    if path.suffix == ".parquet" or not path.is_file():
+        return 1
+    with open_stream(path) as stream:
+        fields = stream.readline(400_000).split()
+    has_header = len(fields) == 2 and all(field.isdigit() for field in fields)
+    return max(1, int(fields[1]) if has_header else len(fields) - 1)
+
+
 def load_method(name: str, settings: list[str]) -> tuple[Any, Any]:
     """The module of a method, and its settings from KEY=VALUE texts. Raises ParameterError."""
     from sentfold.encoders.base.protocol import find_method

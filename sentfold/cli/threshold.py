@@ -7,19 +7,16 @@ from typing import Annotated
 
 import typer
 
-from sentfold.cli.decide import read_inputs
+from sentfold.cli.inputs import WORDS, Columns, EncoderName, Seed, Source, Vectors, Words, read_inputs
 from sentfold.numeric_profile import profile_name, use_profile
 
 
 def command(
-    source: Annotated[Path, typer.Argument(help="Pairs with scores: CSV, TSV, JSONL or Parquet.")],
-    vectors: Annotated[
-        Path | None, typer.Option(help="Their vectors: npy, npz, safetensors, or Parquet with texts and vectors.")
-    ] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="Or an encoder: all-MiniLM-L6-v2, a model's folder, an installed package.")
-    ] = None,
-    columns: Annotated[str | None, typer.Option(help="left=a,right=b,score=c.")] = None,
+    source: Source,
+    vectors: Vectors = None,
+    encoder: EncoderName = None,
+    words: Words = WORDS,
+    columns: Columns = None,
     match_from: Annotated[float | None, typer.Option(help="Least score of a match, where scores are graded.")] = None,
     base_rate: Annotated[
         float | None, typer.Option(help="Share of matches where you will use the threshold; default: as in the data.")
@@ -27,7 +24,7 @@ def command(
     few: Annotated[float, typer.Option(help="Largest share of matches in the lower band.")] = 0.02,
     most: Annotated[float, typer.Option(help="Least share of matches in the upper band.")] = 0.95,
     to: Annotated[Path | None, typer.Option(help="A JSON file to write, with all numbers and hashes.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of folds and resamples.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Print the threshold, its precision and recall, and the bands, with 95% intervals."""
     use_profile()  # before numpy is imported, so that other processors give the same bytes
@@ -36,7 +33,7 @@ def command(
     from sentfold.files import write_json
     from sentfold.measures.base.pairs import cosines
 
-    data, x, inputs = read_inputs(source, vectors, encoder, columns)
+    data, x, inputs = read_inputs(source, vectors, encoder, columns, words)
     if data.kind != "pairs":
         raise DataError("a threshold needs pairs", where=data.name, expected="pairs with scores", got=data.kind)
     found = find_threshold(

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, spearmanr
 
+from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FIRST, RESCORED, decode_int8, measure_rescored, signs
-from sentfold.decision.compress import LEVEL, Compression, compress, round_up
+from sentfold.decision.compress import LEVEL, Compression, compress, compress_dataset, round_up
 from sentfold.decision.spaces import load_space
 from sentfold.decision.tasks import PairsTask, QueriesTask, ndcg
 
@@ -102,6 +103,22 @@ def test_forms_that_change_no_answer_of_a_few_labelled_texts_are_not_called_good
     assert "would" in few.verdict
     many = compress(np.tile(x, (10, 1)) + rng.normal(size=(600, D)), labels=np.tile(classes, 10), resamples=300)
     assert many.chosen is not None
+
+
+def test_bits_are_enough_for_a_folder_of_queries_that_are_near_corners_of_a_cube(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    corners = signs(rng.normal(size=(60, 32)))
+    answers = rng.integers(0, 60, 300)
+    texts = {"corpus": [f"d{row}" for row in range(60)], "queries": [f"q{row}" for row in range(300)]}
+    for name, rows in texts.items():
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(json.dumps({"_id": row, "text": row}) for row in rows))
+    judged = [f"q{query}\td{answer}\t1" for query, answer in enumerate(answers)]
+    (tmp_path / "qrels.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *judged]))
+    x = np.concatenate([corners, corners[answers] + 0.1 * rng.normal(size=(300, 32))]).astype(np.float32)
+    found = compress_dataset(read_dataset(tmp_path), x, margin=20, seed=0)
+    assert found.whole == 100
+    assert found.verdict.startswith("Store binary")
+    assert ": 4 bytes in place of 128 " in found.verdict
 
 
 def test_int8_rounds_by_at_most_half_a_step_and_bits_order_as_hamming_distances() -> None:

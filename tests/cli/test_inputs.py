@@ -1,0 +1,47 @@
+"""Word encoders named on the command line: they are fitted on the given texts, from word vectors of any form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from sentfold import SIF
+from sentfold.cli.inputs import read_inputs
+from sentfold.errors import ParameterError
+
+WORDS = {word: np.random.default_rng(place).normal(size=6).round(3) for place, word in enumerate("abcdefgh")}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = [
+        f"{left},{right},{place}" for place, (left, right) in enumerate([("A b.", "c"), ("d e", "f g"), ("h", "a")])
+    ]
+    (tmp_path / "pairs.csv").write_text("left,right,score\n" + "\n".join(rows) + "\n")
+    columns = {"word": list(WORDS), "vector": [vector.tolist() for vector in WORDS.values()]}
+    parquet.write_table(pa.table(columns), tmp_path / "words.parquet")
+    lines = [f"{word} {' '.join(map(str, vector))}" for word, vector in WORDS.items()]
+    (tmp_path / "words.txt").write_text("\n".join(lines) + "\n")
+    (tmp_path / "words.vec").write_text("\n".join(["8 6", *lines]) + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["words.parquet", "words.txt", "words.vec"])
+def test_a_method_is_fitted_on_the_texts_and_says_so(
+    name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, x, inputs = read_inputs(folder / "pairs.csv", None, "sif", None, str(folder / name))
+    texts = list(data.texts)
+    assert x == pytest.approx(SIF(WORDS).fit(texts).encode(texts), abs=1e-6)
+    assert "sif is fitted on these 6 texts, without their labels" in capsys.readouterr().err
+    assert inputs["encoder"] == "sif"
+    assert set(inputs) == {"encoder", "pairs.csv", name}
+
+
+def test_a_method_that_needs_clusters_says_which_command_has_them(folder: Path) -> None:
+    with pytest.raises(ParameterError, match=r"sentfold encode s3e .* --clusters"):
+        read_inputs(folder / "pairs.csv", None, "s3e", None, str(folder / "words.parquet"))
