@@ -1,1 +1,1 @@
-"""The measures: one file per task, found by its name (registry.py); what measures share is in base/."""
+"""The measures: one file per task, which registry.py finds by its name; base/ has the code that measures share."""

@@ -36,7 +36,7 @@ class Settings(ClassifierSettings):
 
 
 def score(case: Case, settings: Settings) -> CaseScores:
-    """Accuracy of every classifier. A fact counts the scored items whose text is also fitted, under another item."""
+    """Accuracy of every classifier. One fact counts the scored items whose text also belongs to a fitted item."""
     texts = np.array(case.items["row"])
     outcome, scored = rate_classifiers(case.scaled[texts], case, settings)
     return outcome.with_facts(scored_texts_also_fitted=int(np.isin(texts[scored], np.delete(texts, scored)).sum()))

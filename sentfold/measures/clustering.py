@@ -43,13 +43,13 @@ TABLES = (
 
 
 class Settings(ScoreSettings):
-    """kmeans_seeds: starts of k-means; the score is their mean, and their spread is a fact."""
+    """kmeans_seeds: number of k-means starts; the score is the mean over starts, and one fact is their spread."""
 
     kmeans_seeds: int = Field(default=10, ge=2, le=1000)
 
 
 def score(case: Case, settings: Settings) -> CaseScores:
-    """The mean agreement over starts, in resamples of both the items and the starts."""
+    """The mean agreement over starts; the replicates resample both the items and the starts."""
     labels, rows, starts = case.labels, np.array(case.items["row"]), settings.kmeans_seeds
     clusters = len(set(labels))
     partitions = cluster(case.vectors, clusters=clusters, seeds=starts, first_seed=settings.seed)[:, rows]
@@ -82,7 +82,7 @@ def cluster(x: npt.NDArray[np.floating[Any]], *, clusters: int, seeds: int, firs
 
     Cost O(seeds iterations n d clusters) time, O(n d) memory: one float32 copy.
     """
-    from sklearn.cluster import KMeans  # imported where it is used: it would slow the check of parameters
+    from sklearn.cluster import KMeans  # slow to import, and a check of parameters does not need it
 
     rows = np.asarray(x, dtype=np.float32)
     return np.array(
@@ -110,10 +110,10 @@ def mean_over_starts(scores: Float64, replicates: Float64, *, seed: int) -> Floa
 
     scores      (s,) of each start on the items themselves
     replicates  (s, r) of each start on every resample of the items
-    seed        of the draws; the same for all spaces, so that the s-th starts of two spaces are a pair
+    seed        of the draws; the same for all spaces, so that start s of one space is paired with start s of another
     An item that is drawn twice looks like agreement, which raises these measures (Miller 1955: by about
-    (a - 1)(b - 1) / 2n nats for a x b cells). So the replicates of each start are shifted until their mean is its
-    score.
+    (a - 1)(b - 1) / 2n nats for a x b cells). So the replicates of each start are shifted so that their mean
+    equals the score of the start.
     """
     starts, resamples = replicates.shape
     rng = np.random.default_rng(seed)
@@ -126,8 +126,8 @@ def agreement(counts: Float64) -> dict[str, Float64]:
     """Every measure of agreement of (b, classes, clusters) contingency tables, each (b,).
 
     mi         mutual information in nats
-    nmi        over the arithmetic mean of both entropies; 0 where both are 0
-    ari        adjusted Rand index: pairs that agree, over chance
+    nmi        mutual information divided by the arithmetic mean of both entropies; 0 where both are 0
+    ari        adjusted Rand index: agreement of pairs, corrected for chance
     purity     share of items that belong to the most frequent class of their cluster
     v-measure  harmonic mean of homogeneity and completeness; equal to nmi (Becker 2011), but computed separately
     Source: Vinh, Epps & Bailey 2010 (arithmetic mean); Hubert & Arabie 1985; Rosenberg & Hirschberg 2007

@@ -9,7 +9,7 @@ from sentfold.measures.registry import Text
 
 TITLE = "Examples"
 COLUMNS = {"sentence1": Text, "sentence2": Text, "score": float, "subset": str}
-GEOMETRY = False  # a handful of sentences has none
+GEOMETRY = False  # a few sentences are too few to describe a geometry
 
 
 class Settings(ScoreSettings):

@@ -1,4 +1,4 @@
-"""The geometry of a space: how its vectors are spread, where they crowd, and what a manifold kept of its source."""
+"""The geometry of a space: the spread of its vectors, its hubs, and the neighbours that a manifold preserves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floating = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class GeometryFact:
-    """One fact of a space's geometry as tables show it: its title, what it says, its unit, its decimals."""
+    """One fact of a space's geometry as tables show it: title, description, unit, and number of decimals."""
 
     title: str
     about: str
@@ -48,8 +48,8 @@ FACTS = {
 class GeometrySettings(Parameters):
     """Settings of the geometry.
 
-    geometry_sample     distinct sentences that it is measured on, at most
-    geometry_neighbors  k of hubness, trustworthiness and continuity
+    geometry_sample     largest number of distinct sentences to measure on
+    geometry_neighbors  number of neighbours k for hubness, trustworthiness and continuity
     seed                of the sample
     """
 
@@ -63,10 +63,10 @@ def describe_geometry(
 ) -> dict[str, Any]:
     """The facts of a space's geometry on one corpus, rounded, as JSON.
 
-    positive  (m, 2) pairs of rows that mean the same, and in words which pairs these are
-    source    (n, d) vectors of the encoder's own space, for a space made from it: adds trustworthiness and continuity
-    All distances are between unit vectors, because the scores compare directions. The sample is of distinct
-    sentences, and every pair of the sample counts.
+    positive  a description of the pairs of texts that mean the same, and their (m, 2) rows
+    source    (n, d) vectors of the space that a manifold was computed from; adds trustworthiness and continuity
+    All distances are between unit vectors, because the scores compare directions. The sample consists of
+    distinct sentences, and every pair of the sample is used.
     """
     rows = sample_rows(len(case.vectors), at_most=settings.geometry_sample, seed=settings.seed)
     k = settings.geometry_neighbors
@@ -135,13 +135,13 @@ def uniformity(unit: Float64) -> float:
 
 
 def mean_cosine(unit: Float64) -> float:
-    """Mean cosine over all pairs i < j: 0 where directions cancel out, towards 1 in a narrow cone."""
+    """Mean cosine over all pairs i < j: about 0 if directions cancel out, near 1 in a narrow cone."""
     n, total = len(unit), unit.sum(axis=0)
     return float((total @ total - np.square(unit).sum()) / (n * (n - 1)))
 
 
 def effective_rank(x: Floating) -> float:
-    """exp of the entropy of the singular values of the centred rows as shares; between 1 and min(n - 1, d).
+    """exp of the entropy of the normalised singular values of the centred rows; between 1 and min(n - 1, d).
 
     x  (n, d), n >= 2; 0 where all rows are equal. Source: Roy & Vetterli 2007
     """
@@ -149,7 +149,7 @@ def effective_rank(x: Floating) -> float:
     centred = rows - rows.mean(axis=0)
     gram = centred.T @ centred if centred.shape[1] <= len(centred) else centred @ centred.T
     values = np.linalg.eigvalsh(gram)
-    # Smaller values are rounding of the largest one, and their roots would count as directions.
+    # Smaller eigenvalues are rounding errors of the largest; their square roots must not count as directions.
     singular = np.sqrt(values[values > len(gram) * np.finfo(np.float64).eps * max(values[-1], 0.0)])
     if not len(singular):
         return 0.0
@@ -158,18 +158,18 @@ def effective_rank(x: Floating) -> float:
 
 
 def hubness(squared: Float64, k: int) -> float:
-    """Skewness of how often each row is among the k nearest of another; about 0 where there are no hubs.
+    """Skewness of how often each row is among the k nearest neighbours of other rows; about 0 where there are no hubs.
 
     squared  (n, n) squared distances, n > k. Source: Radovanović, Nanopoulos & Ivanović 2010
     """
-    from scipy.stats import skew  # imported where it is used: it would slow the check of parameters
+    from scipy.stats import skew  # slow to import, and a check of parameters does not need it
 
     counts = np.bincount(nearest(squared, k).ravel(), minlength=len(squared))
     return float(skew(counts)) if np.ptp(counts) else 0.0
 
 
 def trustworthiness(before: Float64, after: Float64, k: int) -> float:
-    """1 minus a penalty for every neighbour in `after` that was no neighbour in `before`, by its rank in `before`.
+    """1 minus a penalty for each neighbour in `after` that is not one in `before`; it grows with the rank in `before`.
 
     before, after  (n, n) squared distances of the same rows, 2 k < n. Continuity is trustworthiness(after,
     before). Cost O(n^2 k). Source: Venna & Kaski 2001
@@ -195,7 +195,7 @@ def squared_distances(x: Float64) -> Float64:
 
 
 def nearest(squared: Float64, k: int) -> Ints:
-    """(n, k) the nearest others of each row, in no order; ties by row."""
+    """(n, k) the k nearest other rows of each row, not ordered by distance; ties go to the lower row."""
     others = squared.copy()
     np.fill_diagonal(others, np.inf)
     cut = np.partition(others, k - 1, axis=1)[:, k - 1 : k]

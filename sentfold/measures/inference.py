@@ -72,7 +72,7 @@ def mean_f1(cosine: Float64, entailed: Bools, weights: Float64) -> Float64:
     cosine, entailed  (m,); weights: (b, m)
     F1 is 0 where no pair is entailed and none passes. This score rewards cosines that are all large; best_f1 does not.
     """
-    place = np.searchsorted(THRESHOLDS, cosine, side="right")  # number of thresholds that are passed
+    place = np.searchsorted(THRESHOLDS, cosine, side="right")  # number of thresholds that each cosine passes
     passed = [_tails(place, weights * side) for side in (entailed, ~entailed)]
     positives = (weights * entailed).sum(axis=1, keepdims=True)
     f1: Float64 = _f1(passed[0], passed[1], positives).mean(axis=1)
@@ -82,8 +82,8 @@ def mean_f1(cosine: Float64, entailed: Bools, weights: Float64) -> Float64:
 def best_f1(cosine: Float64, entailed: Bools, weights: Float64) -> tuple[Float64, Float64]:
     """(b,) the largest F1 that any threshold gives on these same pairs, and (b,) that threshold.
 
-    The threshold is the smallest cosine that passes. It is chosen again in each resample, because the score is that
-    of the best threshold, optimism included.
+    The threshold is the smallest cosine that passes. Each resample chooses its own threshold, because the
+    score is the F1 of the best threshold, with the optimism of this choice.
     """
     order = np.argsort(-cosine, kind="stable")
     ordered = cosine[order]

@@ -46,7 +46,7 @@ def score(case: Case, settings: Settings) -> CaseScores:
 
 
 def positive_pairs(case: Case) -> tuple[str, npt.NDArray[np.int64]]:
-    """The paraphrases; none where the classes are more than two."""
+    """The pairs that are paraphrases; no pairs if there are more than two classes."""
     labels = np.array(case.items["label"])
     if len(set(case.items["label"])) != 2:
         return "", case.pairs[:0]

@@ -40,7 +40,7 @@ class Settings(ScoreSettings):
 
 
 def score(case: Case, settings: Settings) -> CaseScores:
-    """Mean average precision over the queries, which are what is resampled."""
+    """Mean average precision over the queries; the bootstrap resamples queries."""
     cosine, undefined = cosines(case.vectors, case.pairs)
     engine = -np.array(case.items["rank"], dtype=np.float64)
     relevant, queries = np.array(case.items["relevance"]), case.items["query_id"]
@@ -72,9 +72,9 @@ def average_precisions(queries: Sequence[str], order_by: Float64, relevant: Ints
     """Average precision of each query, queries in order of first appearance.
 
     queries    (m,) query of each candidate
-    order_by   (m,) a larger value comes earlier
+    order_by   (m,) candidates with larger values come first
     relevant   (m,) 1 or 0
-    tie_break  (m,) names, which order candidates of equal value: they say nothing about relevance
+    tie_break  (m,) names that order candidates of equal value; names carry no information about relevance
     AP = (1 / R) sum over relevant candidates of precision at their rank. A query without a relevant
     candidate has an AP of 0, as in the official scorer of SemEval-2016 task 3.
     """

@@ -3,10 +3,10 @@
 A measure is a module sentfold/measures/<task>.py. It must define:
   TITLE     the task's name in tables
   COLUMNS   the columns that a source gives for each item: name -> Text, str, int or float. Items have the same
-            columns and `split`, but name a text by the row of its vector: `row`, or `row1` and `row2`
-  Settings  its settings, a ScoreSettings: keys of the block `evaluate` of params.yaml. A key that two measures have
-            means the same in both
-  score     (Case, Settings) -> CaseScores: scores by protocol, bootstrap replicates, facts, reasons of blanks
+            columns and `split`; in place of a text they have the row of its vector: `row`, or `row1` and `row2`
+  Settings  its settings, a subclass of ScoreSettings: keys of the block `evaluate` of params.yaml. If two measures
+            have the same key, the key means the same in both
+  score     (Case, Settings) -> CaseScores: scores by protocol, bootstrap replicates, facts, reasons for missing scores
 and it may define:
   positive_pairs  Case -> (words, (m, 2) rows): pairs of texts that mean the same, for the alignment of a space
   GEOMETRY        False where the corpora of the task are too small to have a geometry
@@ -15,9 +15,8 @@ and it may define:
   SHORT           part of a protocol -> its short name, for the head of a narrow column
   UNITS           protocol -> the unit of its scores, where that is not x100
 
-For the report: `all_measures()` in the order of their names, `find_measure(task)`, and of each measure `.title`,
-`.tables` (each with .name, .title, .about, .panels; each panel with .title, .protocols, .against), `.units`;
-`describe_protocol(protocol)` in words, `shorten_protocol(protocol)`, and `unit_of(protocol)`. The titles of the
+The report calls `all_measures` and `find_measure`, and reads `.title`, `.tables` and `.units` of a measure.
+`describe_protocol`, `shorten_protocol` and `unit_of` give the texts for a protocol. The titles of the facts of the
 geometry are in geometry.py, FACTS.
 """
 
@@ -46,12 +45,12 @@ Slugs = Annotated[tuple[Slug, ...], BeforeValidator(lambda value: tuple(value) i
 
 
 class Text(str):
-    """The type of a column of sentences, of which a task has one or two."""
+    """The type of a column of sentences; a task has one or two such columns."""
 
 
 @dataclass(frozen=True)
 class TaskPanel:
-    """One panel of a table: its title, and the protocols that are its columns on every corpus of the task.
+    """One panel of a table: its title, and its protocols, each a column for every corpus of the task.
 
     against  the protocol that each row is compared with; "" for none
     """
@@ -73,7 +72,7 @@ class TaskTable:
 
 @dataclass(frozen=True)
 class Measure:
-    """What a measure's file states; see the top of this module."""
+    """The definitions in a measure's file; see the docstring of this module."""
 
     task: str
     title: str
@@ -96,11 +95,11 @@ class Measure:
 
 
 class EvaluateParameters(Parameters):
-    """The block `evaluate` of params.yaml: these keys, those of the geometry, and those of every measure.
+    """The block `evaluate` of params.yaml: the keys below, and the keys of the geometry and of every measure.
 
-    confidence  level of every interval
-    unfitted    spaces that no regression is fitted on, because regressions take most of the time
-    perceptron  spaces that a perceptron is trained on, which takes longer than a regression
+    confidence  level of every confidence interval
+    unfitted    spaces on which no regression is fitted, because regressions take most of the time
+    perceptron  spaces on which a perceptron is trained; a perceptron takes longer than a regression
     """
 
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
@@ -110,12 +109,12 @@ class EvaluateParameters(Parameters):
     seed: int
 
     def pick(self, settings: type[Settings]) -> Settings:
-        """The settings of one measure, or of the geometry, out of the block."""
+        """Extract the settings of one measure, or of the geometry, from the block."""
         return settings.model_validate({name: getattr(self, name) for name in settings.model_fields})
 
 
 def known_tasks() -> tuple[str, ...]:
-    """The files of this package that define `score`, by their text: none of them is imported."""
+    """The names of the files of this package whose text defines `score`; no file is imported."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return tuple(file.stem for file in files if "\ndef score(" in file.read_text(encoding="utf-8"))
 
@@ -174,7 +173,7 @@ def describe_protocol(protocol: str) -> str:
 
 
 def shorten_protocol(protocol: str) -> str:
-    """The metric of a protocol as a narrow column calls it, e.g. "NMI"."""
+    """The short name of a protocol's metric for a narrow column, e.g. "NMI"."""
     metric = _parts(protocol)[0]
     return next((measure.short[metric] for measure in all_measures() if metric in measure.short), metric)
 

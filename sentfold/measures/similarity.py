@@ -4,7 +4,8 @@ A protocol is named `<correlation>.<aggregation>.<similarity>`:
 correlation  spearman (rank) or pearson
 aggregation  all: one correlation over all pairs; mean: the plain mean of the subsets' correlations; wmean: their mean
              weighted by numbers of pairs
-similarity   cosine has all of these protocols; every other one of pair_similarities has `spearman.all.<similarity>`
+similarity   cosine has all of these protocols; every other similarity of pair_similarities has only
+             `spearman.all.<similarity>`
 Two more protocols score SentEval's trained head, where the corpus has training pairs: `<correlation>.trained-head`.
 """
 
@@ -48,7 +49,7 @@ WORDS = {
     **{f"lorentz-{beta:g}": f"Lorentzian similarity, β = {beta:g}" for beta in BETAS},
     "trained-head": "a trained head",
 }
-# What a narrow column calls the similarities other than cosine.
+# Short names of the similarities other than cosine, for narrow columns.
 SHORT = {
     "dot": "inner product",
     "euclidean": "−Euclidean",
@@ -77,13 +78,13 @@ TABLES = (
 
 
 class Settings(ScoreSettings):
-    """strengths: of the trained head's regularisation, ascending, of which one is chosen."""
+    """strengths: candidate values of C for the trained head, ascending; the development pairs choose one."""
 
     strengths: Strengths = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 def score(case: Case, settings: Settings) -> CaseScores:
-    """Correlations of similarities with human scores, and those of the trained head if the corpus has one."""
+    """Correlations with human scores: of the similarities, and of the trained head if the corpus has a head."""
     human, subsets = np.array(case.items["score"], dtype=np.float64), case.items["subset"]
     similarities, undefined = pair_similarities(case.vectors, case.pairs)
     design = make_design(case.notes["resample"], case.pairs, subsets)
@@ -133,7 +134,7 @@ def score_similarity(similarities: dict[str, Float64], human: Float64, subsets: 
 
 
 def subset_scores(cosine: Float64, human: Float64, subsets: list[str]) -> dict[str, dict[str, float]]:
-    """n, Spearman and Pearson of each named subset in which both vary."""
+    """n, Spearman and Pearson of each named subset in which the cosines and the human scores vary."""
     described: dict[str, dict[str, float]] = {}
     for name, part in _parts(subsets).items():
         correlations = {one: _correlate(one, cosine[part], human[part]) for one in ("spearman", "pearson")}
@@ -171,14 +172,14 @@ def resample_similarity(
 
 
 def _parts(subsets: list[str]) -> dict[str, Ints]:
-    """Rows of each subset by name; none where the source names no subsets, or only one."""
+    """Rows of each subset by name; empty if the source names no subsets, or only one."""
     names = np.array(subsets)
     distinct = sorted(set(subsets))
     return {name: np.flatnonzero(names == name) for name in distinct} if len(distinct) > 1 else {}
 
 
 def _correlate(name: str, x: Float64, y: Float64) -> float | None:
-    from scipy import stats  # imported where it is used: it would slow the check of parameters
+    from scipy import stats  # slow to import, and a check of parameters does not need it
 
     if len(x) < 2 or not (np.ptp(x) > 0 and np.ptp(y) > 0):
         return None
@@ -250,7 +251,7 @@ def train_head(
     """Fit a softmax over the bins of the human scale on `train`, choose its strength on `dev`, predict `test`.
 
     x      (n, 2 d) pair features; human: (n,) scores; splits: (n,) train, dev or test
-    A score between two whole numbers is a distribution over both whose mean is the score (Tai et al. 2015, eq. 15).
+    A score between two whole numbers becomes a distribution over both with this mean (Tai et al. 2015, eq. 15).
     The bins are the whole numbers from the lowest to the highest train score. The strength is chosen by Pearson. The
     loss is Tai's cross-entropy; SentEval's code uses the squared error and stops early on dev.
     """
@@ -269,7 +270,7 @@ def train_head(
 
 
 def spread_over_bins(scores: Float64, bins: Float64) -> Float64:
-    """(n, c) each score as shares of the two whole numbers around it, among c consecutive ones; rows sum to 1."""
+    """(n, c) each score as shares of the two bins around it; bins are consecutive whole numbers; rows sum to 1."""
     shares: Float64 = np.maximum(1.0 - np.abs(scores[:, None] - bins[None, :]), 0.0)
     return shares
 
@@ -286,7 +287,7 @@ def _check_test_pairs(case: Case, pool: Case, tested: Float64) -> None:
         raise ArtifactError(
             "a corpus and its training corpus do not have the same test pairs",
             where=f"{case.corpus} and {pool.corpus}",
-            expected=f"{len(case.items['score'])} equal scores in one order",
-            got=f"{len(tested)} others",
-            remedy="let both come from one source: correct pipeline/catalogue.yaml",
+            expected=f"{len(case.items['score'])} human scores, the same in both, in the same order",
+            got=f"{len(tested)} human scores that differ",
+            remedy="use one source for both corpora: correct pipeline/catalogue.yaml",
         )

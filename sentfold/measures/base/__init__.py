@@ -1,1 +1,1 @@
-"""What measures share: a corpus in a space, similarities of pairs, classifiers and their solver."""
+"""Code that measures share: a corpus in a space, similarities of pairs, classifiers and their solver."""

@@ -12,7 +12,7 @@ from sentfold.files import Vectors
 
 Ints = npt.NDArray[np.int64]
 
-POSITIVE_SHARE = 0.8  # of the highest human score: 4 of 5, as usual for STS
+POSITIVE_SHARE = 0.8  # a positive pair has at least this share of the highest human score: 4 of 5, usual for STS
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Case:
     """One corpus in one space.
 
     corpus, task  the name of the corpus, and its task: the name of the measure's file
-    items         column -> one value per item; the columns `row`, or `row1` and `row2`, are rows of the vectors
+    items         column -> one value per item; the columns `row`, or `row1` and `row2`, hold rows of `vectors`
     notes         facts of the corpus, such as the unit of its bootstrap: notes["resample"]
     vectors       (n, d) float32, one per distinct sentence
     fitted        whether a measure may fit regressions on this space
-    perceptron    whether a measure also trains a perceptron on this space, where it has one
-    training      the corpus that a regression for this one is trained on, in the same space; the reason why that
-                  corpus is absent; or None where this corpus needs no other
+    perceptron    whether a measure that has a perceptron trains the perceptron on this space
+    training      the corpus, in the same space, whose pairs train the regression for this corpus; or the reason why
+                  the training corpus is absent; or None if this corpus needs no training corpus
     """
 
     corpus: str
@@ -63,7 +63,7 @@ class Case:
 
 
 def most_alike(case: Case) -> tuple[str, Ints]:
-    """The pairs that people find most alike, of items with human scores, and in words which pairs these are."""
+    """The pairs with the highest human scores: a description of these pairs, and their (m, 2) rows."""
     human = np.array(case.items["score"], dtype=np.float64)
     least = POSITIVE_SHARE * human.max()
     return f"human score >= {least:g}", case.pairs[human >= least]

@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 
 def _ascending_and_positive(value: tuple[float, ...]) -> tuple[float, ...]:
     if min(value) <= 0 or list(value) != sorted(set(value)):
-        raise ValueError("positive numbers, ascending: of equally good ones the smallest is chosen")
+        raise ValueError("positive numbers in ascending order, without repeats")
     return value
 
 
@@ -38,9 +38,9 @@ Strengths = Annotated[
 class LogisticSettings(Parameters):
     """Settings of logistic regression.
 
-    folds        outer folds, where a corpus has no test split
-    inner_folds  folds inside the fitted items, which choose the strength
-    strengths    C of the regressions, ascending, of which one is chosen; the default is SentEval's
+    folds        number of outer folds, used if a corpus has no test split
+    inner_folds  number of folds inside the fitted items; they choose the strength
+    strengths    candidate values of C, ascending; each fit chooses one of them; the default is SentEval's
     seed         of the folds
     """
 
@@ -54,7 +54,7 @@ class LogisticSettings(Parameters):
 class Predictions:
     """The classes that a classifier predicts for some items.
 
-    items      (m,) which items; predicted: (m,) their classes
+    items      (m,) row numbers of the items; predicted: (m,) their predicted classes
     strengths  the chosen regularisation of each fit, in order; empty for nearest neighbours
     """
 
@@ -76,7 +76,7 @@ def stratified_folds(labels: Ints, *, folds: int, seed: int) -> Ints:
 
     Raises ParameterError if a class has fewer items than there are folds.
     """
-    # Imported where it is used: it would slow the check of parameters.
+    # Imported here because the import is slow and a check of parameters does not need it.
     from sklearn.model_selection import StratifiedKFold
 
     smallest = int(np.unique(labels, return_counts=True)[1].min())
@@ -86,7 +86,7 @@ def stratified_folds(labels: Ints, *, folds: int, seed: int) -> Ints:
             where="params.yaml: evaluate.folds, evaluate.inner_folds",
             expected=f"<= {smallest}",
             got=str(folds),
-            remedy="lower it, or leave this corpus out of the suite",
+            remedy="lower the number of folds, or leave this corpus out of the suite",
         )
     numbers = np.empty(len(labels), dtype=np.int64)
     splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed)
@@ -96,7 +96,7 @@ def stratified_folds(labels: Ints, *, folds: int, seed: int) -> Ints:
 
 
 def split_parts(labels: Ints, splits: list[str], *, folds: int, seed: int) -> Iterator[tuple[Ints, Ints]]:
-    """For each fit, the rows that it is fitted on and the rows that it predicts."""
+    """Yield the rows to fit on and the rows to predict, once for each fit."""
     if has_splits(splits):
         scored = np.array(splits) == "test"
         yield np.flatnonzero(~scored), np.flatnonzero(scored)
@@ -120,7 +120,7 @@ def predict_by_neighbors(x: Floating, labels: Ints, splits: list[str], *, k: int
     """The most frequent class of the k nearest items by Euclidean distance; ties go to the lower class.
 
     x       (n, d); labels: (n,) classes from 0
-    splits  (n,); with a train and a test split, neighbours are sought among all items that are not test; otherwise
+    splits  (n,); with a train and a test split, neighbours are searched among all items outside test; otherwise
             among the items of the other folds
     Items at equal distances are ordered by row. Cost O(n^2 d).
     """
@@ -132,15 +132,16 @@ def predict_by_neighbors(x: Floating, labels: Ints, splits: list[str], *, k: int
 
 
 def _in_order(items: Sequence[Ints], predicted: Sequence[Ints]) -> Predictions:
-    """The predictions of all fits, by item."""
+    """The predictions of all fits, ordered by item."""
     order = np.argsort(np.concatenate(items), kind="stable")
     return Predictions(np.concatenate(items)[order], np.concatenate(predicted)[order])
 
 
 def predict_training_set(x: Floating, labels: Ints, splits: list[str], *, k: int) -> Predictions:
-    """The same rule, scored on the items that it was fitted on: each item is its own nearest neighbour.
+    """Nearest neighbours scored on the items that they are fitted on: each item is its own nearest neighbour.
 
-    This measures nothing. It shows what a published table means that may have been computed so.
+    This score does not measure generalisation. It serves to compare with published tables that may have been
+    computed in this way.
     """
     fitted = np.flatnonzero(np.array(splits) != "test") if has_splits(splits) else np.arange(len(labels))
     return Predictions(fitted, _vote(x[fitted], x[fitted], labels[fitted], k))
@@ -157,12 +158,12 @@ def _vote(queries: Floating, fitted: Floating, labels: Ints, k: int) -> Ints:
 
 
 def predict_by_logistic(x: Floating, labels: Ints, splits: list[str], settings: LogisticSettings) -> Predictions:
-    """Logistic regression on vectors as given; its strength is chosen on data that no score is computed on.
+    """Logistic regression on unscaled vectors; the strength is chosen without the scored items.
 
     x  (n, d); labels: (n,) classes from 0; splits: (n,)
     With train, dev and test splits: fitted on train, the strength chosen on dev. With train and test alone: the
-    strength is chosen by `inner_folds`-fold cross-validation inside train. Without splits: `folds` outer folds, each
-    predicted by a fit on the others, which chooses its strength by `inner_folds` folds inside them.
+    strength is chosen by `inner_folds`-fold cross-validation inside train. Without splits: `folds`-fold
+    cross-validation; the fit for each fold chooses its strength by `inner_folds`-fold cross-validation in the others.
     Cost: see fit_logistic. Source: SentEval's classifiers (Conneau & Kiela 2018).
     """
     features, names = prepare_features(x), np.array(splits)
@@ -185,7 +186,7 @@ def predict_nested(
     """Predictions for `test`, after `inner_folds`-fold cross-validation inside `train` has chosen the strength.
 
     labels  (n,) classes 0 to c - 1 of all rows of the features; train, test: rows
-    Of equally good strengths the smallest is chosen.
+    If several strengths are equally good, the smallest is chosen.
     Cost: inner_folds x strengths + 1 fits; all but one are solved together.
     """
     folds, strengths = settings.inner_folds, settings.strengths
@@ -199,7 +200,7 @@ def predict_nested(
         left_out = np.flatnonzero(numbers == fold)
         predicted = classify(features, left_out, coefficients[:, fold])
         right[:, fold] = (predicted == labels[left_out, None]).mean(axis=0)
-    # Rounded as SentEval does, so that the last digit does not decide between equals.
+    # Rounded to two decimals, as in SentEval, so that a rounding error does not decide between equal strengths.
     chosen = float(strengths[int(np.round(100 * right.mean(axis=1), 2).argmax())])
     alone = np.zeros((len(targets), 1))
     alone[train] = 1.0
@@ -210,7 +211,7 @@ def predict_nested(
 def predict_with_dev(
     features: Features, labels: Ints, train: Ints, dev: Ints, test: Ints, *, strengths: Sequence[float]
 ) -> Predictions:
-    """Predictions for `test` of the fit on `train` whose strength is best on `dev`; otherwise as predict_nested."""
+    """Predictions for `test` of the fit on `train` whose strength is best on `dev`; see predict_nested."""
     fitted = Features(features.z[train], features.scale)
     everyone = np.ones((len(train), 1))
     coefficients = fit_logistic(fitted, _targets(labels)[train], everyone, strengths)[:, 0]
@@ -230,14 +231,14 @@ def _targets(labels: Ints) -> Float64:
 
 
 def predict_by_perceptron(x: Floating, labels: Ints, splits: list[str], *, folds: int, seed: int) -> Predictions:
-    """A perceptron with one hidden layer of 50 logistic units, as SentEval trains the one of its tables.
+    """A perceptron with one hidden layer of 50 logistic units, trained as in SentEval's tables.
 
     x  (n, d); labels: (n,) classes from 0; splits: (n,), used as by predict_by_neighbors
     Adam in batches of 64 rows. A tenth of the fitted items, with the same shares of the classes, decides when training
     ends: after 20 epochs in which the accuracy on that tenth does not rise, or after 200; the best epoch is kept.
     Cost O(epochs n d) for each fit, in float32. Source: SentEval (Conneau & Kiela 2018), nhid 50
     """
-    # Imported where they are used: they would slow the check of parameters.
+    # Imported here because the imports are slow and a check of parameters does not need them.
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
 
@@ -248,7 +249,7 @@ def predict_by_perceptron(x: Floating, labels: Ints, splits: list[str], *, folds
             early_stopping=True, n_iter_no_change=20, tol=0.0,
         )  # fmt: skip
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # to end after the last epoch is allowed
+            warnings.simplefilter("ignore", ConvergenceWarning)  # training may end at the last epoch
             items.append(test)
             predicted.append(model.fit(rows[train], labels[train]).predict(rows[test]).astype(np.int64))
     return _in_order(items, predicted)

@@ -16,9 +16,9 @@ from sentfold.measures.base.newton import Problems, forward, minimise
 Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-ROTATED = 1024  # more features than these are scaled, not rotated: the eigenproblem would cost more than it saves
-SHARED = 16_000_000  # numbers in one array of logits: problems are solved in groups that stay below it
-# A group of fits ends when no derivative of the mean loss, by variables of unit expected curvature, is larger. The
+ROTATED = 1024  # rows with more features are not rotated: the eigenproblem would cost more time than it saves
+SHARED = 16_000_000  # largest number of entries in one array of logits; more problems are solved in groups
+# A fit ends when every derivative of its mean loss, in variables of unit expected curvature, is at most this. The
 # loss is then within about 1e-12 of its minimum, and the logits within about 1e-3 of their limits; where some rows are
 # a hundred times longer than others, the loss is within about 1e-7 of its minimum.
 GRADIENT = 1e-6
@@ -52,11 +52,11 @@ def fit_logistic(features: Features, targets: Float64, included: Float64, streng
 
     targets    (n, 1) in [0, 1]: one logit, as for two classes; or (n, c): softmax over c, rows summing to 1
     included   (n, f) how often each row counts in each choice, 0 for not at all
-    strengths  C: minimises |w|^2 / 2 + C sum of cross-entropies, without a penalty on the intercept, as
+    strengths  values of C; a fit minimises |w|^2 / 2 + C sum of cross-entropies, without a penalty on the intercept, as
                scikit-learn's LogisticRegression(C=C) does
     Returns (s, f, d + 1, c), the intercept last. Raises SolverError if a fit does not converge.
     Method: truncated Newton steps on all choices at once, each variable in units of its expected curvature. The
-    strengths are solved in ascending order, and each starts from the solution of the one before.
+    strengths are solved in ascending order, and each fit starts from the solution for the previous strength.
     Cost O(products n d f c) time with about 60 products for each strength; O(n f c) memory in groups of at most
     SHARED numbers.
     """
@@ -88,14 +88,14 @@ def _fit_group(features: Features, targets: Float64, included: Float64, strength
         unit[:, :d] = 1.0 / np.sqrt(curvature * features.scale[None, :] + penalty[:, None])
         posed = Problems(features.z, coarse, targets, shares, penalty, unit)
         last, left = minimise(posed, last, gradient=GRADIENT)
-        # Where the loss is flat to its last digit, no step lowers it any more: that counts as converged.
+        # Rounding of the loss can stop the steps early, so a gradient of up to 100 * GRADIENT counts as converged.
         if left.max() > 100 * GRADIENT:
             raise SolverError(
                 "a logistic regression did not converge",
                 where=f"evaluate: logistic regression, C = {strengths[place]:g}",
                 expected=f"a gradient below {100 * GRADIENT:g} in at most {newton.STEPS} Newton steps",
                 got=f"{left.max():.1e}",
-                remedy="check the space: vectors of very different lengths make such a problem; "
+                remedy="check the space: vectors of very different lengths can prevent convergence; "
                 "or lower the largest strength",
             )
         coefficients[place] = last

@@ -16,14 +16,14 @@ Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 Array = TypeVar("Array", Float64, Float32)
 
-STEPS = 100  # Newton steps, at most; about ten are usual
-PRODUCTS = 250  # products with the second derivatives in one step, at most
-FEW = 32  # a problem that needs no more products than this is never hard
-BLOCKS = 40_000_000  # numbers in the matrices of the problems that are solved together
-HALVINGS = 40  # of the length of a step, at most
-ENOUGH = 0.3  # a step's linear system is solved to this share of its residual, and better near the end
+STEPS = 100  # largest number of Newton steps; about ten are usual
+PRODUCTS = 250  # largest number of products with the Hessian in one step
+FEW = 32  # a problem that needs at most this many products is never hard (see _direction)
+BLOCKS = 40_000_000  # largest number of entries in the Hessians of the hard problems that are solved together
+HALVINGS = 40  # largest number of halvings of one step
+ENOUGH = 0.3  # the linear system of a step is solved to this relative residual, near the minimum to a smaller one
 DESCENT = 1e-4  # share of the decrease predicted by the slope that a step must reach (Armijo)
-ROUNDING = 1e-13  # relative rounding of a loss: smaller differences decide nothing
+ROUNDING = 1e-13  # relative rounding error of a loss; smaller differences are ignored
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Problems:
     """q regressions with c outputs on the same n rows.
 
     z        (n, d) rows
-    coarse   the same rows in float32, for products with the second derivatives: these only choose a direction
+    coarse   the same rows in float32, for products with the Hessian: these products only choose a direction
     targets  (n, 1) in [0, 1] for one logit, or (n, c) rows summing to 1 for a softmax
     shares   (n, q) weight of each row in each problem
-    penalty  (q,) factor of half the squared length of the coefficients; the last, the intercept, has no penalty
+    penalty  (q,) factor of half the squared length of the coefficients; the intercept, which is last, has no penalty
     unit     (q, d + 1) units of the coefficients in which all second derivatives are about 1
     """
 
@@ -51,12 +51,12 @@ class Problems:
         return len(self.penalty), self.z.shape[1] + 1, self.targets.shape[1]
 
     def only(self, kept: Flags | Places) -> Problems:
-        """The problems that are `kept`, (q,)."""
+        """The problems that `kept` selects: (q,) flags, or indices."""
         shares = np.ascontiguousarray(self.shares[:, kept])
         return replace(self, shares=shares, penalty=self.penalty[kept], unit=self.unit[kept])
 
     def evaluate(self, w: Float64) -> tuple[Float64, Float64, Float32]:
-        """(q,) losses at the (q, d + 1, c) coefficients, their gradient, and the (n, q, c) chances there."""
+        """Losses (q,), gradients (q, d + 1, c) and class probabilities (n, q, c) at coefficients w, (q, d + 1, c)."""
         slopes = forward(self.z, w)
         chances = np.empty(slopes.shape, dtype=np.float32)
         losses = 0.5 * self.penalty * np.square(w[:, :-1]).sum(axis=(1, 2))
@@ -64,7 +64,7 @@ class Problems:
         return losses, self._slopes_by_coefficients(self.z, slopes, w), chances
 
     def curve(self, v: Float32, chances: Float32) -> Float32:
-        """(q, d + 1, c) product of the second derivatives, where the chances are these, with v."""
+        """(q, d + 1, c) product of the Hessian with v; the Hessian is taken at the class probabilities `chances`."""
         products = forward(self.coarse, v)
         curve_products(products, chances, self.shares)
         return self._slopes_by_coefficients(self.coarse, products, v)
@@ -92,7 +92,7 @@ def minimise(problems: Problems, start: Float64, *, gradient: float) -> tuple[Fl
 
     start     the first coefficients
     gradient  a problem ends when its largest derivative is at most this; the other problems continue without it
-    A problem also ends when no step lowers its loss, or after STEPS steps: the caller decides by the derivative.
+    A problem also ends when no step lowers its loss, or after STEPS steps; the caller checks the derivative.
     Cost: about 8 steps of about 10 products of O(n d c) each, in float32, for each problem; about 30 steps of
     O(n d^2 c) where the lengths of the rows are very different.
     """
@@ -120,10 +120,10 @@ def minimise(problems: Problems, start: Float64, *, gradient: float) -> tuple[Fl
 def _direction(problems: Problems, slopes: Float64, chances: Float32, hard: Flags) -> tuple[Float64, Flags]:
     """An approximation of -H^-1 times the slopes, and which problems are hard.
 
-    The method is conjugate gradients in units of the expected curvature. A problem is hard when they need as many
-    products as one whole matrix of second derivatives costs. For a hard problem that matrix is computed, for each
-    output separately, and preconditions the conjugate gradients: they then converge although a few rows are far
-    longer than the others. A hard problem stays hard in later steps.
+    The method is conjugate gradients in units of the expected curvature. A problem is hard when conjugate
+    gradients need as many products as computing the Hessian costs. For a hard problem the Hessian of each output is
+    computed and preconditions the conjugate gradients, which then converge even if a few rows are far longer than the
+    others. A hard problem stays hard in later steps.
     """
     directions = np.zeros_like(slopes)
     width, outputs = slopes.shape[1:]
@@ -186,7 +186,7 @@ def _diagonal(unit: Float64) -> Float64:
 
 
 def _inverses(problems: Problems, chances: Float32) -> Float64:
-    """(q, c, d + 1, d + 1) inverses of the second derivatives by the coefficients of each output alone."""
+    """(q, c, d + 1, d + 1) inverses of the Hessian of each output, taken separately."""
     q, width, c = problems.shape
     inverses = np.empty((q, c, width, width))
     for problem, unit in enumerate(problems.unit):
@@ -247,7 +247,7 @@ def _dots(x: Float64, y: Float64) -> Float64:
 
 @exact
 def cross_entropies(logits: Any, targets: Any, shares: Any, chances: Any, losses: Any) -> None:
-    """Add to `losses`, (q,), the weighted cross-entropies of (n, q, c) logits, which become their slopes.
+    """Add the weighted cross-entropies of (n, q, c) logits to `losses`, (q,); replace each logit by its derivative.
 
     targets  (n, c) rows summing to 1, or for one logit (n, 1) chances of class 1
     shares   (n, q) weights. Rows of weight 0 are skipped
@@ -287,7 +287,7 @@ def cross_entropies(logits: Any, targets: Any, shares: Any, chances: Any, losses
 
 @exact
 def curve_products(products: Any, chances: Any, shares: Any) -> None:
-    """Turn (n, q, c) changes of logits into those of the slopes that `cross_entropies` gives, in place."""
+    """Replace (n, q, c) changes of logits by the changes of the derivatives that `cross_entropies` writes."""
     rows, problems, classes = products.shape
     for row in range(rows):
         for problem in range(problems):

@@ -28,7 +28,7 @@ Ints = npt.NDArray[np.int64]
 
 UNFITTED = "no regression is fitted on this space: params.yaml, evaluate.unfitted"
 UNCONVERGED = f"the regression did not converge in {STEPS} Newton steps"
-# Words of the protocols' parts and short names of their metrics, for the tables.
+# The parts of a protocol's name in words, and short names of metrics, for the tables.
 CLASSIFIER_WORDS = {
     "accuracy": "accuracy",
     "f1": "F1",
@@ -49,11 +49,11 @@ class ClassifierSettings(ScoreSettings, LogisticSettings):
 def rate_classifiers(
     x: npt.NDArray[np.float32], case: Case, settings: ClassifierSettings, *, with_f1: bool = False
 ) -> tuple[CaseScores, Ints]:
-    """Accuracy, and F1 if asked for, of every classifier, each on the items that it predicts.
+    """Accuracy, and F1 if `with_f1`, of every classifier on the items that the classifier predicts.
 
     x  (m, d) the features of each item
-    Without regressions on this space, or where one does not converge, its scores are None with the reason. Without a
-    perceptron on this space there are no scores by one.
+    The scores of the regression are None, with the reason, if the space has no regressions or the fit does not
+    converge. The perceptron has no scores if it is not trained on this space.
     Returns the scores, and the items that the nearest neighbours predict.
     """
     neighbors, trained, logistic = _predict(x, case, settings)
@@ -83,7 +83,7 @@ def rate_classifiers(
 def _predict(
     x: npt.NDArray[np.float32], case: Case, settings: ClassifierSettings
 ) -> tuple[Predictions, Predictions, Predictions | None]:
-    """By nearest neighbours, by these on their own training set, and by logistic regression if it can be fitted."""
+    """Nearest neighbours, nearest neighbours on their training set, and logistic regression; None if not fitted."""
     labels, splits, k = case.labels, case.items["split"], settings.knn_neighbors
     neighbors = predict_by_neighbors(x, labels, splits, k=k, folds=settings.folds, seed=settings.seed)
     trained = predict_training_set(x, labels, splits, k=k)
@@ -121,8 +121,8 @@ def accuracies(labels: Ints, predicted: Ints, weights: Float64) -> Float64:
 def f1_scores(labels: Ints, predicted: Ints, weights: Float64) -> Float64:
     """(b,) weighted F1; labels, predicted: (m,) classes from 0, weights: (b, m).
 
-    Of two classes it is the F1 of class 1, of more the plain mean over the classes. A class that is neither present
-    nor predicted in a resample has an F1 of 0, as in scikit-learn.
+    For two classes, the F1 of class 1; for more, the unweighted mean of the classes' F1. A class that is neither
+    present nor predicted in a resample has an F1 of 0, as in scikit-learn.
     """
     classes = max(int(labels.max()), int(predicted.max())) + 1
     scores = [_f1_of(labels == label, predicted == label, weights) for label in range(classes)]

@@ -21,8 +21,8 @@ Statistic = Callable[[Float64], dict[str, Float64]]
 class ScoreSettings(Parameters):
     """The settings of every measure.
 
-    resamples  bootstrap replicates
-    seed       of the replicates, and of everything else that the measure draws
+    resamples  number of bootstrap replicates
+    seed       seed of the replicates and of every other random draw of the measure
     """
 
     resamples: int = Field(default=2000, ge=100, le=1_000_000)
@@ -34,8 +34,8 @@ class CaseScores:
     """The scores of one corpus in one space.
 
     scores      protocol -> value, in [-1, 1] or [0, 1] (mutual information: nats); None where it is undefined
-    replicates  protocol -> (resamples,) of every score that is defined on the sample
-    facts       what else is known about the corpus and its scores, as JSON
+    replicates  protocol -> (resamples,) replicates of each score that is not None
+    facts       further facts about the corpus and its scores, as JSON
     reasons     protocol -> why its score is None
     """
 
@@ -45,7 +45,7 @@ class CaseScores:
     reasons: dict[str, str] = field(default_factory=dict)
 
     def joined(self, other: CaseScores) -> CaseScores:
-        """Both in one; where both have a fact, that of `other` is kept."""
+        """The scores of both; if both have a value under one key, the value of `other` is kept."""
         return CaseScores(
             {**self.scores, **other.scores},
             {**self.replicates, **other.replicates},
@@ -59,7 +59,7 @@ class CaseScores:
 
 
 def blank(protocols: tuple[str, ...], reason: str) -> CaseScores:
-    """Protocols that all have no score, for one reason."""
+    """CaseScores in which each of these protocols has the score None, all for one reason."""
     return CaseScores(dict.fromkeys(protocols), reasons=dict.fromkeys(protocols, reason))
 
 
@@ -67,8 +67,8 @@ def resample(case: Case, settings: ScoreSettings, design: Design, statistic: Sta
     """The scores of a statistic and their bootstrap replicates.
 
     statistic  turns (b, n) weights of the n items of the design into protocol -> (b,) scores
-    The score is the statistic of the sample itself, in which every item has weight 1. All spaces share the replicates
-    of a corpus.
+    The score is the statistic of the sample itself, in which every item has weight 1. The resamples of a
+    corpus are the same for all spaces.
     """
     scores = {name: float(values[0]) for name, values in statistic(np.ones((1, len(design.members)))).items()}
     draws = draw_weights(design, resamples=settings.resamples, seed=seed_of(case, settings))
