@@ -21,19 +21,19 @@ TITLE = "mean of words"
 
 
 class Settings(WordSettings):
-    """components: directions to remove, where `component` is joint. Both variants are the same."""
+    """components: number of directions to remove if `component` is joint. Both variants are the same."""
 
     components: int = Field(default=1, ge=1)
 
 
 class AverageOfWords(WordEstimator):
-    """The method of this file for sentences of your own: construct, fit, encode. See WordEstimator."""
+    """The average of word vectors as an estimator for your own sentences: construct, fit, encode. See WordEstimator."""
 
     method = "average"
 
 
 def build(lexicon: Lexicon, settings: Settings) -> Encoder:
-    """The plain mean of the words, repeats counted, unknown ones left out; no word gives the zero vector."""
+    """The mean of the known words, repeats counted; a sentence without known words has the zero vector."""
     lexicon = settings_lexicon(lexicon, settings)
     removal = choose_removal(settings, count=settings.components, default="none")
     composer = WeightedMean(lexicon.vectors, np.ones(len(lexicon.words)))

@@ -3,9 +3,10 @@
 Source: Almarwani, Aldarmaki & Diab 2019, "Efficient sentence embedding using discrete cosine transform",
 EMNLP, doi:10.18653/v1/D19-1380.
 
-published  no word gives the zero vector
-released   an empty sentence is taken for ".", as SentEval's users do; the released script does not run, so this
-           is its evident intent: orthonormal DCT-II, sentences shorter than the coefficients padded with zeros
+published  a sentence without words has the zero vector
+released   an empty sentence is read as ".", as users of SentEval do. The released script does not run; this variant
+           does what the script evidently intends: the orthonormal DCT-II of the words, where a sentence with fewer
+           words than coefficients is padded with zero vectors
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ TITLE = "DCT"
 
 
 class Settings(WordSettings):
-    """coefficients: K, 1 to 6 in the paper; the vector has K times the words' dimension."""
+    """coefficients: K, 1 to 6 in the paper; a sentence vector has K times the dimension of the words."""
 
     coefficients: int = Field(default=6, ge=1, le=100)
     components: int = Field(default=1, ge=1)
 
 
 class DCT(WordEstimator):
-    """The method of this file for sentences of your own: construct, fit, encode. See WordEstimator."""
+    """DCT as an estimator for your own sentences: construct, fit, encode. See WordEstimator."""
 
     method = "dct"
 
@@ -67,11 +68,11 @@ class CosineTransform:
 
     @property
     def dimension(self) -> int:
-        """That of the words, times K."""
+        """The dimension of the words, times K."""
         return int(self.vectors.shape[1]) * self.coefficients
 
     def compose(self, words: Ragged, out: Float64) -> Mapping[str, int]:
-        """The concatenated coefficients of each sentence; the zero vector for no words."""
+        """The concatenated coefficients of each sentence; the zero vector for a sentence without words."""
         _cosine_transform(words.ids, words.offsets, self.vectors, self.coefficients, out)
         return {}
 

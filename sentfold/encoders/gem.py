@@ -1,20 +1,20 @@
 """Geometric embedding (GEM): words weighted by what they add to the span of their neighbours.
 
 Source: Yang, Zhu & Chen 2019, "Parameter-free sentence embedding via orthogonal basis", EMNLP,
-doi:10.18653/v1/D19-1059; the equations are those of METHODS.md, section 4.
+doi:10.18653/v1/D19-1059; METHODS.md, section 4, has the equations.
 
 published  all punctuation is skipped; words without a vector are left out; the significance is divided by
            2m + 1; singular vectors of a sentence have their largest entry positive
-released   only ! . : ? @ - " ' are skipped; a word without a vector gets a random row, one per word, if the
-           table has an `unk`, else it repeats the word before it (and is left out where there is none); the
-           significance is divided by the window's width, at most the dimension; singular vectors have the
-           signs that LAPACK gives them
-No word, or punctuation alone, gives the zero vector in both.
+released   only ! . : ? @ - " ' are skipped; if the table has the word `unk`, a word without a vector is
+           read as a random word, the same in all sentences; if not, as the word before it in the sentence (and left
+           out if there is none); the significance is divided by the window's width, or by the dimension if that is
+           smaller; singular vectors have the signs that LAPACK gives them
+In both variants, a sentence without words, or with skipped punctuation alone, has the zero vector.
 
-No word needs a singular value decomposition: q_i is orthogonal to the context, so the significance is r_i / width.
-No word needs an orthogonal basis: r_i is the last pivot of the Cholesky factor of the window's Gram matrix, whose
-entries neighbouring windows share, and q_i . x for any x follows from the products of the window's words with x.
-Where a word is almost in the span of others, its window is orthogonalised nevertheless.
+This code computes no singular value decomposition for a word: q_i is orthogonal to the context, so the significance
+is r_i / width. It usually computes no orthogonal basis either: r_i is the last pivot of the Cholesky factor of the
+window's Gram matrix, neighbouring windows share entries of this matrix, and q_i . x for any vector x follows from the
+products of the window's words with x. Only a window whose word is almost in the span of the others is orthogonalised.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from sentfold.words.tokenizers import TokenizerName
 
 Float64 = npt.NDArray[np.float64]
 Score = Literal["novelty", "significance", "uniqueness"]
-# lapack: as they come; canonical: largest entry positive; free: the directions of sum_j (A_j A_j^T)^t, the
-# mean over all choices of signs of sum_j g_j g_j^T.
+# Signs of singular vectors. lapack: the signs that LAPACK gives; canonical: largest entry positive; free: the corpus
+# directions are those of sum_j (A_j A_j^T)^t, which is the mean of sum_j g_j g_j^T over all choices of signs.
 Signs = Literal["lapack", "canonical", "free"]
 Selection = Literal["sdr", "sir", "none"]
 
-# Below this length a residual counts as nothing (the released code's EPS).
+# A residual shorter than this counts as zero (the released code's EPS).
 RANK_TOLERANCE = 5e-7
-# Below this share of its word's length a residual is lost in the rounding of squared lengths.
+# A residual below this share of its word's length is too inaccurate when computed from squared lengths.
 NEARLY_WITHIN = 1e-2
-# Sentences of more words are decomposed by their smaller Gram matrix, a third of the work or less.
+# Longer sentences are decomposed by their smaller Gram matrix, which takes at most a third of the work.
 LONG = 64
 SKIPPED_AS_RELEASED = frozenset("!.:?@-\"'")
 
@@ -58,16 +58,16 @@ TITLE = "GEM"
 
 
 class Settings(WordSettings):
-    """Numbers of the paper, and its ablations.
+    """Parameters of the paper and of its ablations.
 
-    window      m, neighbours on each side
-    candidates  K, corpus directions to choose from
-    removed     h, directions that a sentence loses
-    power       t, of the singular value in the coarse vector of a sentence
-    scores      which of the three make a word's weight; none of them: every weight is 1
-    selection   sdr: the h directions that fit the sentence; sir: the first h for every sentence; none:
-                nothing is removed (uniqueness still uses the h that fit)
-    scaled      whether a direction's singular value counts in choosing it (not so in the paper's CQA runs)
+    window      m, number of neighbours on each side
+    candidates  K, number of corpus directions to choose from
+    removed     h, number of directions removed from a sentence
+    power       t, exponent of the singular values in the coarse vector of a sentence
+    scores      the scores whose sum is a word's weight; if empty, every weight is 1
+    selection   sdr: remove the h directions that fit the sentence best; sir: remove the first h from every sentence;
+                none: remove nothing (uniqueness still uses the h that fit best)
+    scaled      whether directions are chosen by fit times singular value, or by fit alone (the paper's CQA runs)
     signs       of the singular vectors that make a coarse vector; null: canonical as published, lapack as released
     seed        of the random rows for unknown words, released variant only
     """
@@ -85,8 +85,8 @@ class Settings(WordSettings):
 
 
 def describe(settings: Mapping[str, Any]) -> Iterator[str]:
-    """Which weights a word gets, which directions are removed, and the numbers that are not the usual ones."""
-    # Both terms are the paper's: sentence-dependent and sentence-independent removal of directions.
+    """Which weights a word gets, which directions are removed, and the parameters that differ from their defaults."""
+    # SDR and SIR are terms of the paper: sentence-dependent and sentence-independent removal of directions.
     removals = {"sdr": "SDR", "sir": "SIR", "none": "no directions removed"}
     scores = settings.get("scores")
     if scores is not None:
@@ -105,14 +105,14 @@ def describe(settings: Mapping[str, Any]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Directions:
-    """What a corpus taught: (k, d) float64 orthonormal rows and their (k,) singular values, descending."""
+    """The directions of a corpus: (k, d) float64 orthonormal rows and their (k,) singular values, descending."""
 
     rows: Float64
     singular_values: Float64
 
 
 class GEM(WordEstimator):
-    """The method of this file for sentences of your own: construct, fit, encode. See WordEstimator."""
+    """GEM as an estimator for your own sentences: construct, fit, encode. See WordEstimator."""
 
     method = "gem"
 
@@ -138,7 +138,7 @@ class GemReader(Reader):
         return [[token for token in words if WORD_CHARACTER.search(token)] for words in tokens]
 
     def read(self, sentences: Sequence[str]) -> Reading:
-        """Rows of the lexicon, unknown words by the variant's rule."""
+        """The words as rows of the lexicon; the variant has the rule for unknown words."""
         tokens = self.tokens(sentences)
         words = number_all(tokens, self.lexicon.index)
         unknown = words.ids == UNKNOWN
@@ -157,7 +157,7 @@ WORD_CHARACTER = re.compile(r"[^\W_]")
 
 
 def draw_rows(tokens: list[list[str]], words: Ragged, *, size: int, seed: int) -> npt.NDArray[np.int32]:
-    """Ids with a random row for each unknown word, the same wherever the word occurs."""
+    """Ids with a random row for each unknown word; every occurrence of a word gets the same row."""
     ids = words.ids.copy()
     flat = [token for sentence in tokens for token in sentence]
     for place in np.flatnonzero(ids == UNKNOWN):
@@ -166,7 +166,7 @@ def draw_rows(tokens: list[list[str]], words: Ragged, *, size: int, seed: int) -
 
 
 def repeat_last(words: Ragged) -> npt.NDArray[np.int32]:
-    """Ids where each unknown one is the last known one of its sentence before it; UNKNOWN where there is none."""
+    """Ids with each unknown word replaced by the last known word before it in the sentence; UNKNOWN if none exists."""
     places = np.arange(len(words.ids))
     last = np.maximum.accumulate(np.where(words.ids == UNKNOWN, -1, places))
     begins = np.repeat(words.offsets[:-1], words.lengths)
@@ -175,18 +175,18 @@ def repeat_last(words: Ragged) -> npt.NDArray[np.int32]:
 
 @dataclass(frozen=True)
 class GemEncoder:
-    """An Encoder; also fitted from directions that come from elsewhere."""
+    """An Encoder that can also be fitted with given corpus directions."""
 
     lexicon: Lexicon
     settings: Settings
     reader: GemReader
 
     def fit(self, sentences: Sequence[str]) -> FittedGem:
-        """Find the corpus directions over `sentences`, each repeat counted."""
+        """Find the corpus directions of `sentences`; repeated sentences count each time."""
         return self.fit_words(self.reader.read(sentences).words)
 
     def fit_words(self, words: Ragged) -> FittedGem:
-        """As fit, from rows of the lexicon."""
+        """The same as fit, for sentences as rows of the lexicon."""
         signs = self.settings.signs or ("lapack" if self.settings.released else "canonical")
         directions = corpus_directions(
             self.lexicon.vectors, words, count=self.settings.candidates, power=self.settings.power, signs=signs
@@ -205,7 +205,7 @@ class GemEncoder:
 def corpus_directions(vectors: Vectors, words: Ragged, *, count: int, power: float, signs: Signs) -> Directions:
     """The leading left singular directions of the matrix of coarse sentence vectors.
 
-    The coarse vector of sentence j is g_j = sum_c s_c^t U_c with A_j = U diag(s) V^T, one word a column.
+    The coarse vector of sentence j is g_j = sum_c s_c^t U_c with A_j = U diag(s) V^T, one column per word.
     vectors  (v, d) float32; words: the corpus; count: directions wanted; power: t; signs: see Signs
     Returns at most `count` directions, fewer where the rank is lower. Cost O(words^2 d + n d^2).
     """
@@ -232,8 +232,8 @@ def corpus_directions(vectors: Vectors, words: Ragged, *, count: int, power: flo
 def coarse_vector(a: Float64, *, power: float, signs: Literal["lapack", "canonical"]) -> Float64:
     """(d,) g = sum_c s_c^t U_c of (d, n) words A = U diag(s) V^T.
 
-    Long sentences go by the eigenvectors of A A^T or A^T A. That loses the directions whose s is below 1e-8 of the
-    largest, and the signs that LAPACK would have given: so not where these are wanted.
+    Long sentences use the eigenvectors of A A^T or A^T A, unless `signs` is lapack: eigenvectors do not have LAPACK's
+    signs of singular vectors. This is inaccurate for directions whose s is below about 1e-7 of the largest.
     """
     d, n = a.shape
     if n <= LONG or signs == "lapack":
@@ -288,7 +288,7 @@ class FittedGem:
         return Encoded(encoded.vectors, {**reading.fallbacks, **encoded.fallbacks})
 
     def encode_words(self, words: Ragged) -> Encoded:
-        """As encode, from rows of the lexicon."""
+        """The same as encode, for sentences as rows of the lexicon."""
         settings = self.encoder.settings
         vectors = np.empty((len(words), self.encoder.lexicon.dimension), dtype=np.float32)
         _encode(
@@ -392,7 +392,7 @@ def _choose(
     first: bool,
     scaled: bool,
 ) -> npt.NDArray[np.int64]:
-    """The directions that carry most of a sentence: the largest sigma_k |A^T d_k|, or simply the first."""
+    """Indices of the directions of largest sigma_k |A^T d_k| (`scaled`) or |A^T d_k|; the first ones, if `first`."""
     if first:
         return np.arange(removed)
     fit = np.zeros(len(singular_values))
@@ -417,7 +417,7 @@ def _products(words: npt.NDArray[np.int32], vectors: Vectors, window: int) -> Fl
 
 @fast
 def _member(place: int, i: int, low: int, high: int) -> int:
-    """The word that is `place`-th in the window of word i, which comes last itself."""
+    """The position of the `place`-th word in the window of word i; word i itself comes last."""
     if place == high - low:
         return i
     return low + place if low + place < i else low + place + 1
@@ -425,10 +425,10 @@ def _member(place: int, i: int, low: int, high: int) -> int:
 
 @fast
 def _residual(words: npt.NDArray[np.int32], products: Float64, i: int, low: int, high: int, factor: Float64) -> float:
-    """Distance r of word i from the span of its window; 0 if the word is there twice, -1 if rounding hides the answer.
+    """Distance r of word i from the span of its window; 0 if the word is there twice, -1 if r is inaccurate.
 
     Writes the lower Cholesky factor of the window's Gram matrix, word i last; a repeated word has a zero on the
-    diagonal, and no column.
+    diagonal and zeros in its column.
     """
     width = high - low + 1
     for row in range(width):
@@ -452,7 +452,7 @@ def _residual(words: npt.NDArray[np.int32], products: Float64, i: int, low: int,
 def _orthogonalised(
     words: npt.NDArray[np.int32], vectors: Vectors, i: int, low: int, high: int
 ) -> tuple[float, Float64]:
-    """Distance r of word i from the span of its window, and the direction q of it; 0 and zeros if it is within.
+    """Distance r of word i from the span of its window, and the residual's direction q; zeros if in the span.
 
     Modified Gram-Schmidt over the window with word i last.
     """

@@ -1,14 +1,16 @@
 """Locally-aggregated sentence embeddings (LASE).
 
-Source: the LASE thesis, and the code released with it, which is S3E's with other clusterers: two methods.
+Source: the LASE thesis, and the code released with it, which is S3E's code with other clusterers. So the
+variants are two methods.
 
 published  weights 1 / p(w) with Laplace's smoothing; residuals sum weight(w) (v(w) - c_i); the covariance part
-           alone, without sqrt(2), signed square root, length 1; no direction removed. A word out of vocabulary
-           is cut into the longest pieces that are in it, and gets the mean of their clusters' centroids.
+           alone, without sqrt(2), signed square root, length 1; no direction removed. An unknown word is
+           cut into the longest pieces that are known words; its vector is the mean of the centroids of the
+           clusters of these pieces.
 released   weights a / (a + p(w)); residuals sum (weight(w) v(w) - c_i); mean part and covariance part with
            sqrt(2), no power, length 1; one direction removed by the randomised solver with 7 iterations; an
-           empty sentence is taken for "."
-A repeated word counts once in both.
+           empty sentence is read as "."
+Both variants count a repeated word once.
 """
 
 from __future__ import annotations
@@ -43,15 +45,15 @@ TITLE = "LASE"
 
 
 class Settings(WordSettings):
-    """Null means: as the variant has it.
+    """A setting that is null takes the value of the variant.
 
-    a                 of the released weight a / (a + p(w))
+    a                 parameter of the released weight a / (a + p(w))
     mean, covariance  which parts the vector has
     power             exponent of the signed power of the covariance part, 1 for none
     normalise         give the covariance part length 1
-    centroid          given, weighted-mean, scaled-mean or mean; null: given where there are any, else
-                      mean as published and scaled-mean as released
-    components        directions to remove, one as released, none as published unless `component` is joint
+    centroid          given, weighted-mean, scaled-mean or mean; null: given if the clustering has centroids,
+                      otherwise mean as published and scaled-mean as released
+    components        number of directions to remove; as published, none is removed unless `component` is joint
     pieces            cut unknown words into known pieces
     """
 
@@ -66,18 +68,18 @@ class Settings(WordSettings):
 
 
 def describe(settings: Mapping[str, Any]) -> Iterator[str]:
-    """Which part alone an ablation leaves."""
+    """Yield the name of the only part, if the settings leave out the other part."""
     return describe_parts(settings)
 
 
 class LASE(WordEstimator):
-    """The method of this file for sentences of your own: construct, fit, encode. See WordEstimator."""
+    """LASE as an estimator for your own sentences: construct, fit, encode. See WordEstimator."""
 
     method = "lase"
 
 
 def build(lexicon: Lexicon, settings: Settings) -> Encoder:
-    """The thesis's descriptor, or that of the released code."""
+    """The encoder of the thesis, or of the released code."""
     lexicon.demand_clusters("LASE")
     lexicon = settings_lexicon(lexicon, settings)
     released = settings.released
@@ -89,7 +91,7 @@ def build(lexicon: Lexicon, settings: Settings) -> Encoder:
 
 
 def make_encoder(lexicon: Lexicon, centroids: Float64, settings: Settings) -> WordEncoder:
-    """The encoder for a lexicon, with centroids that may come from a smaller one."""
+    """The encoder for a lexicon; the centroids may come from a smaller lexicon."""
     released = settings.released
     descriptor = Descriptor(
         vectors=lexicon.vectors,
@@ -122,7 +124,7 @@ def word_weights(lexicon: Lexicon, settings: Settings) -> Float64:
 
 @dataclass(frozen=True)
 class PieceEncoder:
-    """An Encoder that gives words out of vocabulary a vector by the thesis's rule before it encodes."""
+    """An Encoder that first gives each unknown word the vector of the thesis's rule for pieces of words."""
 
     plain: WordEncoder
     lexicon: Lexicon
@@ -130,11 +132,11 @@ class PieceEncoder:
     settings: Settings
 
     def fit(self, sentences: Sequence[str]) -> FittedPieceEncoder:
-        """Fit with the unknown words of these sentences known by their pieces."""
+        """Fit on sentences; their unknown words get vectors from their pieces."""
         return FittedPieceEncoder(self, self.knowing(sentences)[0].fit(sentences).components)
 
     def knowing(self, sentences: Sequence[str]) -> tuple[WordEncoder, int]:
-        """The encoder with a row for each unknown word of `sentences` that has known pieces, and how many."""
+        """The encoder with a row for each unknown word of `sentences` that has known pieces, and their number."""
         tokens = self.plain.reader.tokens(sentences)
         unknown = dict.fromkeys(word for words in tokens for word in words if word not in self.lexicon.index)
         added = {word: rows for word in unknown if (rows := known_pieces(word, self.lexicon.index))}
@@ -163,7 +165,7 @@ class FittedPieceEncoder:
 
 
 def known_pieces(word: str, index: Mapping[str, int]) -> list[int]:
-    """Rows of the longest known pieces of a word, from its beginning; a character in none is passed over."""
+    """Rows of the longest known pieces of a word, from its beginning; characters outside known pieces are skipped."""
     rows, start = [], 0
     while start < len(word):
         end = len(word)
@@ -176,7 +178,7 @@ def known_pieces(word: str, index: Mapping[str, int]) -> list[int]:
 
 
 def extend(lexicon: Lexicon, centroids: Float64, added: Mapping[str, list[int]]) -> Lexicon:
-    """The lexicon with a row for each added word: the mean of its pieces' centroids, in the nearest cluster."""
+    """The lexicon with a row for each added word: the mean of its pieces' centroids, and the nearest cluster."""
     labels = lexicon.demand_clusters("LASE").labels
     means = np.array([centroids[labels[rows]].mean(axis=0) for rows in added.values()])
     nearest = [int(((centroids - mean) ** 2).sum(axis=1).argmin()) for mean in means]

@@ -3,9 +3,9 @@
 Source: Rueckle, Eger, Peyrard & Gurevych 2018, "Concatenated power mean word embeddings as universal
 cross-lingual sentence representations", arXiv:1803.01400.
 
-published  H_p(x) = ((1/n) sum x_i^p)^(1/p) in the reals: of a negative mean, an odd p has the negative root
+published  H_p(x) = ((1/n) sum x_i^p)^(1/p) in real numbers: for odd p, a negative mean has a negative root
 released   the real part of the principal complex root: a mean cube of -8 gives +1, not -2
-Several vector tables are one table of concatenated vectors here: power means are taken per coordinate.
+To use several vector tables, concatenate their vectors into one table: power means are taken per coordinate.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from sentfold.encoders.base.word_encoder import Reader, WordEncoder, WordSetting
 from sentfold.kernels.compiled import fast
 
 Float64 = npt.NDArray[np.float64]
-MINIMUM, MAXIMUM = -1, 0  # numbers of the means that are limits; any other is p >= 1
+MINIMUM, MAXIMUM = -1, 0  # codes of the minimum and the maximum; the code of any other mean is its p >= 1
 MeanName = Annotated[str, Field(pattern=r"^(mean|min|max|p[1-9][0-9]?)$")]
 
 TITLE = "p-means"
 
 
 class Settings(WordSettings):
-    """means: which to concatenate, in this order: mean (p = 1), min, max, or p2, p3, ... (p = 2, 3, ...)."""
+    """means: the means to concatenate, in this order: mean (p = 1), min, max, or p2, p3, ... (p = 2, 3, ...)."""
 
     means: tuple[MeanName, ...] = Field(default=("mean", "min", "max"), min_length=1)
     components: int = Field(default=1, ge=1)
 
 
 class PowerMeans(WordEstimator):
-    """The method of this file for sentences of your own: construct, fit, encode. See WordEstimator."""
+    """Power means as an estimator for your own sentences: construct, fit, encode. See WordEstimator."""
 
     method = "pmeans"
 
 
 def build(lexicon: Lexicon, settings: Settings) -> Encoder:
-    """The means of the words, coordinate by coordinate, one after another; no word gives the zero vector."""
+    """The means of the words, coordinate by coordinate, concatenated; a sentence without words has the zero vector."""
     lexicon = settings_lexicon(lexicon, settings)
     powers = np.array([power_of(name) for name in settings.means], dtype=np.int64)
     removal = choose_removal(settings, count=settings.components, default="none")
@@ -56,7 +56,7 @@ def build(lexicon: Lexicon, settings: Settings) -> Encoder:
 
 
 def power_of(name: str) -> int:
-    """The number of a mean: its p, or MINIMUM or MAXIMUM."""
+    """The code of a mean: its p, or MINIMUM or MAXIMUM."""
     limits = {"mean": 1, "min": MINIMUM, "max": MAXIMUM}
     return limits[name] if name in limits else int(name[1:])
 
@@ -77,11 +77,11 @@ class PowerMeanComposer:
 
     @property
     def dimension(self) -> int:
-        """That of the words, times the number of means."""
+        """The dimension of the words, times the number of means."""
         return int(self.vectors.shape[1]) * len(self.powers)
 
     def compose(self, words: Ragged, out: Float64) -> Mapping[str, int]:
-        """The concatenated means of each sentence; the zero vector for no words."""
+        """The concatenated means of each sentence; the zero vector for a sentence without words."""
         _power_means(words.ids, words.offsets, self.vectors, self.powers, self.principal, out)
         return {}
 

@@ -2,13 +2,14 @@
 
 Source: Wang, Chen, Wang & Kuo 2020, "Efficient sentence embedding via semantic subspace analysis", ICPR.
 
-published  residuals sum weight(w) (v(w) - g_i); g_i the mean of weight(w) v(w); an empty sentence is the zero vector
-released   residuals sum (weight(w) v(w) - g_i); g_i the weighted mean; an empty sentence is taken for ".";
+published  residuals sum weight(w) (v(w) - g_i); g_i is the mean of weight(w) v(w); an empty sentence has the zero
+           vector
+released   residuals sum (weight(w) v(w) - g_i); g_i is the weighted mean; an empty sentence is read as ".";
            the shared direction comes from the randomised solver with 7 iterations
-Both have the mean part, which the published dimensions need and the published formulas leave out, count a
-repeated word once, and multiply covariances off the diagonal by sqrt(2). Centroids that come with the
-clustering are used as they are, unless `centroid` says otherwise.
-The levelling of the words' variance (10 components) belongs to the words: word_vectors.<name>.pvn.
+Both variants have the mean part: the published dimensions include it, although the published formulas omit it. Both
+count a repeated word once and multiply the covariances off the diagonal by sqrt(2). Centroids that come with the
+clustering are used unchanged, unless `centroid` names another rule.
+The paper also levels the variance of the word vectors (10 components): word_vectors.<name>.pvn sets this.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ TITLE = "S3E"
 
 
 class Settings(WordSettings):
-    """a: of the weight a / (a + p(w)); components: directions to remove.
+    """a: parameter of the weight a / (a + p(w)); components: number of directions to remove.
 
     mean, covariance  which parts the vector has
     power             exponent of the signed power of the covariance part, 1 for none
     normalise         give the covariance part length 1
-    centroid          given, weighted-mean, scaled-mean or mean; null: given where there are any, else
-                      scaled-mean as published and weighted-mean as released
+    centroid          given, weighted-mean, scaled-mean or mean; null: given if the clustering has centroids,
+                      otherwise scaled-mean as published and weighted-mean as released
     """
 
     a: float = Field(default=1e-3, gt=0)
@@ -49,18 +50,18 @@ class Settings(WordSettings):
 
 
 def describe(settings: Mapping[str, Any]) -> Iterator[str]:
-    """Which part alone an ablation leaves."""
+    """Yield the name of the only part, if the settings leave out the other part."""
     return describe_parts(settings)
 
 
 class S3E(WordEstimator):
-    """The method of this file for sentences of your own: construct, fit, encode. See WordEstimator."""
+    """S3E as an estimator for your own sentences: construct, fit, encode. See WordEstimator."""
 
     method = "s3e"
 
 
 def build(lexicon: Lexicon, settings: Settings) -> Encoder:
-    """[(1/types) sum weight(w) v(w); vect(C) / |vect(C)|], less the direction that all sentences share."""
+    """[(1/types) sum weight(w) v(w); vect(C) / |vect(C)|], minus the direction that all sentences share."""
     clusters = lexicon.demand_clusters("S3E")
     lexicon = settings_lexicon(lexicon, settings)
     weights = lexicon.smooth_inverse_frequency(settings.a)

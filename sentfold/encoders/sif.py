@@ -1,11 +1,12 @@
-"""Smooth inverse frequency (SIF): a weighted mean, less the first direction of all sentences.
+"""Smooth inverse frequency (SIF): a weighted mean of words, minus the first direction of all sentences.
 
 Source: Arora, Liang & Ma 2017, "A simple but tough-to-beat baseline for sentence embeddings", ICLR.
 
 published  words without a vector are left out; the direction is exact
-released   a word without a vector is UUUNKKK's, or that of the table's last word; '#' is removed from hashtags;
-           weights are rounded to float32; the direction comes from the randomised solver with 7 iterations.
-           The released evaluation finds the direction for each side of the pairs apart: fit each side on itself.
+released   a word without a vector gets the vector of UUUNKKK, or, if the table has no UUUNKKK, of the table's last
+           word; '#' is removed from hashtags; weights are rounded to float32; the direction comes from the
+           randomised solver with 7 iterations. The released evaluation finds one direction for the first sentences
+           of the pairs and one for the second sentences: to do the same, fit each side separately.
 """
 
 from __future__ import annotations
@@ -33,20 +34,20 @@ TITLE = "SIF"
 
 
 class Settings(WordSettings):
-    """a: of the weight a / (a + p(w)), 3e-5 to 3e-3 in the paper; components: directions to remove."""
+    """a: parameter of the weight a / (a + p(w)), in the paper 3e-5 to 3e-3; components: directions to remove."""
 
     a: float = Field(default=1e-3, gt=0)
     components: int = Field(default=1, ge=1)
 
 
 class SIF(WordEstimator):
-    """The method of this file for sentences of your own: construct, fit, encode. See WordEstimator."""
+    """SIF as an estimator for your own sentences: construct, fit, encode. See WordEstimator."""
 
     method = "sif"
 
 
 def build(lexicon: Lexicon, settings: Settings) -> Encoder:
-    """v_s = mean_i a / (a + p(w_i)) v(w_i), then v_s - u u^T v_s. No word at all gives the zero vector."""
+    """v_s = mean_i a / (a + p(w_i)) v(w_i), then v_s - u u^T v_s. A sentence without words has the zero vector."""
     lexicon = settings_lexicon(lexicon, settings)
     weights = lexicon.smooth_inverse_frequency(settings.a)
     if settings.released:

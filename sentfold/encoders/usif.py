@@ -2,14 +2,15 @@
 
 Source: Ethayarajh 2018, "Unsupervised random walk sentence embeddings", RepL4NLP, doi:10.18653/v1/W18-3012.
 
-published  directions are exact; no word gives the zero vector; counts of words that differ in case are added
-released   directions come from the randomised solver with 5 iterations; no word gives a vector of which every
-           entry is a (there of length 300, here of the words' own), which also enters the fit; of counts of
-           words that differ in case the last one holds; tokens are cleaned as the authors' code does, whatever
-           the tokeniser
-In both, each *dimension* is divided by its norm over the words of the sentence, as released; a dimension that is
-0 in all of them stays 0 (the released code divides 0 by 0). Counts among which no word is frequent beyond chance
-leave every word the same weight, 2 (the released code divides by 0).
+published  directions are exact; a sentence without words has the zero vector; the counts of words that differ only
+           in case are added
+released   directions come from the randomised solver with 5 iterations; in the vector of a sentence without words
+           every entry is a, and the fit uses this vector (its dimension is 300 in the released code, here the
+           dimension of the words); of words that differ only in case, the last count is used; tokens are cleaned
+           as in the authors' code, with any tokeniser
+In both variants each *dimension* is divided by its norm over the words of the sentence, as in the released code; a
+dimension that is 0 in all words stays 0 (the released code divides 0 by 0). If no word is so frequent that it is
+likely to occur by chance, every word has the weight 2 (the released code divides by 0).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ TITLE = "uSIF"
 
 
 class Settings(WordSettings):
-    """length: n, words expected in a sentence; components: m, directions to weaken, 0 for none."""
+    """length: n, expected number of words in a sentence; components: m, number of directions to weaken, 0 for none."""
 
     length: int = Field(default=11, ge=1)
     components: int = Field(default=5, ge=0)
@@ -45,22 +46,22 @@ class Settings(WordSettings):
 
 
 class USIF(WordEstimator):
-    """The method of this file for sentences of your own: construct, fit, encode. See WordEstimator."""
+    """uSIF as an estimator for your own sentences: construct, fit, encode. See WordEstimator."""
 
     method = "usif"
 
 
 def build(lexicon: Lexicon, settings: Settings) -> Encoder:
-    """v_s = mean_i a / (a/2 + p(w_i)) v~(w_i), less lambda_j (v_s . u_j) u_j for the first m directions."""
+    """v_s = mean_i a / (a/2 + p(w_i)) v~(w_i), minus lambda_j (v_s . u_j) u_j for the first m directions."""
     lexicon = settings_lexicon(lexicon, settings)
     counts, total = lower_counts(lexicon.counts, add=not settings.released), lexicon.counts.total
     a = find_a(counts, total=total, length=settings.length)
     known = counts.of([word.lower() for word in lexicon.words])
-    # A word that was not counted is as rare as the rarest one that was.
+    # A word without a count gets the smallest count of any word.
     rarest = counts.counts.min(initial=np.iinfo(np.int64).max)
-    # a / (a/2 + p), written so that an infinite a gives its limit.
+    # This form of a / (a/2 + p) has the right limit for an infinite a.
     weights = 1 / (0.5 + np.where(known > 0, known, rarest) / max(total, 1) / a)
-    # The authors cut first and lower-case the tokens, and so do the treebank tokens and `clean`.
+    # The authors lower-case after tokenising; the treebank tokeniser and `clean` do the same.
     lower = settings.tokenizer != "treebank" and not settings.released
     return WordEncoder(
         Reader(lexicon, settings.tokenizer, lower=lower, clean=clean if settings.released else None),
@@ -72,12 +73,12 @@ def build(lexicon: Lexicon, settings: Settings) -> Encoder:
 
 
 def clean(tokens: list[list[str]]) -> list[list[str]]:
-    """The released code's cleaning; it leaves tokens alone that were cleaned before."""
+    """The released code's cleaning; cleaning the tokens again changes nothing."""
     return [clean_usif(words) for words in tokens]
 
 
 def lower_counts(counts: WordCounts, *, add: bool) -> WordCounts:
-    """Counts of lower-cased words; of words that fall together all are added, or the last one holds."""
+    """Counts of lower-cased words; counts of words that become equal are added, or, without `add`, the last is used."""
     table: dict[str, int] = {}
     for word, count in zip(counts.words, counts.counts.tolist(), strict=True):
         lowered = word.lower()
@@ -88,8 +89,8 @@ def lower_counts(counts: WordCounts, *, add: bool) -> WordCounts:
 def find_a(counts: WordCounts, *, total: int, length: int) -> float:
     """The weight's a = (1 - alpha) / (alpha |V| / 2).
 
-    alpha is the share of counted words with p(w) > 1 - (1 - 1/|V|)^length, those likely to occur by chance.
-    Infinite where no word is one, as in a handful of sentences: every weight a / (a/2 + p) is 2 then.
+    alpha is the share of counted words with p(w) > 1 - (1 - 1/|V|)^length, the words likely to occur by chance.
+    If there is no such word, as in a few sentences, a is infinite and every weight a / (a/2 + p) is 2.
     """
     size, alpha = float(len(counts.words)), 0.0
     if total > 0:
@@ -100,12 +101,12 @@ def find_a(counts: WordCounts, *, total: int, length: int) -> float:
 
 @dataclass(frozen=True)
 class NormalisedMean:
-    """A Composer: the mean of weight(w_i) v~(w_i), where v~ has every dimension of norm 1 within the sentence.
+    """A Composer: the mean of weight(w_i) v~(w_i), where v~ has each dimension divided by its norm in the sentence.
 
     vectors  (v, d) float32
     weights  (v,) float64
-    nothing  every entry of the vector of a sentence without words
-    alike    whether all weights are the same, for want of a frequent word; only counted
+    nothing  value of every entry in the vector of a sentence without words
+    alike    whether all weights are equal because no word is frequent; used only to report such sentences
     Cost O(words d).
     """
 
@@ -116,7 +117,7 @@ class NormalisedMean:
 
     @property
     def dimension(self) -> int:
-        """That of the words."""
+        """The dimension of the words."""
         return int(self.vectors.shape[1])
 
     def compose(self, words: Ragged, out: Float64) -> Mapping[str, int]:

@@ -3,10 +3,10 @@
 Source: Ionescu & Butnaru 2019, "Vector of locally-aggregated word embeddings (VLAWE)", NAACL,
 doi:10.18653/v1/N19-1033.
 
-published  signed square root of every entry, then length 1
-released   length 1 alone: the power is commented out in the script with the linear kernel
-The cluster of a word is the clustering's label, or the nearest centroid where only centroids are given (the
-released code finds it by an approximate tree).
+published  signed square root of every entry, then the vector is scaled to length 1
+released   length 1, without the root: the script with the linear kernel has the root commented out
+The cluster of a word is its label in the clustering. If only centroids are given, it is the cluster of the nearest
+centroid (the released code searches for this centroid with an approximate tree).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Settings(WordSettings):
 
 
 class VLAWE(WordEstimator):
-    """The method of this file for sentences of your own: construct, fit, encode. See WordEstimator."""
+    """VLAWE as an estimator for your own sentences: construct, fit, encode. See WordEstimator."""
 
     method = "vlawe"
 
 
 def build(lexicon: Lexicon, settings: Settings) -> Encoder:
-    """v_i = sum over the words in cluster i of (v(w) - mu_i), all v_i concatenated, powered and of length 1."""
+    """v_i = sum over the words in cluster i of (v(w) - mu_i), concatenated, to the signed power, scaled to length 1."""
     labels = lexicon.demand_clusters("VLAWE").labels
     lexicon = settings_lexicon(lexicon, settings)
     centroids = find_centroids(lexicon, np.ones(len(lexicon.words)), None, otherwise="mean")
@@ -60,7 +60,7 @@ def build(lexicon: Lexicon, settings: Settings) -> Encoder:
 
 @dataclass(frozen=True)
 class AggregatedResiduals:
-    """A Composer: sums of residuals per cluster, concatenated; the zero vector for no words.
+    """A Composer: sums of residuals per cluster, concatenated; the zero vector for a sentence without words.
 
     vectors    (v, d) float32
     labels     (v,) int32 cluster of each word
@@ -76,7 +76,7 @@ class AggregatedResiduals:
 
     @property
     def dimension(self) -> int:
-        """Clusters times the words' dimension."""
+        """Number of clusters times the dimension of the words."""
         return int(self.centroids.size)
 
     def compose(self, words: Ragged, out: Float64) -> Mapping[str, int]:
@@ -96,7 +96,7 @@ def _aggregate(
     out: Float64,
 ) -> int:
     k, d = centroids.shape
-    held = np.full(k, -1, dtype=np.int64)  # the last sentence that held a word of the cluster
+    held = np.full(k, -1, dtype=np.int64)  # the last sentence with a word of the cluster
     flat = 0
     for s in range(len(offsets) - 1):
         row = out[s]
