@@ -65,6 +65,8 @@ def describe_words(parameters: Mapping[str, Any]) -> str:
         parts.append("as released")
     if settings.get("unit_words"):
         parts.append("words of length 1")
+    if settings.get("component") == "none":
+        parts.append("no directions removed")
     parts += getattr(module, "describe", lambda _: ())(settings)
     if clusters:
         parts.append(f"K = {clusters['size']} by {clusters['clustering']}")

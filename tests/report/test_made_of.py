@@ -65,6 +65,7 @@ def test_no_two_spaces_of_a_suite_have_one_description(name: str, monkeypatch: p
             "GEM, three weights, SDR, m = 6, h = 15, directions chosen without their singular values; WordLlama",
         ),
         ("wl-sif-unit", "SIF, words of length 1; WordLlama"),
+        ("wl-sif-weights", "SIF, no directions removed; WordLlama"),
         ("wl-lase-mixture", "LASE, K = 50 by lase-mixture; WordLlama, variance levelled"),
     ],
 )
