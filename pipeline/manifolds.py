@@ -1,4 +1,4 @@
-"""The blocks of `manifolds:` in params.yaml, and what the stages that make spaces from spaces read and share."""
+"""The blocks of `manifolds:` in params.yaml, and the inputs of the stages that make spaces from spaces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sentfold.settings import Parameters, validate
 
 
 class ManifoldBlock(Parameters):
-    """A block of `manifolds:`; the keys other than `method` are checked by the settings of its method."""
+    """A block of `manifolds:`; the Settings of the method check all keys other than `method`."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -25,7 +25,7 @@ class ManifoldBlock(Parameters):
 
     @property
     def is_grid(self) -> bool:
-        """Whether the block is a grid to choose from."""
+        """Whether the block is a grid of settings to select from."""
         return self.method.endswith(SUFFIX)
 
 
@@ -33,7 +33,10 @@ class ManifoldBlock(Parameters):
 class Maker:
     """A method with its settings: one way to make a space from a space.
 
-    name    of the block in params.yaml; method: a file of sentfold/manifold; module: that file
+    name      of the block in params.yaml
+    method    the name of a file of sentfold/manifold
+    module    the module of that file
+    settings  of the method, checked
     """
 
     name: str
@@ -42,7 +45,7 @@ class Maker:
     settings: Parameters
 
     def record(self, solver: SolverSettings) -> dict[str, Any]:
-        """What an artifact says of how it was made, JSON-able; the solver's settings where the method solves."""
+        """The method and settings that an artifact records, JSON-able; plus the solver's settings if it solves."""
         solved = {"eigensolve": solver.model_dump()} if self.module.SOLVES else {}
         return {"method": self.method, **self.settings.model_dump(), **solved}
 
@@ -59,13 +62,13 @@ def load_maker(name: str, path: Path = PARAMS_FILE) -> Maker:
 
 
 def load_weigher(name: str) -> Maker:
-    """load_maker of a method that reads weights. Raises ParameterError for another method."""
+    """load_maker for a method that reads reconstruction weights. Raises ParameterError for another method."""
     maker = load_maker(name)
     if maker.module.READS != "weights":
         raise ParameterError(
             f"'{name}' is not made from reconstruction weights",
             where=f"{PARAMS_FILE}: manifolds.{name}.method",
-            expected='a method whose file says READS = "weights"',
+            expected='a method whose file states READS = "weights"',
             got=maker.method,
             remedy="run `sentfold plan`, which names the stage that makes each space",
         )
@@ -73,18 +76,18 @@ def load_weigher(name: str) -> Maker:
 
 
 def make_maker(name: str, method: str, settings: dict[str, Any], *, where: str) -> Maker:
-    """A maker from the name of its method and its settings, both checked. `where` names them in errors."""
+    """A maker from a method name and settings, both checked. `where` is the place that errors name."""
     with located(where):
         module = find_method(method)
     return Maker(name, method, module, validate(module.Settings, settings, where=where))
 
 
 def load_grid(name: str, path: Path = PARAMS_FILE) -> Grid:
-    """The block manifolds.<name> as a grid to choose from. Raises ParameterError, also for a block that is no grid."""
+    """The block manifolds.<name> as a grid. Raises ParameterError, also for a block that is no grid."""
     block, where = load_block(name, path), f"{path}: manifolds.{name}"
     if not block.is_grid:
         raise ParameterError(
-            f"'{name}' is no grid to choose from",
+            f"'{name}' is no grid",
             where=f"{where}.method",
             expected=f"a method that ends in {SUFFIX}",
             got=block.method,
@@ -98,19 +101,19 @@ def load_solver() -> SolverSettings:
 
 
 def inputs_of(suite: str, encoder: str, corpus: str, method: ManifoldMethod) -> list[Path]:
-    """The artifacts that a method reads of one corpus: the graph where it needs one, and the space."""
+    """The artifacts that a method reads for one corpus: the graph, if the method needs it, and the space."""
     graph = [] if method.READS == "vectors" else [graph_path(suite, encoder, corpus)]
     return [*graph, space_path(suite, encoder, corpus)]
 
 
 def why_absent(inputs: list[Path]) -> str | None:
-    """Why a corpus has no space to be made, or None."""
+    """The reason why no space can be made for a corpus, or None."""
     graph, space = inputs[:-1], inputs[-1]
     return absence(graph[0], kind="graph") if graph else absence(space, kind="vectors") or no_pool(space)
 
 
 def read_source(inputs: list[Path], solver: SolverSettings | None = None) -> Source:
-    """The artifacts that inputs_of named, as arrays."""
+    """The artifacts that inputs_of returned, as arrays."""
     graph, space = inputs[:-1], inputs[-1]
     neighbors = read_lists(read_table(graph[0], kind="graph"), "neighbor", path=graph[0]) if graph else None
     return Source(read_vectors(space), neighbors, solver or SolverSettings())

@@ -1,1 +1,1 @@
-"""Corpora: what is evaluated on, and where it comes from."""
+"""Corpora: the catalogue of data sets, and the sources that data sets are read from."""

@@ -1,4 +1,4 @@
-"""Official archives by URL, believed only when their sha256 is the one in the catalogue."""
+"""Official archives by URL, used only if their sha256 is the sha256 in the catalogue."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ NOT_AS_DESCRIBED = "the archive is not what the catalogue describes: check the U
 
 
 def read_split(name: str, dataset: Dataset, split: str, *, patience: Patience = PATIENCE) -> Reading:
-    """Read one split out of its official archives, downloading what the cache lacks.
+    """Read one split from its official archives, and download the archives that the cache lacks.
 
-    Raises UnrecordedError if the catalogue has no sha256 yet, SourceError if it differs, the server fails, the
-    archive is unsafe, or its content is not what the reader knows. Cost: the archive in memory.
+    Raises UnrecordedError if the catalogue has no sha256 yet, SourceError if an archive has another sha256, the
+    server fails, an archive is unsafe, or the reader does not know its format. Cost: the archives in memory.
     """
     place = dataset.archive[split]
     unknown = [url for url, sha256 in place.urls.items() if sha256 is None]
@@ -34,7 +34,7 @@ def read_split(name: str, dataset: Dataset, split: str, *, patience: Patience = 
         slug = next((slug for slug, splits in dataset.corpora.items() if split in splits), name)
         record = f"`python -m pipeline download --record-hash {slug}`"
         raise UnrecordedError(
-            f"the catalogue has no sha256 of its archive yet; {record} records one",
+            f"the catalogue has no sha256 of this archive yet; {record} records the sha256",
             where=f"{name}: {unknown[0]}",
             expected=f"64 hexadecimal digits in {CATALOGUE_FILE.name}",
             got="null",
@@ -48,9 +48,9 @@ def record_hashes(
 ) -> dict[str, str]:
     """Download the archives of a data set whose sha256 is null, and write the sha256 into the catalogue.
 
-    A sha256 is recorded only for files that read as the catalogue says, with the published number
-    of rows. Returns url -> sha256 of all archives. Raises SourceError, and leaves the catalogue as it was, if a
-    download or a reading fails.
+    A sha256 is recorded only if all archives can be read and each split has the published number of rows. Returns
+    url -> sha256 of all archives. If an archive cannot be downloaded or read, raises SourceError and leaves the
+    catalogue unchanged.
     """
     known = {url: sha256 for place in dataset.archive.values() for url, sha256 in place.urls.items()}
     paths = {url: locate(url, sha256=sha256, patience=patience) for url, sha256 in known.items()}
@@ -84,13 +84,13 @@ def _read(place: ArchiveSplit, paths: Mapping[str, Path]) -> Reading:
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept between runs: $SENTFOLD_CACHE, else below the user's cache folder."""
+    """The folder of downloads: $SENTFOLD_CACHE, else a folder below the user's cache folder."""
     place = os.environ.get(CACHE_VARIABLE, "")
     return Path(place) if place else Path.home() / ".cache" / "sentfold" / "archives"
 
 
 def locate(url: str, *, sha256: str | None, patience: Patience) -> Path:
-    """The file behind a URL, checked against `sha256`; with None it is downloaded anew. Raises SourceError."""
+    """The file of a URL, checked against `sha256`; without a sha256 it is downloaded again. Raises SourceError."""
     if urlsplit(url).scheme == "file":
         path = _local_file(url)
         if sha256 is not None and not matches(path, sha256):
@@ -109,7 +109,7 @@ def locate(url: str, *, sha256: str | None, patience: Patience) -> Path:
 
 
 def locate_in_cache(url: str) -> Path:
-    """Where the cache keeps the file of a URL, or will keep it."""
+    """The path in the cache for the file of a URL, whether the file exists or not."""
     return cache_folder() / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}-{_file_name(url)}"
 
 
@@ -117,7 +117,7 @@ def _local_file(url: str) -> Path:
     parts = urlsplit(url)
     path = Path(url2pathname(parts.path))
     if parts.netloc not in ("", "localhost") or not path.is_file():
-        raise SourceError("a file URL names no file of this machine", where=url, remedy="correct the URL")
+        raise SourceError("a file URL names no file on this machine", where=url, remedy="correct the URL")
     return path
 
 

@@ -1,4 +1,4 @@
-"""Readers of the formats in which the official archives come: bytes in, canonical columns out."""
+"""Readers of the formats of the official archives: bytes in, canonical columns out."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 # SemEval-2016 Task 3, subtask B: two of the three labels count as relevant in the official MAP.
 CQA_RELEVANCE = {"PerfectMatch": 1, "Relevant": 1, "Irrelevant": 0}
 
-# The kinds of XML element that subtask B needs; comments to answers are left out.
+# The XML elements with the texts that subtask B needs; comments are left out.
 _CQA_TEXTS = ("OrgQSubject", "OrgQBody", "RelQSubject", "RelQBody")
 
 _REPLACEMENT = "\ufffd"
 
 
 class Member(NamedTuple):
-    """One file out of an archive, or the downloaded file itself."""
+    """One file from an archive, or the downloaded file itself."""
 
     name: str
     data: bytes
 
 
 class Table(NamedTuple):
-    """What a reader returns: canonical columns, and how many characters had to be replaced."""
+    """The result of a reader: canonical columns, and the number of characters that were replaced by U+FFFD."""
 
     frame: pl.DataFrame
     replaced: int = 0
@@ -41,9 +41,9 @@ Reader = Callable[[Sequence[Member]], Table]
 
 
 def read_trec(members: Sequence[Member]) -> Table:
-    """Questions, one `CLASS:fine text` a line (Li & Roth 2002): text, label 0-5, label_name.
+    """Questions, one `CLASS:fine text` per line (Li & Roth 2002): text, label 0-5, label_name.
 
-    The files are ASCII but for a stray byte, which becomes U+FFFD.
+    The files are ASCII except for one byte, which becomes U+FFFD.
     Raises SourceError on a line without a known class.
     """
     rows: list[tuple[str, int, str]] = []
@@ -61,7 +61,7 @@ def read_trec(members: Sequence[Member]) -> Table:
 
 
 def read_pos_neg(members: Sequence[Member]) -> Table:
-    """A `*.pos` and a `*.neg` file, one text a line: text, label 1 = positive; positives first.
+    """A `*.pos` and a `*.neg` file with one text per line: text, label (1 = positive); positives first.
 
     Empty lines are rows too: the published counts of MPQA and CR include them.
     Raises SourceError unless there is exactly one file of each kind.
@@ -72,7 +72,7 @@ def read_pos_neg(members: Sequence[Member]) -> Table:
         files = [member for member in members if member.name.endswith(suffix)]
         if len(files) != 1:
             names = ", ".join(member.name for member in members)
-            raise SourceError(f"no single file *{suffix}", expected="one .pos and one .neg file", got=names)
+            raise SourceError(f"not exactly one file *{suffix}", expected="one .pos and one .neg file", got=names)
         text, bad = _decode(files[0].data, "utf-8")
         replaced += bad
         rows.extend((line.strip(), label) for line in text.removesuffix("\n").split("\n"))
@@ -82,9 +82,9 @@ def read_pos_neg(members: Sequence[Member]) -> Table:
 def read_newsgroups(members: Sequence[Member]) -> Table:
     """Messages at `.../<group>/<number>` (20news-bydate): text with headers, label, label_name.
 
-    Order: group, then file name as text. label = index of the group in the alphabetical list.
-    latin-1 gives every byte a character, so nothing is replaced. Raises SourceError on a message
-    outside a group's folder.
+    Rows are sorted by group, then by file name as text. label = index of the group in alphabetical order.
+    latin-1 decodes every byte, so no character is replaced. Raises SourceError on a message outside a group's
+    folder.
     """
     keyed: list[tuple[str, str, bytes]] = []
     for member in members:
@@ -99,9 +99,9 @@ def read_newsgroups(members: Sequence[Member]) -> Table:
 
 
 def read_sick(members: Sequence[Member]) -> Table:
-    """SICK's tab-separated release files, one after the other: pairs with relatedness 1-5.
+    """The tab-separated files of SICK, concatenated: pairs with relatedness 1-5.
 
-    Raises SourceError as _sick_cells does, and on a score that is no number.
+    Raises SourceError on a missing column, a line of another length, or a score that is no number.
     """
     cells, replaced = _sick_cells(members, "relatedness_score")
     rows = [(first, second, _number(score, *place), "SICK") for first, second, score, place in cells]
@@ -110,9 +110,9 @@ def read_sick(members: Sequence[Member]) -> Table:
 
 
 def read_sick_entailment(members: Sequence[Member]) -> Table:
-    """The same files: pairs with label 0 = contradiction, 1 = neutral, 2 = entailment.
+    """The tab-separated files of SICK, concatenated: pairs with label 0 = contradiction, 1 = neutral, 2 = entailment.
 
-    Raises SourceError as _sick_cells does, and on another word for a label.
+    Raises SourceError on a missing column, a line of another length, or an unknown label.
     """
     cells, replaced = _sick_cells(members, "entailment_judgment")
     for _, _, label, (member, number) in cells:
@@ -126,9 +126,9 @@ SICK_LABELS = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
 
 
 def _sick_cells(members: Sequence[Member], column: str) -> tuple[list[tuple[str, str, str, tuple[Member, int]]], int]:
-    """Both sentences, one further column and the place of each line, and the number of replaced characters.
+    """Both sentences, `column` and the place (member, line number) of each line; the number of replaced characters.
 
-    Columns are found by the header line. Raises SourceError on a missing one, or a line of another length.
+    The header line names the columns. Raises SourceError on a missing column, or a line of another length.
     """
     wanted = ("sentence_A", "sentence_B", column)
     found: list[tuple[str, str, str, tuple[Member, int]]] = []
@@ -169,8 +169,8 @@ def read_word_freq(members: Sequence[Member]) -> Table:
 def read_cqa(members: Sequence[Member]) -> Table:
     """SemEval-2016/2017 Task 3 XML, subtask B: queries, candidates, relevance, search rank.
 
-    The labels are in the XML, or, where that is the unlabelled input, in a `*.relevancy` file
-    next to it. query and candidate are subject + blank + body. Rows in the order of the XML.
+    The labels are in the XML, or, if the XML has none, in a `*.relevancy` file next to it. query and candidate
+    are subject + blank + body. Rows are in the order of the XML.
     Raises SourceError on malformed XML, an entity declaration, or a missing label.
     """
     gold: dict[str, int] = {}
@@ -211,7 +211,7 @@ READERS: Mapping[str, Reader] = {
 
 @dataclass
 class _Thread:
-    """One original question with one related question, as the XML repeats it."""
+    """One original question with one related question; the XML repeats the original for each related question."""
 
     where: str
     attributes: dict[str, str] = field(default_factory=dict)
@@ -236,7 +236,7 @@ class _Thread:
 
 
 def _cqa_threads(text: str, member: Member) -> list[_Thread]:
-    """The threads of one XML file. Entities are refused, so no billion laughs and no outside file."""
+    """The threads of one XML file. Entities are refused: they could read other files or expand to gigabytes."""
     threads: list[_Thread] = []
     current = _Thread(member.name)
     inside = ""
@@ -282,7 +282,7 @@ def _cqa_threads(text: str, member: Member) -> list[_Thread]:
 
 
 def _relevancy(text: str, member: Member) -> Iterator[tuple[str, int]]:
-    """(candidate, 0 or 1) of the scorer's gold file: query, candidate, rank, score, true|false."""
+    """(candidate, 0 or 1) from lines of the official gold file: query, candidate, rank, score, true|false."""
     for number, line in _lines(text):
         cells = line.split("\t")
         if len(cells) != 5 or cells[4] not in ("true", "false"):
@@ -294,14 +294,14 @@ def _relevancy(text: str, member: Member) -> Iterator[tuple[str, int]]:
 
 
 def _decode(data: bytes, encoding: str) -> tuple[str, int]:
-    """Text without carriage returns before newlines, and how many characters became U+FFFD."""
+    """The text without carriage returns before newlines, and the number of characters that became U+FFFD."""
     text = data.decode(encoding, errors="replace")
     released = data.count(_REPLACEMENT.encode()) if encoding == "utf-8" else 0
     return text.replace("\r\n", "\n"), text.count(_REPLACEMENT) - released
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    # str.splitlines would also break at the form feeds and separators that texts contain.
+    # str.splitlines would also split at form feeds and separators inside texts.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             yield number, line
@@ -316,7 +316,7 @@ def _number(cell: str, member: Member, number: int) -> float:
 
 def _refuse(member: Member, number: int, expected: str, got: str) -> NoReturn:
     raise SourceError(
-        "a line cannot be understood",
+        "a line cannot be parsed",
         where=f"{member.name}, line {number}",
         expected=expected,
         got=repr(got[:80]),

@@ -1,4 +1,4 @@
-"""The catalogue of corpora: what each is, who made it, under which terms, and where it can be had."""
+"""The catalogue of corpora: content, authors, licence and sources of each data set."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from sentfold.settings import Parameters, Slug, validate
 
 CATALOGUE_FILE = (
     Path(__file__).parents[1] / "catalogue.yaml"
-)  # not in this package: a block added there makes no stage stale
-SHARED = "pipeline/catalogue.yaml"  # the same, seen from the root of the checkout
+)  # outside this package, so that a new block in the catalogue makes no stage stale
+SHARED = "pipeline/catalogue.yaml"  # the same file, relative to the root of the checkout
 
-# What recurs, and is therefore what a bootstrap resamples (see sentfold/compare/bootstrap.py).
+# The unit that the bootstrap resamples: what several items share (see sentfold/compare/bootstrap.py).
 Unit = Literal["items", "groups", "texts"]
 
 
 class PackageFiles(Parameters):
-    """Files inside an installed package, and the name of the reader that understands them."""
+    """Files inside an installed package, and the name of the function in package.py that reads them."""
 
     package: str
     folder: str
@@ -34,13 +34,13 @@ class PackageFiles(Parameters):
 class HubSplit(Parameters):
     """One split of a dataset on the Hugging Face hub, at a pinned revision.
 
-    files    the parts that make up the split, in order; each part is a list of glob patterns
-             inside the repository, tried in order (.parquet, .jsonl, .json, .csv, each also .gz
-             but for .parquet); a pattern that matches several files takes them all, by name
-    columns  canonical column -> the hub's column
-    labels   the hub's label -> canonical integer label, where they differ
-    keep     keep only rows whose hub column has one of these values
-    subsets  name -> number of rows, in file order, where the hub gives no subset column
+    files    the parts of the split, in order; each part is a list of glob patterns for files of the
+             repository (.parquet, .jsonl, .json, .csv, and .gz of the last three). The first pattern
+             with a match is used, with all its matches in the order of their names
+    columns  canonical column -> column on the hub
+    labels   label on the hub -> canonical integer label; empty if the labels are equal
+    keep     column on the hub -> values; rows with other values are dropped
+    subsets  name of a subset -> its number of rows, in file order; only if the hub has no subset column
     """
 
     id: str
@@ -54,16 +54,16 @@ class HubSplit(Parameters):
     @model_validator(mode="after")
     def _revision_is_pinned(self) -> HubSplit:
         if len(self.revision) != 40 or not set(self.revision) <= set("0123456789abcdef"):
-            raise ValueError(f"'{self.revision}' is no full commit: pin 40 hexadecimal digits, never a branch")
+            raise ValueError(f"'{self.revision}' is no full commit id: pin 40 hexadecimal digits, not a branch")
         return self
 
 
 class ArchiveSplit(Parameters):
-    """One split inside official files given by URL.
+    """One split inside official files at given URLs.
 
-    urls     what to download -> its sha256, or None until it is recorded, and then refused
-    members  files inside a zip or tar (glob patterns), empty when the URL is the file itself
-    reader   the name of the reader in archive_readers.py that understands them
+    urls     URL -> sha256 of the file, or None if not recorded yet: the file is refused until then
+    members  glob patterns of files inside a zip or tar; empty if the URL is the file itself
+    reader   the name of a reader in archive_readers.py
     """
 
     urls: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None] = Field(min_length=1)
@@ -72,24 +72,25 @@ class ArchiveSplit(Parameters):
 
 
 class Dataset(Parameters):
-    """One released data set: its splits, their published sizes, and every place it can be had.
+    """One released data set: its splits, their published sizes, and every source.
 
     task     the measure of its corpora: the name of a file of sentfold/measures; `counts` for words and their counts
-    items_of the task whose columns the items have, where that is another one: a new task over known columns
+    items_of for a new task that has the columns of a known task: the name of the known task
     splits   split -> published number of items
-    corpora  corpus slug -> the splits that make it up; a corpus is the pool that every
-             transductive step sees, so `stsb` (test) and `stsb-dev` are two corpora
+    corpora  corpus slug -> the splits of the corpus; a transductive method sees all sentences of a
+             corpus, so `stsb` (test) and `stsb-dev` are two corpora
     resample the unit of the bootstrap
     scale    the lowest and the highest score that the release allows; a score outside is refused
-    mirror   split -> files in the mirror folder whose rows, one file after the other, make the
-             split; where a split is not named, `<data set>/<split>.parquet`
-    text     how the texts were processed before release, per source where it differs
-    bodies   corpora whose texts lose their headers: all up to the first empty line
-    longest  corpus -> the most words that a text of it has, split at blanks; items with a longer text are left out
-    supervised      corpus -> the corpus of the same pairs with their training pairs, where a head is trained
-    mirror_columns  canonical column -> the mirror's, where they differ
-    mirror_labels   the mirror's label -> canonical integer label, where they differ
-    folder   of a suite's own data: it holds `<split>.csv` with the canonical columns; seen from the root
+    mirror   split -> files in the mirror folder, concatenated in this order; a split that is not named
+             is in `<data set>/<split>.parquet`
+    text     how the texts were processed before release, per source if the sources differ
+    bodies   corpora whose texts are stored without headers: everything up to the first empty line is dropped
+    longest  corpus -> maximum number of words, split at blanks; items with a longer text are left out
+    supervised      corpus -> the corpus that has the same pairs and training pairs, for a trained head
+    mirror_columns  canonical column -> column in the mirror, for columns with another name
+    mirror_labels   label in the mirror -> canonical integer label; empty if the labels are equal
+    folder   for a suite's own data: the folder, relative to the root of the checkout, with `<split>.csv` files that
+             have the canonical columns
     """
 
     task: Slug
@@ -121,11 +122,11 @@ class Dataset(Parameters):
 
     @property
     def is_local(self) -> bool:
-        """Whether its files are in the checkout or in an installed package, whatever the suite's kind of source."""
+        """Whether the data are in the checkout or in an installed package, so that the suite's source is not used."""
         return bool(self.inline) or self.package is not None or self.folder is not None
 
     def mirror_files(self, name: str, split: str) -> tuple[str, ...]:
-        """Where a mirror holds one split of the data set called `name`."""
+        """The files of one split of the data set `name`, relative to the mirror folder."""
         return self.mirror.get(split, (f"{name}/{split}.parquet",))
 
     @model_validator(mode="after")
@@ -153,7 +154,7 @@ class Dataset(Parameters):
 
 
 class Corpus(Parameters):
-    """One corpus: a data set, the splits taken from it, and the catalogue that describes it, seen from the root."""
+    """One corpus: a data set, the splits taken from it, and the path of its catalogue, relative to the checkout."""
 
     slug: Slug
     dataset_name: Slug
@@ -172,17 +173,17 @@ def load_catalogue(path: Path = CATALOGUE_FILE) -> dict[str, Dataset]:
     slugs = [slug for dataset in datasets.values() for slug in dataset.corpora]
     twice = {slug for slug in slugs if slugs.count(slug) > 1}
     if twice:
-        raise SourceError("two data sets claim one corpus", where=str(path), got=", ".join(sorted(twice)))
+        raise SourceError("two data sets have a corpus of the same name", where=str(path), got=", ".join(sorted(twice)))
     return datasets
 
 
 def own_catalogue(suite: str) -> Path:
-    """Where a suite describes corpora of its own. Few suites have this file."""
+    """The path of the catalogue of a suite's own corpora. Few suites have this file."""
     return suite_folder(suite) / "catalogue.yaml"
 
 
 def find_corpus(slug: str, suite: str = FIRST) -> Corpus:
-    """The corpus called `slug`, from a suite's own catalogue or the shared one. Raises SourceError, listing both."""
+    """The corpus `slug` from the suite's own or the shared catalogue. Raises SourceError if neither has the corpus."""
     own = own_catalogue(suite)
     catalogues = {SHARED: load_catalogue()} | ({str(own): load_catalogue(own.resolve())} if own.exists() else {})
     known: list[str] = []
@@ -209,7 +210,7 @@ def _freeze(value: Any) -> Any:
 
 
 def describe_catalogue() -> str:
-    """One paragraph per data set: what it is, its corpora, its places, its terms."""
+    """One paragraph per data set: title, corpora, sources, licence, citation."""
     lines = []
     for name, dataset in load_catalogue().items():
         places = [kind for kind in ("package", "mirror", "hub", "archive") if _has(dataset, kind)]

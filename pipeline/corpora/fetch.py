@@ -1,4 +1,4 @@
-"""The one download of public files: pooch's, with a limit on how long a silent server is waited for."""
+"""The download of public files with pooch, with limits on the wait for a server that does not answer."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sentfold.files import sha256_of, write_bytes_atomically
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a server is waited for.
+    """Limits on the wait for a server.
 
-    connect  seconds until a connection is made
-    read     seconds of silence after which a server has stalled
+    connect  maximum seconds until a connection is made
+    read     maximum seconds without data
     tries    attempts before giving up; pooch waits 1, 2, 3, ... seconds between them
     """
 
@@ -32,11 +32,11 @@ PATIENCE = Patience()
 
 
 def fetch(url: str, target: Path, *, sha256: str | None, patience: Patience = PATIENCE) -> Path:
-    """The file behind a URL, stored as `target`; a file that is there with the right sha256 is not fetched again.
+    """The file of a URL, stored as `target`; an existing file with the right sha256 is not downloaded again.
 
-    sha256  that the file must have; None accepts any file but a web page
-    Raises UnansweredError if the server does not answer or breaks off, SourceError if the server has no such
-    file, the file has another sha256, or the disk refuses. Then nothing is stored.
+    sha256  of the file; None accepts any file except a web page
+    Raises UnansweredError if the server does not answer or stops sending, SourceError if the server has no such
+    file, the file has another sha256, or the file cannot be written. After an error nothing is stored.
     """
     import pooch
     from requests.exceptions import RequestException
@@ -68,7 +68,7 @@ def fetch(url: str, target: Path, *, sha256: str | None, patience: Patience = PA
 
 
 class _Downloader:
-    """pooch's downloader; an answer that no further attempt can change ends the attempts."""
+    """pooch's downloader; it makes no further attempt after an answer that another attempt cannot change."""
 
     def __init__(self, patience: Patience) -> None:
         self._limits = (patience.connect, patience.read)
@@ -78,7 +78,7 @@ class _Downloader:
         from pooch import HTTPDownloader
         from requests.exceptions import HTTPError, InvalidSchema, InvalidURL, MissingSchema
 
-        # Without `identity` a server may compress, and the bytes are not those of the file.
+        # Without `identity` a server may compress the file, and then the bytes are not the bytes of the file.
         headers = {"Accept-Encoding": "identity", "User-Agent": "sentfold"}
         client = HTTPDownloader(
             progressbar=sys.stderr.isatty(), chunk_size=2**16, timeout=self._limits, headers=headers
@@ -127,12 +127,12 @@ def _refuse_web_page(url: str, path: Path) -> None:
 
 
 def matches(path: Path, sha256: str | None) -> bool:
-    """Whether a file is there, and has this sha256."""
+    """Whether a file exists and has this sha256."""
     return path.is_file() and sha256_of(path) == sha256
 
 
 def record_digest(path: Path, pattern: str, digest: str) -> None:
-    """Replace each `null` that follows the group of `pattern` by a digest; the rest of the YAML file stays."""
+    """Replace each `null` after group 1 of `pattern` by a digest; the rest of the YAML file is unchanged."""
     text, places = re.subn(pattern, rf'\g<1> "{digest}"', path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     if not places:
         raise SourceError(
@@ -140,6 +140,6 @@ def record_digest(path: Path, pattern: str, digest: str) -> None:
             where=path.name,
             expected="a line that ends in null",
             got="none",
-            remedy=f"put this there by hand: {digest}",
+            remedy=f"write this sha256 into the file by hand: {digest}",
         )
     write_bytes_atomically(path, text.encode())

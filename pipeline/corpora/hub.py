@@ -1,4 +1,4 @@
-"""The Hugging Face hub: pinned revisions, data files only, no loading script ever run."""
+"""Data sets on the Hugging Face hub, at pinned revisions; only data files are read, loading scripts are not run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENDPOINT_VARIABLE = "HF_ENDPOINT"
 OFFICIAL_ENDPOINT = "https://huggingface.co"
 USE_MIRROR = "or use a mirror (`source: mirror`)"
 
-# File kind -> the parser of the `datasets` library. Nothing else in a repository is ever opened.
+# File suffix -> the parser of the `datasets` library. Files with other suffixes are never opened.
 PARSERS = {
     ".parquet": "parquet",
     ".jsonl": "json",
@@ -38,11 +38,11 @@ PARSERS = {
 
 
 def read_split(name: str, dataset: Dataset, split: str, *, patience: Patience = PATIENCE) -> Reading:
-    """Read one split from the hub at its pinned revision, honouring HF_ENDPOINT.
+    """Read one split from the hub at its pinned revision; the variable HF_ENDPOINT can name another hub.
 
-    Every file is checked against the hash that the hub's own listing gives for that revision.
-    Raises SourceError if the repository, revision or file does not exist, or the content lacks a mapped
-    column, UnansweredError if the hub does not answer. Rows are counted by the caller. Cost: the split in memory.
+    Every file is checked against the hash in the hub's listing of that revision. The caller checks the number of
+    rows. Raises SourceError if the repository, revision or file does not exist, or a mapped column is missing,
+    UnansweredError if the hub does not answer. Cost: the split in memory.
     """
     place = dataset.hub[split]
     listing = {file.path: file for file in _list_files(place, patience)}
@@ -67,7 +67,7 @@ def _list_files(place: HubSplit, patience: Patience) -> list[RepoFile]:
     from huggingface_hub.hf_api import RepoFile
     from huggingface_hub.utils import logging
 
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # its own retries are told in the one error at their end
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # the error after the last retry is enough
     if is_offline_mode():
         raise SourceError(
             "the hub is switched off",
@@ -79,11 +79,11 @@ def _list_files(place: HubSplit, patience: Patience) -> list[RepoFile]:
     limits = httpx2.Timeout(patience.read, connect=patience.connect).as_dict()
 
     def limit(request: httpx2.Request) -> None:
-        # huggingface_hub asks for a listing without a limit of time.
+        # huggingface_hub sets no time limit on the request for a listing.
         request.extensions["timeout"] = limits
 
     set_client_factory(lambda: httpx2.Client(follow_redirects=True, event_hooks={"request": [limit]}))
-    # Public data at a public revision: no credential is looked for and none is sent.
+    # Public data at a public revision: no credential is read or sent.
     api = HfApi(endpoint=_endpoint(), token=False, library_name="sentfold")
     try:
         tree = list(api.list_repo_tree(place.id, recursive=True, revision=place.revision, repo_type="dataset"))
@@ -105,7 +105,7 @@ def _download(place: HubSplit, file: RepoFile, patience: Patience) -> Path:
     with located(_name(place, file.path), remedy=USE_MIRROR):
         if file.lfs is not None:
             return fetch(url, path, sha256=file.lfs.sha256, patience=patience)
-        # The hub lists small files by the hash that git gives them.
+        # For small files the listing has the hash of git, not a sha256.
         if path.is_file() and _git_hash(path) != file.blob_id:
             path.unlink()
         fetch(url, path, sha256=None, patience=patience)
@@ -113,7 +113,7 @@ def _download(place: HubSplit, file: RepoFile, patience: Patience) -> Path:
         got = _git_hash(path)
         path.unlink()
         raise SourceError(
-            "a file from the hub is not the one at the pinned revision",
+            "a file from the hub differs from the file at the pinned revision",
             where=_name(place, file.path),
             expected=f"{file.size} bytes, hash {file.blob_id}",
             got=f"hash {got}",
@@ -123,7 +123,7 @@ def _download(place: HubSplit, file: RepoFile, patience: Patience) -> Path:
 
 
 def _git_hash(path: Path) -> str:
-    """The name that git gives to a file's content."""
+    """The hash of a file as git computes it for a blob."""
     data = path.read_bytes()
     return hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
 
@@ -132,14 +132,14 @@ def _explain(error: Exception, place: HubSplit) -> SourceError:
     import httpx2
     from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
 
-    remedy = f"check {ENDPOINT_VARIABLE}; if the dataset moved, pin its new place in the catalogue; {USE_MIRROR}"
-    kind, expected = SourceError, "a dataset repository as the hub serves it"
+    remedy = f"check {ENDPOINT_VARIABLE}; if the dataset moved, pin its new id in the catalogue; {USE_MIRROR}"
+    kind, expected = SourceError, "a listing of a dataset repository"
     if isinstance(error, RevisionNotFoundError):
         what, expected = "the hub does not know the pinned revision", f"revision {place.revision}"
     elif isinstance(error, RepositoryNotFoundError):
         what, expected = "the hub has no such dataset, or it is private", f"dataset {place.id}"
     elif isinstance(error, httpx2.TransportError | HfHubHTTPError):
-        kind, what, expected = UnansweredError, "the hub cannot be reached", f"an answer of {_endpoint()}"
+        kind, what, expected = UnansweredError, "the hub cannot be reached", f"an answer from {_endpoint()}"
         remedy = f"check the network, the proxy and {ENDPOINT_VARIABLE}, try later, {USE_MIRROR}"
     else:
         what = "the hub's answer cannot be used"
@@ -158,7 +158,7 @@ def _describe(error: Exception) -> str:
 
 
 def _choose_files(paths: list[str], part: tuple[str, ...], place: HubSplit) -> list[str]:
-    """The files of one part: all matches, by name, of the first pattern that has any."""
+    """The files of one part: all matches of the first pattern with a match, sorted by name."""
     for pattern in part:
         matches = sorted(path for path in paths if fnmatch.fnmatchcase(path, pattern) and _parser(path))
         if matches:
@@ -179,7 +179,7 @@ def _parser(path: str) -> str | None:
 
 
 def _parse(local: Path, path: str, place: HubSplit) -> pl.DataFrame:
-    """A data file as a table, by the `datasets` library. Raises SourceError."""
+    """A data file as a table, read by the `datasets` library. Raises SourceError."""
     import datasets
 
     datasets.disable_progress_bars()
@@ -201,7 +201,7 @@ def _parse(local: Path, path: str, place: HubSplit) -> pl.DataFrame:
 
 
 def _map_columns(frame: pl.DataFrame, place: HubSplit, path: str) -> pl.DataFrame:
-    """The canonical columns of the rows to keep. Raises SourceError on a column or label unknown."""
+    """The canonical columns of the rows to keep. Raises SourceError on a missing column or an unknown label."""
     for canonical, column in [*place.columns.items(), *((column, column) for column in place.keep)]:
         if column not in frame.columns:
             raise SourceError(
@@ -232,7 +232,7 @@ def _map_labels(frame: pl.DataFrame, place: HubSplit, path: str) -> pl.DataFrame
 
 
 def _name_subsets(frame: pl.DataFrame, dataset: Dataset, place: HubSplit) -> pl.DataFrame:
-    """A `subset` column for a similarity task: the given counts in order, else one nameless subset."""
+    """Add a column `subset` for a similarity task: the given subsets in order, or one subset with an empty name."""
     if dataset.layout != "similarity" or "subset" in frame.columns:
         return frame
     if not place.subsets:

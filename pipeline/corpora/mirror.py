@@ -1,4 +1,4 @@
-"""A mirror: a folder `<data set>/<split>.parquet`, its place given by SENTFOLD_MIRROR."""
+"""A mirror: a folder with `<data set>/<split>.parquet`; the variable SENTFOLD_MIRROR names the folder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def mirror_folder() -> Path:
 
 
 def read_split(name: str, dataset: Dataset, split: str) -> Reading:
-    """Read one split from the mirror, its files one after the other. Raises MissingError if one is not there."""
+    """Read one split from the mirror, its files concatenated. Raises MissingError if a file is missing."""
     folder = mirror_folder()
     names = dataset.mirror_files(name, split)
     for relative in names:
@@ -73,7 +73,7 @@ def _read(folder: Path, relative: str) -> bytes:
 
 
 def _canonical(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.DataFrame:
-    """The frame with the mirror's own names of columns and labels replaced by the canonical ones."""
+    """The frame with the mirror's names of columns and labels replaced by the canonical names."""
     for column, own in dataset.mirror_columns.items():
         if own not in frame.columns:
             raise SourceError(
@@ -86,7 +86,7 @@ def _canonical(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.DataF
     strange = sorted(set(labels.drop_nulls()) - set(dataset.mirror_labels))
     if strange:
         raise SourceError(
-            "a label is not one that the catalogue knows",
+            "a label is not in the catalogue",
             where=where,
             expected=", ".join(dataset.mirror_labels),
             got=", ".join(strange),
@@ -95,7 +95,7 @@ def _canonical(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.DataF
 
 
 def _parse(content: bytes, relative: str) -> pl.DataFrame:
-    # From the very bytes that are hashed.
+    # The bytes that were hashed are parsed: the file is not read again.
     try:
         frame = pl.from_arrow(read_parquet(content))
         assert isinstance(frame, pl.DataFrame)
@@ -104,14 +104,14 @@ def _parse(content: bytes, relative: str) -> pl.DataFrame:
         raise SourceError(
             "a mirror file cannot be read",
             where=f"{VARIABLE}/{relative}",
-            expected="a whole Parquet file that does not grow out of all proportion",
+            expected="a complete Parquet file of plausible unpacked size",
             got=first_line(error),
             remedy="copy the file to the mirror again",
         ) from None
 
 
 def changed_files(recorded: dict[str, str]) -> list[str]:
-    """Which of the files that a corpus was read from are gone from the mirror, or have other bytes now."""
+    """The names of the recorded files that are missing from the mirror now, or have other bytes."""
     folder = mirror_folder()
     return [
         name
@@ -121,10 +121,10 @@ def changed_files(recorded: dict[str, str]) -> list[str]:
 
 
 def pin_files(lock: Path, files: dict[str, str]) -> None:
-    """Hold mirror files against the sha256 that a lock file has of them, and add those that it lacks.
+    """Compare mirror files with the sha256 in a lock file, and add files that the lock file lacks.
 
-    lock   lines `sha256  file`, as sha256sum writes and checks them; commit it. Its first use makes it.
-    files  name -> sha256, as they were read
+    lock   lines `sha256  file` in the format of sha256sum; made at the first use, and to be committed
+    files  name -> sha256 of the bytes that were read
     Raises SourceError if a file has other bytes than at its first use.
     """
     lines = lock.read_text(encoding="utf-8").splitlines() if lock.exists() else []

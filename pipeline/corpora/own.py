@@ -1,4 +1,4 @@
-"""A suite's own data: a folder of the checkout with `<split>.csv`, its columns those of the task."""
+"""A suite's own data: a folder of the checkout with `<split>.csv`, which has the columns of the task."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sentfold.errors import SourceError, first_line
 
 
 def read_split(name: str, dataset: Dataset, split: str) -> Reading:
-    """Read one split of the data set called `name`. Raises SourceError if its file is missing or no CSV."""
+    """Read one split of the data set called `name`. Raises SourceError if the file is missing or is no CSV."""
     path = Path(dataset.folder or "") / f"{split}.csv"
     try:
-        content = path.read_bytes()  # the frame comes from the very bytes that are hashed
+        content = path.read_bytes()  # the bytes that are hashed are parsed: the file is not read twice
         frame = pl.read_csv(content, infer_schema=False, empty_string_is_null=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise SourceError(

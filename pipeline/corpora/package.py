@@ -1,4 +1,4 @@
-"""Corpora inside installed packages, or in the catalogue itself."""
+"""Corpora inside installed packages, or inline in the catalogue."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pipeline.corpora.reading import Reading
 from sentfold.errors import SourceError
 from sentfold.files import sha256_of
 
-# A sentence ends at . ! or ? (and a closing quote or bracket) before a blank and a capital. Good
-# enough to cut news prose into sentence-sized texts; nothing is scored on these cuts.
+# A sentence ends at . ! or ? (and a closing quote or bracket) before a blank and a capital letter. That is good
+# enough to split news into texts of sentence length; no score depends on a single split.
 SENTENCE = re.compile(r".+?(?:[.!?][\"')\]]*(?=\s+[\"'(\[]?[A-Z])|\Z)", re.DOTALL)
 
 
@@ -24,7 +24,7 @@ def read_split(name: str, dataset: Dataset, split: str) -> Reading:
     if dataset.inline:
         return Reading(frame=pl.DataFrame(list(dataset.inline)), source="inline")
     if dataset.package is None:
-        raise SourceError(f"'{name}' ships in no package", where="pipeline/catalogue.yaml")
+        raise SourceError(f"'{name}' is in no package", where="pipeline/catalogue.yaml")
     paths = _locate(dataset.package)
     texts = {path.name: _decode(path) for path in paths}
     reader = READERS.get(dataset.package.reader)
@@ -66,14 +66,14 @@ def _locate(files: PackageFiles) -> list[Path]:
 
 
 def _decode(path: Path) -> str:
-    # Stray bytes become U+FFFD, visibly; the count of them is stored with the corpus.
+    # Bytes that are not UTF-8 become U+FFFD; their number is stored with the corpus.
     return path.read_bytes().decode("utf-8", errors="replace")
 
 
 def read_rated_texts(texts: list[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """All pairs of texts with their mean human similarity, and sentences that belong to the corpus but to no pair.
+    """All pairs of texts with their mean human similarity, and sentences of the corpus that are in no pair.
 
-    texts  contents of three files: one text a line, further texts, and the matrix of similarities
+    texts  contents of three files: one text per line, further texts, and the matrix of similarities
     """
     documents = _lines(texts[0])
     background = [sentence for line in _lines(texts[1]) for sentence in split_sentences(line)]
@@ -103,7 +103,7 @@ def read_labelled_lines(texts: list[str]) -> tuple[pl.DataFrame, tuple[str, ...]
 
 
 def read_word_pairs(texts: list[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Tab-separated word, word, mean human rating; lines that begin with # are comments."""
+    """Lines of two words and their mean human rating, tab-separated; lines that begin with # are comments."""
     rows = [line.split("\t") for line in _lines(texts[0]) if not line.startswith("#")]
     frame = pl.DataFrame(
         {
@@ -117,7 +117,7 @@ def read_word_pairs(texts: list[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Cut a paragraph into sentences; blanks at the ends are dropped."""
+    """Split a paragraph into sentences; blanks at both ends of a sentence are dropped."""
     return [piece.strip() for piece in SENTENCE.findall(text) if piece.strip()]
 
 

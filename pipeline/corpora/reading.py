@@ -1,4 +1,4 @@
-"""What a source delivers of a corpus, and what is checked of it: columns, types, number of items."""
+"""One split as a source delivers it, and the checks of its columns, types and number of items."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.corpora.catalogue import Dataset
 from sentfold.errors import SourceError, first_line
 
-# The columns that every source must deliver, per task. Others may follow and are dropped.
+# The columns that every source must deliver, per task. Other columns are dropped.
 COLUMNS: Mapping[str, dict[str, type[pl.DataType]]] = {
     "similarity": {"sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64, "subset": pl.String},
     "regression": {"sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64, "subset": pl.String},
@@ -37,9 +37,9 @@ class Reading:
 
     frame     the canonical columns of the task, in the order of the source
     source    "package", "mirror", "hub", "archive", "inline" or "own"
-    files     what was read, by a name that holds no path of this machine -> sha256
-    replaced  number of characters that are U+FFFD because their bytes were no valid text
-    further   sentences of the corpus that no item refers to, the unlabelled rest of its pool
+    files     name of each file, without a path of this machine -> sha256
+    replaced  number of characters that are U+FFFD because their bytes were not valid in the encoding
+    further   sentences of the corpus that no item refers to
     """
 
     frame: pl.DataFrame
@@ -50,18 +50,18 @@ class Reading:
 
 
 class MissingError(SourceError):
-    """The source does not hold this split at all (it does not hold something wrong)."""
+    """The source does not contain this split; a split with wrong content is a plain SourceError."""
 
 
 class UnrecordedError(MissingError):
-    """Nobody has recorded the sha256 of an archive yet, so nothing in it is believed: the corpus is blank."""
+    """The sha256 of an archive is not recorded yet, so the archive is not used and the corpus stays blank."""
 
 
 def check_columns(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.DataFrame:
     """The canonical columns of `frame`, cast to their types and free of nulls. Raises SourceError."""
     if dataset.layout not in COLUMNS:
         raise SourceError(
-            f"no columns are known of items for '{dataset.layout}'",
+            f"the columns of items for '{dataset.layout}' are not known",
             where=where,
             expected=f"one of: {', '.join(COLUMNS)}",
             got=dataset.layout,
@@ -98,21 +98,21 @@ def _check_scale(scores: pl.Series, scale: tuple[float, float], *, where: str) -
     outside = scores.filter(~scores.is_between(*scale))
     if len(outside):
         raise SourceError(
-            f"column score has {len(outside)} values outside of the corpus's scale",
+            f"column score has {len(outside)} values outside the scale of the corpus",
             where=where,
             expected=f"{scale[0]:g} to {scale[1]:g}",
             got=str(outside[0]),
-            remedy="the source is another release, or its scores were rescaled: use the one that the catalogue names",
+            remedy="the source is another release, or its scores were rescaled: use the release in the catalogue",
         )
 
 
 def check_count(frame: pl.DataFrame, dataset: Dataset, split: str, *, where: str) -> None:
-    """SourceError unless the split has as many items as were published."""
+    """Raise SourceError unless the split has the published number of items."""
     if len(frame) != dataset.splits[split]:
         raise SourceError(
             f"the split '{split}' has the wrong number of items",
             where=where,
             expected=str(dataset.splits[split]),
             got=str(len(frame)),
-            remedy="own data: correct `splits` in its block; else it is another release, or a download broke off",
+            remedy="own data: correct `splits` in the catalogue; else it is another release or an incomplete download",
         )

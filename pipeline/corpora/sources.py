@@ -1,4 +1,4 @@
-"""Where a split comes from: an installed package, a mirror folder, the hub, official archives, a suite's own files."""
+"""The source of a split: a suite's own files, an installed package, a mirror folder, the hub, official archives."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pipeline.corpora.reading import MissingError, Reading, check_columns, check
 def read_checked(corpus: Corpus, split: str, *, source: str) -> Reading:
     """One split of a corpus with its canonical columns and a column `split`.
 
-    Raises MissingError if the suite's source does not hold the split, SourceError if its columns or its number of
-    items are not those of the catalogue.
+    Raises MissingError if the suite's source does not contain the split, SourceError if the columns or the number
+    of items differ from the catalogue.
     """
     dataset = corpus.dataset
     reading = read_split(corpus.dataset_name, dataset, split, source=source)
@@ -25,10 +25,10 @@ def read_checked(corpus: Corpus, split: str, *, source: str) -> Reading:
 
 
 def read_split(name: str, dataset: Dataset, split: str, *, source: str) -> Reading:
-    """Read one split of a data set from the suite's kind of source: a module of this package.
+    """Read one split of a data set with the module of this package for the suite's kind of source.
 
-    Raises MissingError if that source does not hold it, SourceError if it holds something else than
-    the catalogue says.
+    Raises MissingError if the source does not contain the split, SourceError if the content differs from the
+    catalogue.
     """
     # Imported here: the hub needs the `datasets` library, which takes seconds to import.
     module = import_module(f"pipeline.corpora.{place_of(name, dataset, split, source=source)}")
@@ -39,8 +39,8 @@ def read_split(name: str, dataset: Dataset, split: str, *, source: str) -> Readi
 def place_of(name: str, dataset: Dataset, split: str, *, source: str) -> str:
     """The module that reads a split: own, package, mirror, hub or archive.
 
-    `hub` means the network: the hub where the catalogue pins a revision, else the official archive. A suite's own
-    data, data inside an installed package, and data in the catalogue itself need neither. Raises MissingError.
+    The source `hub` is the hub if the catalogue pins a revision, else the official archive. For a suite's own data,
+    data inside an installed package and data inline in the catalogue, `source` is not used. Raises MissingError.
     """
     if dataset.folder is not None:
         return "own"

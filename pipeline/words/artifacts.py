@@ -1,4 +1,4 @@
-"""The artifacts about the words of a suite: where each is, what is in it, and how it is read."""
+"""The artifacts about the words of a suite: their paths, their columns, and functions that load them."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ def vocabulary_path(suite: str, tokenizer: str) -> Path:
 
 
 def counts_path(suite: str, tokenizer: str) -> Path:
-    """Words and counts of the corpus that the suite takes unigram probabilities from."""
+    """Words and counts of the corpus from which the suite takes unigram probabilities."""
     return Path("data") / suite / "words" / "counts" / f"{tokenizer}.parquet"
 
 
 def count_source_path(suite: str, tokenizer: str, counts: CountSource) -> Path:
-    """The file that holds the counts: of the suite's own sentences, or of the corpus that the suite names."""
+    """The file with the counts of the suite's own sentences, or of the corpus that the suite file names."""
     return (vocabulary_path if counts == "own" else counts_path)(suite, tokenizer)
 
 
 def vectors_path(suite: str, source: str, tokenizer: str) -> Path:
-    """Vectors of one source for the words of a vocabulary, in its order."""
+    """Vectors of one source for the words of a vocabulary, in the order of the vocabulary."""
     return Path("data") / suite / "words" / "vectors" / source / f"{tokenizer}.parquet"
 
 
 def clusters_path(suite: str, clustering: str, partition: str, part: str) -> Path:
-    """Where `part` ("clusters" or "centroids") of one partition of a clustering is."""
+    """The file of `part`, "clusters" or "centroids", of one partition of a clustering."""
     return Path("data") / suite / "words" / "clusters" / clustering / partition / f"{part}.parquet"
 
 
 def partition_name(size: int, seed: int, control: str | None = None) -> str:
-    """The folder of one partition: its number of clusters, its seed, and which control it is, if one."""
+    """The folder name of a partition: the number of clusters, the seed, and the name of the control, if any."""
     return f"k{size}-s{seed}" + (f"-{control}" if control else "")
 
 
 @dataclass(frozen=True)
 class WordClusters:
-    """A partition of words, and a point for each part.
+    """A partition of words into clusters, and the centroid of each cluster.
 
     words      distinct
     labels     (v,) int32, the cluster of each word, 0 <= label < k
-    centroids  (k, d) float32; the zero vector where a cluster has no word
+    centroids  (k, d) float32; the zero vector for a cluster without words
     """
 
     words: tuple[str, ...]
@@ -62,7 +62,7 @@ class WordClusters:
     centroids: npt.NDArray[np.float32]
 
     def labels_of(self, words: tuple[str, ...]) -> npt.NDArray[np.int32]:
-        """(n,) int32 cluster of each of `words`, -1 where the partition does not know the word."""
+        """(n,) int32 cluster of each of `words`; -1 for a word that is not in the partition."""
         if words == self.words:
             return self.labels
         known = dict(zip(self.words, self.labels.tolist(), strict=True))
@@ -80,7 +80,7 @@ def load_vocabulary(suite: str, tokenizer: str) -> list[str]:
 
 
 def load_vectors(suite: str, source: str, tokenizer: str) -> tuple[tuple[str, ...], npt.NDArray[np.float32]]:
-    """Words, and their (v, d) float32 vectors, in the order of the vocabulary."""
+    """Words and their (v, d) float32 vectors, in the order of the vocabulary."""
     path = vectors_path(suite, source, tokenizer)
     table = read_table(path, kind="word_vectors", columns=WORD_COLUMNS)
     vectors = read_lists(table, "vector", path=path).astype(np.float32, copy=False)
@@ -88,17 +88,17 @@ def load_vectors(suite: str, source: str, tokenizer: str) -> tuple[tuple[str, ..
 
 
 def load_counts(suite: str, tokenizer: str, counts: CountSource = "suite") -> WordCounts:
-    """All words and counts of the corpus of counts, for its total and its number of words too."""
+    """The counts of all words of a corpus, so that the total and the number of distinct words are known too."""
     kind = "vocabulary" if counts == "own" else "counts"
     table = read_table(count_source_path(suite, tokenizer, counts), kind=kind, columns=COUNT_COLUMNS)
     return WordCounts(tuple(table.column("word").to_pylist()), np.asarray(table.column("count"), dtype=np.int64))
 
 
 def load_clusters(suite: str, clustering: str, *, size: int, seed: int = 0, control: str | None = None) -> WordClusters:
-    """One partition of a clustering: `size` clusters by `seed`, or one of its control partitions.
+    """One partition of a clustering, with `size` clusters and made with `seed`, or its control partition.
 
     control  None, "random" or "frequency"
-    Raises ArtifactError if that partition was not made.
+    Raises ArtifactError if the partition does not exist.
     """
     folder = partition_name(size, seed, control)
     path = clusters_path(suite, clustering, folder, "clusters")
@@ -109,10 +109,10 @@ def load_clusters(suite: str, clustering: str, *, size: int, seed: int = 0, cont
     centroids = read_lists(rows, "vector", path=points).astype(np.float32, copy=False)
     if rows.column("cluster").to_pylist() != list(range(len(centroids))) or labels.max(initial=-1) >= len(centroids):
         raise ArtifactError(
-            "clusters and centroids do not belong together",
+            "the files of clusters and centroids do not match",
             where=str(path.parent),
             expected=f"clusters 0 to {len(centroids) - 1}",
-            got=f"up to {int(labels.max(initial=-1))}",
+            got=f"clusters up to {int(labels.max(initial=-1))}",
             state="the files were left as they are",
             remedy="delete the folder and run `dvc repro`",
         )

@@ -1,6 +1,7 @@
-"""Published word vectors: the list of their locations, where they are on this machine, and their download.
+"""Published word vectors: the list of their locations, their folder on this machine, and their download.
 
-No stage downloads word vectors: they are gigabytes, under terms of their own. `sentfold fetch-vectors` does.
+No stage downloads word vectors, because the files have gigabytes and their own licences. The user downloads them
+with `sentfold fetch-vectors`.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ class Location(Parameters):
     """One published file of word vectors.
 
     file       its name in the folder of word vectors
-    sha256     of that file as downloaded; None until known, and then refused
-    member     the file inside, if it is a zip (a glob pattern)
-    binary     word2vec's binary format, not text
-    dimension  numbers per word; a line of text is cut by it, because a word may contain blanks
+    sha256     of the downloaded file; None if not recorded yet: the file is refused until then
+    member     glob pattern of the file inside a zip
+    binary     whether the format is word2vec's binary format instead of text
+    dimension  numbers per word; the last `dimension` fields of a line are numbers, because a word may contain blanks
     """
 
     title: str
@@ -48,7 +49,7 @@ def load_locations(path: Path = LOCATIONS_FILE) -> dict[str, Location]:
 
 
 def find_location(name: str, path: Path = LOCATIONS_FILE) -> Location:
-    """The location called `name`. Raises SourceError, listing what there is."""
+    """The location called `name`. Raises SourceError, which lists the known names, if there is none."""
     known = load_locations(path)
     if name not in known:
         raise SourceError(
@@ -68,7 +69,7 @@ def vectors_folder() -> Path:
 
 
 def describe_locations(path: Path = LOCATIONS_FILE, only: str | None = None) -> str:
-    """One paragraph per file (or for the one called `only`): its place, its terms, and whether it is here."""
+    """A paragraph per location, or for the location `only`: URL, licence, and whether the file is on this machine."""
     lines = []
     for name, location in load_locations(path).items():
         if only not in (None, name):
@@ -91,8 +92,9 @@ def fetch_vectors(
 ) -> str:
     """Download the word vectors `name` into the folder of word vectors. Returns a line for the user.
 
-    record  where no sha256 is known yet, write that of the file into `locations`; else such a file is refused
-    Raises SourceError if the sha256 is not known, the server fails, or the file has another sha256.
+    record  if no sha256 is recorded yet, write the sha256 of the file into `locations`; without `record` such a file
+            is refused
+    Raises SourceError if no sha256 is recorded, the server fails, or the file has another sha256.
     """
     location = find_location(name, locations)
     target = vectors_folder() / location.file
@@ -110,7 +112,7 @@ def fetch_vectors(
             state="nothing was downloaded",
             remedy=f"run `sentfold fetch-vectors {name} --record-hash`, look at what it recorded, and commit it",
         )
-    # A file that the user put there is recorded without a download.
+    # If the user has put the file into the folder, its sha256 is recorded without a download.
     path = target if target.is_file() else fetch(location.url, target, sha256=None, patience=patience)
     digest = sha256_of(path)
     pattern = rf"(^{re.escape(name)}:\n(?:[ ].*\n)*?[ ]+sha256:) null$"

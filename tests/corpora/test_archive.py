@@ -365,7 +365,7 @@ def test_sick_entailment_numbers_the_labels_of_the_same_lines_and_refuses_anothe
     rows = b"".join(b"1\tA cat\tA dog\t2\t%s\r\n" % name for name in (b"ENTAILMENT", b"NEUTRAL", b"CONTRADICTION"))
     frame, _ = READERS["sick_entailment"]([Member("SICK_train.txt", header + rows)])
     assert frame.rows() == [("A cat", "A dog", label) for label in (2, 1, 0)]
-    with pytest.raises(SourceError, match="cannot be understood"):
+    with pytest.raises(SourceError, match="cannot be parsed"):
         READERS["sick_entailment"]([Member("SICK_train.txt", header + b"1\tA cat\tA dog\t2\tMAYBE\n")])
 
 
@@ -378,7 +378,7 @@ def test_sick_entailment_numbers_the_labels_of_the_same_lines_and_refuses_anothe
     ],
 )
 def test_sick_in_another_shape_is_refused(data: bytes) -> None:
-    with pytest.raises(SourceError, match="cannot be understood"):
+    with pytest.raises(SourceError, match="cannot be parsed"):
         READERS["sick"]([Member("SICK.txt", data)])
 
 

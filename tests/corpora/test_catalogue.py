@@ -205,7 +205,7 @@ def test_a_wrong_entry_is_refused(tmp_path: Path, line: str) -> None:
 def test_two_data_sets_cannot_claim_one_corpus(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.yaml"
     path.write_text("".join(ENTRY.format(name=name, slug="pairs", line="") for name in ("one", "two")))
-    with pytest.raises(SourceError, match="claim one corpus"):
+    with pytest.raises(SourceError, match="have a corpus of the same name"):
         load_catalogue(path)
 
 

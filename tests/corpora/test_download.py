@@ -281,7 +281,7 @@ def test_an_archive_whose_sha256_nobody_recorded_is_a_blank_that_says_how_to_rec
     assert not suite.skip_missing
     absent = download("pairs", suite).absent
     assert absent is not None
-    assert "no sha256 of its archive" in absent
+    assert "no sha256 of this archive" in absent
     assert "--record-hash pairs" in absent
     assert absence(corpus_path("mine", "pairs", "items"), kind="items.similarity") == absent
 
@@ -356,7 +356,7 @@ def test_a_score_outside_of_the_corpuss_scale_is_refused_with_the_scale(mirror: 
     assert len(read_checked(corpus, "test", source="mirror").frame) == 4
     for outside in (5.001, -0.2):
         put(mirror, "pairs/test.parquet", pairs(4, score=[0.0, 5.0, outside, 1.0]))
-        with pytest.raises(SourceError, match="outside of the corpus's scale") as caught:
+        with pytest.raises(SourceError, match="outside the scale of the corpus") as caught:
             read_checked(corpus, "test", source="mirror")
         assert caught.value.expected == "0 to 5" and caught.value.got == str(outside)
 

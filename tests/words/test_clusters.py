@@ -176,7 +176,7 @@ def test_centroids_of_another_partition_are_noticed() -> None:
         kind="centroids",
         parameters={},
     )
-    with pytest.raises(ArtifactError, match="do not belong together"):
+    with pytest.raises(ArtifactError, match="do not match"):
         load_clusters("mine", "it", size=3)
 
 
