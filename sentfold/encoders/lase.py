@@ -1,7 +1,7 @@
 """Locally-aggregated sentence embeddings (LASE).
 
-Source: the LASE thesis, and the code released with it, which is S3E's code with other clusterers. So the
-variants are two methods.
+Source: the LASE thesis, and the code released with it. That code is S3E's code with other clusterers, so the two
+variants are two different methods.
 
 published  weights 1 / p(w) with Laplace's smoothing; residuals sum weight(w) (v(w) - c_i); the covariance part
            alone, without sqrt(2), signed square root, length 1; no direction removed. An unknown word is

@@ -43,7 +43,7 @@ TABLES = (
 
 
 class Settings(ScoreSettings):
-    """kmeans_seeds: number of k-means starts; the score is the mean over starts, and one fact is their spread."""
+    """kmeans_seeds: number of k-means starts; the score is the mean over starts; one fact is the spread."""
 
     kmeans_seeds: int = Field(default=10, ge=2, le=1000)
 

@@ -169,9 +169,10 @@ def hubness(squared: Float64, k: int) -> float:
 
 
 def trustworthiness(before: Float64, after: Float64, k: int) -> float:
-    """1 minus a penalty for each neighbour in `after` that is not one in `before`; it grows with the rank in `before`.
+    """1 minus a penalty for each neighbour in `after` that is not a neighbour in `before`.
 
-    before, after  (n, n) squared distances of the same rows, 2 k < n. Continuity is trustworthiness(after,
+    before, after  (n, n) squared distances of the same rows, 2 k < n
+    The penalty of a neighbour grows with its rank in `before`. Continuity is trustworthiness(after,
     before). Cost O(n^2 k). Source: Venna & Kaski 2001
     """
     n = len(before)

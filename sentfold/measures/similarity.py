@@ -251,9 +251,9 @@ def train_head(
     """Fit a softmax over the bins of the human scale on `train`, choose its strength on `dev`, predict `test`.
 
     x      (n, 2 d) pair features; human: (n,) scores; splits: (n,) train, dev or test
-    A score between two whole numbers becomes a distribution over both with this mean (Tai et al. 2015, eq. 15).
-    The bins are the whole numbers from the lowest to the highest train score. The strength is chosen by Pearson. The
-    loss is Tai's cross-entropy; SentEval's code uses the squared error and stops early on dev.
+    A score between two whole numbers becomes a distribution over these two numbers, whose mean is the score (Tai et
+    al. 2015, eq. 15). The bins are the whole numbers from the lowest to the highest train score. The strength is
+    chosen by Pearson. The loss is Tai's cross-entropy; SentEval's code uses the squared error and stops early on dev.
     """
     names = np.array(splits)
     train, dev, test = (np.flatnonzero(names == name) for name in ("train", "dev", "test"))

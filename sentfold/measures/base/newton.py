@@ -92,7 +92,7 @@ def minimise(problems: Problems, start: Float64, *, gradient: float) -> tuple[Fl
 
     start     the first coefficients
     gradient  a problem ends when its largest derivative is at most this; the other problems continue without it
-    A problem also ends when no step lowers its loss, or after STEPS steps; the caller checks the derivative.
+    A problem also ends when no step lowers its loss, or after STEPS steps; the caller has to check the derivative.
     Cost: about 8 steps of about 10 products of O(n d c) each, in float32, for each problem; about 30 steps of
     O(n d^2 c) where the lengths of the rows are very different.
     """
