@@ -165,7 +165,9 @@ def test_a_column_or_a_label_of_the_mirror_that_the_catalogue_does_not_know_is_r
     put(mirror, "pairs/train.parquet", pairs(2, verdict=["YES", "MAYBE"]).drop("score"))
     wanted = {"splits": {"train": 2}, "mirror_labels": {"YES": 1, "NO": 0}}
     refuse(corpus_of("paraphrase", **wanted, mirror_columns={"label": "other"}), "column other missing")
-    refuse(corpus_of("paraphrase", **wanted, mirror_columns={"label": "verdict"}), "a label is not one", "MAYBE")
+    refuse(
+        corpus_of("paraphrase", **wanted, mirror_columns={"label": "verdict"}), "label is not in the catalogue", "MAYBE"
+    )
 
 
 def test_a_corpus_of_bodies_loses_headers_and_says_so(mirror: Path) -> None:

@@ -67,5 +67,5 @@ def test_an_empty_corpus_gives_no_probability() -> None:
     for rule in (SifWeights(rule="sif", a=0.1), InverseWeights(rule="inverse")):
         with pytest.raises(ParameterError, match="empty"):
             word_weights(["a"], empty, rule)
-    with pytest.raises(ParameterError, match="need counts"):
+    with pytest.raises(ParameterError, match="need word counts"):
         word_weights(["a"], None, SifWeights(rule="sif", a=0.1))
