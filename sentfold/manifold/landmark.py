@@ -165,7 +165,7 @@ def spread_rows(x: Floating, count: int, *, seed: int, batch: int = BATCH) -> Ro
     """
     if not 1 <= count <= len(x):
         raise ParameterError(
-            "there are fewer rows than landmarks to choose",
+            "that number of landmarks cannot be chosen",
             where="landmarks",
             expected=f"1 to {len(x)}",
             got=str(count),

@@ -24,35 +24,36 @@ from sentfold.neighbors.points import Metric
 
 Floating = npt.NDArray[np.floating[Any]]
 
-EXACT_UP_TO = 200_000  # rows; for more of them `auto` takes approximate neighbours
+EXACT_UP_TO = 200_000  # rows; for more rows `auto` searches approximate neighbours
 
 
 class LocalityPreservingEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """SBERT-LP's embedding (locally linear embedding): coordinates in which neighbours rebuild each row best.
+    """The embedding of SBERT-LP (locally linear embedding): coordinates in which neighbours rebuild each row best.
 
     n_neighbors     k, 1 <= k < n
     n_components    p, 1 <= p <= n - 2
-    metric          what is near: euclidean or cosine
+    metric          of the search for neighbours: euclidean or cosine
     regularization  added to the diagonal of each local Gram matrix as a fraction of its trace, > 0
-    scaling         of each dimension: unit variance, or times eigenvalue^(-1/4) or ^(-1/2); see scale_eigenvectors
+    scaling         unit, quarter or half: dimensions are multiplied by eigenvalue^0, ^(-1/4) or ^(-1/2)
     tol             largest residual accepted, as a fraction of the p-th eigenvalue
-    null_tolerance  an eigenvalue at or below this belongs to the null space, which is skipped
-    seed            of the start vectors, and of approximate neighbours
-    workers         threads; None: one per core. They change no bit of any result.
+    null_tolerance  eigenvalues at or below this belong to the null space, which is skipped
+    seed            random seed of the start vectors and of approximate neighbours
+    workers         threads, which do not change the result; None: one per core
     neighbors       exact, approximate, or auto: exact up to 200,000 rows
     verbose         show progress on stderr
 
     embedding_       (n, p) float64, the coordinates of the fitted rows
     eigenvalues_     (p,) ascending, residuals_: (p,) |M v - lambda v|
-    nullity_         number of null vectors that were skipped; 1 for a graph in one part
-    neighbors_       (n, k) int32, nearest first; graph_recall_: their share of the true ones, 1 if exact
-    degenerate_rows_ number of rows that equal all of their neighbours; drop duplicates before fitting
-    certificate_     dict of all that the solver vouches for, JSON-able
-    fitted_rows_     (n, d), which new rows are mapped by; n_features_in_: d
+    nullity_         number of null vectors that were skipped; 1 for a connected graph
+    neighbors_       (n, k) int32, nearest first
+    graph_recall_    share of the true nearest neighbours that neighbors_ contains; 1 if exact
+    degenerate_rows_ number of rows that equal all their neighbours
+    certificate_     dict of the facts that prove the eigensolve right, JSON-able; see Eigenpairs
+    fitted_rows_     (n, d), the rows that new rows are mapped by; n_features_in_: d
 
-    Equal rows should be made one before: each is kept near its copies and so told less of the rest.
-    Cost: O(n^2 d) time for exact neighbours, then about O(n k p) per product; O(n^2) memory only where
-    bottom_eigenvectors says so: few rows, or p > n / 6. Source: Roweis & Saul 2000, doi:10.1126/science.290.5500.2323
+    Drop duplicate rows before fitting: copies of a row take the places of its other neighbours.
+    Cost: O(n^2 d) time for exact neighbours, then about O(n k p) per product; O(n^2) memory only for few rows or
+    p > n / 6 (see bottom_eigenvectors). Source: Roweis & Saul 2000, doi:10.1126/science.290.5500.2323
     """
 
     def __init__(
@@ -86,8 +87,8 @@ class LocalityPreservingEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Embed the rows of X, (n, d) float32 or float64, n >= 4. y is ignored.
 
         Raises ValueError if X is not such an array, ParameterError if a parameter does not fit it,
-        SolverError if the eigenvectors cannot be certified. Warns (UserWarning) of rows that are equal, and of
-        neighbours that fall into parts.
+        SolverError if the eigenvectors cannot be certified. Warns (UserWarning) if rows are equal, and if the
+        neighbour graph is not connected.
         """
         x: Floating = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         self._check_parameters(len(x))
@@ -108,7 +109,7 @@ class LocalityPreservingEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMi
         return self
 
     def _warn_of_rows(self, copies: int) -> None:
-        """Warn of rows that the method cannot tell from each other, or whose coordinates mean little."""
+        """Warn if rows are equal, or if the neighbour graph is not connected."""
         if copies:
             equal = "all rows are equal" if copies == self.degenerate_rows_ == len(self.fitted_rows_) else ""
             some = f"{copies} of {len(self.fitted_rows_)} rows are at distance 0 from another; drop repeated rows"
@@ -124,8 +125,8 @@ class LocalityPreservingEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMi
     def transform(self, X: npt.ArrayLike) -> Float64:
         """The coordinates, (m, p) float64, of the rows of X, (m, d), by their neighbours among the fitted rows.
 
-        A row that equals a fitted one gets its coordinates; see map_out_of_sample, also for what a new
-        row's coordinates are worth. Raises ValueError if X is not such an array.
+        A row that equals a fitted row gets its coordinates. See map_out_of_sample for the limits of the mapping of
+        new rows. Raises ValueError if X is not such an array.
         """
         check_is_fitted(self)
         x: Floating = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
@@ -156,7 +157,7 @@ class LocalityPreservingEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMi
                 )
 
     def _settings(self) -> tuple[LocalSettings, SolverSettings]:
-        """The parameters as settings. They are checked where they are used, under the names of the estimator."""
+        """The parameters as settings, built without checks: errors then use the parameter names of the estimator."""
         local = LocalSettings.model_construct(
             neighbors=self.n_neighbors,
             regularization=self.regularization,

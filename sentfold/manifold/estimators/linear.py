@@ -1,4 +1,4 @@
-"""Linear maps and smoothing as scikit-learn estimators: the controls and the relatives of the embedding."""
+"""Linear maps and smoothing as scikit-learn estimators: controls, and methods related to the embedding."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Floating = npt.NDArray[np.floating[Any]]
 
 
 class LinearEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
-    """A linear map that is learned from rows and applied to these or to new ones.
+    """A linear map that is learned from rows and applied to these rows or to new rows.
 
-    map_            LinearMap, all that was learned: save its three arrays, no pickle needed
+    map_            LinearMap; its three arrays are all that was learned, so saving them needs no pickle
     mean_           (d,) mean of the fitted rows
-    components_     (p, d) what a centred row is multiplied with
-    eigenvalues_    of the problem that was solved
+    components_     (p, d); the image of a centred row x is components_ x
+    eigenvalues_    of the eigenproblem that was solved
     n_features_in_  d
     """
 
@@ -41,12 +41,12 @@ class LinearEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """Learn the map from X, (n, d) float32 or float64, n >= 2. y is ignored.
 
         Raises ValueError if X is not such an array, ParameterError if a parameter does not fit it. Warns
-        (UserWarning) of rows that are all equal.
+        (UserWarning) if all rows are equal.
         """
         x = self._validated(X, reset=True)
         if (x == x[0]).all():
             warnings.warn("all rows are equal: there is nothing to learn from them", UserWarning, stacklevel=2)
-        # One BLAS thread: the order of its sums, and so every bit, does not depend on the cores.
+        # With one BLAS thread, the order of sums, and so every bit, does not depend on the number of cores.
         with threadpool_limits(1):
             self.map_ = self._learn(x)
         self.mean_ = self.map_.mean
@@ -76,11 +76,11 @@ class LinearEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
 
 class PrincipalComponents(LinearEstimator):
-    """Centred principal components, by a full and deterministic solver in float64.
+    """Centred principal components, from a full and deterministic eigensolver in float64.
 
     n_components  p, 1 <= p <= min(n, d); None for min(n, d)
-    Learns rank_, the number of axes with more variance than rounding leaves, and
-    explained_variance_ratio_, (p,). eigenvalues_ are variances, n - 1 in the denominator.
+    Learns rank_, the number of axes whose variance is larger than its rounding error, and
+    explained_variance_ratio_, (p,). eigenvalues_ are variances with n - 1 in the denominator.
     The entry of largest modulus of each component is positive.
     Cost O(n d^2 + d^3) time, O(d^2) memory.
     """
@@ -98,11 +98,11 @@ class PrincipalComponents(LinearEstimator):
 
 
 class Whitening(LinearEstimator):
-    """Principal components divided by their standard deviation to a power.
+    """Principal components, each divided by a power of its standard deviation.
 
     n_components  p, 1 <= p <= min(n, d); None for min(n, d)
     power         0 is PCA, 1 whitens in full, 0.5 is half-way
-    Learns rank_. A component beyond it has only rounding for a deviation, and maps to 0.
+    Learns rank_. The deviation of a component beyond the rank is rounding only; such a component maps to 0.
     Cost O(n d^2 + d^3) time, O(d^2) memory. Source: see whitening_map.
     """
 
@@ -120,11 +120,11 @@ class AllButTheTop(LinearEstimator):
     """Rows centred, without their top principal directions; the dimension stays d.
 
     n_removed  D, 0 <= D < rank of the centred rows; 0 only centres
-    components_ are the (D, d) removed directions, eigenvalues_ their variances. Learns rank_.
+    components_ are the (D, d) removed directions, eigenvalues_ the variances along them. Learns rank_.
     Cost O(n d^2 + d^3) time, O(d^2) memory. Source: Mu & Viswanath 2018, arXiv:1702.01417
     """
 
-    _least_features = 2  # of one dimension, nothing would be left
+    _least_features = 2  # with one dimension, nothing would be left
 
     def __init__(self, n_removed: int = 1) -> None:
         self.n_removed = n_removed
@@ -166,8 +166,8 @@ class LocalityPreservingProjections(LinearEstimator):
     """LPP, the linear form of Laplacian eigenmaps: directions in which neighbours stay near.
 
     n_components  p, 1 <= p <= rank of the centred rows; None for the rank
-    n_neighbors   k, 1 <= k < n; an edge where either side chose the other
-    heat          None: edges weigh 1. Otherwise exp(-|x_i - x_j|^2 / t), t = heat x mean squared edge, > 0
+    n_neighbors   k, 1 <= k < n; rows are joined if either is a neighbour of the other
+    heat          > 0: an edge weighs exp(-|x_i - x_j|^2 / t), t = heat x mean squared edge length; None: weight 1
     New rows need no neighbours: the map is linear.
     Cost O(n^2 d) time for the neighbours, then O(n d (d + k) + d^3).
     Source: He & Niyogi 2003, Locality Preserving Projections, NIPS 16
@@ -187,10 +187,10 @@ class GraphSmoothing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     """Each row moved towards the mean of its nearest fitted rows: (1 - amount) x + amount mean.
 
     n_neighbors  k, 1 <= k < n, by Euclidean distance, ties by row
-    amount       at most 1; 0 changes nothing, below 0 sharpens
-    A row that equals a fitted one is taken for it and is not its own neighbour, so fit_transform and
-    fit then transform agree; of equal fitted rows any one is taken, since all are the same vector.
-    Learns fitted_rows_, (n, d), which it needs for new rows, and n_features_in_.
+    amount       <= 1; 0 changes nothing, below 0 moves rows away from the mean
+    A row that equals a fitted row is treated as that row, which is not its own neighbour. So fit_transform gives the
+    same result as fit and then transform. If several fitted rows equal the row, one of them is left out.
+    Learns fitted_rows_, (n, d), the possible neighbours of new rows, and n_features_in_.
     Cost O(n^2 d) time for n rows.
     """
 
@@ -226,7 +226,7 @@ class GraphSmoothing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 
 def nearest_fitted(x: Floating, fitted: Floating, k: int) -> npt.NDArray[np.int32]:
-    """The k nearest fitted rows of each row, by (distance, row), leaving out one that equals it.
+    """The k nearest fitted rows of each row, by (distance, row); one fitted row that equals the row is left out.
 
     x       (m, d) finite
     fitted  (n, d) finite, n > k

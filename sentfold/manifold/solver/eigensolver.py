@@ -1,4 +1,4 @@
-"""Bottom eigenvectors of M = (I - W)^T (I - W), each with its certificate."""
+"""Bottom eigenvectors of M = (I - W)^T (I - W), with a certificate."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from sentfold.manifold.solver.spectrum import closed_classes, estimate_spectrum
 
 Float64 = npt.NDArray[np.float64]
 
-DENSE = 1200  # up to here LAPACK is about as fast, and needs no estimates
-ROWS_PER_VECTOR = 6  # looked for, below which a Krylov space of half the rows would be too tight
-DENSE_AT_LAST = 6000  # up to here LAPACK, in about 1.5 GB and 2 minutes, solves what a Krylov space could not
-DENSE_AT_MOST = 20_000  # up to here, in about 13 GB, what has no room in one
+DENSE = 1200  # rows up to which LAPACK is about as fast as the Krylov search and is used instead
+ROWS_PER_VECTOR = 6  # with fewer rows per wanted vector, a Krylov space of at most n / 2 vectors is too small
+DENSE_AT_LAST = 6000  # rows up to which LAPACK solves what the search could not; about 1.5 GB and 2 minutes
+DENSE_AT_MOST = 20_000  # rows up to which LAPACK solves what has no room in a Krylov space; about 13 GB
 
 
 @dataclass(frozen=True)
 class Eigenpairs:
-    """The bottom of a spectrum, null space left out, with its certificate.
+    """The smallest eigenvalues above the null tolerance, their eigenvectors, and the certificate.
 
     vectors        (n, p) float64, orthonormal columns, entry of largest modulus positive
     values         (p,) eigenvalues, ascending, all above the null tolerance
     residuals      (p,) |M v - lambda v|
     nullity        number of eigenvalues at or below the null tolerance that were skipped
     orthogonality  largest deviation of V^T V from the identity
-    outside        smallest value that a fresh search met orthogonally to all found vectors; what it
-                   met below the last of `values` would have been an omission
+    outside        smallest Ritz value that a second search found orthogonally to all found vectors. A value below
+                   the last of `values` would prove that an eigenvector was left out
     largest        upper estimate of the largest eigenvalue of M
-    products       applications of M to a vector
-    degree, basis  of the last filter, and the dimension of its Krylov space; 0 where LAPACK solved
-    precision      of the products in that space: float32 or float64 (values, residuals and the final
-                   vectors are float64 always), or dense where LAPACK solved
+    products       number of applications of M to a vector
+    degree, basis  degree of the last filter and dimension of its Krylov space; 0 if LAPACK solved the problem
+    precision      of the products in that space, float32 or float64; dense if LAPACK solved the problem. Values,
+                   residuals and the final vectors are always float64
     """
 
     vectors: Float64
@@ -60,7 +60,7 @@ class Eigenpairs:
     precision: str
 
     def certificate(self) -> dict[str, Any]:
-        """All but the vectors, JSON-able: what makes a solve checkable. `outside` is None where it is infinite."""
+        """All fields but the vectors, JSON-able, so that the solve can be checked. An infinite `outside` is None."""
         return {
             "basis": self.basis,
             "degree": self.degree,
@@ -78,7 +78,7 @@ class Eigenpairs:
 def weight_matrix(neighbors: npt.NDArray[np.integer[Any]], values: Float64) -> sp.csr_array:
     """The sparse (n, n) matrix W whose row i holds the weights of sentence i's neighbours."""
     n, k = neighbors.shape
-    # Starts of the neighbours' own type where they fit in it: with wider ones scipy would copy every neighbour.
+    # Row starts have the type of the neighbours if it is wide enough: for a wider type scipy would copy all neighbours.
     kind = neighbors.dtype if n * k <= np.iinfo(neighbors.dtype).max else np.int64
     starts = np.arange(0, n * k + 1, k, dtype=kind)
     return sp.csr_array((values.ravel(), neighbors.ravel(), starts), shape=(n, n))
@@ -97,21 +97,21 @@ def bottom_eigenvectors(
     """The p eigenvectors of M = (I - W)^T (I - W) with the smallest non-null eigenvalues.
 
     weights         (n, n) sparse W, rows summing to 1
-    p               wanted vectors, 1 <= p <= n - 2; the answer for a smaller p is a prefix, up to tolerance
-    seed            of the start vectors
+    p               number of vectors, 1 <= p <= n - 2. The result for a smaller p is a prefix, up to tolerance
+    seed            random seed of the start vectors
     tolerance       largest residual accepted, null vectors included, as a fraction of the p-th eigenvalue.
-                    Where it allows, products are float32 and only the end is float64
-    null_tolerance  an eigenvalue at or below this is null and skipped, however many there are
-                    (the graph's components do not tell: twins rebuild each other exactly)
+                    If the tolerance permits, products are float32 and only the last steps are float64
+    null_tolerance  eigenvalues at or below this are null, and all of them are skipped. Their number can exceed the
+                    number of components of the graph, because equal rows rebuild each other exactly
     workers         threads; they do not change the result
-    progress        called with the size of the Krylov space and the residual it promises, as a
+    progress        called with the size of the Krylov space and the residual that is expected of it, as a
                     fraction of the p-th eigenvalue
     Raises ParameterError if p or a tolerance does not fit, or p and the null vectors together are too many for
-    n > 20,000 rows; SolverError if no try passes every gate: residuals, number of vectors wanted, what is null,
-    no eigenvalue left out.
-    Cost: products x O(nnz(W)) time, about 8 n p numbers; M is never formed. Up to n = 1200, where
-    p > n / 6 - 33, and up to n = 6000 if no try passes the gates, LAPACK solves with O(n^2) memory. It leaves
-    residuals of about n times the rounding of float64 and no less, which is too much for a tiny p-th eigenvalue.
+    n > 20,000 rows; SolverError if no try passes every check: the residuals are small, there are p non-null vectors,
+    each value is clearly null or not, and no eigenvalue is left out.
+    Cost: products x O(nnz(W)) time, memory for about 8 n p numbers; M is never formed. LAPACK solves with O(n^2)
+    memory if n <= 1200, if p > n / 6 - 33, or if n <= 6000 and no try passes the checks. The residuals of LAPACK are
+    about n times the rounding error of float64, which is too large for a tiny p-th eigenvalue.
     Source: SBERT-LP eq. 16-17; Roweis & Saul 2000, doi:10.1126/science.290.5500.2323; filtered Krylov
     spaces: Fang & Saad 2012, doi:10.1137/110836535
     """
@@ -134,10 +134,10 @@ def bottom_eigenvectors(
 
 @contextmanager
 def solver_bar(*, of: str = "", disable: bool | None = None) -> Iterator[Progress | None]:
-    """A line on stderr that says how far bottom_eigenvectors is: what it is given as `progress`.
+    """A progress line on stderr for bottom_eigenvectors, which takes the yielded function as `progress`.
 
-    of       what is solved, such as a corpus
-    disable  as tqdm has it; None: shown on a terminal only
+    of       name of the solved problem, such as a corpus
+    disable  as in tqdm; None: shown on a terminal only
     """
     with tqdm(desc=" ".join(["eigenvectors", of]).strip(), unit=" dimensions", disable=disable) as bar:
 
@@ -163,12 +163,12 @@ def _check_arguments(n: int, demands: Demands) -> None:
             where="tolerance, null_tolerance",
             expected="0 < tolerance < 1 and 0 < null_tolerance < 1e-3",
             got=f"{demands.tolerance:g}, {demands.null_tolerance:g}",
-            remedy="correct the one that is out of range",
+            remedy="correct the tolerance that is out of range",
         )
 
 
 def _solve_dense(weights: sp.csr_array, demands: Demands, wanted: int) -> Found:
-    """The same from LAPACK, which omits nothing; its residuals have to pass the gate too."""
+    """The eigenpairs from LAPACK, which leaves none out; the residuals have to pass the check too."""
     n = weights.shape[0]
     _refuse_dense(n, demands, wanted)
     difference = np.eye(n) - weights.toarray()
@@ -184,7 +184,7 @@ def _solve_dense(weights: sp.csr_array, demands: Demands, wanted: int) -> Found:
             f"the {demands.p} bottom eigenvectors could not be certified",
             where=f"n = {n}, solved by LAPACK",
             expected=f"residuals <= {demands.tolerance:g} of the last eigenvalue, {last:.2g}",
-            got=f"{worst:.1e}, {worst / last:.1e} of it: what rounding leaves",
+            got=f"{worst:.1e}, {worst / last:.1e} of it, because of rounding",
             remedy="raise the tolerance, or `components` so that the last eigenvalue is larger",
         )
     return Found(
@@ -202,22 +202,22 @@ def _refuse_dense(n: int, demands: Demands, wanted: int) -> None:
     if n > DENSE_AT_MOST:
         most = n // ROWS_PER_VECTOR - SPARE
         raise ParameterError(
-            "too many eigenvectors are wanted of too many sentences",
+            "too many eigenvectors are wanted for this number of sentences",
             where="components",
             expected=f"components and null vectors together <= n / {ROWS_PER_VECTOR} - {SPARE} = {most}, "
             f"or n <= {DENSE_AT_MOST}",
             got=f"{wanted} of n = {n}: {demands.p} components, and a null vector for each closed part of the graph",
-            remedy="lower `components`, or raise `neighbors` so that the graph falls apart less",
+            remedy="lower `components`, or raise `neighbors` so that the graph has fewer parts",
         )
 
 
 def _too_few_directions(n: int, demands: Demands, *, null: int) -> ParameterError:
     return ParameterError(
-        "the graph has fewer non-null directions than are wanted",
+        "the graph has fewer non-null directions than `components`",
         where="components",
         expected=f"<= {n - null}: {n} sentences less {null} null vectors",
         got=str(demands.p),
-        remedy="lower `components`, or raise `neighbors` so that the graph falls apart less",
+        remedy="lower `components`, or raise `neighbors` so that the graph has fewer parts",
     )
 
 

@@ -14,7 +14,7 @@ from sentfold.manifold.solver.product import WIDTH, Block, Operator, empty_block
 
 Float64 = npt.NDArray[np.float64]
 
-SIDE_STEPS = 16  # at most
+SIDE_STEPS = 16  # largest number of extensions in a side step
 LOWEST_DEGREE, HIGHEST_DEGREE = 3, 2000
 
 
@@ -24,7 +24,7 @@ class Filter:
 
     cut, largest  ends of the damped interval, 0 < cut < largest
     degree        products with M per application
-    damped        of the damped M' instead of M, see Operator
+    damped        whether M is replaced by the damped M', see Operator
     """
 
     cut: float
@@ -34,12 +34,12 @@ class Filter:
 
     @classmethod
     def for_cut(cls, cut: float, largest: float, *, strength: float, damped: bool = False) -> Filter:
-        """The degree at which F(0) is about e^(2 strength) / 2."""
+        """The filter whose degree makes F(0) about e^(2 strength) / 2."""
         degree = int(np.clip(np.ceil(strength * np.sqrt(largest / cut)), LOWEST_DEGREE, HIGHEST_DEGREE))
         return cls(cut, largest, degree, damped)
 
     def apply(self, operator: Operator, vectors: Block, *, in_place: bool = False) -> Block:
-        """F(M) times (n, m) vectors, in their precision; `degree` products each."""
+        """F(M) times (n, m) vectors, in the precision of the vectors; costs `degree` products per vector."""
         out = vectors if in_place else np.empty_like(vectors)
         start = 0
         while start < vectors.shape[1]:
@@ -51,7 +51,7 @@ class Filter:
         return out
 
     def _apply_block(self, operator: Operator, block: Block) -> Block:
-        """The three-term recurrence; `block` is overwritten."""
+        """F(M) times `block`, by the three-term recurrence; `block` is overwritten."""
         scale = 2.0 / (self.largest - self.cut)
         shift = (self.largest + self.cut) / (self.largest - self.cut)
         before, now, after, scratch = (
@@ -78,16 +78,16 @@ class Filter:
         return inverse
 
     def slope(self, values: Float64) -> Float64:
-        """|dF / d lambda| where F takes values >= 1."""
+        """|dF / d lambda| at the eigenvalues where F takes the given values, which are >= 1."""
         angle = np.maximum(np.arccosh(np.maximum(values, 1.0)) / self.degree, 1e-9)
         steepness: Float64 = 2 * self.degree / (self.largest - self.cut) * np.sinh(self.degree * angle) / np.sinh(angle)
         return steepness
 
 
 def _fitting_width(operator: Operator, left: int, itemsize: int) -> int:
-    """The width for the next of the vectors that are left.
+    """The width of the next block, if `left` vectors remain.
 
-    Wide blocks of float64 would be four cache lines a row: no faster than two, and four blocks are held at once.
+    A row of a WIDE float64 block is four cache lines. It is no faster than two lines, and takes more memory.
     """
     widest = operator.width if itemsize == 4 else WIDTH
     return next(width for width in (operator.few, WIDTH, widest) if left <= width or width == widest)
@@ -97,9 +97,9 @@ def _fitting_width(operator: Operator, left: int, itemsize: int) -> int:
 class Ritz:
     """The leading Ritz pairs of F(M).
 
-    values        (m,) of F, descending
-    coefficients  (applied, m) of the vectors in the basis
-    residuals     (m,) |F v - value v|, as the recurrence tells
+    values        (m,) Ritz values of F(M), descending
+    coefficients  (applied, m) coefficients of the Ritz vectors in the basis
+    residuals     (m,) |F(M) v - value v|, computed from the projection
     """
 
     values: Float64
@@ -108,13 +108,14 @@ class Ritz:
 
 
 class KrylovSpace:
-    """Orthonormal basis of blocks Q, and the projection H = Q^T F(M) Q.
+    """A block Krylov space: an orthonormal basis Q and the projection H = Q^T F(M) Q.
 
-    Each step applies the filter to the next `width` columns and appends what is new. Columns are made
-    orthogonal to all others, in float64 twice, so no eigenvalue appears in copies. Directions that vanish are
-    replaced by random ones, so an invariant subspace is no end; blocks can also be put in by hand.
-    Side steps go a few columns at a time, whatever the width: their number is what counts.
-    Memory: capacity x n numbers, taken as the space grows, and SIDE_STEPS blocks more for side steps.
+    Each step applies the filter to the next `width` columns and appends the part of the images that is orthogonal to
+    the basis. Columns are made orthogonal to all earlier columns, in float64 twice, so no eigenvalue appears in
+    copies. A direction that vanishes is replaced by a random one, so the space also grows beyond an invariant
+    subspace. `put_in` appends given directions. Side steps always use `few` columns, because the number of steps
+    matters for them, not the width.
+    Memory: capacity x n numbers, used as the space grows, and SIDE_STEPS blocks more for side steps.
     Source: filtered Krylov spaces: Fang & Saad 2012, doi:10.1137/110836535
     """
 
@@ -133,7 +134,7 @@ class KrylovSpace:
         self.width = width or operator.width
         self.capacity = max(2, capacity // self.width) * self.width
         columns = self.capacity + (SIDE_STEPS + 1) * WIDTH
-        # By columns, so that memory is touched only where the space has grown.
+        # Stored by columns, so that only the columns in use take memory.
         self._basis = np.empty((operator.n, columns), dtype=precision, order="F")
         self._projection = np.zeros((columns, columns), dtype=precision)
         self._without = None if without is None else np.asfortranarray(without, dtype=precision)
@@ -142,15 +143,15 @@ class KrylovSpace:
 
     @property
     def is_full(self) -> bool:
-        """Whether no block fits any more, but for side steps."""
+        """Whether there is no room for another block; side steps have room of their own."""
         return self.size + self.width > self.capacity
 
     def put_in(self, block: Float64) -> None:
-        """Append the (n, m) directions of `block` that are new; random ones for the rest."""
+        """Append the orthogonal parts of the (n, m) columns; a random column where no such part is left."""
         self._append(block.astype(self._basis.dtype))
 
     def extend(self) -> None:
-        """Apply the filter to the next block of columns and append what is new."""
+        """Apply the filter to the next block of columns and append the orthogonal part of the images."""
         place = slice(self.applied, self.applied + self.width)
         image = self.filter.apply(self.operator, np.ascontiguousarray(self._basis[:, place]))
         known = self.size
@@ -161,9 +162,9 @@ class KrylovSpace:
 
     @contextmanager
     def side_step(self) -> Iterator[None]:
-        """A random block in the place of the one that waits for the filter; in the end all is as it was.
+        """Replace the block that waits for the filter by a random one; at the end restore the space.
 
-        What is extended meanwhile, at most SIDE_STEPS times, grows from that block alone.
+        Within the context, `extend` may be called SIDE_STEPS times; the space then grows from the random block alone.
         """
         applied, size, width = self.applied, self.size, self.width
         waiting = self._basis[:, applied:size].copy()
@@ -182,7 +183,7 @@ class KrylovSpace:
         return Ritz(values, vectors, np.linalg.norm(outside, axis=0))
 
     def ritz_outside(self, known: Ritz, count: int) -> Ritz:
-        """The `count` leading Ritz pairs orthogonal to those that are known, which may be of a smaller space."""
+        """The `count` leading Ritz pairs orthogonal to the known ones, which may come from a smaller space."""
         upper = self._upper(0)
         inside = np.zeros((self.applied, known.coefficients.shape[1]), upper.dtype, order="F")
         inside[: len(known.coefficients)] = known.coefficients
@@ -195,15 +196,15 @@ class KrylovSpace:
         return Ritz(values, vectors, np.full(len(values), np.nan))
 
     def largest_since(self, applied: int) -> float:
-        """The largest Ritz value of the blocks that the filter was applied to since `applied` alone."""
+        """The largest Ritz value in the span of the columns from `applied` on that have been filtered."""
         return float(_leading(self._upper(applied), 1)[0][0])
 
     def _upper(self, start: int) -> Block:
-        """The projection of F(M) on the columns from `start` to `applied`: its upper triangle and the diagonal hold."""
+        """The projection of F(M) on the columns from `start` to `applied`; valid on the diagonal and above."""
         return np.array(self._projection[start : self.applied, start : self.applied], order="F")
 
     def vectors(self, ritz: Ritz, *, before: Float64 | None = None) -> Float64:
-        """The Ritz vectors, (n, m) float64, orthonormal to the basis's precision; after the columns of `before`."""
+        """The columns of `before` and the Ritz vectors, (n, m) float64, orthonormal in the precision of the basis."""
         known = 0 if before is None else before.shape[1]
         vectors = np.empty((len(self._basis), known + ritz.coefficients.shape[1]))
         if before is not None:
@@ -216,7 +217,7 @@ class KrylovSpace:
         return vectors
 
     def _append(self, block: Block) -> tuple[Float64, Float64]:
-        """Coefficients of `block` in the basis and in the columns that are appended."""
+        """Append `block`; return its coefficients in the old basis and in the appended columns."""
         inside = np.zeros((self.size, block.shape[1]))
         scale = np.linalg.norm(block, axis=0).max(initial=0.0)
         inside += self._remove(block)
@@ -224,7 +225,7 @@ class KrylovSpace:
             inside += self._remove(block)
         fresh, remainder = orthonormalize(block)
         lengths = np.abs(np.diag(remainder))
-        if lengths.min() < 0.1 * scale:  # scaling a short column up has scaled up what was left in it of the basis
+        if lengths.min() < 0.1 * scale:  # scaling a short column up also scales up its rest in the span of the basis
             self._remove(fresh)
             fresh, turned = orthonormalize(fresh)
             remainder = turned @ remainder
@@ -235,7 +236,7 @@ class KrylovSpace:
             remainder[vanished] = 0
             for _ in range(2):
                 self._remove(fresh)
-                # Gram-Schmidt from the left: sound columns come first and keep their direction.
+                # QR keeps the directions of the first columns, so the columns that did not vanish come first.
                 order = np.argsort(vanished, kind="stable")
                 orthonormal, turned = np.linalg.qr(fresh[:, order])
                 fresh[:, order] = orthonormal * np.where(np.diag(turned) < 0, -1.0, 1.0)
@@ -244,7 +245,7 @@ class KrylovSpace:
         return inside, remainder.astype(np.float64)
 
     def _remove(self, block: Block) -> Float64:
-        """Make `block` orthogonal, in place, to the basis and to what is left out; its coefficients in the basis."""
+        """Make `block` orthogonal, in place, to the basis and to `without`; return its coefficients in the basis."""
         if self._without is not None:
             block -= self._without @ (self._without.T @ block)
         basis = self._basis[:, : self.size]
@@ -263,7 +264,7 @@ def _leading(upper: Block, count: int) -> tuple[Float64, Float64]:
 
 
 def orthonormalize(block: Block) -> tuple[Block, Block]:
-    """Q, R of a tall block: Cholesky's way twice, which reads it least, or Householder's where that breaks down."""
+    """Q, R of a tall block: Cholesky QR twice, which reads the block least; Householder QR if Cholesky breaks down."""
     try:
         first = np.linalg.cholesky((block.T @ block).astype(np.float64), upper=True)
         if np.diag(first).min() <= 1e-2 * np.sqrt(np.finfo(block.dtype).eps) * np.diag(first).max():

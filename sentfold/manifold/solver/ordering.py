@@ -7,19 +7,19 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-MANY = 40_000  # rows; so many rows of a block are outside of the nearest cache
-DIRECTIONS, STEPS = 64, 10  # of the diffusion: more of either cost more than they gain
-LEAF = 64  # rows that are not parted any further
-SAMPLE = 4000  # rows that tell the widest direction of a part
-POWER_STEPS = 15  # towards that direction; the best one is not needed
+MANY = 40_000  # rows from which on a block does not fit the cache of one core
+DIRECTIONS, STEPS = 64, 10  # of the diffusion: more of them cost more than they gain
+LEAF = 64  # rows of a part that is not split further
+SAMPLE = 4000  # rows from which the widest direction of a part is estimated
+POWER_STEPS = 15  # of the power iteration for that direction; a rough direction is enough
 
 
 def cache_order(weights: sp.csr_array) -> npt.NDArray[np.int32]:
-    """(n,) rows of a sparse (n, n) matrix, those that share neighbours near each other.
+    """(n,) an order of the rows of a sparse (n, n) matrix in which rows that share neighbours are close together.
 
-    Reverse Cuthill-McKee, or among MANY rows, whose breadth-first levels are wider than a cache,
-    halves of halves of the graph. It costs what about 2,000 of a vector's products do at n = 117,000, and
-    saves a seventh of each.
+    Reverse Cuthill-McKee below MANY rows. From MANY rows on, the breadth-first levels of that method are larger than
+    a cache; the graph is then halved recursively. At n = 117,000 the order costs as much time as about 2,000 products
+    with a vector, and saves a seventh of each product.
     """
     ones = np.ones(weights.nnz, np.float32)
     pattern = sp.csr_array((ones, weights.indices, weights.indptr), weights.shape)
@@ -30,8 +30,8 @@ def cache_order(weights: sp.csr_array) -> npt.NDArray[np.int32]:
 
 
 def _diffuse(links: sp.csr_array) -> npt.NDArray[np.float32]:
-    """(n, DIRECTIONS): where a few steps of a random walk lead; rows that share neighbours point the same way."""
-    rng = np.random.default_rng(0)  # fixed: the order decides how sums are rounded
+    """(n, DIRECTIONS) unit rows after a few steps of diffusion; rows that share neighbours are nearly parallel."""
+    rng = np.random.default_rng(0)  # a fixed seed, because the order decides how sums are rounded
     walk = sp.diags_array((1 / np.maximum(links.sum(axis=1), 1)).astype(np.float32)) @ links
     places = rng.standard_normal((links.shape[0], DIRECTIONS), dtype=np.float32)
     for _ in range(STEPS):
@@ -42,7 +42,7 @@ def _diffuse(links: sp.csr_array) -> npt.NDArray[np.float32]:
 
 
 def _halves(places: npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:
-    """The rows in the order of a tree that halves each part across its widest direction."""
+    """The rows in an order that recursively splits each part into halves along its widest direction."""
     rng = np.random.default_rng(0)
     done: list[npt.NDArray[np.intp]] = []
     waiting = [np.arange(len(places))]
@@ -60,7 +60,7 @@ def _halves(places: npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:
 
 
 def _widest(sample: npt.NDArray[np.float32], rng: np.random.Generator) -> npt.NDArray[np.float32]:
-    """About the direction in which a sample is widest."""
+    """An estimate of the first principal direction of a sample."""
     centred = sample - sample.mean(axis=0)
     direction: npt.NDArray[np.float32] = rng.standard_normal((sample.shape[1], 1), dtype=np.float32)
     for _ in range(POWER_STEPS):

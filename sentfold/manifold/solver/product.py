@@ -23,23 +23,23 @@ from sentfold.manifold.solver.ordering import MANY, cache_order
 
 Block = npt.NDArray[Any]  # float32 or float64, as the caller chose
 
-# Vectors per pass. One row of sixteen float32 is one cache line, and its sum stays in registers. Among MANY rows,
-# which are outside of the nearest cache, two adjacent lines cost less than twice one line, and half a line costs
-# less than a whole one; among few rows, wider blocks gain nothing and narrower ones lose.
+# Vectors per pass. A row of 16 float32 numbers is one cache line, and its sum stays in registers. From MANY rows on,
+# a block does not fit the cache of one core: two adjacent lines then cost less than twice one line, and half a line
+# costs less than one. With fewer rows, wider blocks gain nothing and narrower blocks are slower.
 NARROW, WIDTH, WIDE = 8, 16, 32
 
-# How many neighbours ahead rows are fetched, by width: farther among MANY rows. The lists are padded by as many.
+# By width, how many neighbours ahead rows are prefetched. The neighbour lists are padded by FARTHEST entries.
 AHEAD = {NARROW: 64, WIDTH: 64, WIDE: 128}
 FARTHEST = max(AHEAD.values())
 
 CACHE_LINE = 64  # bytes
-ALIGNMENT = 128  # bytes: processors fetch lines in such pairs
+ALIGNMENT = 128  # bytes: processors fetch cache lines in pairs
 
 # A hub is a row whose diagonal entry of M is this many times the mean; at most MOST_HUBS of them are damped.
 HUB = 2.0
 MOST_HUBS = 1000
 
-# Fewer rows than this are not worth a second thread.
+# A thread has at least this many rows; for fewer it costs more than it gains.
 ROWS_PER_WORKER = 8192
 
 
@@ -56,10 +56,10 @@ def _subtract_neighbors(
     out: Any,
     literal_width: Any,
 ) -> Any:
-    """out[row] = own[row] - sum of weights[a] * x[columns[a]] over start <= a < stop; blocks of the width, flat.
+    """out[row] = own[row] - sum of weights[a] * x[columns[a]] over start <= a < stop, on flat blocks of the width.
 
-    Written as vector instructions because LLVM does not keep the sums of the plain loop in
-    registers, and to fetch rows early, because most of them are outside of the nearest cache.
+    Vector instructions keep the sums in registers, which LLVM does not do for the plain loop. Rows are prefetched,
+    because most of them are not in the nearest cache.
     """
     width = literal_width.literal_value
     signature = types.void(own, x, columns, weights, types.intp, types.intp, types.intp, out, literal_width)
@@ -110,7 +110,7 @@ def _subtract_neighbors(
         mine, before = load_row(own_data, row), builder.block
         pairs, body = builder.append_basic_block("pairs"), builder.append_basic_block("pair")
         rest, single, end = (builder.append_basic_block(name) for name in ("rest", "single", "end"))
-        # Two sums, because one alone would wait for each addition to finish.
+        # Two sums, because each addition to a single sum would wait for the one before.
         even = builder.sub(last, builder.srem(builder.sub(last, first), ir.Constant(index, 2)))
         builder.branch(pairs)
         builder.position_at_end(pairs)
@@ -141,7 +141,7 @@ def _subtract_neighbors(
 
 
 class _Kernels(NamedTuple):
-    """The loops over rows, for blocks of one width; all blocks are flat."""
+    """The compiled loops over rows for blocks of one width; all blocks are flat arrays."""
 
     difference: Any
     recur: Any
@@ -149,7 +149,7 @@ class _Kernels(NamedTuple):
     remove_hubs: Any
 
 
-# The compiler itself passes an intrinsic its typing context, the argument that mypy misses in the calls below.
+# Numba passes `typing_context` to an intrinsic itself; mypy misses this argument in the calls below.
 @cache
 def _kernels(width: int) -> _Kernels:
     @numba.njit(nogil=True, cache=True)
@@ -194,7 +194,7 @@ def _kernels(width: int) -> _Kernels:
 
 
 def empty_block(n: int, kind: npt.DTypeLike, *, width: int = WIDTH) -> Block:
-    """An (n, width) array whose rows begin where cache lines do: elsewhere every row is one more read of memory."""
+    """An (n, width) array whose rows are aligned to cache lines; a misaligned row would touch one more line."""
     size = n * width * np.dtype(kind).itemsize
     raw = np.empty(size + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
@@ -202,7 +202,7 @@ def empty_block(n: int, kind: npt.DTypeLike, *, width: int = WIDTH) -> Block:
 
 
 def padded_block(vectors: Block, *, width: int = WIDTH) -> Block:
-    """A copy of (n, m <= width) vectors as a block, zeros in the columns beyond m."""
+    """A copy of (n, m) vectors, m <= width, as an (n, width) block with zeros in the other columns."""
     block = empty_block(len(vectors), vectors.dtype, width=width)
     block[:, : vectors.shape[1]] = vectors
     block[:, vectors.shape[1] :] = 0
@@ -210,12 +210,12 @@ def padded_block(vectors: Block, *, width: int = WIDTH) -> Block:
 
 
 def _both(values: Block) -> dict[np.dtype[Any], Block]:
-    """Numbers in both precisions."""
+    """The numbers as float64 and as float32."""
     return {np.dtype(kind): np.ascontiguousarray(values, dtype=kind) for kind in (np.float64, np.float32)}
 
 
 def _hand_back_freed_memory() -> None:
-    """glibc keeps what was freed below a living array: after the making of an operator that is half of its size."""
+    """Return freed memory to the system; glibc would keep about half the size of an operator after building it."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none
         if trim:
@@ -224,7 +224,7 @@ def _hand_back_freed_memory() -> None:
 
 @dataclass(frozen=True)
 class _Lists:
-    """One sparse matrix by rows, its weights in both precisions."""
+    """One sparse matrix by rows, with its weights in both precisions."""
 
     starts: npt.NDArray[np.int64]
     columns: npt.NDArray[np.int32]
@@ -242,7 +242,7 @@ class _Lists:
 
 @dataclass(frozen=True)
 class _Damping:
-    """The hubs h, the Gamma of M - M[:, h] Gamma M[h, :], and B = (I - W)[:, h] by those rows that it has."""
+    """The hubs h, Gamma of M' = M - M[:, h] Gamma M[h, :], and the non-empty rows of B = (I - W)[:, h]."""
 
     hubs: npt.NDArray[np.int64]
     gamma: dict[np.dtype[Any], Block]
@@ -251,7 +251,7 @@ class _Damping:
 
     @classmethod
     def of(cls, difference: sp.csc_array, trace: float) -> _Damping | None:
-        """The damping of the columns that are far longer than the mean; None if there are none."""
+        """The damping of the columns that are far longer than the mean column; None if no column is."""
         n = difference.shape[1]
         lengths = np.add.reduceat(difference.data**2, difference.indptr[:-1])
         longest = np.sort(np.argsort(-lengths, kind="stable")[: min(MOST_HUBS, n // 40)])
@@ -261,14 +261,14 @@ class _Damping:
             return None
         columns = difference[:, hubs]
         values, vectors = np.linalg.eigh((columns.T @ columns).toarray())
-        # Among the hubs, every eigenvalue of M above the limit is brought down to it.
+        # Every eigenvalue of M restricted to the hubs that is above the limit is lowered to the limit.
         gamma = (vectors * (np.maximum(values - limit, 0) / values**2)) @ vectors.T
         by_row = sp.csr_array(columns)
         rows = np.flatnonzero(np.diff(by_row.indptr))
         return cls(hubs.astype(np.int64), _both(gamma), rows.astype(np.int64), _Lists.of(by_row[rows]))
 
     def apply(self, backward: _Lists, y: Block, scratch: Block, *, width: int) -> None:
-        """y -= B Gamma B^T y, for flat blocks of the width, in place; backward: the lists of W^T."""
+        """y -= B Gamma B^T y, in place, for flat blocks of the given width. backward: the lists of W^T."""
         kind, kernels = y.dtype, _kernels(width)
         kernels.hub_products(backward.starts, backward.columns, backward.weights[kind], y, self.hubs, scratch)
         u = self.gamma[kind] @ scratch.reshape(-1, width)[self.hubs]
@@ -280,14 +280,14 @@ class _Damping:
 class Operator:
     """M as an operator on blocks of vectors; M itself is never formed.
 
-    Beside M there is the damped M' = M - M[:, h] Gamma M[h, :], whose largest eigenvalue is a half or
-    a third of M's, because that comes from hubs h, rows that are neighbours of very many. Two low
-    eigenvectors of M, of eigenvalues a and b, are coupled in M' by less than a b, so a filter of M'
-    leads to the same vectors in fewer products.
+    The damped operator is M' = M - M[:, h] Gamma M[h, :]. The largest eigenvalues of M come from hubs h, rows that
+    are neighbours of very many rows; the largest eigenvalue of M' is a half or a third of that of M. Two low
+    eigenvectors of M with eigenvalues a and b are coupled in M' by less than a b. A filter of M' therefore leads to
+    the same vectors with fewer products.
 
-    order     (n,) the sentence that each row of a block belongs to: rows are renumbered so that
-              neighbours are close together in memory
-    products  applications of M to one vector so far
+    order     (n,) the sentence of each row of a block: rows are renumbered so that neighbours are close together in
+              memory
+    products  number of applications of M to a vector so far
     trace     sum of all eigenvalues, from the entries of I - W
     workers   threads; the bits of a result do not depend on their number
     """
@@ -327,12 +327,12 @@ class Operator:
 
     @property
     def width(self) -> int:
-        """How many vectors at a time cost least each: WIDTH or WIDE."""
+        """The width of a block with the lowest cost per vector: WIDTH or WIDE."""
         return WIDE if self.n >= MANY else WIDTH
 
     @property
     def few(self) -> int:
-        """How few vectors at a time cost less than WIDTH of them: NARROW or WIDTH itself."""
+        """The smallest useful width of a block: NARROW or WIDTH."""
         return NARROW if self.n >= MANY else WIDTH
 
     def recur(
@@ -347,8 +347,8 @@ class Operator:
     ) -> None:
         """out = a now + b before + c M now, for blocks of one precision and width; (a, b, c) = factors.
 
-        The four are contiguous, NARROW, WIDTH or WIDE columns each, and distinct but for `before`, which may be `now`.
-        damped: with M' for M.
+        The four blocks are contiguous, have NARROW, WIDTH or WIDE columns each, and are distinct; only `before` may be
+        the same array as `now`. damped: M' replaces M.
         """
         kind, width = now.dtype, now.shape[1]
         kernels = _kernels(width)
@@ -360,14 +360,14 @@ class Operator:
         self.products += width
 
     def multiply(self, vectors: Block) -> Block:
-        """M times (n, m) vectors, in their precision, as a new array."""
+        """M times (n, m) vectors, as a new array in the precision of the vectors."""
         out = np.empty_like(vectors)
         for columns, image in self.images(vectors):
             out[:, columns] = image
         return out
 
     def images(self, vectors: Block, *, width: int = WIDTH) -> Iterator[tuple[slice, Block]]:
-        """M times (n, m) vectors, `width` of them at a time: which ones, and their images."""
+        """M times (n, m) vectors, `width` at a time. Yields the columns and their images."""
         for start in range(0, vectors.shape[1], width):
             part = vectors[:, start : start + width]
             block = padded_block(part, width=width)
@@ -387,7 +387,7 @@ class Operator:
         if self._pool is None:
             kernel(*arguments, *spans[0])
         else:
-            # list() waits for every part and passes on what one of them raised.
+            # list() waits for every part and raises the error of a part.
             list(self._pool.map(lambda span: kernel(*arguments, *span), spans))
 
     def __enter__(self) -> Operator:

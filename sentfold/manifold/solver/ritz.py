@@ -13,14 +13,14 @@ from sentfold.manifold.solver.product import WIDTH, Operator
 
 Float64 = npt.NDArray[np.float64]
 
-ROWS = 1024  # rotated at a time
-FEWEST_STEPS = 4  # of a look elsewhere: the first ones see the bulk of the spectrum
-SETTLED = 0.1  # of the way to the height looked for: a value that rises less in a step will not reach it
+ROWS = 1024  # rows multiplied by the rotation at a time
+FEWEST_STEPS = 4  # of a side step: the first steps only show the bulk of the spectrum
+SETTLED = 0.1  # a Ritz value that rises in a step by less than this share of its distance to `height` will not reach it
 
 
 @dataclass(frozen=True)
 class Demands:
-    """How many vectors, how exactly, and what counts as null; see bottom_eigenvectors."""
+    """Number of vectors, accuracy, and the limit for null eigenvalues; see bottom_eigenvectors."""
 
     p: int
     tolerance: float
@@ -36,15 +36,14 @@ class Candidates:
     residuals: Float64
 
     def null(self, demands: Demands) -> int:
-        """How many of them are null."""
+        """The number of null values."""
         return int((self.values <= demands.null_tolerance).sum())
 
 
 def rayleigh_ritz(operator: Operator, vectors: Float64, *, width: int = WIDTH) -> Candidates:
     """The Ritz pairs of M in the span of (n, m) independent vectors, which need not be orthonormal.
 
-    The vectors are overwritten by the Ritz vectors: many of them are what fills the memory. Products are of
-    `width` vectors at a time.
+    The vectors are overwritten by the Ritz vectors, to save memory. Products are of `width` vectors at a time.
     """
     projection = np.empty((vectors.shape[1],) * 2)
     for columns, image in operator.images(vectors, width=width):
@@ -61,13 +60,13 @@ def rayleigh_ritz(operator: Operator, vectors: Float64, *, width: int = WIDTH) -
 def smallest_outside(
     space: KrylovSpace, known: Ritz, vectors: Float64, *, last: float, polish: Filter | None = None
 ) -> tuple[float, Float64]:
-    """The smallest Ritz value of M orthogonal to what was found, after a look elsewhere, and the Ritz vectors there.
+    """The smallest Ritz value of M orthogonal to the found vectors, after a second search, and its Ritz vectors.
 
-    A random block, orthogonal to the whole space, is grown next to that space until it would show an
-    eigenvector of value `last` that the space had missed; then what both contain outside of the `known`
-    pairs is taken apart. A Ritz value bounds an eigenvalue from above, so a value below `last` proves that
-    an eigenvector was left out. A value above it is evidence, no proof.
-    vectors  (n, m) float64, what became of the known pairs, orthonormal; last: the largest wanted value
+    A side step grows a second Krylov space from a random block orthogonal to the first space, until it would show
+    an eigenvector of value `last` that the first space missed. Then the Ritz pairs of both spaces together,
+    orthogonal to the `known` pairs, are computed. A Ritz value bounds an eigenvalue from above, so a value below
+    `last` proves that an eigenvector was left out. A value above `last` is evidence that none was, not a proof.
+    vectors  (n, m) float64, orthonormal, computed from the known pairs; last: the largest wanted eigenvalue
     """
     operator, start = space.operator, space.applied
     height = float(space.filter.at(np.array([last]))[0])
@@ -82,7 +81,7 @@ def smallest_outside(
             if step >= FEWEST_STEPS and step * growth(height, others) >= needed and (settled or others > height):
                 break
         found = space.vectors(space.ritz_outside(known, WIDTH))
-    few = operator.few  # a narrow block at a time, because memory is fullest here
+    few = operator.few  # narrow blocks, because the most memory is in use here
     if polish is not None:
         for start in range(0, found.shape[1], few):
             polish.apply(operator, found[:, start : start + few], in_place=True)
@@ -92,5 +91,5 @@ def smallest_outside(
 
 
 def growth(height: float, others: float) -> float:
-    """Logarithm of what a Krylov step gains for an eigenvector of F's value `height` over values in [-1, others]."""
+    """Logarithm of the factor by which a Krylov step amplifies F's value `height` over values in [-1, others]."""
     return float(np.arccosh(1 + 2 * (height - others) / (others + 1))) if height > others else np.inf

@@ -17,24 +17,24 @@ from sentfold.manifold.solver.spectrum import HIGHEST_CUT, Spectrum
 Float64 = npt.NDArray[np.float64]
 Progress = Callable[[int, float], None]
 
-SPARE = 32  # vectors beyond the wanted ones that a space is laid out for
-TAKEN = 16  # of those, how many are taken along to the end: the gap to the last bounds the others' errors
-ROOM = {WIDTH: 8, WIDE: 9.5}  # vectors of a space per wanted one: wider blocks need more of them
-LARGE = 40_000  # rows
+SPARE = 32  # further vectors, beyond the wanted ones, for which a space has room
+TAKEN = 16  # further Ritz pairs that are computed too: the gap to the last one bounds the errors of the wanted ones
+ROOM = {WIDTH: 8, WIDE: 9.5}  # vectors in a space per wanted vector; wider blocks need more
+LARGE = 40_000  # rows from which on a step costs more than a computation of Ritz pairs
 TRIES = 8
 STRENGTH = 2.4  # of the filter at n = 5,000; a stronger one needs a smaller space and more products
-STRONGEST = 16.0  # float32 still holds what such a filter makes of a null vector, about e^32
-# The float64 filters of M itself that clear what rounding and damping leave above the wanted vectors, each
-# for the case that the one before no longer helps: their degrees, and cuts as fractions of the largest eigenvalue.
+STRONGEST = 16.0  # such a filter multiplies a null vector by about e^32, which float32 can still represent
+# (degree, cut as a fraction of the largest eigenvalue) of float64 filters of M. A filter removes the errors that
+# rounding and damping cause in directions of larger eigenvalues. The next filter is used when one no longer helps.
 POLISH = ((7, 0.07), (20, 0.01), (60, 0.001))
-POLISHES = 12  # at most
-FASTEST = 2e-4  # smallest tolerance that the damped operator in float32 is tried for
-BULK = 0.002  # share of an error high in the spectrum that is left after the polish
+POLISHES = 12  # largest number of applications of these filters
+FASTEST = 2e-4  # smallest tolerance for which float32 products with the damped operator are tried
+BULK = 0.002  # share of an error in directions of large eigenvalues that is left after the polish
 
 
 @dataclass(frozen=True)
 class Found:
-    """Candidates that passed every gate (rows in the order of the sentences), and how they were found."""
+    """Candidates that passed every check, with rows in the order of the sentences, and how they were found."""
 
     candidates: Candidates
     outside: float
@@ -58,20 +58,20 @@ class Search:
     ) -> None:
         self.operator, self.demands, self.spectrum, self.rng, self.progress = operator, demands, spectrum, rng, progress
         self.largest, self.target = spectrum.largest, demands.tolerance
-        # Rows that no cache holds make products dear; the work on the space grows no faster than n.
+        # For large n, products are expensive because rows are not in a cache; the work on the space grows only like n.
         self.strength = STRENGTH * float(np.clip((5000 / operator.n) ** 0.3, 0.38, 1.2))
         self.polish = [Filter(cut * self.largest, self.largest, degree) for degree, cut in POLISH]
-        # M 1 = 0 exactly, so the constant vector is known and need not be searched for.
+        # M 1 = 0 exactly, so the constant vector is known and left out of the search.
         self.constant = np.full((operator.n, 1), operator.n**-0.5)
 
     def run(self, wanted: int) -> Found:
-        """Find `wanted` vectors, null ones included, or as many more as turn out to be null.
+        """Find `wanted` vectors, null vectors included; more if more of them are null than expected.
 
-        Raises SolverError if TRIES tries do not pass every gate.
+        Raises SolverError if no try of TRIES passes every check.
         """
         self.wanted = wanted
         self.cut = self.spectrum.cut_above(3 * (wanted + SPARE))
-        # The polish clears nine tenths of float32's rounding, which is about eps |M|, and enough of the damping.
+        # The polish removes nine tenths of float32's rounding error, about eps |M|, and enough of the damping's error.
         rounding = float(np.finfo(np.float32).eps) * self.largest / 10
         tolerance = self.demands.tolerance
         self.fast = tolerance >= FASTEST and tolerance * self.cut / 3 >= rounding
@@ -88,7 +88,7 @@ class Search:
                 outside, omitted = smallest_outside(
                     self.space, ritz, candidates.vectors, last=self._last(candidates), polish=self.polish[0]
                 )
-                # An eigenvalue that equals the last one to rounding is no omission: the p-th place is a tie.
+                # An eigenvalue equal to the last one up to rounding is not an omission: either may be the p-th.
                 last = self._last(candidates)
                 if outside >= last * (1 - 1e-6):
                     return self._found(candidates, outside)
@@ -104,10 +104,10 @@ class Search:
     # --- growing ---------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """A new space, of one random block."""
+        """Make a new space from one random block."""
         width = self.operator.width
         if ROOM[width] * (self.wanted + SPARE) > self.operator.n // 2:
-            width = WIDTH  # a space this tight has no room for wider blocks
+            width = WIDTH  # a space with this little room cannot use wider blocks
         self.space = KrylovSpace(
             self.operator,
             Filter.for_cut(
@@ -124,9 +124,9 @@ class Search:
         )
 
     def _grow(self) -> Ritz | None:
-        """Extend the space until it promises the target residual; None if it is full before."""
+        """Extend the space until its Ritz pairs promise the target residual; None if the space is full before."""
         space, count, looked = self.space, self.wanted + TAKEN - 1, list[tuple[int, float]]()
-        # At the last in time for two looks: a space of few rows may have no room for as many vectors.
+        # The first computation of Ritz pairs is earlier in a small space, so that there is room for a second one.
         look_at = max(min(int(3.9 * self.wanted), space.capacity - 2 * space.width), count)
         while not space.is_full:
             space.extend()
@@ -141,20 +141,21 @@ class Search:
             if promise == np.inf:
                 return None
             looked.append((space.applied, np.log(promise / self.target)))
-            # A look costs as much as a few steps of a small problem, but a step of a large one is dearer.
+            # Ritz pairs cost as much as a few steps for small n; for large n they cost less than a step.
             share = 0.9 if self.operator.n < LARGE else 0.4
             look_at = space.applied + _steps_ahead(looked, share, space.width) * space.width
         return None
 
     def _promise(self, ritz: Ritz) -> float:
-        """The largest residual of a wanted vector of M that the residuals of F(M) let expect, relative to the last.
+        """The largest expected residual of a wanted vector of M, as a fraction of the last eigenvalue.
 
-        An error among nearby eigenvalues has F's slope as exchange rate; one among the many others,
-        whose mean is trace / n, has F itself. The polish clears most of the latter.
+        It is computed from the residuals of F(M). An error in directions of nearby eigenvalues is divided by the
+        slope of F; an error in the other directions, whose mean eigenvalue is trace / n, is divided by F. The polish
+        removes most of the latter.
         """
         last = self.wanted - 1  # the constant vector is not in the space
         if ritz.values[last - 1] < 1 and self.space.applied >= 3 * self.wanted + 2 * WIDTH:
-            return np.inf  # the filter is flat where wanted vectors are
+            return np.inf  # F is at most 1, and so flat, at some wanted eigenvalues
         values = np.maximum(ritz.values[:last], 1.0)
         bulk = 2 * self.operator.trace / self.operator.n / values
         rate = 1 / self.space.filter.slope(values) + BULK * bulk
@@ -162,7 +163,7 @@ class Search:
         return float((ritz.residuals[:last] * rate).max()) / max(eigenvalue, self.demands.null_tolerance)
 
     def _filter_otherwise(self) -> None:
-        """After a space that was full too early: its filter was flat where wanted vectors are, or too weak."""
+        """After a full space start again, with a higher cut if F was flat at wanted eigenvalues, else a stronger F."""
         last = float(self.space.ritz(self.wanted).values[-1])
         if last < 1.5 and self.cut < HIGHEST_CUT * self.spectrum.damped:
             self.cut = min(4 * self.cut, HIGHEST_CUT * self.spectrum.damped)
@@ -173,9 +174,9 @@ class Search:
     # --- taking apart ----------------------------------------------------------------------------
 
     def _take_apart(self, ritz: Ritz) -> Candidates:
-        """The Ritz pairs of M itself, in float64, the constant vector among them."""
+        """The Ritz pairs of M itself, in float64, with the constant vector."""
         vectors = self.space.vectors(ritz, before=self.constant)
-        for _ in range(2 if self.fast else 0):  # rounding and damping are in them for sure
+        for _ in range(2 if self.fast else 0):  # they surely have errors of rounding and damping
             self.polish[0].apply(self.operator, vectors, in_place=True)
         candidates = rayleigh_ritz(self.operator, vectors)
         worst, level = self._worst(candidates), int(self.fast)
@@ -196,7 +197,7 @@ class Search:
 
     @property
     def precision(self) -> str:
-        """Of the products in the Krylov space."""
+        """The precision of the products in the Krylov space."""
         return "float32" if self.fast else "float64"
 
     def _last(self, candidates: Candidates) -> float:
@@ -204,7 +205,7 @@ class Search:
         return float(candidates.values[candidates.null(self.demands) + self.demands.p - 1])
 
     def _complaint(self, candidates: Candidates) -> tuple[str, Callable[[], None]]:
-        """What is wrong with the candidates, or '', and what mends it. The worst residual counts, not the median."""
+        """The first failed check of the candidates, or '', and the function that prepares the next try."""
         null = candidates.null(self.demands)
         keep = null + self.demands.p
         if keep > self.wanted:
@@ -213,7 +214,7 @@ class Search:
         worst = float(candidates.residuals[:keep].max())
         if not worst <= self.demands.tolerance * last:
             return f"largest residual {worst:.1e}, {worst / last:.1e} of the last eigenvalue", self._demand_more
-        # The distance of a Ritz value to its eigenvalue, from its residual and the gap above (Kato, Temple).
+        # Bound of the distance from a Ritz value to its eigenvalue, by the residual and the gap above (Kato, Temple).
         error = candidates.residuals[:keep] ** 2 / (candidates.values[-1] - candidates.values[:keep]).clip(1e-300)
         doubtful = (candidates.values[:keep] > self.demands.null_tolerance) & (
             candidates.values[:keep] - error <= self.demands.null_tolerance
@@ -226,28 +227,28 @@ class Search:
         return "", lambda: None
 
     def _want(self, keep: int) -> None:
-        """Search for more vectors, in a larger space if this one is too small for them."""
+        """Search for `keep` vectors, in a new space if the present one is too small."""
         self.wanted = keep
         if 6 * keep > self.space.capacity:
             self.cut = self.spectrum.cut_above(3 * (keep + SPARE))
             self._start()
 
     def _demand_more(self) -> None:
-        """Aim lower; where float32 has nothing more to give, start again in float64."""
+        """Lower the target residual; if float32 cannot reach it, start again in float64."""
         self.target /= 10
         if self.fast and self.target < self.demands.tolerance / 50:
             self.fast, self.target = False, self.demands.tolerance
             self._start()
 
     def _raise_cut(self, last: float) -> None:
-        # Ritz values bound eigenvalues from above, so this cut surely has every wanted vector below it.
+        # Ritz values bound eigenvalues from above, so every wanted eigenvalue is below this cut.
         self.cut = min(2 * last, HIGHEST_CUT * self.spectrum.damped)
         self._start()
 
     def _found(self, candidates: Candidates, outside: float) -> Found:
         keep = candidates.null(self.demands) + self.demands.p
         basis, degree = self.space.applied, self.space.filter.degree
-        del self.space  # most of the memory, which the answer is copied in
+        del self.space  # frees most of the memory before the result is copied
         return Found(
             candidates=Candidates(
                 candidates.values[:keep],
@@ -264,7 +265,7 @@ class Search:
 
 
 def _steps_ahead(looked: list[tuple[int, float]], share: float, width: int) -> int:
-    """Steps until the next look: a share of those that are left, from how the logarithm of the promise fell so far."""
+    """Steps until the next Ritz pairs: a share of the steps left, extrapolated from the logarithms of `promise`."""
     if len(looked) < 2:
         return 2
     (size_before, before), (size, now) = looked[-2:]

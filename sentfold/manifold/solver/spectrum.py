@@ -1,4 +1,4 @@
-"""Estimates before an eigensolve: the upper end of the spectrum, its density, its null vectors."""
+"""Estimates before an eigensolve: the largest eigenvalue, the density of eigenvalues, the number of null vectors."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Float64 = npt.NDArray[np.float64]
 
 HIGHEST_CUT = 0.9  # as a fraction of the largest eigenvalue
 TOP_STEPS = 16  # Lanczos steps for the upper end alone
-STEPS = (60, 120, 240, 400)  # Lanczos steps after which the estimate is looked at
+STEPS = (60, 120, 240, 400)  # numbers of Lanczos steps after which the estimate is checked
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """An estimate of the spectrum of the damped M'; at its lower end, of that of M.
+    """An estimate of the spectrum of the damped M', whose lower end is nearly that of M.
 
     largest  upper estimate of the largest eigenvalue of M
-    damped   the same of M'
+    damped   upper estimate of the largest eigenvalue of M'
     grid     (m,) values, ascending
-    below    (m,) about how many eigenvalues are at or below each
+    below    (m,) estimated number of eigenvalues at or below each value of the grid
     """
 
     largest: float
@@ -35,17 +35,17 @@ class Spectrum:
     below: Float64
 
     def cut_above(self, count: int) -> float:
-        """A value with about `count` eigenvalues below it, or the lowest that the estimate resolves."""
+        """A value with about `count` eigenvalues below it, or the lowest value that the estimate resolves."""
         place = int(np.searchsorted(self.below, count))
         value = float(self.grid[place]) if place < len(self.grid) else self.damped
         return min(max(value, 1e-7 * self.damped), HIGHEST_CUT * self.damped)
 
 
 def estimate_spectrum(operator: Operator, count: int, rng: np.random.Generator) -> Spectrum:
-    """Stochastic Lanczos quadrature with WIDTH random signs at once, until it resolves `count` eigenvalues.
+    """Stochastic Lanczos quadrature with WIDTH random sign vectors, until it resolves `count` eigenvalues.
 
     Steps are added while the lowest point of the estimate has more than `count` eigenvalues below it.
-    Nothing is reorthogonalised: copies of a Ritz value share its weight.
+    Vectors are not reorthogonalised: copies of a Ritz value share its weight.
     Cost: up to 400 x WIDTH products. Source: Lin, Saad & Yang 2016, doi:10.1137/130934283
     """
     plain = _Recurrence(operator, rng, damped=False)
@@ -61,10 +61,10 @@ def estimate_spectrum(operator: Operator, count: int, rng: np.random.Generator) 
 
 
 def closed_classes(weights: sp.csr_array) -> int:
-    """Closed communicating classes of the weight graph: sets that rebuild themselves alone.
+    """Number of closed communicating classes of the weight graph: sets of rows that only rows of the set rebuild.
 
-    Each has an indicator that M maps to 0, so this is a lower bound of the nullity (and the nullity
-    itself, unless weights cancel, as between twins).
+    M maps the indicator vector of each class to 0, so the number is a lower bound of the nullity. It equals the
+    nullity unless weights cancel, as they do between equal rows.
     """
     count, label = connected_components(weights, directed=True, connection="strong")
     source, target = weights.nonzero()
@@ -73,7 +73,7 @@ def closed_classes(weights: sp.csr_array) -> int:
 
 
 class _Recurrence:
-    """WIDTH independent Lanczos recurrences, run side by side."""
+    """WIDTH independent Lanczos recurrences, run together."""
 
     def __init__(self, operator: Operator, rng: np.random.Generator, *, damped: bool) -> None:
         self.operator, self.damped = operator, damped
@@ -98,7 +98,7 @@ class _Recurrence:
         n, curves, top = self.operator.n, [], 0.0
         diagonal, off = np.array(self.diagonal), np.array(self.off[1:])
         for probe in range(WIDTH):
-            # A vanished coupling ends a recurrence: what follows it is noise without weight.
+            # If a coupling is 0, the recurrence has ended; later nodes have weight 0.
             nodes, vectors = eigh_tridiagonal(diagonal[:, probe], off[:-1, probe])
             masses = n * vectors[0] ** 2
             top = max(top, float(nodes[-1] + off[-1, probe] * abs(vectors[-1, -1])))
@@ -110,7 +110,7 @@ class _Recurrence:
 
 
 def _column_products(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32]) -> Float64:
-    """Inner products of the columns, the sums of blocks of rows added in float64."""
+    """Inner products of the columns, summed over blocks of rows in float64."""
     total = np.zeros(a.shape[1])
     for start in range(0, len(a), 8192):
         part = slice(start, start + 8192)

@@ -1,5 +1,5 @@
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
-"""One row's reconstruction weights: local Gram matrix, Cholesky factor, two triangular solves."""
+"""Compiled reconstruction weights of one row: local Gram matrix, Cholesky factor, two triangular solves."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from sentfold.kernels.compiled import exact, fast, prefetch
 
 SOLVED, EQUAL, BROKEN = 0, 1, 2
 
-LINE = 64  # bytes that memory hands over at a time
-CACHE = 2 << 20  # bytes that a core has near at hand
-TALL, BROAD = 4, 2  # a tile of the Gram matrix: with four lanes each, its sums and their factors fill 16 registers
+LINE = 64  # bytes of a cache line
+CACHE = 2 << 20  # bytes of the cache of one core
+TALL, BROAD = (
+    4,
+    2,
+)  # rows and columns of a tile of the Gram matrix; its sums and factors fill 16 registers
 
 
 @exact
 def solve_rows(queries, x, neighbors, regularization, floor, values, error, outcome):
-    """Fill values (m, k), error (m,) and outcome (m,) for m queries; no errors where `error` is empty.
+    """Fill values (m, k), error (m,) and outcome (m,) for m queries; an empty `error` is not filled.
 
-    A row whose trace is at most `floor` times k and its own squared length gets equal weights (EQUAL);
-    one whose factor breaks down is left to be solved otherwise (BROKEN).
+    A row whose trace is at most floor * k * |query|^2 gets equal weights (EQUAL). A row whose Cholesky factor breaks
+    down is left to another solver (BROKEN).
     """
     m, k = neighbors.shape
     rows = -(-k // TALL) * TALL  # whole tiles: the spare rows are zero
@@ -50,7 +53,7 @@ def solve_rows(queries, x, neighbors, regularization, floor, values, error, outc
 
 @exact
 def _fetch(x, neighbors, row):
-    """Ask for the neighbours of a row, if there is one, while the row before it is worked on."""
+    """Prefetch the neighbours of a row, if it exists, while the row before it is computed."""
     if row < len(neighbors):
         for a in range(neighbors.shape[1]):
             other = np.int64(neighbors[row, a])
@@ -60,7 +63,7 @@ def _fetch(x, neighbors, row):
 
 @exact
 def _subtract(queries, x, neighbors, row, differences):
-    """Neighbours minus the query, each exactly rounded from its input; return the query's squared length."""
+    """Fill the float64 differences, neighbours minus the query; return the query's squared length."""
     length = 0.0
     for c in range(x.shape[1]):
         length += np.float64(queries[row, c]) * np.float64(queries[row, c])
@@ -75,7 +78,7 @@ def _subtract(queries, x, neighbors, row, differences):
 def _multiply_tile(differences, a, b, gram):
     """gram[a + i, b + j] = differences[a + i] . differences[b + j] for i < TALL and j < BROAD.
 
-    Each number that is loaded serves a whole side of the tile.
+    Each loaded number is used for a whole row or column of the tile.
     """
     s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = 0.0
     for c in range(differences.shape[1]):
@@ -98,7 +101,7 @@ def _multiply_tile(differences, a, b, gram):
 
 @fast
 def _solve(gram, k, trace, regularization, weights):
-    """Weights from the upper triangle, which is overwritten by its factor; False where a pivot is mere rounding.
+    """Weights from the upper triangle, which its factor overwrites; False if a pivot is not above rounding error.
 
     The right-hand side, all ones, is eliminated along with the matrix.
     """

@@ -16,10 +16,10 @@ from sentfold.neighbors.points import Float64, Rows, floating_rows
 
 @dataclass(frozen=True)
 class Weights:
-    """Reconstruction weights and what was met on the way.
+    """Reconstruction weights, and facts about their computation.
 
     values      (n, k) float64, every row sums to 1 within 1e-12
-    degenerate  rows that equal all of their neighbours but for the rounding of the input; their weights are equal
+    degenerate  rows that equal all their neighbours up to the rounding of the input; their weights are equal
     error       (n,) squared distance of each sentence to its reconstruction
     repaired    rows whose Cholesky factor broke down and that were solved by singular values
     """
@@ -44,8 +44,8 @@ def solve_weights(
     neighbors       (n, k) rows of x, self excluded
     regularization  added to the Gram diagonal as a fraction of its trace, unitless, > 0
     block           rows per task; workers: tasks at a time. Neither changes a bit of the result.
-    A neighbourhood whose trace is at most k (eps |x|)^2, eps being that of the input's type, is what
-    rounding alone makes of k copies of the sentence: it is degenerate, its weights are equal.
+    If the trace of a neighbourhood is at most k (eps |x|)^2, with the eps of the input's type, rounding alone can
+    explain all differences. The row is then degenerate: its weights are equal.
     Raises ParameterError if regularization <= 0, a row is not finite or a neighbour is no row of x;
     SolverError if a row cannot be made to sum to 1.
     Cost O(n k^2 d + n k^3) time, O(k (k + d)) memory per worker.
@@ -63,9 +63,11 @@ def barycentric_weights(
     block: int = 512,
     workers: int = 2,
 ) -> Weights:
-    """Weights of each query from its neighbours among the rows of x: `solve_weights` for points outside x.
+    """Weights of each query from its neighbours among the rows of x: `solve_weights` for rows that are not in x.
 
-    queries  (m, d) finite; neighbors (m, k) rows of x; the rest, the errors and the cost as there
+    queries    (m, d) finite
+    neighbors  (m, k) rows of x
+    The other arguments, the errors and the cost are those of `solve_weights`.
     """
     refuse_regularization(regularization)
     points, asked = _of_one_type(x, queries)
@@ -83,9 +85,9 @@ def weights_of_checked(
     workers: int = 2,
     errors: bool = True,
 ) -> Weights:
-    """`barycentric_weights` of contiguous finite rows of one type and neighbours that are rows of `points`.
+    """`barycentric_weights` without its checks: rows are contiguous, finite and of one type, neighbours are valid.
 
-    errors  False: the errors are not wanted, and left empty
+    errors  False: `error` of the result is not computed and empty
     """
     values, error = np.empty(chosen.shape), np.empty(len(chosen) if errors else 0)
     outcome = np.empty(len(chosen), dtype=np.int8)
@@ -111,7 +113,7 @@ def weights_of_checked(
 
 
 def refuse_regularization(regularization: float) -> None:
-    """ParameterError if it is not positive and finite."""
+    """Raise ParameterError if the regularisation is not positive and finite."""
     if not 0 < regularization < np.inf:
         raise ParameterError(
             "the regularisation must be positive", where="regularization", expected="> 0", got=str(regularization)
@@ -127,7 +129,7 @@ def _of_one_type(x: npt.NDArray[np.floating[Any]], queries: npt.NDArray[np.float
 
 
 def _rows_of(neighbors: npt.NDArray[np.integer[Any]], m: int, n: int) -> npt.NDArray[np.int32]:
-    """The neighbours as int32, after checking that they are rows of x: the kernel would read anything."""
+    """The neighbours as int32. They are checked to be rows of x, because the compiled loop does not check them."""
     bad = np.flatnonzero(((neighbors < 0) | (neighbors >= n)).any(axis=1))
     if len(neighbors) != m or len(bad):
         raise ParameterError(
@@ -135,16 +137,16 @@ def _rows_of(neighbors: npt.NDArray[np.integer[Any]], m: int, n: int) -> npt.NDA
             where=f"neighbours of row {bad[0]}" if len(bad) else "neighbours",
             expected=f"{m} rows of numbers from 0 to {n - 1}",
             got=f"{neighbors[bad[0]].tolist()}" if len(bad) else f"{len(neighbors)} rows",
-            remedy="make the graph again from these very vectors",
+            remedy="compute the graph again from these vectors",
         )
     return np.ascontiguousarray(neighbors, dtype=np.int32)
 
 
 def _weights_by_singular_values(differences: Float64, regularization: float) -> Float64:
-    """The same weights from the differences themselves, whose condition is the square root of the Gram matrix's.
+    """The weights from an SVD of the differences, whose condition number is the square root of the Gram matrix's.
 
-    The minimum is (G + R I)^-1 1, made to sum to 1. Where differences are dependent but for rounding, the
-    part of 1 that they do not reach weighs 1/R and decides alone in the limit of a small R.
+    The weights are (G + R I)^-1 1, scaled to sum to 1. If the differences are linearly dependent up to rounding, the
+    part of 1 outside their span is divided by R alone, and in the limit of a small R only this part matters.
     """
     k, eps = len(differences), float(np.finfo(np.float64).eps)
     left, singular, _ = np.linalg.svd(differences, full_matrices=False)
@@ -153,7 +155,7 @@ def _weights_by_singular_values(differences: Float64, regularization: float) -> 
     left, squares = left[:, reached], np.square(singular[reached])
     share = left.sum(axis=0)
     beyond = 1 - left @ share
-    beyond -= left @ (left.T @ beyond)  # twice, because the first time leaves rounding of its own
+    beyond -= left @ (left.T @ beyond)  # a second projection, because the first leaves rounding errors
     if np.linalg.norm(beyond) > 4 * k**1.5 * eps:
         weights = left @ (share * (added / (squares + added))) + beyond
     else:
