@@ -22,8 +22,8 @@ from sentfold.measures.registry import evaluate_parameters
 from tests.checkout import make_checkout_with_suites
 
 ROOT = Path(__file__).parents[2]
-BUDGETS = {"quick": 64, "paper": 172, "paper-mirror": 172}
-SPACES = 48  # rows that a reader still compares, and what a report judges together
+BUDGETS = {"quick": 64, "paper": 174, "paper-mirror": 174}
+SPACES = 49  # rows that a reader still compares, and what a report judges together
 CONTENT: dict[str, Any] = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
 STAGES: dict[str, Any] = {name: stage.get("do", stage) for name, stage in CONTENT.items()}
 LAYERS = ("sentfold", "pipeline", "flows")
