@@ -38,7 +38,7 @@ class Settings(Parameters):
 
 
 def embed(source: Source, settings: Settings) -> Embedded:
-    """The (n, p) images, and the number of rows that equal all their neighbours. Raises as the map does."""
+    """The (n, p) images, and the number of rows that equal all their neighbours. Raises as its two steps do."""
     neighbors = source.nearest(settings.neighbors)
     weights = solve_weights(source.vectors, neighbors, regularization=settings.regularization)
     learned = neighborhood_preserving_map(source.vectors, neighbors, weights.values, settings.components)

@@ -64,7 +64,7 @@ def _values(values: Any, where: str) -> list[Any]:
         raise ParameterError(
             "a list of grid values is wrong",
             where=where,
-            expected="a list of one or more distinct values",
+            expected="a list of at least one value, and no value twice",
             got=repr(values),
             remedy="correct params.yaml",
         )
@@ -74,4 +74,6 @@ def _values(values: Any, where: str) -> list[Any]:
 def _budget(seconds: Any, where: str) -> float | None:
     if seconds is None or (isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0):
         return seconds
-    raise ParameterError("the budget is wrong", where=where, expected="a number of seconds > 0", got=repr(seconds))
+    raise ParameterError(
+        "the budget is wrong", where=where, expected="a number of seconds, more than 0", got=repr(seconds)
+    )
