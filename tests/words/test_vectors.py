@@ -205,9 +205,9 @@ def too_few(shelf: Shelf) -> None:
 @pytest.mark.parametrize(
     ("spoil", "parts"),
     [
-        (absent, ["not here", "SENTFOLD_VECTORS/small.txt", "sentfold fetch-vectors small"]),
-        (other_bytes, ["not the known ones", "small.txt"]),
-        (unknown_hash, ["none is known yet", "locations.yaml"]),
+        (absent, ["is missing", "SENTFOLD_VECTORS/small.txt", "sentfold fetch-vectors small"]),
+        (other_bytes, ["does not have its recorded sha256", "small.txt"]),
+        (unknown_hash, ["none is recorded yet", "locations.yaml"]),
         (no_word, ["no word of the suite", "1 other words"]),
         (tabs, ["no word of the suite", "blanks"]),
         (too_few, ["too few numbers", "small.txt"]),
@@ -234,9 +234,9 @@ def test_the_digest_of_an_unknown_file_is_told(counted: Path, shelf: Shelf) -> N
 @pytest.mark.parametrize(
     ("blocks", "part"),
     [
-        ({"it": {"of": "it"}}, "made of themselves"),
-        ({"it": {"concat": ["a", "b"]}, "a": {"of": "it"}, "b": {"file": "glove-840b"}}, "made of themselves"),
-        ({"it": {"concat": ["it", "it"]}}, "made of themselves"),
+        ({"it": {"of": "it"}}, "a part of themselves"),
+        ({"it": {"concat": ["a", "b"]}, "a": {"of": "it"}, "b": {"file": "glove-840b"}}, "a part of themselves"),
+        ({"it": {"concat": ["it", "it"]}}, "a part of themselves"),
         ({"it": {"of": "nothing"}}, "no parameters named 'word_vectors.nothing'"),
         ({"it": {"file": "a", "package": "b"}}, "exactly one of"),
         ({"it": {}}, "exactly one of"),
