@@ -38,7 +38,7 @@ def command(
         write_json(to / "verdict.json", {**geometry.to_json(), "inputs": inputs})
         print(geometry.describe())
         return
-    decision = decide_dataset(data, x, seed=seed, progress=sys.stderr.isatty())
+    decision = decide_dataset(data, x, seed=seed)
     decision = replace(decision, record={**decision.record, "inputs": inputs})
     decision.save(to)
     write_page(to / "verdict.html", decision, data, x)

@@ -17,6 +17,7 @@ from pathlib import Path
 import typer
 
 from sentfold.cli.checkout import CHECKOUT_COMMANDS, run_in_checkout
+from sentfold.decision.progress import progress_bars
 from sentfold.errors import SentfoldError
 
 HELP_OPTIONS = ("--help", "-h", "help")
@@ -77,7 +78,8 @@ def _run_own(words: list[str], text: str) -> None:
     module = importlib.import_module(f"sentfold.cli.{words[0].replace('-', '_')}")
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command(help=text)(module.command)
-    app(words[1:], prog_name=f"sentfold {words[0]}")
+    with progress_bars():
+        app(words[1:], prog_name=f"sentfold {words[0]}")
 
 
 def _unknown(word: str, known: list[str]) -> str:

@@ -21,6 +21,7 @@ from sentfold.decision.decide import fold_means
 from sentfold.decision.folds import LEAST_GROUPS, plan_folds
 from sentfold.decision.inputs import make_task, task_of
 from sentfold.decision.nested import ENOUGH, Material, label_free_rows
+from sentfold.decision.progress import counted, open_bar
 from sentfold.decision.spaces import Space
 from sentfold.decision.tasks import PairsTask
 from sentfold.kernels.threads import one_blas_thread
@@ -188,7 +189,8 @@ def compress_material(
     with one_blas_thread():
         codes, tables = score_codes(material, seed=seed)
         draws = draw_weights(plan.design, resamples=resamples, seed=seed)
-        replicates = np.concatenate([fold_means(task, plan, tables, weights) for weights in draws], axis=1)
+        parts = [fold_means(task, plan, tables, w) for w in counted(draws, resamples, "resample", len)]
+        replicates = np.concatenate(parts, axis=1)
         observed = 100 * fold_means(task, plan, tables, np.ones((1, len(plan.judged))))[:, 0]
         forms = judge_forms(material, codes, observed, 100 * replicates, margin)
         chosen = min(
@@ -222,11 +224,13 @@ def score_codes(material: Material, *, seed: int) -> tuple[list[Code], list[Floa
     fitted = [label_free_rows(material, fold, once=once)[0] for fold in (folds[:1] if once else folds)]
     codes = list_codes(material.vectors.shape[1], min(rows.axes.rank for rows in fitted))
     tables = [np.empty((len(codes) + 1, len(fold.test))) for fold in folds]
-    for place, rows in enumerate(fitted):
-        served = range(len(folds)) if once else [place]
-        for code, measure in coded_measures(task, material.own, rows, codes, seed=seed):
-            for number in served:
-                tables[number][1 + codes.index(code)] = measure(folds[number].train, folds[number].test)
+    with open_bar(len(fitted) * len(codes), "form") as bar:
+        for place, rows in enumerate(fitted):
+            served = range(len(folds)) if once else [place]
+            for code, measure in coded_measures(task, material.own, rows, codes, seed=seed):
+                for number in served:
+                    tables[number][1 + codes.index(code)] = measure(folds[number].train, folds[number].test)
+                bar.update()
     for table, fold in zip(tables, folds, strict=True):
         table[0] = material.plain(fold.train, fold.test)
     return codes, tables

@@ -17,6 +17,7 @@ from sentfold.decision.families import FAMILIES, Family
 from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, plan_folds
 from sentfold.decision.inputs import check_splits, make_task, task_of
 from sentfold.decision.nested import Fitted, Material, fit_families, measurer, space_of_all
+from sentfold.decision.progress import counted
 from sentfold.decision.spaces import Space, Unchanged, save_space
 from sentfold.decision.tasks import Task
 
@@ -138,12 +139,10 @@ def decide(
     return decide_task(Material(x, needed, free, task, plan_folds(task, splits, seed=seed)), families, seed, notes)
 
 
-def decide_task(
-    material: Material, families: tuple[Family, ...], seed: int, notes: Sequence[str] = (), *, progress: bool = False
-) -> Decision:
+def decide_task(material: Material, families: tuple[Family, ...], seed: int, notes: Sequence[str] = ()) -> Decision:
     """The decision on a task. Raises as fit_families does."""
     task, plan = material.task, material.plan
-    fitted = fit_families(material, families, progress=progress)
+    fitted = fit_families(material, families)
     candidates, cosine = judge(task, plan, fitted, seed)
     transductive = transductive_scores(material, fitted)
     groups = int(plan.design.units)
@@ -179,12 +178,12 @@ def decide_task(
 
 
 def decide_dataset(
-    data: Dataset, vectors: Floats, *, families: tuple[Family, ...] = FAMILIES, seed: int = 0, progress: bool = False
+    data: Dataset, vectors: Floats, *, families: tuple[Family, ...] = FAMILIES, seed: int = 0
 ) -> Decision:
     """The decision on a data set that was read, with vectors as read_vectors gives them. Raises DataError."""
     task, needed, free = task_of(data, len(vectors))
     plan = plan_folds(task, data.splits, seed=seed)
-    return decide_task(Material(vectors, needed, free, task, plan), families, seed, data.notes, progress=progress)
+    return decide_task(Material(vectors, needed, free, task, plan), families, seed, data.notes)
 
 
 # --- judging -------------------------------------------------------------------------------------------
@@ -237,7 +236,7 @@ def resample_scores(task: Task, plan: FoldPlan, tables: Sequence[Float64], seed:
     """(c,) scores x100 of the candidates of fold_means, and their (c, b) bootstrap replicates."""
     observed = fold_means(task, plan, tables, np.ones((1, len(plan.judged))))[:, 0]
     draws = draw_weights(plan.design, resamples=RESAMPLES, seed=seed)
-    replicates = [fold_means(task, plan, tables, weights) for weights in draws]
+    replicates = [fold_means(task, plan, tables, w) for w in counted(draws, RESAMPLES, "resample", len)]
     return 100 * observed, 100 * np.concatenate(replicates, axis=1)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
 
 from sentfold.decision.families import Family, Points, Rows
 from sentfold.decision.folds import Fold, FoldPlan
+from sentfold.decision.progress import open_bar
 from sentfold.decision.spaces import Space, Unchanged
 from sentfold.decision.tasks import Task
 from sentfold.errors import SentfoldError
@@ -94,17 +94,14 @@ class Material:
         return measurer(self.task, self.own)
 
 
-def fit_families(
-    material: Material, families: tuple[Family, ...], *, workers: int = 2, progress: bool = False
-) -> Fitted:
+def fit_families(material: Material, families: tuple[Family, ...], *, workers: int = 2) -> Fitted:
     """Every family in every fold.
 
     Label-free maps are fitted once per fold and point, or once for all folds where vectors without labels abound.
     Cost: that of the fits; in parallel, which changes no bit.
     """
     folds, jobs = material.plan.folds, list(_jobs(material, families))
-    progress_bar = tqdm(total=len(jobs), desc="fits", unit="fit", disable=not progress)
-    with one_blas_thread(), pool_of(workers) as pool, progress_bar as bar:
+    with one_blas_thread(), pool_of(workers) as pool, open_bar(len(jobs), "fit") as bar:
 
         def run(job: Job) -> list[Outcome | str]:
             done = _run_job(job, material, folds)

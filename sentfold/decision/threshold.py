@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sentfold.compare.bootstrap import Design, draw_weights, group_design
 from sentfold.data.tables import DataError
+from sentfold.decision.progress import counted
 from sentfold.decision.shares import (
     CONFIDENCE,
     Band,
@@ -206,7 +207,7 @@ def resampled_cuts(pairs: Labelled, design: Design, *, seed: int) -> Float64:
     """(RESAMPLES,) the cuts that resampled groups choose."""
     chunk = max(1, min(200, CELLS // len(pairs.match)))
     draws = draw_weights(design, resamples=RESAMPLES, seed=seed, chunk=chunk)
-    return np.concatenate([best_cut(pairs, weights) for weights in draws])
+    return np.concatenate([best_cut(pairs, w) for w in counted(draws, RESAMPLES, "resample", len)])
 
 
 def crossfit(pairs: Labelled, *, seed: int) -> Float64:
