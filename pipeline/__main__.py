@@ -303,6 +303,30 @@ def plan(
         typer.echo(f"plan: {write_plan(suite)}")
 
 
+@app.command(name="new-suite", rich_help_panel=RUNS)
+def new_suite(
+    name: Annotated[str, typer.Argument(callback=slug, help="The suite's name: a-z, 0-9 and hyphens.")],
+    file: Annotated[Path, typer.Argument(help="Pairs with scores, or texts with labels: CSV, TSV, JSONL, Parquet.")],
+    encoder: Annotated[str, typer.Option(help="An encoder of params.yaml, e.g. all-MiniLM-L6-v2 or wl-sif.")],
+    columns: Annotated[
+        str | None, typer.Option(help="left=a,right=b,score=c or text=a,label=b; split=d. Default: guessed.")
+    ] = None,
+    manifolds: Annotated[
+        str, typer.Option(help="What to make of the encoder's space: blocks of manifolds: in params.yaml.")
+    ] = "lp,pca,whitening,abtt",
+) -> None:
+    """Write suites/NAME/ from a file of yours: its data, its spaces, its plan. No other file changes."""
+    from pipeline.new_suite import write_suite
+    from sentfold.data.columns import parse_columns
+
+    made = tuple(filter(None, manifolds.split(",")))
+    folder, notes = write_suite(name, file, encoder, columns=parse_columns(columns), manifolds=made)
+    for note in notes:
+        typer.echo(note, err=True)
+    typer.echo(f"{folder}: suite.yaml, catalogue.yaml, plan.yaml, and your data in {folder / name}")
+    typer.echo(f"next: `sentfold run --suite {name}`, or `dvc repro {folder / 'dvc.yaml'}`; then commit {folder}")
+
+
 @app.command(rich_help_panel=RUNS)
 def show(suite: SuiteOption = "quick") -> None:
     """Print a suite's result table and where its report is."""

@@ -345,6 +345,7 @@ def test_outside_a_checkout_the_user_is_told_where_to_go(checkout: Checkout) -> 
 PURPOSES = {
     "download": "distinct sentences",
     "plan": "plan.yaml",
+    "new-suite": "a file of yours",
     "vocabulary": "tokenizer",
     "word_counts": "unigram",
     "word_vectors": "vocabularies",

@@ -14,6 +14,7 @@ from sentfold.errors import RunError
 # Command -> the package that has it, and its line in `sentfold --help`.
 CHECKOUT_COMMANDS = {
     "run": ("flows", "Bring a suite up to date, independent stages in parallel, and print its table."),
+    "new-suite": ("pipeline", "Write a suite from a file of your own pairs or labels."),
     "deploy": ("flows", "Register the deployments of prefect.yaml at a Prefect server."),
     "show": ("pipeline", "Print the table of a suite."),
     "check": ("pipeline", "Check params.yaml, a suite and the catalogue of corpora; run nothing."),

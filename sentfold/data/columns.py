@@ -37,8 +37,11 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
     """
     _check_wanted(table, wanted)
     roles = dict(wanted)
-    for guess in (_by_names(table, wanted), _by_contents(table, wanted)):
-        for kind, needed in KINDS.items():
+    named, shown = _by_names(table, wanted), _by_contents(table, wanted)
+    # One column with a name like `question` makes no sentences of a table that holds pairs by its contents.
+    for guess, kinds in ((named, ("pairs", "labels")), (shown, ("pairs",)), (named, ("sentences",)), (shown, KINDS)):
+        for kind in kinds:
+            needed = KINDS[kind]
             if all(role in guess for role in needed) and set(wanted) <= {*needed, "split"}:
                 roles = {role: guess[role] for role in (*needed, "split") if role in guess}
                 return kind, roles, roles != dict(wanted)

@@ -117,6 +117,15 @@ def test_columns_without_known_names_are_told_by_their_contents(tmp_path: Path) 
     assert (data.kind, data.classes, data.values.tolist()) == ("labels", ("clock", "music"), [1.0, 0.0, 1.0])
 
 
+def test_two_columns_of_texts_and_one_of_numbers_are_pairs_though_one_is_called_as_sentences_are(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "t.csv").write_text("question,other,grade\na cat sits,a dog sits,1\na cow eats,a hen eats,5\n")
+    assert read_dataset(tmp_path / "t.csv").kind == "pairs"
+    (tmp_path / "u.csv").write_text("id,question\n7,a cat sits\n8,a cow eats\n")  # numbers alone are no labels
+    assert read_dataset(tmp_path / "u.csv").kind == "sentences"
+
+
 # --- vectors ------------------------------------------------------------------------------------------
 
 VECTORS = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)

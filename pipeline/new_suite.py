@@ -1,0 +1,161 @@
+"""A suite of a user's own file: its corpus, described in the suite's folder, and the spaces of one encoder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import yaml
+
+from pipeline.base.params import PARAMS_FILE, read_yaml
+from pipeline.base.suite import known_suites, suite_folder
+from pipeline.corpora.catalogue import load_catalogue, own_catalogue
+from pipeline.manifolds import load_block, load_maker
+from pipeline.plan import write_plan
+from sentfold.compare.bootstrap import group_design
+from sentfold.data.datasets import Dataset, read_dataset
+from sentfold.data.tables import DataError
+from sentfold.errors import ParameterError, SuiteError
+from sentfold.files import sha256_of, write_bytes_atomically
+
+MANIFOLDS = ("lp", "pca", "whitening", "abtt")  # of each new suite, unless the user names others
+LARGEST_GROUP = 1 / 5  # share of the pairs; above it texts are resampled, as `sentfold decide` does
+
+
+def write_suite(
+    name: str, file: Path, encoder: str, *, columns: Mapping[str, str], manifolds: tuple[str, ...] = MANIFOLDS
+) -> tuple[Path, tuple[str, ...]]:
+    """Write suites/<name>/: suite.yaml, catalogue.yaml, the data as CSV, plan.yaml and the link to dvc.yaml.
+
+    file       pairs with scores, or texts with labels, as `sentfold decide` reads them
+    encoder    a block of encoders: or word_encoders: in params.yaml, or the name of the model behind one
+    columns    role -> column; the others are guessed
+    manifolds  blocks of manifolds: in params.yaml
+    Returns the suite's folder, and what is odd about the data, in words. Raises DataError, SuiteError or
+    ParameterError; then nothing is written.
+    """
+    _refuse_taken(name)
+    block = find_encoder(encoder, read_yaml(PARAMS_FILE))
+    data = read_dataset(file, columns)
+    task, frame, notes = tabulate(data)
+    fitting = [manifold for manifold in manifolds if _fits(manifold, len(data.texts))]
+    if left := ", ".join(manifold for manifold in manifolds if manifold not in fitting):
+        sizes = f"add blocks with smaller sizes to manifolds: in {PARAMS_FILE}, and to suite.yaml"
+        notes.append(f"{len(data.texts)} distinct sentences are too few for {left}; {sizes}")
+    folder = suite_folder(name)
+    written = {
+        "suite": name,
+        "source": "package",
+        "corpora": [name],
+        "spaces": [block, *(f"{block}-{manifold}" for manifold in fitting)],
+    }
+    try:
+        for split, part in frame.group_by("split", maintain_order=True):
+            write_bytes_atomically(folder / name / f"{split[0]}.csv", part.drop("split").write_csv().encode())
+        _write_yaml(own_catalogue(name), {name: _describe(name, file, task, data, frame)})
+        _write_yaml(folder / "suite.yaml", written)
+        write_plan(name)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return folder, (*data.notes, *notes)
+
+
+def find_encoder(name: str, params: Mapping[str, Any]) -> str:
+    """The block of params.yaml that is called `name`, or that makes vectors with a model or word vectors of that name.
+
+    Raises ParameterError.
+    """
+    models: Mapping[str, Any] = params.get("encoders") or {}
+    words: Mapping[str, Any] = params.get("word_encoders") or {}
+    if name in models or name in words:
+        return name
+    for block, model in models.items():
+        if str(model.get("hub") or model.get("package")).lower().endswith(name.lower()):
+            return str(block)
+    for block, encoder in words.items():
+        if encoder.get("vectors") == name:
+            return str(block)
+    raise ParameterError(
+        f"{PARAMS_FILE} has no encoder '{name}'",
+        where="--encoder",
+        expected=f"one of: {', '.join([*models, *words])}",
+        got=name,
+        remedy=f"correct the name, or add a block to encoders: in {PARAMS_FILE} (`sentfold pin-encoder` pins it)",
+    )
+
+
+def tabulate(data: Dataset) -> tuple[str, pl.DataFrame, list[str]]:
+    """The task of a user's data, its items in the columns of the task and `split`, and what was left out, in words.
+
+    Raises DataError for data that no task of a suite scores.
+    """
+    texts = np.array(data.texts, dtype=object)
+    if data.kind == "labels":
+        frame = pl.DataFrame({"text": texts[data.rows].tolist(), "label": data.values.astype(int)})
+        return "classification", frame.with_columns(split=pl.Series(data.splits or ["all"] * len(data))), []
+    if data.kind != "pairs" or not data.texts:
+        raise DataError(
+            "a suite cannot score this data",
+            where=data.name,
+            expected="pairs of texts with scores, or texts with labels",
+            got="pairs of rows of vectors" if data.kind == "pairs" else data.kind,
+            remedy="`sentfold decide` takes it",
+        )
+    frame = pl.DataFrame({
+        "sentence1": texts[data.rows[:, 0]].tolist(), "sentence2": texts[data.rows[:, 1]].tolist(),
+        "score": data.values, "subset": [""] * len(data), "split": ["all"] * len(data),
+    })  # fmt: skip
+    return "similarity", frame, ["the parts of the split are one corpus: nothing is trained"] if data.splits else []
+
+
+def _fits(manifold: str, sentences: int) -> bool:
+    """Whether a manifold has fewer dimensions, neighbours and landmarks than there are sentences."""
+    if load_block(manifold).is_grid:
+        return True  # the sweep leaves out what does not fit
+    settings = load_maker(manifold).settings
+    return all(getattr(settings, size, 0) <= sentences - 2 for size in ("components", "neighbors", "landmarks"))
+
+
+def _refuse_taken(name: str) -> None:
+    taken = {*known_suites(), *(corpus for dataset in load_catalogue().values() for corpus in dataset.corpora)}
+    if name in taken or suite_folder(name).exists():
+        raise SuiteError(
+            f"the name '{name}' is taken",
+            where=str(suite_folder(name)),
+            expected="a name that no suite and no corpus of the catalogue has",
+            got=name,
+            remedy=f"choose another name; to begin anew, remove {suite_folder(name)} first",
+        )
+
+
+def _describe(name: str, file: Path, task: str, data: Dataset, frame: pl.DataFrame) -> dict[str, Any]:
+    """The block of the suite's own catalogue."""
+    splits = {str(split): len(part) for (split,), part in frame.group_by("split", maintain_order=True)}
+    classes = f"; labels: {', '.join(f'{i} = {label}' for i, label in enumerate(data.classes))}" if data.classes else ""
+    origin = f" sha256 {sha256_of(file)}" if file.is_file() else ""
+    return {
+        "task": task,
+        "title": f"{name}, the user's own data",
+        "citation": f"{file.name}{origin}",
+        "licence": "not stated",
+        "splits": splits,
+        "corpora": {name: list(splits)},
+        "resample": _unit(data) if task == "similarity" else "items",
+        "text": f"as in {file.name}; rows with an empty text are left out{classes}",
+        "folder": str(suite_folder(name) / name),
+    }
+
+
+def _unit(data: Dataset) -> str:
+    """What a bootstrap draws: groups of pairs that share texts, or texts where one group holds too many pairs."""
+    groups = np.bincount(group_design(data.rows, [""] * len(data)).members)
+    return "texts" if groups.max() > LARGEST_GROUP * len(data) else "groups"
+
+
+def _write_yaml(path: Path, content: dict[str, Any]) -> None:
+    write_bytes_atomically(path, yaml.safe_dump(content, sort_keys=False, width=120, default_flow_style=None).encode())

@@ -1,0 +1,168 @@
+"""`sentfold new-suite`: a user's file becomes a suite that runs, traces and audits like any other."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import spearmanr
+
+from pipeline.base.artifacts import read_vectors
+from pipeline.base.params import read_yaml
+from pipeline.base.suite import load_suite
+from pipeline.corpora.catalogue import find_corpus
+from pipeline.new_suite import find_encoder, write_suite
+from sentfold.data.tables import DataError
+from sentfold.errors import ParameterError, SentfoldError, SuiteError
+from tests.checkout import ROOT, environment, make_checkout, repro
+
+THINGS, DOES = ("kettle", "printer", "lamp", "bicycle"), ("leaks", "stops", "rattles")
+PAIRS = [
+    (f"The {THINGS[i % 4]} {DOES[i % 3]}, ticket {i}.", f'My {THINGS[i % 3]} "{DOES[i % 2]}"\nsince {i}.', i % 7 / 2)
+    for i in range(40)
+]
+
+
+def write_pairs(path: Path, rows: list[tuple[str, str, float]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("asked", "answered", "grade"), *rows])
+    return path
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout of params.yaml alone, which is the working directory."""
+    (tmp_path / "params.yaml").write_bytes((ROOT / "params.yaml").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# --- what is written ----------------------------------------------------------------------------------
+
+
+def test_the_suite_holds_the_texts_and_scores_of_the_file_in_their_order(root: Path) -> None:
+    write_suite("mine", write_pairs(root / "pairs.csv", PAIRS), "minilm", columns={})
+    frame = pl.read_csv("suites/mine/mine/all.csv")
+    assert frame.select("sentence1", "sentence2", "score").rows() == PAIRS
+    assert find_corpus("mine", "mine").dataset.splits == {"all": 40}
+
+
+def test_each_part_of_labelled_texts_is_a_split_and_classes_are_named(root: Path) -> None:
+    rows = [(f"text {i} of it", ("spam", "ham")[i % 2], ("train", "test")[i // 6]) for i in range(10)]
+    pl.DataFrame(rows, schema=["text", "label", "split"], orient="row").write_csv("labels.csv")
+    write_suite("mail", root / "labels.csv", "wl-sif", columns={})
+    dataset = find_corpus("mail", "mail").dataset
+    assert (dataset.task, dataset.splits) == ("classification", {"train": 6, "test": 4})
+    assert "0 = ham, 1 = spam" in dataset.text
+    for split, rows_of in (("train", rows[:6]), ("test", rows[6:])):
+        frame = pl.read_csv(f"suites/mail/mail/{split}.csv")
+        assert frame.rows() == [(text, int(label == "spam")) for text, label, _ in rows_of]
+
+
+def test_pairs_that_all_share_one_text_are_resampled_by_texts_and_others_by_groups(root: Path) -> None:
+    apart, hub = write_pairs(root / "a.csv", PAIRS), write_pairs(root / "b.csv", [("a hub", b, s) for _, b, s in PAIRS])
+    write_suite("apart", apart, "minilm", columns={})
+    write_suite("hub", hub, "minilm", columns={})
+    assert find_corpus("apart", "apart").dataset.resample == "groups"
+    assert find_corpus("hub", "hub").dataset.resample == "texts"
+
+
+def test_a_space_of_more_dimensions_than_sentences_is_left_out_and_named(root: Path) -> None:
+    _, notes = write_suite("mine", write_pairs(root / "pairs.csv", PAIRS), "minilm", columns={})  # 80 texts
+    assert load_suite("mine").spaces == ("minilm", "minilm-abtt")
+    assert "too few for lp, pca, whitening" in notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "block"),
+    [("minilm", "minilm"), ("all-MiniLM-L6-v2", "minilm"), ("wordllama", "wl-average"), ("wl-gem", "wl-gem")],
+)
+def test_an_encoder_is_a_block_of_params_or_the_name_of_the_model_behind_one(name: str, block: str) -> None:
+    assert find_encoder(name, read_yaml(ROOT / "params.yaml")) == block
+
+
+# --- what is refused ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"name": "lee"}, SuiteError, "taken"),
+        ({"name": "quick"}, SuiteError, "taken"),
+        ({"encoder": "no-such"}, ParameterError, "no encoder 'no-such'"),
+        ({"manifolds": ("pac",)}, ParameterError, "manifolds.pac"),
+        ({"columns": {"left": "nope"}}, DataError, "no column 'nope'"),
+        ({"columns": {"text": "asked"}}, DataError, "a suite cannot score"),
+        ({"file": Path("absent.csv")}, DataError, "no such file"),
+    ],
+)
+def test_what_cannot_be_a_suite_is_refused_and_nothing_is_written(
+    root: Path, changes: dict[str, object], error: type[SentfoldError], says: str
+) -> None:
+    file = write_pairs(root / "pairs.csv", PAIRS)
+    asked: dict[str, object] = {"name": "mine", "file": file, "encoder": "minilm", "columns": {}} | changes
+    with pytest.raises(error, match=says):
+        write_suite(**asked)  # type: ignore[arg-type]
+    assert sorted(path.name for path in root.iterdir()) == ["pairs.csv", "params.yaml"]
+
+
+def test_a_suite_that_exists_is_not_written_over(root: Path) -> None:
+    file = write_pairs(root / "pairs.csv", PAIRS)
+    write_suite("mine", file, "minilm", columns={})
+    before = Path("suites/mine/suite.yaml").read_bytes()
+    with pytest.raises(SuiteError, match="taken"):
+        write_suite("mine", file, "wl-sif", columns={})
+    assert Path("suites/mine/suite.yaml").read_bytes() == before
+
+
+# --- the whole path ---------------------------------------------------------------------------------------
+
+
+def sentfold(folder: Path, *words: str) -> str:
+    command = [sys.executable, "-m", "pipeline", *words]
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def commit(folder: Path) -> None:
+    for words in (("add", "-A"), ("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "state")):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+
+
+@pytest.mark.slow  # a run of eight stages
+def test_a_users_file_runs_traces_and_audits_and_only_its_own_suite_depends_on_it(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path / "checkout", corpora="wordsim, happy")
+    commit(checkout)
+    write_pairs(checkout / "pairs.csv", PAIRS)
+    sentfold(checkout, "new-suite", "mine", "pairs.csv", "--encoder", "all-MiniLM-L6-v2")
+    changed = subprocess.run(["git", "status", "--short"], cwd=checkout, capture_output=True, text=True, check=True)
+    assert sorted(changed.stdout.split()) == ["??", "??", "pairs.csv", "suites/"]  # no tracked file is edited
+    repro(checkout, "suites/mine/dvc.yaml")
+
+    scores = json.loads((checkout / "reports/mine/scores/minilm.json").read_text())
+    printed = scores["corpora"]["mine"]["scores"]["spearman.all.cosine"]["value"]
+    x = read_vectors(checkout / "data/mine/spaces/minilm/mine.parquet").astype(np.float64)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    texts = list(dict.fromkeys(text for left, right, _ in PAIRS for text in (left, right)))
+    cosines = [unit[texts.index(left)] @ unit[texts.index(right)] for left, right, _ in PAIRS]
+    # Printed scores have two decimals; cosines of float32 rows that differ by rounding move no rank here.
+    assert printed == pytest.approx(100 * spearmanr(cosines, [score for *_, score in PAIRS]).statistic, abs=0.01)
+
+    assert " uncommitted" in sentfold(checkout, "audit", "--suite", "mine").splitlines()[1]
+    commit(checkout)
+    assert sentfold(checkout, "audit", "--suite", "mine").splitlines()[1].endswith(" verified, 0 wrong")
+    table = "reports/mine/tables/similarity.csv"
+    trace = sentfold(checkout, "trace", table, "--row", "minilm", "--column", "mine spearman.all.cosine")
+    assert "suites/mine/mine/all.csv" in trace
+
+    assert repro(checkout, "suites/mine/dvc.yaml") == set()
+    file = checkout / "suites/mine/mine/all.csv"
+    file.write_text(file.read_text().replace(",0.5,", ",1.0,", 1))
+    assert "suites/mine/dvc.yaml:download@mine" in repro(checkout, "suites/mine/dvc.yaml")
