@@ -4,38 +4,75 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sentfold.cli.inputs import WORDS, Columns, Seed, Words, hash_inputs, read_inputs
+from sentfold.cli.inputs import WORDS, Columns, Mteb, Seed, Words, hash_inputs, read_inputs
 from sentfold.numeric_profile import use_profile
+
+if TYPE_CHECKING:
+    from sentfold.decision.comparison import Comparison
 
 
 def command(
-    first: Annotated[str, typer.Argument(metavar="A", help="A file of vectors, or an encoder.")],
+    first: Annotated[
+        str, typer.Argument(metavar="A", help="A file of vectors, an encoder, or a folder of predictions by mteb.")
+    ],
     second: Annotated[str, typer.Argument(metavar="B", help="Another one; the difference is B minus A.")],
     on: Annotated[Path, typer.Option(help="Pairs with scores, texts with labels, or a BEIR folder.")],
     words: Words = WORDS,
     columns: Columns = None,
+    task: Annotated[str | None, typer.Option(help="Which of mteb's predictions: TASK/SUBSET/SPLIT.")] = None,
     to: Annotated[Path | None, typer.Option(help="A JSON file to write, with all numbers.")] = None,
+    mteb: Mteb = None,
     seed: Seed = 0,
 ) -> None:
     """Print the difference with its 95% interval, and the smallest difference that this data could show."""
     use_profile()  # before numpy is imported, so that other processors give the same bytes
+    from sentfold.data.tables import DataError
     from sentfold.decision.comparison import compare_vectors
+    from sentfold.decision.mteb import prediction_files, write_task_results
     from sentfold.files import write_json
 
-    data, x, _ = read_inputs(on, *_vectors_or_encoder(first), columns, words)
-    _, y, _ = read_inputs(on, *_vectors_or_encoder(second), columns, words, quiet=True)
-    comparison = compare_vectors(data, x, y, names=(first, second), seed=seed)
+    by_mteb = [bool(prediction_files(Path(name))) for name in (first, second)]
+    if any(by_mteb):
+        if not all(by_mteb):
+            raise DataError("predictions are compared with predictions", where="A, B", expected="two folders of mteb")
+        comparison, named, inputs = _compare_predictions(first, second, on, columns, task, seed)
+    else:
+        data, x, made_of = read_inputs(on, *_vectors_or_encoder(first), columns, words)
+        _, y, also_of = read_inputs(on, *_vectors_or_encoder(second), columns, words, quiet=True)
+        comparison = compare_vectors(data, x, y, names=(first, second), seed=seed)
+        named, inputs = {"task": on.stem}, {first: made_of, second: also_of}
     for note in comparison.notes:
         print(note, file=sys.stderr)
     print(comparison.describe())
+    record = {**comparison.to_json(), "inputs": inputs}
     if to is not None:
-        paths = [path for path in (on, Path(first), Path(second)) if path.exists()]
-        inputs = {name: digest for path in paths for name, digest in hash_inputs(path).items()}
-        write_json(to, {**comparison.to_json(), "inputs": inputs})
+        write_json(to, record)
+    if mteb is not None:
+        scores = dict(zip(comparison.names, comparison.scores, strict=True))
+        write_task_results(mteb, scores=scores, record=record, data=hash_inputs(on), **named)
+
+
+def _compare_predictions(
+    first: str, second: str, on: Path, columns: str | None, task: str | None, seed: int
+) -> tuple[Comparison, dict[str, str], dict[str, dict[str, str]]]:
+    """The comparison of two folders of mteb, what names the task, and the hashes of the files."""
+    from sentfold.data.columns import parse_columns
+    from sentfold.data.datasets import read_dataset
+    from sentfold.decision.comparison import compare_predictions
+    from sentfold.decision.mteb import read_predictions
+
+    data = read_dataset(on, parse_columns(columns))
+    one, two = (read_predictions(Path(name), task) for name in (first, second))
+    names = (one.model, two.model) if one.model != two.model else (first, second)
+    for note in data.notes:
+        print(note, file=sys.stderr)
+    comparison = compare_predictions(data, one, two, names=names, seed=seed)
+    inputs = {name: {**hash_inputs(on), **hash_inputs(Path(name))} for name in (first, second)}
+    return comparison, {"task": one.task, "part": f"{one.subset}/{one.split}"}, inputs
 
 
 def _vectors_or_encoder(name: str) -> tuple[Path | None, str | None]:

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from sentfold.cli.inputs import WORDS, Columns, EncoderName, Seed, Source, Vectors, Words, read_inputs
+from sentfold.cli.inputs import (
+    WORDS,
+    Columns,
+    EncoderName,
+    Mteb,
+    Seed,
+    Source,
+    Vectors,
+    Words,
+    hash_inputs,
+    read_inputs,
+)
 from sentfold.numeric_profile import use_profile
 
 
@@ -20,6 +31,7 @@ def command(
     to: Annotated[Path, typer.Option(help="The folder to write: verdict.html, verdict.json, the space.")] = Path(
         "verdict"
     ),
+    mteb: Mteb = None,
     seed: Seed = 0,
 ) -> None:
     """Print the verdict in at most 12 lines. The same files give the same verdict.json."""
@@ -27,6 +39,7 @@ def command(
     from dataclasses import replace
 
     from sentfold.decision.decide import decide_dataset
+    from sentfold.decision.mteb import write_task_results
     from sentfold.decision.page import write_page
     from sentfold.decision.unlabelled import describe_sentences
     from sentfold.files import write_json
@@ -35,7 +48,7 @@ def command(
     if data.kind == "sentences":
         geometry = describe_sentences(x, seed=seed)
         write_json(to / "verdict.json", {**geometry.to_json(), "inputs": inputs})
-        print(geometry.describe())
+        print(geometry.describe() + ("\n  Without scores or labels there is nothing to tell mteb." if mteb else ""))
         return
     decision = decide_dataset(data, x, seed=seed)
     decision = replace(decision, record={**decision.record, "inputs": inputs})
@@ -43,3 +56,7 @@ def command(
     write_page(to / "verdict.html", decision, data, x)
     print(decision.describe())
     print(f"  {to}: verdict.html, verdict.json, and the space, which sentfold.load_space reads")
+    if mteb is not None:
+        own = vectors.name if vectors else str(encoder)
+        scores = {own: decision.cosine, **{f"{own} + {one.name}": one.score for one in decision.candidates}}
+        write_task_results(mteb, source.stem, scores, decision.to_json(), data=hash_inputs(source))

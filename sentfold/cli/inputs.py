@@ -32,6 +32,10 @@ Words = Annotated[
 ]
 Columns = Annotated[str | None, typer.Option(help="left=a,right=b,score=c or text=a,label=b; split=d.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of folds and resamples.")]
+Mteb = Annotated[
+    Path | None,
+    typer.Option(help="A folder for mteb: the scores as its TaskResult files, the intervals in a file next to them."),
+]
 
 WORDS = "wordllama"
 

@@ -51,6 +51,7 @@ def read_beir(folder: Path) -> Dataset:
         splits=tuple(parts[query] for query in kept) if {"train", "test"} <= named else (),
         documents=np.arange(len(documents)),
         relevant=relevant,
+        names=(*documents, *kept),
         notes=tuple(notes),
     )
 

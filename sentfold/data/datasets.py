@@ -33,7 +33,7 @@ class Dataset:
             queries all documents, then all queries. Empty where a file names rows of the vectors instead of texts
     splits  "train", "dev" or "test" per item; () without
     classes     the names of the labels
-    documents   (D,) rows of the documents; relevant: per query, row of a document -> grade
+    documents   (D,) rows of the documents; relevant: per query, row of a document -> grade; names: of all texts
     copies      (n,) for vectors that come for every cell of the columns: where each distinct text is first
     cells       number of these cells
     notes       what was guessed, and what is odd, in words
@@ -48,6 +48,7 @@ class Dataset:
     classes: tuple[str, ...] = ()
     documents: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     relevant: tuple[Mapping[int, float], ...] = ()
+    names: tuple[str, ...] = ()
     copies: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     cells: int = 0
     notes: tuple[str, ...] = ()

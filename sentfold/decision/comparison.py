@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from sentfold.compare.multiplicity import Contrast, adjust
 from sentfold.data.datasets import Dataset
+from sentfold.data.tables import DataError
 from sentfold.decision.decide import CONFIDENCE, resample_scores
 from sentfold.decision.folds import LEAST_GROUPS, Fold, FoldPlan, design_of, plan_folds
 from sentfold.decision.inputs import task_of
+from sentfold.decision.mteb import Predictions, item_values, keep_split, predicted_task
 from sentfold.decision.nested import measurer
 from sentfold.decision.tasks import Task
 
@@ -76,6 +78,28 @@ def compare_vectors(
     measures = [measurer(task, vectors[needed]) for vectors, needed in zip((first, second), rows, strict=True)]
     folds = [fold for folds in plan.repeats for fold in folds]
     tables = [np.stack([measure(fold.train, fold.test) for measure in measures]) for fold in folds]
+    return _judge(task, plan, tables, names, seed)
+
+
+def compare_predictions(
+    data: Dataset, first: Predictions, second: Predictions, *, names: tuple[str, str] | None = None, seed: int = 0
+) -> Comparison:
+    """Two models by what mteb saved of their predictions for these items. Nothing is encoded. Raises DataError."""
+    if (first.subset, first.split) != (second.subset, second.split) or first.task != second.task:
+        raise DataError(
+            "these are predictions of two tasks", where="A, B", expected=first.part, got=second.part,
+            remedy="name one: --task TASK/SUBSET/SPLIT",
+        )  # fmt: skip
+    data = keep_split(data, first.split)
+    values = np.stack([item_values(found, data) for found in (first, second)])
+    task = predicted_task(data)
+    return _judge(task, plan_comparison(task, (), seed), [values], names or (first.model, second.model), seed)
+
+
+def _judge(
+    task: Task, plan: FoldPlan, tables: list[npt.NDArray[np.float64]], names: tuple[str, str], seed: int
+) -> Comparison:
+    """The comparison of two rows of values, by fold."""
     observed, replicates = resample_scores(task, plan, tables, seed)
     difference = float(observed[1] - observed[0])
     (judged,) = adjust([Contrast(difference, replicates[1] - replicates[0], "own")], confidence=CONFIDENCE)

@@ -1,0 +1,202 @@
+"""mteb's files: predictions that it saved are read, item by item, and outcomes are written as its task results.
+
+Read: TASK_predictions.json, which `mteb.evaluate(..., prediction_folder=FOLDER)` writes (mteb 2). It holds no scores
+or labels of the data, so these come from the user's file, whose rows are in mteb's order.
+Written: `mteb.TaskResult`, in the folders that `mteb.ResultCache(FOLDER)` reads. mteb itself is not imported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.data.datasets import PARTS, Dataset
+from sentfold.data.tables import DataError, read_text
+from sentfold.decision.inputs import task_of
+from sentfold.decision.tasks import TOP, LabelsTask, Task, ndcg
+from sentfold.files import write_json
+
+Float64 = npt.NDArray[np.float64]
+
+SUFFIX = "_predictions.json"
+MODEL = "mteb_model_meta"  # the key of a file of predictions that is no subset
+LANGUAGE = "und-Zyyy"  # undetermined, in ISO 639-3 and 15924; mteb finds no score without a language
+REVISION = "no_revision_available"  # mteb's words for a model without a revision
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What one model predicted for one part of one task: `content`, as mteb wrote it."""
+
+    model: str
+    task: str
+    subset: str
+    split: str
+    content: Any
+
+    @property
+    def part(self) -> str:
+        """TASK/SUBSET/SPLIT."""
+        return f"{self.task}/{self.subset}/{self.split}"
+
+
+@dataclass(frozen=True)
+class PredictedLabels(LabelsTask):
+    """Labels that a classifier predicted, fitted by mteb on texts that are not judged here."""
+
+    metric = "accuracy"
+    independent = True
+
+
+# --- reading ------------------------------------------------------------------------------------------
+
+
+def prediction_files(path: Path) -> list[Path]:
+    """The files of predictions of a folder, or the file itself; none for anything else."""
+    if path.is_dir():
+        return sorted(path.glob(f"*{SUFFIX}"))
+    return [path] if path.name.endswith(SUFFIX) and path.is_file() else []
+
+
+def read_predictions(path: Path, wanted: str | None = None) -> Predictions:
+    """The predictions of one part of a task.
+
+    wanted  TASK, TASK/SUBSET or TASK/SUBSET/SPLIT; needed where the files hold several parts
+    Raises DataError unless exactly one part fits.
+    """
+    task = (wanted or "").partition("/")[0]
+    files = [file for file in prediction_files(path) if task in ("", file.name.removesuffix(SUFFIX))]
+    found = [part for file in files for part in _read_file(file)]
+    fitting = [part for part in found if not wanted or f"{part.part}/".startswith(f"{wanted}/")]
+    if len(fitting) != 1:
+        held = [part.part for part in found] or [file.name for file in prediction_files(path)]
+        raise DataError(
+            "predictions of one task are needed", where=str(path), expected=wanted or "one task, subset and split",
+            got=", ".join(held[:8]) or "no predictions", remedy="name one: --task TASK/SUBSET/SPLIT",
+        )  # fmt: skip
+    return fitting[0]
+
+
+def _read_file(path: Path) -> list[Predictions]:
+    text = read_text(path)
+    try:
+        content = json.loads(text)
+        model = str(content[MODEL]["model_name"])
+        return [
+            Predictions(model, path.name.removesuffix(SUFFIX), subset, split, predicted)
+            for subset, splits in content.items()
+            if subset != MODEL
+            for split, predicted in splits.items()
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise DataError(
+            "a file holds no predictions of mteb", where=str(path),
+            expected=f"{MODEL}, and predictions by subset and split",
+            got=f"{type(error).__name__}: {error}",
+        ) from None  # fmt: skip
+
+
+def keep_split(data: Dataset, split: str) -> Dataset:
+    """The items of mteb's split, where the data have a column of splits; else all of them."""
+    if not data.splits:
+        return data
+    kept = [item for item, part in enumerate(data.splits) if part == PARTS.get(split, "test")]
+    relevant = tuple(data.relevant[item] for item in kept) if data.relevant else ()
+    return replace(data, rows=data.rows[kept], values=data.values[kept], splits=(), relevant=relevant)
+
+
+def predicted_task(data: Dataset) -> Task:
+    """The task that predictions are judged by: as for vectors, but labels are judged as they were predicted."""
+    task = task_of(data, len(data.texts) or int(data.rows.max()) + 1)[0]
+    return PredictedLabels(task.rows, task.labels) if isinstance(task, LabelsTask) else task
+
+
+def item_values(found: Predictions, data: Dataset) -> Float64:
+    """(m,) value of each item: cosine of a pair, share of right classifiers of a text, nDCG@10 of a query.
+
+    Raises DataError for predictions of another kind, or of other items.
+    """
+    kinds = {"pairs": _cosines, "labels": _right_classes, "queries": _gains}
+    try:
+        values = kinds[data.kind](found.content, data)
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise DataError(
+            f"these are no predictions of {data.kind}", where=found.part, expected=f"predictions for {data.name}",
+            got=f"{type(error).__name__}: {error}",
+        ) from None  # fmt: skip
+    if values.shape != (len(data),) or not np.isfinite(values).all():
+        raise DataError(
+            "predictions do not fit the data", where=found.part, expected=f"{len(data)} finite values for {data.name}",
+            got=f"{values.size} values", remedy="give the rows that mteb judged, all of them and in its order",
+        )  # fmt: skip
+    return values
+
+
+def _cosines(content: Any, data: Dataset) -> Float64:
+    """To seven digits, as PairsTask has them."""
+    return np.round(np.array(content["cosine_scores"], dtype=np.float64), 7)
+
+
+def _right_classes(content: Any, data: Dataset) -> Float64:
+    """The mean over mteb's experiments, each a list of classes."""
+    names = np.array(data.classes)[data.values.astype(np.int64)]
+    return np.mean([np.array([str(label) for label in labels]) == names for labels in content], axis=0)
+
+
+def _gains(content: Any, data: Dataset) -> Float64:
+    """nDCG@10 of each query. Equal scores are ordered by identifier, descending, as trec_eval orders them."""
+    row_of = {name: row for row, name in enumerate(data.names[: len(data.documents)])}
+    gains = []
+    for row, same, relevant in zip(data.rows, data.values, data.relevant, strict=True):
+        run = content[data.names[row]]
+        best = sorted(run, key=lambda name: (run[name], name), reverse=True)[: TOP + 1]
+        found = [row_of[name] for name in best]
+        gains.append(ndcg(np.array([place for place in found if place != same][:TOP], dtype=np.int64), relevant))
+    return np.array(gains)
+
+
+# --- writing ------------------------------------------------------------------------------------------
+
+
+def write_task_results(
+    folder: Path,
+    task: str,
+    scores: Mapping[str, float],
+    record: Mapping[str, Any],
+    *,
+    data: Mapping[str, str],
+    part: str = "default/test",
+) -> None:
+    """One TaskResult per model, and TASK.intervals.json: the record, with all else that is known.
+
+    scores  model -> score x100; record: has the key `metric`
+    data    file -> sha256, from which the revision of the data is made; part: mteb's subset and split
+    Raises ArtifactError.
+    """
+    subset, _, split = part.partition("/")
+    revision = hashlib.sha256("\n".join(sorted(data.values())).encode()).hexdigest()
+    for model, score in scores.items():
+        entry = {
+            "main_score": round(score / 100, 8),
+            "metric": record["metric"],
+            "hf_subset": subset,
+            "languages": [LANGUAGE],
+        }
+        result = {
+            "dataset_revision": revision,
+            "task_name": task,
+            "mteb_version": None,  # mteb did not evaluate
+            "scores": {split: [entry]},
+            "evaluation_time": None,
+            "kg_co2_emissions": None,
+        }
+        name = model.replace("/", "__").replace(" ", "_")
+        write_json(folder / "results" / name / REVISION / f"{task}.json", result)
+    write_json(folder / f"{task}.intervals.json", dict(record))

@@ -1,0 +1,209 @@
+"""mteb's predictions give the intervals that the vectors give, and what is written is what mteb's own package reads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sentfold.data.datasets import Dataset
+from sentfold.data.tables import DataError
+from sentfold.decision.comparison import compare_predictions, compare_vectors
+from sentfold.decision.mteb import item_values, read_predictions, write_task_results
+from sentfold.files import write_json
+
+RNG = np.random.default_rng(3)
+TEXTS = tuple(f"text {row}" for row in range(120))
+X = RNG.normal(size=(120, 8))
+Y = X + 0.7 * RNG.normal(size=X.shape)
+ABSENT = "mteb is not installed: pip install 'sentfold[mteb]'"
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def pairs() -> Dataset:
+    rows = np.arange(120).reshape(2, 60).T
+    scores = (unit(X)[rows[:, 0]] * unit(X)[rows[:, 1]]).sum(axis=1) + 0.1 * RNG.normal(size=60)
+    return Dataset("pairs", "pairs", TEXTS, rows, scores)
+
+
+@pytest.fixture
+def queries() -> Dataset:
+    """40 queries over 80 documents; the first 10 queries have the identifiers of documents."""
+    names = (*(f"d{row}" for row in range(80)), *(f"d{row}" if row < 10 else f"q{row}" for row in range(40)))
+    relevant = tuple({row: 2.0, 79 - row: 1.0} for row in range(40))
+    same = np.where(np.arange(40) < 10, np.arange(40), -1).astype(float)
+    return Dataset(
+        "beir", "queries", TEXTS, np.arange(80, 120), same, documents=np.arange(80), relevant=relevant, names=names
+    )
+
+
+def saved(folder: Path, model: str, content: Any, *, task: str = "Own") -> Path:
+    """A file as mteb writes it."""
+    meta = {"model_name": model, "revision": "1"}
+    write_json(folder / model / f"{task}_predictions.json", {"mteb_model_meta": meta, "default": {"test": content}})
+    return folder / model
+
+
+def predicted(x: np.ndarray, data: Dataset) -> Any:
+    """What mteb saves of a model with these vectors."""
+    if data.kind == "pairs":
+        return {"cosine_scores": (unit(x)[data.rows[:, 0]] * unit(x)[data.rows[:, 1]]).sum(axis=1).tolist()}
+    similar = unit(x)[data.rows] @ unit(x)[data.documents].T
+    return {
+        data.names[row]: {data.names[place]: float(similar[query, place]) for place in data.documents}
+        for query, row in enumerate(data.rows)
+    }
+
+
+@pytest.mark.parametrize("kind", ["pairs", "queries"])
+def test_predictions_give_the_comparison_that_the_vectors_give(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    data: Dataset = request.getfixturevalue(kind)
+    one, two = (read_predictions(saved(tmp_path, name, predicted(x, data))) for name, x in (("x", X), ("y", Y)))
+    by_vectors = compare_vectors(data, X, Y, names=("x", "y"))
+    assert compare_predictions(data, one, two).to_json() == by_vectors.to_json()
+    assert by_vectors.low < by_vectors.difference < by_vectors.high
+
+
+def test_a_text_counts_by_the_share_of_experiments_that_class_it_right(tmp_path: Path) -> None:
+    classes = RNG.integers(0, 2, 120)
+    data = Dataset("texts", "labels", TEXTS, np.arange(120), classes.astype(float), classes=("0", "1"))
+    wrong = [np.where(np.arange(120) % 10 == experiment, 1 - classes, classes).tolist() for experiment in range(4)]
+    one = read_predictions(saved(tmp_path, "x", wrong))
+    two = read_predictions(saved(tmp_path, "y", [classes.tolist()] * 4))
+    assert item_values(one, data)[:12] == pytest.approx([0.75] * 4 + [1] * 6 + [0.75] * 2)
+    found = compare_predictions(data, one, two)
+    assert found.metric == "accuracy"
+    assert found.scores == pytest.approx((90, 100))
+
+
+def test_a_split_column_leaves_the_items_that_mteb_judged(pairs: Dataset, tmp_path: Path) -> None:
+    splits = tuple("test" if item % 2 else "train" for item in range(60))
+    kept = np.arange(1, 60, 2)
+    half = replace(pairs, rows=pairs.rows[kept], values=pairs.values[kept])
+    one, two = (read_predictions(saved(tmp_path, name, predicted(x, half))) for name, x in (("x", X), ("y", Y)))
+    whole = compare_predictions(replace(pairs, splits=splits), one, two)
+    assert whole == compare_predictions(half, one, two)
+    assert whole.items == 30
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ({"cosine_scores": [0.5] * 59}, "59 values"),
+        ({"cosine_scores": [float("nan")] * 60}, "60 finite values"),
+        ({"dot_scores": [0.5] * 60}, "KeyError: 'cosine_scores'"),
+        ([["0"] * 60], "no predictions of pairs"),
+    ],
+)
+def test_predictions_of_other_items_are_refused(content: Any, named: str, pairs: Dataset, tmp_path: Path) -> None:
+    path = tmp_path / "Own_predictions.json"
+    meta = {"model_name": "x", "revision": "1"}
+    path.write_text(json.dumps({"mteb_model_meta": meta, "default": {"test": content}}))
+    with pytest.raises(DataError, match=named):
+        item_values(read_predictions(path), pairs)
+
+
+def test_one_of_several_tasks_has_to_be_named(pairs: Dataset, tmp_path: Path) -> None:
+    for task in ("Own", "Other"):
+        folder = saved(tmp_path, "x", predicted(X, pairs), task=task)
+    assert read_predictions(folder, "Own").part == "Own/default/test"
+    assert read_predictions(folder, "Other/default/test").task == "Other"
+    for wanted in (None, "Own/default/dev", "Ow"):
+        with pytest.raises(DataError, match="--task TASK/SUBSET/SPLIT"):
+            read_predictions(folder, wanted)
+    (folder / "Own_predictions.json").write_text("[1]")
+    with pytest.raises(DataError, match="holds no predictions of mteb"):
+        read_predictions(folder, "Own")
+
+
+def test_mteb_reads_what_is_written(tmp_path: Path) -> None:
+    mteb = pytest.importorskip("mteb", reason=ABSENT)
+    record = {"metric": "Spearman of cosine", "difference": 1.5, "low": 0.5, "high": 2.5}
+    write_task_results(tmp_path, "own", {"org/a b": 50.0, "c": 51.5}, record, data={"pairs.csv": "00"}, part="en/test")
+    cache = mteb.ResultCache(tmp_path)
+    results = cache.load_results(require_model_meta=False, include_remote=False)
+    scores = {one.model_name: [task.get_score() for task in one.task_results] for one in results.model_results}
+    assert scores == {"org/a_b": [0.5], "c": [0.515]}
+    path = tmp_path / "results" / "c" / "no_revision_available" / "own.json"
+    result = mteb.TaskResult.from_disk(path, load_historic_data=False)
+    assert (result.task_name, result.eval_splits, result.hf_subsets) == ("own", ["test"], ["en"])
+    assert json.loads((tmp_path / "own.intervals.json").read_text()) == record
+
+
+class ByTable:
+    """An encoder that mteb takes: the vectors of TEXTS."""
+
+    def __init__(self, mteb: Any, name: str, x: np.ndarray) -> None:
+        meta = mteb.get_model_meta("mteb/baseline-random-encoder")
+        self.mteb_model_meta = meta.model_copy(update={"name": name, "revision": "1"})
+        self.row, self.x = {text: row for row, text in enumerate(TEXTS)}, x.astype(np.float32)
+
+    def encode(self, inputs: Any, **_: Any) -> np.ndarray:
+        return self.x[[self.row[text.strip()] for batch in inputs for text in batch["text"]]]
+
+    def similarity(self, one: Any, two: Any) -> Any:
+        from mteb.similarity_functions import cos_sim
+
+        return cos_sim(one, two)
+
+    def similarity_pairwise(self, one: Any, two: Any) -> Any:
+        from mteb.similarity_functions import pairwise_cos_sim
+
+        return pairwise_cos_sim(one, two)
+
+
+def own_task(data: Dataset) -> Any:
+    """The data as a task of mteb."""
+    from datasets import Dataset as Rows
+    from datasets import DatasetDict
+    from mteb.mocks.mock_tasks import MockRetrievalTask, MockSTSTask
+
+    if data.kind == "pairs":
+        task = MockSTSTask()
+        left, right = ([TEXTS[row] for row in data.rows[:, side]] for side in (0, 1))
+        columns = {"sentence1": left, "sentence2": right, "score": data.values.tolist()}
+        task.dataset = DatasetDict(test=Rows.from_dict(columns))
+    else:
+        task = MockRetrievalTask()
+        task._eval_splits = ["test"]
+        texts = [{"id": name, "title": "", "text": text} for name, text in zip(data.names, TEXTS, strict=True)]
+        judged = [{data.names[row]: int(grade) for row, grade in grades.items()} for grades in data.relevant]
+        task.dataset = {
+            "default": {
+                "test": {
+                    "corpus": Rows.from_list(texts[:80]),
+                    "queries": Rows.from_list([{"id": text["id"], "text": text["text"]} for text in texts[80:]]),
+                    "relevant_docs": dict(zip(data.names[80:], judged, strict=True)),
+                    "top_ranked": None,
+                }
+            }
+        }
+    task.data_loaded = True
+    return task
+
+
+@pytest.mark.parametrize("kind", ["pairs", "queries"])
+def test_what_mteb_itself_saves_gives_the_comparison_that_the_vectors_give(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    mteb = pytest.importorskip("mteb", reason=ABSENT)
+    data: Dataset = request.getfixturevalue(kind)
+    for name, x in (("x", X), ("y", Y)):
+        model = ByTable(mteb, f"own/{name}", x)
+        mteb.evaluate(model, own_task(data), prediction_folder=tmp_path / name, cache=None, co2_tracker=False)
+    found = compare_predictions(data, *(read_predictions(tmp_path / name) for name in ("x", "y")))
+    expected = compare_vectors(data, X, Y)
+    assert found.names == ("own/x", "own/y")
+    # mteb's cosines are float32: a pair or a document may change its place by one.
+    assert found.scores == pytest.approx(expected.scores, abs=0.05)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=0.1)
