@@ -141,13 +141,14 @@ def item_values(found: Predictions, data: Dataset) -> Float64:
 
 def _cosines(content: Any, data: Dataset) -> Float64:
     """To seven digits, as PairsTask has them."""
-    return np.round(np.array(content["cosine_scores"], dtype=np.float64), 7)
+    return np.asarray(np.round(content["cosine_scores"], 7), dtype=np.float64)
 
 
 def _right_classes(content: Any, data: Dataset) -> Float64:
     """The mean over mteb's experiments, each a list of classes."""
     names = np.array(data.classes)[data.values.astype(np.int64)]
-    return np.mean([np.array([str(label) for label in labels]) == names for labels in content], axis=0)
+    right = np.array([np.array([str(label) for label in labels]) == names for labels in content], dtype=np.float64)
+    return np.asarray(right.mean(axis=0), dtype=np.float64)
 
 
 def _gains(content: Any, data: Dataset) -> Float64:
@@ -159,7 +160,7 @@ def _gains(content: Any, data: Dataset) -> Float64:
         best = sorted(run, key=lambda name: (run[name], name), reverse=True)[: TOP + 1]
         found = [row_of[name] for name in best]
         gains.append(ndcg(np.array([place for place in found if place != same][:TOP], dtype=np.int64), relevant))
-    return np.array(gains)
+    return np.array(gains, dtype=np.float64)
 
 
 # --- writing ------------------------------------------------------------------------------------------
