@@ -8,18 +8,35 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
 .DEFAULT_GOAL := help
-.PHONY: help install crate-venv reproduce paper paper-mirror test test-slow test-faults lint
+.PHONY: help install hashes sbom crate-venv reproduce paper paper-mirror test test-slow test-faults lint
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:[^#]*## /\t/' | expand -t 16
 
-install: $(VENV)/.installed ## make .venv from requirements.lock
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+HASHED := $(PIP) --require-hashes --no-deps --no-build-isolation
 
-$(VENV)/.installed: requirements.lock pyproject.toml
+install: $(VENV)/.installed ## make .venv from requirements.lock, every file by its sha256
+
+# hashes/ is for Linux x86-64; elsewhere the versions alone are pinned. One build of torch is taken: pip finds the CPU
+# build where its settings name PyTorch's own index, else the public index has one that needs CUDA's libraries.
+$(VENV)/.installed: requirements.lock pyproject.toml $(wildcard hashes/*.txt)
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+ifeq ($(shell uname -sm),Linux x86_64)
+	$(HASHED) -r hashes/build.txt
+	$(HASHED) -r hashes/packages.txt
+	$(HASHED) -r hashes/torch-cpu.txt 2>$(VENV)/torch-cpu.log || $(HASHED) -r hashes/torch-cuda.txt
+else
+	$(PIP) -r requirements.lock
+endif
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
+
+hashes: install ## write hashes/ from requirements.lock and the public index
+	@python .ci/hash_requirements.py
+
+sbom: install ## write sbom.json: what is installed, with licences and hashes (CycloneDX)
+	@python .ci/sbom.py > sbom.json
 
 reproduce: install ## set up, run the quick suite, print its table
 	@sentfold run --suite quick

@@ -1,0 +1,102 @@
+"""What is installed: the same versions in the lock and in the hashes, and a bill of materials as CycloneDX has it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.lineage.machine import normal_name
+
+ROOT = Path(__file__).parents[1]
+HASHED = re.compile(r"^(\S+)==(\S+) --hash=sha256:([0-9a-f]{64})$")
+
+
+def pins(name: str) -> dict[str, str]:
+    """The versions that a file of hashes/ pins; every line of it must have one hash of full length."""
+    lines = (ROOT / "hashes" / name).read_text().splitlines()
+    found = [HASHED.match(line) for line in lines if not line.startswith("#")]
+    assert all(found), f"a line of {name} is no pin with one sha256"
+    return {normal_name(match[1]): match[2] for match in found if match}
+
+
+def locked() -> dict[str, str]:
+    lines = (ROOT / "requirements.lock").read_text().split()
+    return {normal_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+
+
+def test_the_hashes_pin_the_versions_of_the_lock() -> None:
+    torch = {"torch": locked()["torch"]}
+    assert pins("packages.txt") | torch == locked()
+    assert pins("packages.txt").keys().isdisjoint({*torch, *pins("build.txt")})
+    assert pins("torch-cuda.txt")["torch"] == pins("torch-cpu.txt")["torch"].partition("+")[0] == torch["torch"]
+
+
+def test_the_build_backend_is_pinned_and_young_enough_for_the_project() -> None:
+    (least,) = re.findall(r'requires = \["setuptools>=(\d+)"\]', (ROOT / "pyproject.toml").read_text())
+    assert int(pins("build.txt")["setuptools"].partition(".")[0]) >= int(least)
+
+
+def test_what_is_installed_has_a_hash() -> None:
+    """All but pip, which Python itself brings, the project, and the lock's versions of another machine."""
+    have = {normal_name(package.metadata["Name"]): package.version for package in distributions()}
+    known = pins("packages.txt").items() | pins("build.txt").items()
+    known |= pins("torch-cpu.txt").items() | pins("torch-cuda.txt").items()
+    assert {pin for pin in have.items() if pin[0] not in ("pip", "sentfold")} <= known
+
+
+def test_pip_installs_by_hash_alone_and_refuses_another_file(tmp_path: Path) -> None:
+    recipe = (ROOT / "Makefile").read_text()
+    assert "HASHED := $(PIP) --require-hashes --no-deps" in recipe and recipe.count("$(HASHED) -r hashes/") == 4
+    wheel = tmp_path / "six-1.17.0-py2.py3-none-any.whl"
+    wheel.write_bytes(b"another file under a pinned name")
+    (line,) = [line for line in (ROOT / "hashes/packages.txt").read_text().splitlines() if line.startswith("six==")]
+    (tmp_path / "pins.txt").write_text(line)
+    command = [sys.executable, "-m", "pip", "download", "--no-index", "--find-links", str(tmp_path), "--no-deps",
+               "--require-hashes", "-r", str(tmp_path / "pins.txt"), "-d", str(tmp_path / "out")]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "DO NOT MATCH THE HASHES" in done.stderr
+
+
+# --- the bill of materials ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bill() -> dict[str, Any]:
+    command = [sys.executable, str(ROOT / ".ci/sbom.py")]
+    return dict(json.loads(subprocess.check_output(command, cwd=ROOT)))
+
+
+def test_the_bill_of_materials_has_the_fields_that_cyclonedx_requires(bill: dict[str, Any]) -> None:
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert type(bill["version"]) is int and bill["version"] >= 1
+    parts = [bill["metadata"]["component"], *bill["components"]]
+    for part in parts:
+        assert part["type"] in ("application", "library") and part["name"]
+        assert re.fullmatch(r"pkg:pypi/[a-z0-9-]+@[A-Za-z0-9.%]+", part["purl"])
+        assert all(re.fullmatch("[0-9a-f]{64}", entry["content"]) for entry in part.get("hashes", []))
+        said = part.get("licenses", [])
+        assert (all("expression" in entry for entry in said) and len(said) <= 1) or all(
+            ("id" in entry["license"]) != ("name" in entry["license"]) for entry in said
+        )
+    references = Counter(part["bom-ref"] for part in parts)
+    assert set(references.values()) == {1}
+    for entry in bill["dependencies"]:
+        assert {entry["ref"], *entry["dependsOn"]} <= references.keys()
+
+
+def test_the_bill_of_materials_lists_what_is_installed_with_licences(bill: dict[str, Any]) -> None:
+    names = {normal_name(package.metadata["Name"]) for package in distributions()}
+    parts = {normal_name(part["name"]): part for part in bill["components"]}
+    assert parts.keys() | {"sentfold"} == names
+    assert parts["numba"]["licenses"] and parts["pyarrow"]["hashes"][0]["alg"] == "SHA-256"
+    assert parts["scipy"]["bom-ref"] in {ref for entry in bill["dependencies"] for ref in entry["dependsOn"]}
+    silent = [name for name, part in parts.items() if "licenses" not in part]
+    assert len(silent) < 5, silent
