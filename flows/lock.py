@@ -136,7 +136,7 @@ def _read_holder(path: Path) -> dict[str, object]:
     # A holder that has just taken the lock may not have written yet.
     try:
         holder = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return holder if isinstance(holder, dict) else {}
 

@@ -120,7 +120,7 @@ def _is_readable(table: Path) -> bool:
         json.loads(table.read_bytes())
     except FileNotFoundError:
         return True
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

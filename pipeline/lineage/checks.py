@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.lineage.file_checks import InputChecks, OutputChecks
 from pipeline.lineage.machine import is_code
 from pipeline.lineage.scope import MISSING, Cause, Scope, State, brief, leaves, value_in
-from pipeline.lineage.stages import Locked, Stage, related, tracked_values
+from pipeline.lineage.stages import Locked, Stage, alike, related, tracked_values
 from pipeline.lineage.witnesses import WitnessChecks
 
 
@@ -85,12 +85,12 @@ class StageChecks:
             committed = tracked_values(self.scope.committed_yaml(file), keys)
             for key in dict.fromkeys([*here, *recorded]):
                 own, then = here.get(key, MISSING), recorded.get(key, MISSING)
-                for place, one, other in leaves(key, own, then) if own != then else ():
+                for place, one, other in leaves(key, own, then):
                     yield self._altered_parameter(
                         stage.name, f"{file}: {place}", one, other, value_in(committed, place)
                     )
-                for place, one, other in leaves(key, own, committed.get(key, MISSING)) if own == then else ():
-                    if self.scope.has_git and one != other:
+                for place, one, other in leaves(key, own, committed.get(key, MISSING)) if alike(own, then) else ():
+                    if self.scope.has_git:
                         message = f"{brief(one)} made these numbers; git's HEAD has {brief(other)}"
                         remedy = f"commit {file}, or restore it and rerun"
                         yield Cause("parameter", f"{file}: {place}", message, remedy, state="uncommitted")
@@ -98,12 +98,12 @@ class StageChecks:
     def _altered_parameter(self, stage: str, place: str, here: Any, recorded: Any, committed: Any) -> Cause:
         lock, (file, _, key) = self.graph.lockfile, place.partition(": ")
         before = self.scope.committed_lock(stage)
-        if before is not None and here == value_in(before.params.get(file, {}), key):
+        if before is not None and alike(here, value_in(before.params.get(file, {}), key)):
             message = (
                 f"it says {brief(recorded)} for {key}, {file} and the committed entry {brief(here)}: it was edited"
             )
             return Cause("lock", f"{lock}, stage {stage}", message, f"git checkout -- {lock}")
-        edited = self.scope.has_git and committed == recorded
+        edited = self.scope.has_git and alike(committed, recorded)
         by = "; git's HEAD has the recorded value: the file was edited" if edited else ""
         message = f"it is {brief(here)} here; the numbers were made with {brief(recorded)} ({lock}){by}"
         # What a suite contains is no claim about its numbers: a report of the new contents has not been made yet.

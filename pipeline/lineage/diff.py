@@ -165,10 +165,8 @@ class Changes:
         for file in dict.fromkeys([*old.params, *new.params]):
             was, now = old.params.get(file, {}), new.params.get(file, {})
             for key in dict.fromkeys([*was, *now]):
-                before, after = was.get(key, MISSING), now.get(key, MISSING)
-                if before != after:
-                    for part, one, other in leaves(key, before, after):
-                        yield Change("parameter", f"{file}: {part}", str(one), str(other))
+                for part, one, other in leaves(key, was.get(key, MISSING), now.get(key, MISSING)):
+                    yield Change("parameter", f"{file}: {part}", str(one), str(other))
 
     def _code(self, old: Locked, new: Locked) -> Iterator[Change]:
         for path in dict.fromkeys([*old.deps, *new.deps]):

@@ -120,6 +120,6 @@ class Cache:
             return None
         try:
             digest = parse_listing(self.path_of(md5).read_bytes())
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return digest if digest.md5 == md5 else None

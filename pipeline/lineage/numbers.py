@@ -91,7 +91,7 @@ def read_index(tree: Tree, suite: str) -> dict[str, list[dict[str, Any]]]:
         return {
             name: [dict(zip(fields, cell, strict=True)) for cell in cells] for name, cells in index["tables"].items()
         }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LineageError(
             "the index of cells cannot be read",
             where=f"{path} of {tree.name}",
@@ -266,6 +266,6 @@ class Scores:
     def _read(self, space: str) -> dict[str, Any]:
         try:
             content = json.loads(self.tree.read(self.path(space)) or b"null")
-        except (ValueError, LineageError):
+        except (ValueError, RecursionError, LineageError):
             return {}
         return content if isinstance(content, dict) else {}

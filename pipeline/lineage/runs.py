@@ -52,7 +52,7 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
             continue
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             record = None
         if isinstance(record, dict):
             records.append(record)
@@ -172,7 +172,7 @@ def parse_object(content: bytes | None) -> dict[str, Any]:
     """A JSON object; {} if there is none, or something else."""
     try:
         parsed = json.loads(content or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return parsed if isinstance(parsed, dict) else {}
 

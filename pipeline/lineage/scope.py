@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.lineage.hashes import Cache, Digest
-from pipeline.lineage.stages import Entry, Graph, Locked, load_graph, read_yaml, variable_files
+from pipeline.lineage.stages import Entry, Graph, Locked, alike, load_graph, read_yaml, variable_files
 from pipeline.lineage.trees import Revision, Tree, WorkingTree, head_of
 from sentfold.errors import SentfoldError
 
@@ -216,13 +216,11 @@ def brief(value: Any) -> str:
 
 def leaves(key: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
     """What differs between two values: they themselves, or of two mappings each part that differs, by dotted key."""
-    if not (isinstance(one, dict) and isinstance(other, dict)):
+    if isinstance(one, dict) and isinstance(other, dict):
+        for part in dict.fromkeys([*one, *other]):
+            yield from leaves(f"{key}.{part}", one.get(part, MISSING), other.get(part, MISSING))
+    elif not alike(one, other):
         yield key, one, other
-        return
-    for part in dict.fromkeys([*one, *other]):
-        first, second = one.get(part, MISSING), other.get(part, MISSING)
-        if first != second:
-            yield from leaves(f"{key}.{part}", first, second)
 
 
 def value_in(content: Any, key: str) -> Any:

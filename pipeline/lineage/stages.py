@@ -204,6 +204,15 @@ def tracked_values(content: Mapping[str, Any], keys: tuple[str, ...]) -> dict[st
     return found
 
 
+def alike(one: Any, other: Any) -> bool:
+    """Whether two values of YAML are equal, `1` and `true` told apart; Python and DVC call those two equal."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(alike(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
 # --- entries --------------------------------------------------------------------------------------
 
 

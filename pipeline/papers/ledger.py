@@ -130,7 +130,7 @@ def show_claims(suite: str, name: str = "") -> str:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         claims, _ = content["claims"], content["counts"]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
         raise ArtifactError(
             f"suite '{suite}' has no ledger of claims, or one of an earlier version",
             where=str(path),

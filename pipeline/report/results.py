@@ -157,7 +157,7 @@ def _read_scores(suite: Suite, space: str) -> dict[str, Any]:
     remedy = f"run `dvc repro evaluate@{space}`"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ArtifactError(
             f"the scores of '{space}' cannot be read", where=str(path), got=str(error), remedy=remedy
         ) from None

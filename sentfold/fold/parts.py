@@ -111,7 +111,7 @@ def _kept_part(folder: Path, file: str, record: dict[str, Any]) -> Part | None:
         part = Part(**receipt, reused=True)
         if part.file != file or (folder / file).stat().st_size != part.size or sha256_of(folder / file) != part.sha256:
             return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # no receipt, no JSON, or no receipt of a part
+    except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):  # no receipt of a part
         return None
     return part
 

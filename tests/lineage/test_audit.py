@@ -116,6 +116,17 @@ def test_a_tampered_parameter_is_named_with_both_values(small: Small) -> None:
     assert verdict_of(found, "sts.csv", "mini", "first") == "verified"
 
 
+def test_one_and_true_are_two_values_of_a_parameter(small: Small) -> None:
+    """YAML's `1` and `true` are equal to Python, and to DVC, which makes no stage stale by them."""
+    small.edit("params.yaml", "step: 1.0e-1", "step: true")
+    lock = (small.root / "dvc.lock").read_text()
+    assert "fold.step: 0.1" in lock
+    (small.root / "dvc.lock").write_text(lock.replace("fold.step: 0.1", "fold.step: 1"))
+    causes = audit(small.root, "quick").causes
+    (message,) = [cause.message for cause in causes if cause.subject == "params.yaml: fold.step"]
+    assert message.startswith("it is True here; the numbers were made with 1 ")
+
+
 LOCK_EDITS = {
     "an output": (r"(outs:\n    - path: data/quick/spaces/mini-lp\n      hash: md5\n      md5: )(.)", "fold@mini"),
     "an input of data": (

@@ -25,6 +25,7 @@ EDITS = {
     "no mapping of stages": ("plan.yaml", r"fold: .*", "fold: 3", "foreach of stage fold"),
     "an index of another schema": ("reports/quick/tables/cells.json", '"schema": 1', '"schema": 7', "schema 7"),
     "an index that is cut off": ("reports/quick/tables/cells.json", r"(?s).{9}\Z", "", "cells.json"),
+    "an index of brackets": ("reports/quick/tables/cells.json", r"(?s).*", "[" * 100_000, "cells.json"),
     "a cell too many": ("reports/quick/tables/sts.csv", r"mini,20.50", "mini,20.50,1.00", "row 2 has 4 cells"),
     "a cell too few": ("reports/quick/tables/sts.csv", r"mini,20.50,", "mini,", "row 2 has 2 cells"),
     "an empty line": ("reports/quick/tables/sts.csv", r"\Z", "\n", "row 4 has 0 cells"),
