@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
-from pipeline.lineage.scope import MISSING, brief, leaves
+from pipeline.lineage.scope import MISSING, brief, join_lines, leaves
 from pipeline.lineage.stages import Graph, Locked, load_graph
 from pipeline.lineage.trees import Revision, git
 
@@ -198,7 +198,7 @@ def diff_text(found: Difference, root: Path) -> str:
         if len(why) > SHOWN:
             lines.append(f"  and {len(why) - SHOWN} more (all of them: --json FILE)")
         lines += ["moved:", *(f"  {line}" for line in _numbers(moved))]
-    return "\n".join(lines)
+    return join_lines(lines)
 
 
 def _change(change: Change, found: Difference, root: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -212,6 +212,13 @@ def brief(value: Any) -> str:
     """A value, cut where it is long."""
     text = str(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def join_lines(lines: Iterable[str]) -> str:
+    """Lines as a terminal may show them: a name with escape codes or line breaks could erase or add a line."""
+    return "\n".join(
+        "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in line) for line in lines
+    )
 
 
 def leaves(key: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:

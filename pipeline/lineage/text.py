@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.lineage.audit import STATES, Audit, Verdict
 from pipeline.lineage.numbers import Number
-from pipeline.lineage.scope import Cause
+from pipeline.lineage.scope import Cause, join_lines
 from pipeline.lineage.trace import Edge, Node, Trace
 
 # Causes of one kind beyond this many are counted, not listed; the JSON has them all.
@@ -39,7 +39,7 @@ def audit_text(found: Audit) -> str:
         if causes:
             lines += ["", f"{WORDS[state].capitalize()}, by first cause:"]
             lines += [line for kind in dict.fromkeys(c.kind for c in causes) for line in _kind(kind, causes)]
-    return "\n".join(lines)
+    return join_lines(lines)
 
 
 def _remade(found: Audit) -> Iterator[str]:
@@ -100,7 +100,7 @@ def trace_text(found: Trace) -> str:
     lines += _branches(found, "number", "", set())
     states = [node for node in found.nodes.values() if node.state not in ("", "as recorded")]
     lines += ["", *(f"{node.title}: {node.state}" for node in states)] if states else []
-    return "\n".join(lines)
+    return join_lines(lines)
 
 
 def _branches(found: Trace, key: str, indent: str, described: set[str]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -52,6 +53,18 @@ def test_a_file_among_the_reports_that_no_stage_writes_is_named_without_witness(
         assert subjects(found, "unwitnessed") == {"reports/quick/figures/better.svg"}
         assert "Without witness, by first cause:" in audit_text(found)
         assert (found.failed(strict=False), found.failed(strict=True)) == (False, True)
+
+
+def test_a_name_cannot_erase_or_add_a_line_of_what_an_audit_prints(small: Small) -> None:
+    """Escape codes move a terminal's cursor, a line break starts a line, and U+202E turns the text around."""
+    names = ["a\x1b[2K\x1b[1A.svg", "b\n  9 verified.svg", "c\u202e.svg", os.fsdecode(b"d\xff.svg")]
+    (small.root / "reports/quick/figures").mkdir()
+    for name in names:
+        (small.root / "reports/quick/figures" / name).write_text("<svg/>")
+    text = audit_text(audit(small.root, "quick"))
+    assert all(line.isprintable() for line in text.split("\n"))
+    shown = ["a\\x1b[2K\\x1b[1A.svg", "b\\n  9 verified.svg", "c\\u202e.svg", "d\\udcff.svg"]
+    assert [line.rpartition("/")[2] for line in text.split("\n") if line.endswith(".svg")] == shown
 
 
 def test_scores_and_tables_that_were_taken_out_of_the_outputs_of_stages_are_never_verified(small: Small) -> None:
