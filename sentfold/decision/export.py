@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentfold.decision.spaces import ARRAYS, LinearSpace, Space, Unchanged, load_space, space_widths
-from sentfold.errors import ArtifactError, EncoderError, ParameterError, SolverError
+from sentfold.errors import ArtifactError, EncoderError, ParameterError, SolverError, first_line
 from sentfold.files import sha256_of, write_text
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def export_space(folder: Path, encoder: str, target: Path, *, texts: Sequence[st
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ParameterError("the target is not empty", where=str(target), expected="a new folder")
+    from sentfold.encoders.model_folder import refuse_unsafe
+
     space = load_space(folder)
     model, digests = _load(encoder)
     width, own = space_widths(space)[0], int(model.get_embedding_dimension() or 0)
@@ -48,10 +50,12 @@ def export_space(folder: Path, encoder: str, target: Path, *, texts: Sequence[st
     wanted = space.transform(_encode(model, texts))
     partial = target.with_name(f".{target.name}.partial")
     try:
+        _remove(partial)
         for module in _modules(space):
             model.append(module)
         model.save_pretrained(str(partial), create_model_card=False)
         write_text(partial / "README.md", model_card(folder, space, encoder, digests))
+        refuse_unsafe(encoder, partial)  # an encoder's `auto_map` would run once the folder's own module is trusted
         apart = _largest_difference(partial, space, texts, wanted)
         if target.exists():
             target.rmdir()
@@ -61,6 +65,13 @@ def export_space(folder: Path, encoder: str, target: Path, *, texts: Sequence[st
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return apart
+
+
+def _remove(partial: Path) -> None:
+    """Remove what a killed export left: its modules would become part of the folder. A link is not followed."""
+    if partial.is_symlink():
+        partial.unlink()
+    shutil.rmtree(partial, ignore_errors=True)
 
 
 def _load(encoder: str) -> tuple[SentenceTransformer, dict[str, str]]:
@@ -122,8 +133,7 @@ def _largest_difference(folder: Path, space: Space, texts: Sequence[str], wanted
 
 def model_card(folder: Path, space: Space, encoder: str, digests: dict[str, str]) -> str:
     """README.md: what the model is, what the space was fitted on, its numbers with intervals, and hashes."""
-    path = folder / "verdict.json"
-    record: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
+    record = _read_verdict(folder / "verdict.json")
     width = space_widths(space)[1]
     plain = isinstance(space, LinearSpace | Unchanged)
     settings = ", ".join(f"{key}: {value}" for key, value in space.settings().items())
@@ -137,12 +147,27 @@ def model_card(folder: Path, space: Space, encoder: str, digests: dict[str, str]
         f"model = SentenceTransformer(FOLDER{'' if plain else ', trust_remote_code=True'})",
         "```", "",
         "" if plain else "The last module is the installed `sentfold.decision.module`; this folder has no code.", "",
-        "## What it is worth", "", record.get("verdict", "Nothing is recorded."), "", *_numbers(record), "",
+        "## What it is worth", "", record["verdict"], "", *_numbers(record), "",
         "## Fitted on", "", *[f"- `{name}`: {digest}" for name, digest in record.get("inputs", {}).items()],
         *[f"- {note}" for note in record.get("notes", [])], "",
         "## Hashes", "", f"- `{ARRAYS}`: {sha256_of(folder / ARRAYS)}",
         *[f"- `{name}` of {encoder}: {digest}" for name, digest in weights.items()],
     ])  # fmt: skip
+
+
+def _read_verdict(path: Path) -> dict[str, Any]:
+    """The record of a decision; {} where there is none. Raises ArtifactError."""
+    try:
+        record: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
+        _numbers(record)
+        return {**record, "verdict": str(record.get("verdict", "Nothing is recorded."))}
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(
+            "a folder's verdict cannot be read",
+            where=str(path),
+            expected="a record as Decision.save writes it",
+            got=f"{type(error).__name__}: {first_line(error)}",
+        ) from None
 
 
 def _numbers(record: dict[str, Any]) -> list[str]:

@@ -176,10 +176,13 @@ def load_space(folder: str | Path) -> Space:
         settings = json.loads((folder / SETTINGS).read_bytes())
         arrays = load_file(folder / ARRAYS)
         kind = settings.pop("kind")
-        if kind == "linear":
-            return LinearSpace(LinearMap(arrays["mean"], arrays["matrix"], np.empty(0)))
         kinds: dict[str, Any] = {"unchanged": Unchanged, "smoothed": SmoothedSpace, "landmarks": LandmarkSpace}
-        space: Space = kinds[kind](**arrays, **settings)
+        space: Space
+        if kind == "linear":
+            space = LinearSpace(LinearMap(arrays["mean"], arrays["matrix"], np.empty(0)))
+        else:
+            space = kinds[kind](**arrays, **settings)
+        _require_sound(space)
         return space
     except Exception as error:  # noqa: BLE001  # a damaged file makes json or safetensors raise anything
         raise ArtifactError(
@@ -188,3 +191,22 @@ def load_space(folder: str | Path) -> Space:
             expected=f"{SETTINGS} and {ARRAYS}, as Decision.save writes them",
             got=f"{type(error).__name__}: {first_line(error)}",
         ) from None
+
+
+def _require_sound(space: Space) -> None:
+    """Raise ValueError unless arrays are finite and fit together, and settings are within their ranges."""
+    for name, array in space.arrays().items():
+        if array.dtype.kind != "f" or array.ndim != (1 if name == "mean" else 2) or not np.isfinite(array).all():
+            raise ValueError(f"{name} is no {'vector' if name == 'mean' else 'matrix'} of finite numbers")
+    if isinstance(space, LinearSpace) and space.map.mean.shape != space.map.matrix.shape[:1]:
+        raise ValueError(f"a mean of {space.map.mean.shape} for a matrix of {space.map.matrix.shape}")
+    if isinstance(space, LandmarkSpace) and len(space.landmarks) != len(space.coordinates):
+        raise ValueError(f"{len(space.landmarks)} landmarks with {len(space.coordinates)} coordinates")
+    if isinstance(space, SmoothedSpace | LandmarkSpace):
+        rows = len(space.pool if isinstance(space, SmoothedSpace) else space.landmarks)
+        if type(space.neighbors) is not int or not 1 <= space.neighbors <= rows:
+            raise ValueError(f"{space.neighbors!r} neighbours of {rows} rows")
+    for name in ("amount", "regularization"):
+        value = getattr(space, name, 0.0)
+        if type(value) not in (int, float) or not (np.isfinite(value) and (value <= 1 or name == "regularization")):
+            raise ValueError(f"{name} {value!r}")

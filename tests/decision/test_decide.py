@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import sentfold
 from sentfold.data.tables import DataError
@@ -215,6 +216,30 @@ def test_a_saved_space_maps_new_vectors_as_before(spaces: object, tmp_path: Path
 
 def test_a_folder_without_a_space_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="no space"):
+        load_space(tmp_path)
+
+
+POOL = np.eye(6, 4, dtype=np.float32)
+FORGED: dict[str, tuple[dict[str, object], dict[str, np.ndarray]]] = {
+    "a matrix with NaN": ({"kind": "linear"}, {"mean": np.zeros(4), "matrix": np.full((4, 2), np.nan)}),
+    "a mean of another width": ({"kind": "linear"}, {"mean": np.zeros(3), "matrix": np.eye(4)}),
+    "a matrix of integers": ({"kind": "linear"}, {"mean": np.zeros(4), "matrix": np.eye(4, dtype=np.int64)}),
+    "no neighbours": ({"kind": "smoothed", "neighbors": 0, "amount": 0.5}, {"pool": POOL}),
+    "more neighbours than rows": ({"kind": "smoothed", "neighbors": 7, "amount": 0.5}, {"pool": POOL}),
+    "neighbours in words": ({"kind": "smoothed", "neighbors": "3", "amount": 0.5}, {"pool": POOL}),
+    "an infinite amount": ({"kind": "smoothed", "neighbors": 3, "amount": -np.inf}, {"pool": POOL}),
+    "landmarks without coordinates": (
+        {"kind": "landmarks", "neighbors": 2, "regularization": 1e-3}, {"landmarks": POOL, "coordinates": np.eye(2)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_a_space_that_would_give_wrong_vectors_is_refused_when_it_is_loaded(tmp_path: Path, what: str) -> None:
+    settings, arrays = FORGED[what]
+    (tmp_path / "space.json").write_text(json.dumps(settings))
+    save_file(arrays, tmp_path / "space.safetensors")
+    with pytest.raises(ArtifactError, match="no space that can be read"):
         load_space(tmp_path)
 
 

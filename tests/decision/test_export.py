@@ -13,10 +13,10 @@ import pytest
 
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.compress import compress
-from sentfold.decision.export import export_space
+from sentfold.decision.export import export_space, model_card
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Space, Unchanged, save_space
 from sentfold.encoders.model_folder import refuse_unsafe
-from sentfold.errors import EncoderError, ParameterError
+from sentfold.errors import ArtifactError, EncoderError, ParameterError
 from sentfold.manifold.base.linear import LinearMap
 
 TEXTS = ["A dog sleeps.", "Snow falls on the quiet harbour.", "", "prices rose by 3%"]
@@ -100,3 +100,12 @@ def test_a_space_of_another_width_is_refused_and_nothing_is_left(tmp_path: Path)
         export_space(tmp_path / "space", "all-MiniLM-L6-v2", tmp_path / "model")
     shutil.rmtree(tmp_path / "space")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("record", ["[" * 100_000, "[]", "{", '{"forms": [{}]}', '{"candidates": [{"name": "pca"}]}'])
+def test_a_verdict_that_is_none_is_an_error_that_names_it(tmp_path: Path, record: str) -> None:
+    save_space(linear(), tmp_path)
+    (tmp_path / "verdict.json").write_text(record)
+    with pytest.raises(ArtifactError, match="verdict cannot be read") as caught:
+        model_card(tmp_path, linear(), "a", {})
+    assert caught.value.where == str(tmp_path / "verdict.json")
