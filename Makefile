@@ -20,6 +20,7 @@ install: $(VENV)/.installed ## make .venv from requirements.lock, every file by 
 
 # hashes/ is for Linux x86-64; elsewhere the versions alone are pinned. One build of torch is taken: pip finds the CPU
 # build where its settings name PyTorch's own index, else the public index has one that needs CUDA's libraries.
+# DVC keeps pickles of its own in a folder that any user of a machine may write to, unless it is told another.
 $(VENV)/.installed: requirements.lock pyproject.toml $(wildcard hashes/*.txt)
 	$(PYTHON) -m venv $(VENV)
 ifeq ($(shell uname -sm),Linux x86_64)
@@ -30,6 +31,8 @@ else
 	$(PIP) -r requirements.lock
 endif
 	$(PIP) --no-deps --no-build-isolation -e .
+	mkdir -p -m 700 $(VENV)/dvc-site
+	$(VENV)/bin/dvc config --local core.site_cache_dir $(CURDIR)/$(VENV)/dvc-site
 	@touch $@
 
 hashes: install ## write hashes/ from requirements.lock and the public index

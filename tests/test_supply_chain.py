@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 import subprocess
 import sys
 from collections import Counter
@@ -63,6 +64,24 @@ def test_pip_installs_by_hash_alone_and_refuses_another_file(tmp_path: Path) -> 
                "--require-hashes", "-r", str(tmp_path / "pins.txt"), "-d", str(tmp_path / "out")]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode != 0 and "DO NOT MATCH THE HASHES" in done.stderr
+
+
+@pytest.mark.slow
+def test_dvc_keeps_its_pickles_where_no_other_user_can_write(tmp_path: Path) -> None:
+    """DVC's own place for them is /var/tmp/dvc/repo, which it opens to everyone: who writes there runs code as us."""
+    dvc = [sys.executable, "-m", "dvc"]
+    subprocess.run([*dvc, "init", "-q", "--no-scm"], cwd=tmp_path, check=True)
+    recipe = [line.strip() for line in (ROOT / "Makefile").read_text().splitlines() if "dvc-site" in line]
+    words = {"$(CURDIR)": str(tmp_path), "$(VENV)/bin/dvc": " ".join(dvc), "$(VENV)": "environment"}
+    for line in recipe:
+        for name, text in words.items():
+            line = line.replace(name, text)
+        subprocess.run(line.split(), cwd=tmp_path, check=True)
+    (tmp_path / "data").write_text("text\n")
+    subprocess.run([*dvc, "add", "-q", "data"], cwd=tmp_path, check=True)
+    site = tmp_path / "environment/dvc-site"
+    assert list(site.rglob("cache.db")), "DVC's state is in the private folder"
+    assert stat.S_IMODE(site.stat().st_mode) == 0o700
 
 
 # --- the bill of materials ------------------------------------------------------------------------------------------
