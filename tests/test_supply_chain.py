@@ -73,9 +73,9 @@ def test_dvc_keeps_its_pickles_where_no_other_user_can_write(tmp_path: Path) -> 
     subprocess.run([*dvc, "init", "-q", "--no-scm"], cwd=tmp_path, check=True)
     recipe = [line.strip() for line in (ROOT / "Makefile").read_text().splitlines() if "dvc-site" in line]
     words = {"$(CURDIR)": str(tmp_path), "$(VENV)/bin/dvc": " ".join(dvc), "$(VENV)": "environment"}
+    for name, text in words.items():
+        recipe = [line.replace(name, text) for line in recipe]
     for line in recipe:
-        for name, text in words.items():
-            line = line.replace(name, text)
         subprocess.run(line.split(), cwd=tmp_path, check=True)
     (tmp_path / "data").write_text("text\n")
     subprocess.run([*dvc, "add", "-q", "data"], cwd=tmp_path, check=True)

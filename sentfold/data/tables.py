@@ -125,6 +125,9 @@ def _read_json_lines(path: Path) -> Table:
             continue
         try:
             record = json.loads(line)
+            if "\\ud" in line.lower():  # half of a character, as a cut emoji leaves it, can be written to no file
+                whole = json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogatepass")
+                record = json.loads(whole.decode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
             raise DataError(
                 "a line is not JSON", where=f"{path}, line {number}", expected="one object a line", got=str(error)

@@ -59,6 +59,16 @@ def test_every_form_of_text_file_gives_the_same_pairs(name: str, tmp_path: Path)
     same_pairs(read_dataset(tmp_path / name))
 
 
+def test_half_of_a_character_in_json_becomes_the_replacement_character(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        '{"left": "cut \\ud83d", "right": "b", "score": 1}\n{"left": "whole \\ud83d\\ude00", "right": "d", "score": 2}\n'
+    )
+    texts = read_dataset(tmp_path / "a.jsonl").texts
+    assert "whole \N{GRINNING FACE}" in texts
+    assert [text.replace("\ufffd", "") for text in texts if text.startswith("cut")] == ["cut "]
+    assert "".join(texts).encode()
+
+
 def test_parquet_and_a_saved_dataset_give_the_same_pairs(tmp_path: Path) -> None:
     left, right, score = zip(*PAIRS, strict=True)
     table = pa.table({"text1": left, "text2": right, "similarity": score})

@@ -54,6 +54,8 @@ def landmarks(plain: np.ndarray) -> Space:
 
 def test_a_linear_map_is_loaded_by_sentence_transformers_alone(tmp_path: Path, plain: np.ndarray) -> None:
     save_space(linear(), tmp_path / "space")
+    (tmp_path / ".model.partial").mkdir()
+    (tmp_path / ".model.partial/killed.py").write_text("what a killed export left")
     apart = export_space(tmp_path / "space", "all-MiniLM-L6-v2", tmp_path / "model")
     loaded = load_elsewhere(tmp_path / "model", trusted=False)
     assert loaded["sentfold"] is False
