@@ -61,10 +61,10 @@ def test_every_form_of_text_file_gives_the_same_pairs(name: str, tmp_path: Path)
 
 def test_half_of_a_character_in_json_becomes_the_replacement_character(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(
-        '{"left": "cut \\ud83d", "right": "b", "score": 1}\n{"left": "whole \\ud83d\\ude00", "right": "d", "score": 2}\n'
+        '{"left": "cut \\ud83d", "right": "b", "score": 1}\n{"left": "all \\ud83d\\ude00", "right": "d", "score": 2}\n'
     )
     texts = read_dataset(tmp_path / "a.jsonl").texts
-    assert "whole \N{GRINNING FACE}" in texts
+    assert "all \N{GRINNING FACE}" in texts
     assert [text.replace("\ufffd", "") for text in texts if text.startswith("cut")] == ["cut "]
     assert "".join(texts).encode()
 
