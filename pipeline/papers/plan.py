@@ -155,7 +155,6 @@ class Timing(Parameters):
 class SeedFigures(Parameters):
     """What the papers' figures and special tables are about, where a suite has it.
 
-    orders         corpora of SBERT-LP's table 4, the first that the suite has
     measures       corpora of the table of similarities; geometry: of the table of geometry
     map            corpora whose labels colour a map, the first that the suite has
     classes        corpus -> what its labels stand for, in the order of their numbers
@@ -163,10 +162,8 @@ class SeedFigures(Parameters):
     speed          what the figure of speed takes for quality
     timing         what the tables of speed show
     sensitivities  word encoder -> the figure of its hyper-parameters
-    single_sets    corpora of one set of pairs: nothing is aggregated over subsets
     """
 
-    orders: list[str]
     measures: list[str]
     geometry: list[str]
     map: list[str]
@@ -175,7 +172,6 @@ class SeedFigures(Parameters):
     speed: SingleFigure
     timing: Timing
     sensitivities: dict[str, NamedFigure]
-    single_sets: list[str]
 
 
 @cache

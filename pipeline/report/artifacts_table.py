@@ -1,19 +1,17 @@
-"""Table of what the scores were made from: corpora, fallbacks of word encoders, and certificates of eigensolves."""
+"""Table of what the scores were made from: corpora, and fallbacks of word encoders."""
 
 from __future__ import annotations
 
-from pipeline.report.comparisons import no_smallest
 from pipeline.report.evidence import Evidence
 from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 
-ABOUT = "Facts that the artifacts record: corpora, sentences without a vector of their own, eigenvalues of each solve."
-RECORDED = no_smallest("these are facts of artifacts, and none is compared with another")
+ABOUT = "Facts that the artifacts record: corpora, and sentences without a vector of their own."
 
 
 def artifacts_table(evidence: Evidence) -> Table:
-    """Corpora always; fallbacks for a suite with word encoders, certificates for one with eigensolves."""
-    panels = (_corpora(evidence), _fallbacks(evidence), _certificates(evidence))
-    return Table("artifacts", "Corpora, fallbacks and certificates", ABOUT, tuple(filter(None, panels)))
+    """Corpora always, and fallbacks where a word encoder had some."""
+    panels = (_corpora(evidence), _fallbacks(evidence))
+    return Table("artifacts", "Corpora and fallbacks", ABOUT, tuple(filter(None, panels)))
 
 
 def _text(text: object, about: str = "", of: tuple[str, ...] = ()) -> Entry:
@@ -22,7 +20,7 @@ def _text(text: object, about: str = "", of: tuple[str, ...] = ()) -> Entry:
 
 def _panel(evidence: Evidence, title: str, protocol: str, heads: tuple[str, ...], lines: list[Line]) -> Panel:
     group = Group(evidence.measured_here, False, tuple(lines))
-    return Panel(title, protocol, tuple(Head(head, "", head, "") for head in heads), (group,), (), (RECORDED,))
+    return Panel(title, protocol, tuple(Head(head, "", head, "") for head in heads), (group,))
 
 
 def _corpora(evidence: Evidence) -> Panel:
@@ -63,20 +61,3 @@ def _fallbacks(evidence: Evidence) -> Panel | None:
                 lines.append(Line(space, evidence.made_of.get(space, ""), entries))
     heads = ("corpus", "sentences", "of them (words where it says tokens)")
     return _panel(evidence, "Fallbacks of the word encoders", "records of the spaces", heads, lines) if lines else None
-
-
-def _certificates(evidence: Evidence) -> Panel | None:
-    """Size and ends of each spectrum; residuals are in the artifacts and in lineage.json."""
-    suite, lines = evidence.results.suite, []
-    for space in suite.spaces:
-        for corpus in suite.corpora:
-            notes = evidence.notes(space, corpus)
-            if "nullity" in notes:
-                values, about, of = notes["eigenvalues"], f"certificate of {space} on {corpus}", (f"{space}/{corpus}",)
-                embedded = notes.get("landmarks", notes["sentences"])
-                numbers = (embedded, len(values), notes["nullity"], f"{values[0]:.2e}", f"{values[-1]:.2e}")
-                entries = (_text(corpus), *(_text(number, about, of) for number in numbers))
-                lines.append(Line(space, evidence.made_of.get(space, ""), entries))
-    heads = ("corpus", "n embedded", "p", "null vectors skipped", "first eigenvalue", "last eigenvalue")
-    protocol = "every residual is below the tolerance of params.yaml"
-    return _panel(evidence, "Certificates of the eigensolves", protocol, heads, lines) if lines else None

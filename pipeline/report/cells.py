@@ -32,7 +32,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 from pipeline.report.comparisons import BASELINE, CONTROL
 from pipeline.report.entries import HEADLINE, difference_entry, measured_entry
@@ -66,9 +65,6 @@ class IndexedCell:
     texts: Mapping[str, str]
 
 
-Index = dict[str, list[IndexedCell]]
-
-
 def index_table(table: Table) -> list[IndexedCell]:
     """The cells of a table that print something, by their lines in its CSV file."""
     return [
@@ -93,19 +89,6 @@ def index_text(suite: str, index: Mapping[str, Iterable[IndexedCell]]) -> str:
 def _cell_text(cell: IndexedCell) -> str:
     values = [getattr(cell, field.name) for field in fields(IndexedCell)]
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
-
-
-def read_index(text: str) -> Index:
-    """Name of a CSV file -> its cells. Raises ValueError, KeyError or TypeError where the text is no such index."""
-    content = json.loads(text)
-    if content["schema"] != SCHEMA or content["fields"] != [field.name for field in fields(IndexedCell)]:
-        raise ValueError(f"an index of schema {content['schema']} with fields {content['fields']}")
-    return {name: [_read_cell(values) for values in cells] for name, cells in content["tables"].items()}
-
-
-def _read_cell(values: Sequence[Any]) -> IndexedCell:
-    line, row, corpus, protocol, unit, origin, key, texts = values
-    return IndexedCell(int(line), row, corpus, protocol, unit, origin, tuple(key), dict(texts))
 
 
 # --- scores.csv and sts.csv ---------------------------------------------------------------------

@@ -203,30 +203,23 @@ def multiple_comparisons(results: Results, family: Sequence[Judged], other: str 
 
 
 def smallest_difference(family: Sequence[Judged], other: str = BASELINE) -> str:
-    """The smallest difference that each column of a table can show, or why none can be stated.
+    """The smallest difference that each column of a table can show; "" where nothing moves.
 
     Adjusted for all differences of the family at once; the median over rows, since every row has a spread of its own.
     """
-    if not family:
-        return no_smallest(f"no row here is scored together with its {other}")
     columns = list(dict.fromkeys((judged.corpus, judged.protocol) for judged in family))
     sizes = []
     for corpus, protocol in columns:
         own = [judged.result.detectable for judged in family if (judged.corpus, judged.protocol) == (corpus, protocol)]
         moving = [size for size in own if size > 0]
         if moving:
-            sizes.append(f"{column_name(corpus, protocol, columns)} {_size(protocol, float(np.median(moving)))}")
+            sizes.append(f"{column_name(corpus, protocol, columns)} {score_text(protocol, float(np.median(moving)))}")
     if not sizes:
-        return no_smallest(f"every row scores exactly as its {other} in every resample")
+        return ""
     return (
         f"Smallest difference to its {other} that a row would show here with {POWER:.0%} power after "
         f"adjustment, in points, median over rows: {', '.join(sizes)}."
     )
-
-
-def no_smallest(reason: str) -> str:
-    """The line under a table that judges no difference: why it states no smallest one."""
-    return f"No smallest detectable difference is stated: {reason}."
 
 
 def column_name(corpus: str, protocol: str, columns: Sequence[tuple[str, str]]) -> str:
@@ -239,6 +232,6 @@ def column_name(corpus: str, protocol: str, columns: Sequence[tuple[str, str]]) 
     return f"{corpus} ({metric if alone else describe_protocol(protocol)})"
 
 
-def _size(protocol: str, size: float) -> str:
-    # Mutual information is printed in nats; its replicates are on the x100 scale like all others.
+def score_text(protocol: str, size: float) -> str:
+    """A difference or a spread of scores: mutual information is printed in nats, and stored on the x100 scale."""
     return f"{size / 100:.3f} nats" if protocol.startswith("mi.") else f"{size:.1f}"

@@ -9,7 +9,6 @@ from pipeline.report.artifacts_table import artifacts_table
 from pipeline.report.entries import HEADLINE
 from pipeline.report.evidence import Evidence
 from pipeline.report.geometry_table import geometry_table
-from pipeline.report.order_table import order_table
 from pipeline.report.panels import build_table
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table
@@ -18,7 +17,7 @@ from sentfold.measures.registry import TaskPanel, all_measures, describe_protoco
 from sentfold.report.table import Table
 
 # Tables without a plan -> the table with a plan that each follows, so that the report has the papers' order.
-FOLLOWS = {"sbert-lp-3": "sbert-lp-4", "lase-5.1": "lase-4.1", "hyperboloid-5": "hyperboloid-1"}
+FOLLOWS = {"lase-5.1": "lase-4.1", "hyperboloid-5": "hyperboloid-1"}
 
 
 def build_tables(evidence: Evidence) -> list[Table]:
@@ -40,7 +39,7 @@ def build_tables(evidence: Evidence) -> list[Table]:
 
 
 def _special_tables(evidence: Evidence) -> Iterator[Table]:
-    found = (cluster_table(evidence), order_table(evidence), example_table(evidence))
+    found = (cluster_table(evidence), example_table(evidence))
     yield from (table for table in found if table is not None)
 
 

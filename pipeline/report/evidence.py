@@ -10,16 +10,6 @@ from typing import Any
 from pipeline.report.results import Results
 from pipeline.report.sensitivity import Sensitivity
 from pipeline.report.sweeps import Sweep
-from sentfold.compare.orders import Orders
-
-
-@dataclass(frozen=True)
-class Cases:
-    """What the spaces made from an encoder's repair and break of its order of the pairs of one corpus, by space."""
-
-    corpus: str
-    encoder: str
-    orders: dict[str, Orders]
 
 
 @dataclass(frozen=True)
@@ -48,7 +38,6 @@ class Evidence:
     sweeps          space -> its sweep, for the spaces that are chosen by one
     sensitivities   word encoder -> its scores against its hyper-parameters
     partitions      clustering -> its smallest partition, or None
-    cases           repairs and breaks of orders, or None
     benchmark       speeds of the encoders, or None
     referees        corpus of single examples -> the encoder that a paper printed their cosines for
     published_by    sources of published.csv that printed figures of this suite's own encoders
@@ -64,7 +53,6 @@ class Evidence:
     sweeps: Mapping[str, Sweep] = field(default_factory=dict)
     sensitivities: Mapping[str, Sensitivity] = field(default_factory=dict)
     partitions: Mapping[str, Partition | None] = field(default_factory=dict)
-    cases: Cases | None = None
     benchmark: Mapping[str, Any] | None = None
     referees: Mapping[str, str] = field(default_factory=dict)
     published_by: frozenset[str] = frozenset()

@@ -22,10 +22,8 @@ from sentfold.report.table import explain_caveats
 
 SHOWN = 5  # test sets of a sweep that are drawn, in the suite's order
 
-Drawn = tuple[Picture, Figure]
 
-
-def draw_gallery(evidence: Evidence) -> list[Drawn]:
+def draw_gallery(evidence: Evidence) -> list[Picture]:
     """The figures that this suite's artifacts can fill, the one that says most first."""
     return [
         *_differences(evidence),
@@ -36,11 +34,11 @@ def draw_gallery(evidence: Evidence) -> list[Drawn]:
     ]
 
 
-def _named(name: str, title: str, caption: str, figure: Figure) -> Drawn:
-    return Picture(name, title, caption, figure_bytes(figure, "svg")), figure
+def _named(name: str, title: str, caption: str, figure: Figure) -> Picture:
+    return Picture(name, title, caption, figure_bytes(figure, "svg"))
 
 
-def _differences(evidence: Evidence) -> Iterator[Drawn]:
+def _differences(evidence: Evidence) -> Iterator[Picture]:
     """Every derived space against its baseline, on every similarity corpus that has a score; nothing without one."""
     results = evidence.results
     spaces = [space for space in results.suite.derived_spaces if space in results.baselines]
@@ -67,7 +65,7 @@ def _differences(evidence: Evidence) -> Iterator[Drawn]:
     yield _named("differences", title, caption, draw_forest(spaces, marked, axis, title, words))
 
 
-def _sweeps(evidence: Evidence) -> Iterator[Drawn]:
+def _sweeps(evidence: Evidence) -> Iterator[Picture]:
     """SBERT-LP's figures 2 and 4 (similarity), 3 and 5 (classification): the first sweep that varies neighbours."""
     sweeps, suite = evidence.sweeps, evidence.results.suite
     sweep = next(
@@ -103,7 +101,7 @@ def swept_panels(order: Sequence[str], swept: Collection[str], room: int) -> lis
 def _sweep(
     evidence: Evidence, sweep: Sweep, control: Sweep | None, setting: str, corpora: list[str], protocol: str,
     title: str, suffix: str,
-) -> Drawn:  # fmt: skip
+) -> Picture:  # fmt: skip
     encoder = evidence.results.suite.encoder_of(sweep.space)
     scores = {corpus: evidence.results.score(encoder, corpus, protocol).value for corpus in corpora}
     baselines = {corpus: value for corpus, value in scores.items() if value is not None}
@@ -118,7 +116,7 @@ def _sweep(
     return _named(f"sweep-{setting}{suffix}", title, caption, figure)
 
 
-def _maps(evidence: Evidence) -> Iterator[Drawn]:
+def _maps(evidence: Evidence) -> Iterator[Picture]:
     """The first space by neighbourhoods next to its encoder, or the first space alone."""
     suite = evidence.results.suite
     folds = (space for space in suite.derived_spaces if role_of(evidence.parameters.get(space, {})) == "fold")
@@ -134,7 +132,7 @@ def _maps(evidence: Evidence) -> Iterator[Drawn]:
         yield _named("map", title, caption, draw_maps(maps, title, words))
 
 
-def _speed(evidence: Evidence) -> Iterator[Drawn]:
+def _speed(evidence: Evidence) -> Iterator[Picture]:
     corpus, protocol = load_figures().speed.corpus, load_figures().speed.protocol
     points = speed_points(evidence, corpus, protocol)
     if points and evidence.benchmark is not None:
@@ -145,7 +143,7 @@ def _speed(evidence: Evidence) -> Iterator[Drawn]:
         yield _named("speed-quality", title, SPEED_CAPTION, figure)
 
 
-def _sensitivities(evidence: Evidence) -> Iterator[Drawn]:
+def _sensitivities(evidence: Evidence) -> Iterator[Picture]:
     """Figure 2 of GEM's paper, and the like of other word encoders."""
     for encoder, found in evidence.sensitivities.items():
         if found.curves:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.papers.plan import load_figures
-from pipeline.report.comparisons import no_smallest
 from pipeline.report.evidence import Evidence
 from pipeline.report.results import Results
 from sentfold.measures.geometry import FACTS, GeometryFact
@@ -17,11 +16,8 @@ ABOUT = (
     "Facts about the vectors; a larger number is not a better one. Alignment: the smaller it is, the closer are pairs "
     "that mean the same. Uniformity: the lower it is, the more evenly the vectors are spread over the sphere. Mean "
     "cosine: 0 where directions cancel out, near 1 in a narrow cone. Hubness: near 0 where no text is a neighbour of "
-    "many others. Trustworthiness and continuity compare a space with its encoder. Distances are between unit vectors."
-)
-
-UNJUDGED = no_smallest(
-    "geometry is measured once, on one sample of the sentences, and not resampled, so its numbers have no intervals"
+    "many others. Trustworthiness and continuity compare a space with its encoder. Distances are between unit vectors. "
+    "All is measured once, on one sample of the sentences, so no number has an interval."
 )
 
 
@@ -55,7 +51,7 @@ def _panel(evidence: Evidence, corpus: str) -> Panel:
         f"alignment over {one['alignment_pairs']}; {one['neighbors']} neighbours"
     )
     group = Group(evidence.measured_here, False, lines)
-    return Panel(f"Geometry on {corpus}", protocol, heads, (group,), (), (UNJUDGED,))
+    return Panel(f"Geometry on {corpus}", protocol, heads, (group,))
 
 
 def _entry(facts: Mapping[str, Any], name: str, space: str, corpus: str) -> Entry:

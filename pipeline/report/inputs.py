@@ -8,35 +8,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from pipeline.base.artifacts import absence, corpus_path, read_record, read_table, read_vectors, space_path
+from pipeline.base.artifacts import corpus_path, read_record, read_table, space_path
 from pipeline.base.params import load_parameters
 from pipeline.base.suite import Suite
-from pipeline.papers.plan import load_figures
 from pipeline.report.comparisons import find_controls, find_tuned_controls
-from pipeline.report.evidence import Cases, Evidence, Partition
+from pipeline.report.evidence import Evidence, Partition
 from pipeline.report.made_of import describe_spaces, find_twins
 from pipeline.report.parameters import ReportParameters
 from pipeline.report.results import Results, load_results
 from pipeline.report.sensitivity import load_sensitivities
 from pipeline.report.sweeps import load_sweeps
 from pipeline.words.artifacts import CLUSTER_COLUMNS, clusters_path, partition_name
-from sentfold.compare.bootstrap import Design, make_design
-from sentfold.compare.orders import Orders, compare_orders
 from sentfold.errors import ArtifactError
-from sentfold.measures.base.pairs import cosines
 from sentfold.measures.registry import evaluate_parameters
 
 BENCHMARK = Path("reports/benchmarks/encoders.json")
 BENCHMARK_COMMAND = f"python -m benchmarks.encoders --json {BENCHMARK}"
 # The LASE thesis's figures and its table have 4 clusters; 10 is the smallest of S3E and VLAWE.
 PARTITION_SIZES = (4, 10)
-# Pairs of a corpus whose orders are compared: a table of all pairs of pairs takes n x n bytes.
-ORDER_LIMIT = 5000
 
-Float64 = npt.NDArray[np.float64]
 Record = Mapping[str, Any]
 
 
@@ -68,7 +58,6 @@ def gather_evidence(suite: Suite) -> Evidence:
         sweeps=load_sweeps(suite),
         sensitivities=load_sensitivities(suite),
         partitions={name: _read_partition(suite, name) for name in suite.clusterings},
-        cases=_find_cases(results, corpora, records, resamples=evaluated.resamples, seed=evaluated.seed),
         benchmark=load_benchmark(),
         referees=parameters.referees,
         published_by=frozenset(parameters.published[e].source for e in suite.encoders if e in parameters.published),
@@ -118,55 +107,3 @@ def load_benchmark(path: Path = BENCHMARK) -> dict[str, Any] | None:
             "a benchmark's result cannot be read", where=str(path), got=repr(error), remedy=remedy
         ) from None
     return {"processor": processor, "rates": rates, "seconds": seconds}
-
-
-# --- orders of pairs ----------------------------------------------------------------------------
-
-
-def _find_cases(
-    results: Results,
-    corpora: Mapping[str, Record],
-    records: Mapping[tuple[str, str], Record],
-    *,
-    resamples: int,
-    seed: int,
-) -> Cases | None:
-    """Repairs and breaks of every space made from the first encoder that has some, on one small similarity corpus."""
-    suite = results.suite
-    encoder = next((suite.encoder_of(space) for space in suite.derived_spaces), None)
-    order = dict.fromkeys([*load_figures().orders, *suite.corpora])
-    wanted = (name for name in order if name in corpora and corpora[name].get("task") == "similarity")
-    usable = (name for name in wanted if encoder and _is_small(suite, name, records[encoder, name]))
-    corpus = next(usable, None)
-    if encoder is None or corpus is None:
-        return None
-    path = corpus_path(suite.suite, corpus, "items")
-    items = read_table(path, kind="items.similarity").to_pydict()
-    rows = np.column_stack([items["row1"], items["row2"]]).astype(np.int64)
-    design = make_design(read_record(path, kind="items.similarity")["notes"]["resample"], rows, items["subset"])
-    human = np.array(items["score"], dtype=np.float64)
-    spaces = [space for space in suite.derived_spaces if suite.encoder_of(space) == encoder]
-    similarity = {
-        space: cosines(read_vectors(space_path(suite.suite, space, corpus)), rows)[0] for space in (encoder, *spaces)
-    }
-    orders = {
-        space: _compare(human, similarity[encoder], similarity[space], design, results.confidence, (resamples, seed))
-        for space in spaces
-    }
-    return Cases(corpus, encoder, orders)
-
-
-def _is_small(suite: Suite, corpus: str, record: Record) -> bool:
-    if "absent" in record["notes"] or absence(corpus_path(suite.suite, corpus, "items"), kind="items.similarity"):
-        return False
-    rows = read_record(corpus_path(suite.suite, corpus, "items"), kind="items.similarity")["rows"]
-    return bool(rows <= ORDER_LIMIT)
-
-
-def _compare(
-    human: Float64, old: Float64, new: Float64, design: Design, confidence: float, drawn: tuple[int, int]
-) -> Orders:
-    # Spaces are stored in float32: what differs by less than that between processors is no order.
-    before, after = np.round(old, 6), np.round(new, 6)
-    resamples, seed = drawn
-    return compare_orders(human, before, after, design, resamples=resamples, confidence=confidence, seed=seed)

@@ -17,14 +17,13 @@ from pipeline.report.comparisons import (
     Others,
     judge_sides,
     multiple_comparisons,
-    no_smallest,
     smallest_difference,
 )
 from pipeline.report.entries import average_entry, difference_entry, measured_entry, printed_entry
 from pipeline.report.evidence import Evidence
 from pipeline.report.made_of import listed
 from pipeline.report.results import Results
-from pipeline.report.sentences import count_differences, describe_panel, judge_panel, scored_columns, spread_over_starts
+from pipeline.report.sentences import count_differences, describe_panel, judge_panel, scored_columns
 from sentfold.measures.registry import describe_protocol, shorten_protocol
 from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 
@@ -45,8 +44,7 @@ def build_table(evidence: Evidence, name: str, plan: TablePlan, *, compared: boo
         others = _others(evidence) if compared and panel.differences else {}
         compared_rows = [difference_panel(results, panel, rows, other, role) for role, other in others.items()]
         panels += filter(None, compared_rows)
-    spreads = [_spread_panel(results, panel, spaces, made_of) for panel in plan.panels if panel.measured]
-    return Table(name, table_title(plan), plan.about, (*panels, *filter(None, spreads)))
+    return Table(name, table_title(plan), plan.about, tuple(panels))
 
 
 def _scored_rows(results: Results, panel: PanelPlan, spaces: Sequence[str]) -> list[str]:
@@ -124,47 +122,6 @@ def _own_groups(
             absent.append(Line(row, describe_absent(row), measured_row(results, row, plan, signs)))
     groups = [(f"Measured here, suite {suite.suite}", made), (f"Not made in suite {suite.suite}", absent)]
     return [Group(title, False, tuple(lines)) for title, lines in groups if lines]
-
-
-def _spread_panel(results: Results, plan: PanelPlan, spaces: Sequence[str], made_of: Mapping[str, str]) -> Panel | None:
-    """How far the scores of a panel vary over starts of k-means; None where none of them has starts."""
-    kept = {
-        space: [spread_over_starts(results, space, column.corpus, column.protocol) for column in plan.columns]
-        for space in spaces
-    }
-    found = {space: row for space, row in kept.items() if any(spread is not None for spread in row)}
-    if not found:
-        return None
-    # Named apart from the scores' own protocols: a spread is no score, and no reader may join them.
-    heads = tuple(
-        replace(head, protocol=f"{head.protocol.partition('.')[0]}, standard deviation over starts")
-        for head in heads_of(plan)[: len(plan.columns)]
-    )
-    lines = tuple(
-        Line(
-            space,
-            made_of.get(space, ""),
-            tuple(_spread_entry(spread, space, column) for spread, column in zip(row, plan.columns, strict=True)),
-        )
-        for space, row in found.items()
-    )
-    group = Group(f"Measured here, suite {results.suite.suite}", False, lines)
-    starts = max(spread[1] for row in found.values() for spread in row if spread is not None)
-    about = f"standard deviation over {starts} starts of k-means, each scored on all items"
-    shows = (
-        f"This is the spread of single starts. A score is the mean of {starts}, which varies by 1/√{starts} of it.",
-    )
-    note = no_smallest("these are spreads over starts of one space's score, and none is compared with another")
-    return Panel("Spread over starts of k-means", about, heads, (group,), shows, (note,))
-
-
-def _spread_entry(spread: tuple[float, int] | None, space: str, column: Column) -> Entry:
-    if spread is None:
-        return Entry(reason="no spread over starts was kept", command="")
-    value = spread[0] / 100 if column.unit == "nats" else spread[0]
-    text = f"{value:.4f}" if column.unit == "nats" else f"{value:.2f}"
-    about = f"standard deviation of {column.protocol} of {space} on {column.corpus} over {spread[1]} starts of k-means"
-    return Entry(text, value, about=about, of=(f"{space}/{column.corpus}",))
 
 
 def heads_of(plan: PanelPlan) -> tuple[Head, ...]:

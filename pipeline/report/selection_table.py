@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.report.comparisons import is_tuned, judge_family, no_smallest, smallest_difference
+from pipeline.report.comparisons import is_tuned, judge_family, smallest_difference
 from pipeline.report.entries import measured_entry
 from pipeline.report.evidence import Evidence
 from pipeline.report.results import Results
@@ -17,14 +17,10 @@ from sentfold.report.table import Caveat, Entry, Group, Head, Line, Panel, Table
 ABOUT = (
     "A grid is scored on the development corpus alone, and its best point becomes the space (selected). What the best "
     "point of each test set would have scored there is shown with it (oracle): papers that tune on the test set print "
-    "that. The difference is the inflation; no space is made from an oracle."
+    "that. No space is made from an oracle."
 )
 LETTERS = {"neighbors": "k", "components": "p", "regularization": "r", "scaling": "scaling", "power": "power",
            "removed": "removed", "amount": "amount"}  # fmt: skip
-
-UNRESAMPLED = no_smallest(
-    "the points of a grid are scored once on a test set and not resampled, and an oracle is the largest of many"
-)
 
 
 def selection_table(evidence: Evidence) -> Table | None:
@@ -62,8 +58,7 @@ def _choices(evidence: Evidence, sweeps: Sequence[Sweep]) -> Panel:
     return Panel(
         f"Choice on the development corpus {corpus}", describe_protocol(protocol), tuple(heads), (group,),
         tuple(_rules_shown(sweep) for sweep in sweeps if sweep.rules),
-        ("Scores of a grid have no interval: they choose, and measure nothing. Scores on the test sets have one.",
-         no_smallest("the best of a grid is picked for being the largest, so no interval of its lead would be honest")),
+        ("Scores of a grid have no interval: they choose, and measure nothing. Scores on the test sets have one.",),
     )  # fmt: skip
 
 
@@ -105,37 +100,32 @@ def _rules_shown(sweep: Sweep) -> str:
 
 
 def _tests(evidence: Evidence, sweeps: Sequence[Sweep], protocol: str, corpora: Sequence[str]) -> list[Panel]:
-    """On test sets of one protocol: what was selected, the oracle, and the inflation; [] without such sets."""
+    """On test sets of one protocol: what was selected, and the oracle; [] without such sets."""
     if not corpora:
         return []
     results, known = evidence.results, describe_protocol(protocol)
     encoders = {sweep.space: results.suite.encoder_of(sweep.space) for sweep in sweeps}
     selected = {s.space: [measured_entry(results, s.space, corpus, protocol) for corpus in corpora] for s in sweeps}
-    best, gains = (
-        {f"{s.space}, oracle": [entry(s, corpus, encoders[s.space]) for corpus in corpora] for s in sweeps}
-        for entry in (_oracle_entry, _inflation_entry)
-    )
-    # An oracle and an inflation are no scores: named apart, so that no reader of the CSV joins them to one.
+    best = {f"{s.space}, oracle": [_oracle_entry(s, corpus, encoders[s.space]) for corpus in corpora] for s in sweeps}
+    # An oracle is no score: named apart, so that no reader of the CSV joins them to one.
     heads = [Head(corpus, corpus, protocol) for corpus in corpora]
     oracles = [replace(head, protocol=f"{known}: oracle, chosen on {head.corpus} itself") for head in heads]
-    inflations = [replace(head, protocol=f"{known}: oracle less selected") for head in heads]
     shown = tuple(_inflation_shown(sweep, corpora) for sweep in sweeps)
     family = judge_family(results, list(encoders.items()), [(corpus, protocol) for corpus in corpora])
     kind = f", {known}" if protocol == CLASS_PROTOCOL else ""
     note = smallest_difference(family, "encoder")
     return [
-        _panel(evidence, f"Selected: scores on the test sets{kind}", heads, selected, note),
-        _panel(evidence, f"Oracle: the best of the grid on each test set itself{kind}", oracles, best, UNRESAMPLED),
+        replace(_panel(evidence, f"Selected: scores on the test sets{kind}", heads, selected), notes=(note,)),
         replace(
-            _panel(evidence, f"Inflation: oracle less selected{kind}", inflations, gains, UNRESAMPLED), shows=shown
+            _panel(evidence, f"Oracle: the best of the grid on each test set itself{kind}", oracles, best), shows=shown
         ),
     ]
 
 
-def _panel(evidence: Evidence, title: str, heads: Sequence[Head], rows: Mapping[str, list[Entry]], note: str) -> Panel:
+def _panel(evidence: Evidence, title: str, heads: Sequence[Head], rows: Mapping[str, list[Entry]]) -> Panel:
     lines = tuple(Line(name, evidence.made_of.get(name, ""), tuple(entries)) for name, entries in rows.items())
     protocol = describe_protocol(heads[0].protocol).partition(":")[0]
-    return Panel(title, protocol, tuple(heads), (Group(evidence.measured_here, False, lines),), (), (note,))
+    return Panel(title, protocol, tuple(heads), (Group(evidence.measured_here, False, lines),))
 
 
 def _oracle_entry(sweep: Sweep, corpus: str, source: str) -> Entry:
@@ -148,16 +138,6 @@ def _oracle_entry(sweep: Sweep, corpus: str, source: str) -> Entry:
         return Entry(reason=f"no point of the grid fits {corpus}", command="")
     about = f"oracle: the best of {len(sweep.points)} points on {corpus} itself, {describe_point(sweep.points[place])}"
     return _score(sweep.values_on(corpus)[place], about, (f"{source}/{corpus}",))
-
-
-def _inflation_entry(sweep: Sweep, corpus: str, source: str) -> Entry:
-    """The oracle less the chosen point's score; a blank where the choice does not fit the test set. source: as above"""
-    gain = sweep.inflation(corpus)
-    if gain is None:
-        return Entry(reason=f"the chosen parameters do not fit {corpus}", command="")
-    about = f"what choosing among {len(sweep.points)} points on {corpus} itself adds to the score of {sweep.space}"
-    places = dict.fromkeys(f"{space}/{corpus}" for space in (sweep.space, source))
-    return Entry(f"{gain:+.2f}", gain, about=about, of=tuple(places))
 
 
 def _inflation_shown(sweep: Sweep, corpora: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from pipeline.report.comparisons import (
     judge_family,
     judge_sides,
     multiple_comparisons,
+    score_text,
     smallest_difference,
 )
 from pipeline.report.made_of import listed
@@ -42,7 +43,7 @@ def describe_panel(
     columns = scored_columns(results, plan, spaces)
     if not columns:
         return ("None of this can be measured on the corpora of this suite; the notes say what would fill it.",), ()
-    shows = [] if plan.against else [_best(results, spaces, columns), _unanswered(results, spaces, columns)]
+    shows = [] if plan.against else [_unanswered(results, spaces, columns), _starts(results, spaces, columns)]
     if family:
         others = listed(list(dict.fromkeys(judged.against for judged in family)))
         shows.append(count_differences(family, describe_protocol(plan.against) if plan.against else others))
@@ -88,39 +89,6 @@ def _value(results: Results, space: str, corpus: str, protocol: str) -> float | 
     return results.score(space, corpus, protocol).value if named else None
 
 
-def _best(results: Results, spaces: Sequence[str], columns: Columns) -> str:
-    winners: dict[str, list[str]] = {}
-    scored = [
-        s for s in spaces if any(_value(results, s, corpus, protocol) is not None for corpus, protocol in columns)
-    ]
-    if len(scored) < 2:
-        return ""
-    for corpus, protocol in columns:
-        values = {
-            space: value
-            for space in spaces
-            if (value := _value(results, space, corpus, protocol)) is not None
-            and results.chosen_on.get(space) != corpus
-        }
-        if values and (len(values) == 1 or len(set(values.values())) > 1):
-            winners.setdefault(max(values, key=lambda space: values[space]), []).append(
-                column_name(corpus, protocol, columns)
-            )
-    if not winners:
-        return "The same in every row."
-    parts = [f"{space} on {listed(names)}" for space, names in winners.items()]
-    return f"Highest measured here: {'; '.join(parts)}."
-
-
-def spread_over_starts(results: Results, space: str, corpus: str, protocol: str) -> tuple[float, int] | None:
-    """Standard deviation of a score over the starts of k-means, and how many there were; None where none was kept."""
-    if space not in results.suite.spaces or corpus not in results.suite.corpora:
-        return None
-    facts = results.facts(space, corpus)
-    spread = facts.get("spread_over_seeds", {}).get(protocol)
-    return None if spread is None else (float(spread), int(facts["seeds"]))
-
-
 def _unanswered(results: Results, spaces: Sequence[str], columns: Columns) -> str:
     """How many queries no order can answer, and how high a mean average precision can therefore get."""
     parts = []
@@ -132,6 +100,25 @@ def _unanswered(results: Results, spaces: Sequence[str], columns: Columns) -> st
             best = 100 * (queries - lost) / queries
             parts.append(f"{lost} of {queries} queries of {corpus} (no order can score above {best:.2f} there)")
     return f"Queries without a relevant candidate score 0 in every space: {listed(parts)}." if parts else ""
+
+
+def _starts(results: Results, spaces: Sequence[str], columns: Columns) -> str:
+    """How far the scores of a panel vary over starts of k-means; "" where no score has several starts."""
+    parts, starts = [], 0
+    for corpus, protocol in columns:
+        facts = [results.facts(space, corpus) for space in spaces if space in results.suite.spaces]
+        known = [own for own in facts if protocol in own.get("spread_over_seeds", {})]
+        if known:
+            spreads = [own["spread_over_seeds"][protocol] for own in known]
+            least, most = (score_text(protocol, spread) for spread in (min(spreads), max(spreads)))
+            parts.append(f"{column_name(corpus, protocol, columns)} {least} to {most}")
+            starts = max(own["seeds"] for own in known)
+    if not parts:
+        return ""
+    return (
+        f"Standard deviation over single starts of k-means, least and greatest of the rows: {', '.join(parts)}. "
+        f"A score is the mean of {starts} starts, which varies by 1/√{starts} of that."
+    )
 
 
 def count_differences(family: Sequence[Judged], baselines: str) -> str:

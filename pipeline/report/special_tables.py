@@ -11,14 +11,11 @@ import numpy.typing as npt
 
 from pipeline.papers.plan import load_figures
 from pipeline.papers.published import PAPERS, select
-from pipeline.report.comparisons import no_smallest
 from pipeline.report.entries import printed_entry
 from pipeline.report.evidence import Evidence, Partition
 from pipeline.report.inputs import BENCHMARK, BENCHMARK_COMMAND, PARTITION_SIZES
 from pipeline.report.made_of import describe_vectors
 from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
-
-SINGLE = no_smallest("these are cosines of single pairs, and nothing is resampled")
 
 # --- the hyperboloid paper's three cosines ------------------------------------------------------
 
@@ -40,7 +37,7 @@ def example_table(evidence: Evidence) -> Table | None:
         printed = Line(model, "", tuple(printed_entry(figure) for figure in figures))
         groups = (Group("Measured here", False, lines), Group("Printed in Hyperboloid, table 1", True, (printed,)))
         shows = tuple(_agreement(line, printed) for line in lines)
-        panel = Panel("Cosine to “That is a happy person.”", "cosine of single pairs", heads, groups, shows, (SINGLE,))
+        panel = Panel("Cosine to “That is a happy person.”", "cosine of single pairs", heads, groups, shows)
         about = "The paper starts from three cosines of an encoder that can be run here."
         return Table("hyperboloid-1", "Hyperboloid 1: Three cosines", about, (panel,))
     return None
@@ -66,7 +63,6 @@ def _agreement(line: Line, printed: Line) -> str:
 COMMON_WORDS = ("the", "a", "an", "and", "or", "of", "for", "in", "on", "this", "with")
 # Table 4.1 of the thesis: of its 4 clusters, those that hold one of the common words.
 PRINTED_SPREAD = {"k-means": 3, "Gaussian mixture": 2, "spectral": 2}
-COUNTED = no_smallest("these are counts of one partition of the words, and nothing is resampled")
 
 
 def cluster_table(evidence: Evidence) -> Table | None:
@@ -98,7 +94,7 @@ def cluster_table(evidence: Evidence) -> Table | None:
         "takes few clusters for a sign of common discourse. The last column is the mean number of clusters where words "
         "are dealt at random into clusters of the same sizes."
     )
-    panel = Panel("Spread of common words over clusters", "counts", heads, groups, shows, (COUNTED,))
+    panel = Panel("Spread of common words over clusters", "counts", heads, groups, shows)
     return Table("lase-4.1", "LASE 4.1: Common words in clusters", about, (panel,))
 
 
@@ -153,7 +149,6 @@ ABOUT = (
     "Printed times are of other machines, other vectors and the authors' code. Measured times are CPU time on one "
     "thread, from text, with each method's own tokenizer, without fitting."
 )
-TIMED = no_smallest("two times are compared only in the claims about speed, by their spread over repeats")
 
 
 def seconds_per_sentence(
@@ -183,7 +178,7 @@ def speed_table(evidence: Evidence) -> Table:
     lines = tuple(Line(m, evidence.made_of.get(m, timing.vectors), (_measured(benchmark, m),)) for m in methods)
     timed = f"CPU time, one thread, {benchmark['processor']}" if benchmark else "CPU time, one thread"
     heads, groups = (Head("µs per sentence", "", "CPU time, text in", "µs"),), (Group("Measured here", False, lines),)
-    measured = Panel("Measured", timed, heads, groups, _shows(lines), (TIMED,))
+    measured = Panel("Measured", timed, heads, groups, _shows(lines))
     return Table("speed", "Speed of encoders", ABOUT, (measured, *(_printed_times(*where) for where in PRINTED_TIMES)))
 
 

@@ -17,13 +17,12 @@ from pipeline.papers.verdicts import decide_all
 from pipeline.report.cells import index_table, index_text, long_table, wide_table
 from pipeline.report.contents import build_tables
 from pipeline.report.evidence import Evidence
-from pipeline.report.gallery import Drawn, draw_gallery
+from pipeline.report.gallery import draw_gallery
 from pipeline.report.inputs import gather_evidence
-from pipeline.report.page import write_page
+from pipeline.report.page import Picture, write_page
 from pipeline.report.text_report import report_text, summary_text
 from sentfold.files import sha256_of, write_bytes_atomically, write_json
 from sentfold.numeric_profile import profile_name
-from sentfold.report.drawing import figure_bytes
 from sentfold.report.render import latex, markdown, tidy_csv
 from sentfold.report.table import Table
 
@@ -46,7 +45,7 @@ def report(suite: Suite) -> Path:
     _write(folder / "claims.md", claims_markdown(decided, suite.suite))
     write_json(folder / "claims.json", claims_content(decided, suite.suite))
     write_json(folder / "lineage.json", lineage(evidence))
-    _write(folder / "index.html", write_page(evidence, tables, decided, [picture for picture, _ in drawn]))
+    _write(folder / "index.html", write_page(evidence, tables, decided, drawn))
     return folder / "report.md"
 
 
@@ -63,13 +62,12 @@ def write_tables(evidence: Evidence, tables: Sequence[Table], folder: Path) -> N
     _write(folder / "cells.json", index_text(evidence.results.suite.suite, index))
 
 
-def write_pictures(drawn: Sequence[Drawn], folder: Path) -> None:
-    """Write each figure as SVG and PNG, and a list of all figures, which is written even if no figure applies."""
-    lines = [f"- [{picture.title}]({picture.name}.svg). {picture.caption}" for picture, _ in drawn]
+def write_pictures(drawn: Sequence[Picture], folder: Path) -> None:
+    """Write each figure as SVG, and a list of all figures, which is written even if no figure applies."""
+    lines = [f"- [{picture.title}]({picture.name}.svg). {picture.caption}" for picture in drawn]
     _write(folder / "index.md", "\n".join(["# Figures\n", *(lines or ["No figure applies to this suite."])]))
-    for picture, figure in drawn:
+    for picture in drawn:
         write_bytes_atomically(folder / f"{picture.name}.svg", picture.svg)
-        write_bytes_atomically(folder / f"{picture.name}.png", figure_bytes(figure, "png"))
 
 
 def lineage(evidence: Evidence) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def explain_caveats(caveats: Iterable[Caveat]) -> tuple[str, ...]:
             equal.setdefault(caveat.spaces, []).append(caveat.corpus)
     sentences = [
         f"† The parameters of {', '.join(spaces)} were chosen on {corpus}. Their scores on it are no evidence for "
-        "them, and are never called better or the highest."
+        "them, and are never called better."
         for corpus, spaces in chosen.items()
     ]
     sentences += [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import replace
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -23,7 +22,6 @@ from pipeline.report.comparisons import (
 from pipeline.report.entries import HEADLINE, difference_entry, measured_entry
 from pipeline.report.evidence import Evidence
 from pipeline.report.results import Results, find_baselines
-from sentfold.report.drawing import draw_forest, figure_bytes
 from tests.report import made_up
 
 SUITE = made_up.make_suite(
@@ -171,21 +169,6 @@ def test_the_long_table_holds_an_encoder_over_words_against_the_mean_of_words() 
     assert (rows["wl-sif"]["difference_to"], rows["wl-sif"]["difference"]) == ("wl-average", "3.00")
     assert rows["wl-sif"]["difference_low"] == f"{beside.low:.2f}"
     assert rows["wl-average"]["difference_to"] == rows["minilm"]["difference_to"] == ""
-
-
-def test_a_figure_has_the_same_bytes_at_every_drawing_and_is_well_formed() -> None:
-    results = make_results(75.0)
-    pairs = [("minilm-lp", "minilm"), ("minilm-pca", "minilm")]
-    panels = {c: [difference_entry(results, p, c, HEADLINE, role="baseline") for p in pairs] for c in ("stsb", "lost")}
-    names = [space for space, _ in pairs]
-    for kind in ("svg", "png"):
-        one, two = (figure_bytes(draw_forest(names, panels, "axis", "A title", "beneath"), kind) for _ in range(2))
-        assert one == two
-    root = ElementTree.fromstring(figure_bytes(draw_forest(names, panels, "axis", "A title", "beneath"), "svg"))
-    assert root.tag.endswith("svg")
-    # A picture that loads anything from elsewhere is blank offline.
-    links = [value for node in root.iter() for name, value in node.attrib.items() if name.endswith("href")]
-    assert all(link.startswith("#") for link in links)
 
 
 def make_skewed(shift: float) -> Results:

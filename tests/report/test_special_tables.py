@@ -44,8 +44,8 @@ def report_of(evidence: Evidence) -> list[str]:
     """The names of the tables and figures of a suite, after all of its texts were written too."""
     tables, decided, drawn = build_tables(evidence), decide_all(evidence), draw_gallery(evidence)
     assert report_text(evidence, tables, decided) and summary_text(evidence, tables)
-    assert write_page(evidence, tables, decided, [picture for picture, _ in drawn])
-    return [*(table.name for table in tables), *(picture.name for picture, _ in drawn)]
+    assert write_page(evidence, tables, decided, drawn)
+    return [*(table.name for table in tables), *(picture.name for picture in drawn)]
 
 
 def test_a_suite_of_one_space_and_one_corpus_has_every_table_and_figure_that_applies() -> None:
