@@ -12,10 +12,9 @@ from pipeline.report.entries import HEADLINE, difference_entry
 from pipeline.report.evidence import Evidence
 from pipeline.report.map_figure import draw_maps, map_spaces
 from pipeline.report.page import Picture
-from pipeline.report.sensitivity import describe_sensitivity, draw_sensitivity
+from pipeline.report.sensitivity import draw_sensitivity
 from pipeline.report.speed_figure import SPEED_CAPTION, draw_speed, speed_points
-from pipeline.report.sweep_figure import WORDS, describe_oracles, draw_sweep
-from pipeline.report.sweeps import CLASS_PROTOCOL, Sweep
+from pipeline.report.sweeps import CLASS_PROTOCOL, WORDS, Sweep, describe_oracles, draw_sweep
 from sentfold.measures.registry import describe_protocol
 from sentfold.report.drawing import draw_forest, figure_bytes
 from sentfold.report.table import explain_caveats
@@ -153,5 +152,5 @@ def _sensitivities(evidence: Evidence) -> Iterator[Picture]:
                 name, title = named.name, named.title
             absent = f"; absent: {', '.join(found.absent)}" if found.absent else ""
             words = f"one varied, the others as the paper has them; words of {found.vectors}{absent}"
-            caption = f"Dotted: the paper's own value. {describe_sensitivity(found)}"
+            caption = "Dotted: the paper's own value. Scores are of development data, and choose no parameter."
             yield _named(name, title, caption, draw_sensitivity(found, title, words))

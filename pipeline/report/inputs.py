@@ -15,11 +15,10 @@ from pipeline.report.comparisons import find_controls, find_tuned_controls
 from pipeline.report.evidence import Evidence, Partition
 from pipeline.report.made_of import describe_spaces, find_twins
 from pipeline.report.parameters import ReportParameters
-from pipeline.report.results import Results, load_results
+from pipeline.report.results import Results, load_results, reading
 from pipeline.report.sensitivity import load_sensitivities
 from pipeline.report.sweeps import load_sweeps
 from pipeline.words.artifacts import CLUSTER_COLUMNS, clusters_path, partition_name
-from sentfold.errors import ArtifactError
 from sentfold.measures.registry import evaluate_parameters
 
 BENCHMARK = Path("reports/benchmarks/encoders.json")
@@ -96,14 +95,9 @@ def load_benchmark(path: Path = BENCHMARK) -> dict[str, Any] | None:
     """What the benchmark of the word encoders wrote, or None where it was never run. Raises ArtifactError."""
     if not path.exists():
         return None
-    try:
+    with reading("a benchmark's result", path, remedy=f"run `{BENCHMARK_COMMAND}`"):
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         rates = {row["method"]: row["per_second"] for row in content["methods"]}
         seconds = {row["method"]: row.get("seconds", {}) for row in content["methods"]}
         processor = str(content["processor"])
-    except (ValueError, KeyError, TypeError) as error:
-        remedy = f"run `{BENCHMARK_COMMAND}`"
-        raise ArtifactError(
-            "a benchmark's result cannot be read", where=str(path), got=repr(error), remedy=remedy
-        ) from None
     return {"processor": processor, "rates": rates, "seconds": seconds}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,15 @@ MIN_EFFECTIVE_UNITS = 30
 
 Float64 = npt.NDArray[np.float64]
 Side = tuple[str, str]  # a space and the protocol that it is scored in
+
+
+@contextmanager
+def reading(what: str, path: Path, *, remedy: str = "run `dvc repro`, which makes it") -> Iterator[None]:
+    """Raises ArtifactError where the file of the path is missing, or does not hold what the body takes from it."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ArtifactError(f"{what} cannot be read", where=str(path), got=repr(error), remedy=remedy) from None
 
 
 @dataclass(frozen=True)
@@ -155,20 +165,16 @@ def load_results(
 def _read_scores(suite: Suite, space: str) -> dict[str, Any]:
     path = scores_path(suite.suite, space)
     remedy = f"run `dvc repro evaluate@{space}`"
-    try:
+    with reading(f"the scores of '{space}'", path, remedy=remedy):
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ArtifactError(
-            f"the scores of '{space}' cannot be read", where=str(path), got=str(error), remedy=remedy
-        ) from None
-    if not isinstance(content, dict) or (content.get("space"), content.get("suite")) != (space, suite.suite):
+        named, corpora = (content["space"], content["suite"]), dict(content["corpora"])
+    if named != (space, suite.suite):
         raise ArtifactError(
             "a scores file is not the one of its name",
             where=str(path),
             expected=f"suite {suite.suite}, space {space}",
             remedy=remedy,
         )
-    corpora: dict[str, Any] = content["corpora"]
     return corpora
 
 

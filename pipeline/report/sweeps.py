@@ -1,17 +1,22 @@
-"""The sweeps of a suite as its report reads them: scores of a grid on development data, and on the test sets."""
+"""The sweeps of a suite: scores of a grid on development data and on the test sets, and their figures."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from pipeline.base.suite import Suite
-from sentfold.errors import ArtifactError
+from pipeline.report.results import reading
+from sentfold.report.drawing import CurvePanel, draw_curves
 
 # What a sweep scores classification by: no regression, whose nested choices would cost a day over a whole grid.
 CLASS_PROTOCOL = "accuracy.3nn-euclidean"
+WORDS = {"neighbors": "neighbours k", "components": "dimension p"}
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ def load_sweeps(suite: Suite) -> dict[str, Sweep]:
 
 
 def _load(space: str, folder: Path) -> Sweep:
-    try:
+    with reading("a sweep", folder):
         surface, selected, oracle = (
             json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
             for name in ("surface", "selected", "oracle")
@@ -112,11 +117,73 @@ def _load(space: str, folder: Path) -> Sweep:
             },
             rules={rule: float(found["value"]) for rule, found in sorted(surface.get("rules", {}).items())},
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(
-            "a sweep cannot be read",
-            where=str(folder),
-            expected="surface.json, selected.json and oracle.json of one grid",
-            got=repr(error),
-            remedy="run `dvc repro`, which makes them",
-        ) from None
+
+
+def draw_sweep(
+    sweep: Sweep,
+    setting: str,
+    *,
+    corpora: Sequence[str],
+    baselines: Mapping[str, float],
+    control: Sweep | None,
+    title: str,
+    subtitle: str,
+) -> Figure:
+    """The best score at each value of a setting, a panel for each corpus; a star marks the choice.
+
+    The best over the other settings is taken on the panel's own corpus: on a test set it is an oracle, no result.
+
+    corpora    those of the sweep that are drawn, the development corpus among them or not
+    baselines  corpus -> score of the encoder's own vectors, drawn as a level line
+    control    the sweep of a space that sees no neighbourhood: a curve where it has the setting too, else the level
+               of its best point
+    """
+    panels = [
+        _sweep_panel(sweep, setting, corpus, {"encoder": baselines.get(corpus)}, control=control) for corpus in corpora
+    ]
+    return draw_curves(panels, title, subtitle, across=3, doubling=True, level=False)
+
+
+def _sweep_panel(
+    sweep: Sweep, setting: str, corpus: str, levels: dict[str, float | None], *, control: Sweep | None
+) -> CurvePanel:
+    drawn = [one for one in (sweep, control) if one is not None]
+    curves = {one.space: one.profile(setting, one.values_on(corpus)) for one in drawn}
+    if control is not None and not any(setting in point for point in control.points):
+        known = (value for value in control.values_on(corpus) if value is not None)
+        levels[f"best of {control.space}"] = max(known, default=None)
+    chosen = sweep.values_on(corpus)[sweep.points.index(sweep.chosen)]
+    return CurvePanel(
+        f"{corpus} ({_role(sweep, corpus)})",
+        WORDS.get(setting, setting),
+        {name: curve for name, curve in curves.items() if curve},
+        {name: level for name, level in levels.items() if level is not None},
+        stars={} if chosen is None else {"as selected": (sweep.chosen[setting], chosen)},
+    )
+
+
+def _role(sweep: Sweep, corpus: str) -> str:
+    if corpus == sweep.corpus:
+        return "development"
+    return "test" if corpus in sweep.tests else "3-NN accuracy"
+
+
+def describe_oracles(sweep: Sweep, control: Sweep | None, setting: str, over: str, *, classes: bool) -> str:
+    """What a sweep's figure takes from the very sets that it is drawn on, the caption of either kind.
+
+    over     what the curve is the maximum over: "p"
+    classes  whether the drawn sets are of classification, where regularisation and scaling are not varied
+    """
+    level = control is not None and not any(setting in point for point in control.points)
+    pca = f", and the level of {control.space} the maximum over its grid" if level and control is not None else ""
+    taken = f"At each value the curve of {sweep.space} is the maximum over {over} on the drawn set itself{pca}"
+    if classes:
+        return (
+            f"Oracles, no results. {taken}, that is, chosen by the labels that it is scored on. Regularisation and "
+            f"scaling are those chosen on {sweep.corpus}, a similarity corpus. The star is the choice of all settings "
+            f"on {sweep.corpus}, made without these labels."
+        )
+    return (
+        f"The star was chosen on {sweep.corpus} alone. {taken}: on a test set this is an oracle, no result. Its height "
+        "above the star is what choosing on that test set would have added."
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from matplotlib import style
@@ -124,17 +124,66 @@ def set_plain(axes: Axes, *, grid: Literal["both", "x", "y"] = "both") -> None:
         axes.spines[side].set_visible(False)
 
 
-def label_lowest(panels: Any, drawn: int, label: str) -> None:
-    """Name the axis below each column's lowest panel, and hide the panels beyond the drawn ones.
+@dataclass(frozen=True)
+class CurvePanel:
+    """A panel of curves over one setting.
 
-    panels  (rows, columns) Axes that share it, filled line by line
+    axis    the setting, in words
+    curves  name -> value of the setting -> height
+    levels  name -> height of a level line; rules: name -> value of an upright line; stars: name -> a single point
     """
-    columns = panels.shape[1]
-    for place, axes in enumerate(panels.flat):
-        axes.set_visible(place < drawn)
-        if place + columns >= drawn:
-            axes.tick_params(labelbottom=True)
-            axes.set_xlabel(label)
+
+    title: str
+    axis: str
+    curves: Mapping[str, Mapping[Any, float]]
+    levels: Mapping[str, float] = field(default_factory=dict)
+    rules: Mapping[str, float] = field(default_factory=dict)
+    stars: Mapping[str, tuple[Any, float]] = field(default_factory=dict)
+
+
+def draw_curves(
+    panels: Sequence[CurvePanel], title: str, subtitle: str, *, across: int, doubling: bool, level: bool
+) -> Figure:
+    """Panels of curves, at most `across` in a row, each column over one setting, a series in one look everywhere.
+
+    doubling  whether the setting is drawn on a scale of powers of 2, with its own values for ticks
+    level     whether the panels of a row share their scale of heights
+    """
+    with style.context(["default", STYLE]):
+        rows, columns = arrange_panels(len(panels), across=across)
+        figure = Figure(figsize=(WIDTH, 2.4 * rows + 1.3), layout="constrained")
+        drawn: Any = figure.subplots(rows, columns, squeeze=False, sharex="col", sharey="row" if level else False)
+        names = list(dict.fromkeys(name for panel in panels for name in panel.curves))
+        for place, axes in enumerate(drawn.flat):
+            axes.set_visible(place < len(panels))
+            if place < len(panels):
+                _draw_curves(axes, panels[place], names, doubling=doubling)
+            if place < len(panels) <= place + columns:  # the lowest of its column
+                axes.tick_params(labelbottom=True)
+                axes.set_xlabel(panels[place].axis)
+        lines = {str(line.get_label()): line for axes in drawn.flat for line in axes.get_lines()}
+        figure.legend(lines.values(), lines, frameon=False, loc="outside lower left", ncols=5, handlelength=3)
+        head_figure(figure, title, subtitle)
+    return figure
+
+
+def _draw_curves(axes: Axes, panel: CurvePanel, names: Sequence[str], *, doubling: bool) -> None:
+    for name, curve in panel.curves.items():
+        look, places = look_of(names.index(name)), sorted(curve)
+        heights = [curve[place] for place in places]
+        axes.plot(places, heights, markersize=6, label=name, linestyle=look.dash, **look.mark())
+        if doubling:
+            axes.set_xscale("log", base=2)
+            axes.set_xticks(places, [str(place) for place in places], fontsize=8)
+            axes.minorticks_off()
+    for (name, height), dash in zip(panel.levels.items(), DASHES[2:], strict=False):
+        axes.axhline(height, color=INK, linewidth=1, linestyle=dash, label=name)
+    for name, place in panel.rules.items():
+        axes.axvline(place, color=INK, linewidth=1, linestyle=":", label=name)
+    for name, (place, height) in panel.stars.items():
+        axes.plot([place], [height], marker="*", color=INK, markersize=11, linestyle="none", label=name)
+    axes.set_title(panel.title, loc="left", fontsize=9.5)
+    set_plain(axes)
 
 
 def head_figure(figure: Figure, title: str, subtitle: str) -> None:

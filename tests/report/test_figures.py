@@ -25,11 +25,10 @@ from pipeline.report.gallery import draw_gallery, swept_panels
 from pipeline.report.inputs import load_benchmark
 from pipeline.report.map_figure import SpaceMap, class_name, draw_maps, map_spaces
 from pipeline.report.results import Score
-from pipeline.report.sensitivity import Sensitivity, describe_sensitivity, draw_sensitivity
+from pipeline.report.sensitivity import Sensitivity, draw_sensitivity
 from pipeline.report.special_tables import seconds_per_sentence, speed_table
 from pipeline.report.speed_figure import draw_speed, speed_points
-from pipeline.report.sweep_figure import describe_oracles, draw_sweep
-from pipeline.report.sweeps import Sweep, load_sweeps
+from pipeline.report.sweeps import Sweep, describe_oracles, draw_sweep, load_sweeps
 from pipeline.stages.sensitivity import SensitivityParameters
 from sentfold.errors import ArtifactError
 from sentfold.files import write_json
@@ -71,7 +70,8 @@ def draw_all(subtitle: str = "beneath") -> dict[str, Figure]:
         "speed": draw_speed(points, "axis", "Title", subtitle),
         "sensitivity": draw_sensitivity(make_sensitivity(), "Title", subtitle),
         "sweep": draw_sweep(
-            sweep, "components", corpora=["dev", "stsb"], baselines={"dev": 80.0}, control=sweep, title="T",
+            sweep, "components", corpora=["dev", "stsb"], baselines={"dev": 80.0},
+            control=replace(sweep, space="control"), title="T",
             subtitle=subtitle,
         ),
     }  # fmt: skip
@@ -296,14 +296,6 @@ def test_a_caption_owns_that_the_drawn_maximum_is_an_oracle() -> None:
         assert "maximum over p on the drawn set itself" in by_k
         assert "oracle" in by_k.lower() and "the level of " in by_k
         assert "the level of " not in describe_oracles(sweep, control, "components", "k", classes=classes)
-
-
-def test_a_variant_without_a_curve_is_named() -> None:
-    said = describe_sensitivity(make_sensitivity())
-    assert "not drawn there: as they are" in said
-    whole = {key: curve for key, curve in make_sensitivity().curves.items() if key[0] == "dev"}
-    only = replace(make_sensitivity(), protocols={"dev": "pearson.all.cosine"}, curves=whole)
-    assert "not drawn" not in describe_sensitivity(only)
 
 
 def test_a_sweep_draws_its_corpora_in_the_suites_order_and_stsb_whatever_else_there_is(
