@@ -1,7 +1,6 @@
 "use strict";
 const facts = JSON.parse(document.getElementById("facts").textContent);
 const dialog = document.getElementById("lineage");
-let hashes = null; // of lineage.json, when a reader hands it over
 let opener = null;
 
 // --- sorting: within each group of rows, so that measured and printed ones stay apart ----------------
@@ -41,7 +40,7 @@ const plain = (value) =>
     ? Object.entries(value).filter(([, inner]) => inner !== null).map(([key, inner]) => `${key} ${plain(inner)}`).join(", ")
     : String(value);
 
-function show(title, pairs, artifacts) {
+function show(title, pairs) {
   document.getElementById("lineage-title").textContent = title;
   const list = document.getElementById("lineage-facts");
   list.replaceChildren();
@@ -52,27 +51,10 @@ function show(title, pairs, artifacts) {
     answer.append(["Artifact", "Command", "Trace"].includes(name) ? text("code", value) : value);
     list.append(answer);
   }
-  document.getElementById("lineage-hashes").hidden = !artifacts;
-  if (artifacts) showHashes(artifacts);
   if (!dialog.open) dialog.showModal();
 }
 
 const artifactOf = (place) => `data/${facts.suite}/spaces/${place}.parquet`;
-
-// The artifacts themselves, then what each was made of.
-function showHashes(places) {
-  const list = document.getElementById("hash-list");
-  list.replaceChildren();
-  const known = places.filter((place) => hashes && hashes.spaces && hashes.spaces[place]);
-  document.getElementById("hash-ask").hidden = known.length === places.length;
-  const own = known.filter((place) => hashes.spaces[place].sha256).map((place) => [artifactOf(place), hashes.spaces[place].sha256]);
-  const inputs = known.flatMap((place) => Object.entries(hashes.spaces[place].inputs));
-  for (const [path, sha] of new Map([...own, ...inputs])) {
-    const item = document.createElement("li");
-    item.append(text("code", path), " sha256 ", text("code", sha));
-    list.append(item);
-  }
-}
 
 const against = (difference) => {
   if (!difference) return null;
@@ -105,7 +87,7 @@ function score(space, corpus, protocol) {
     ["Artifact", artifactOf(`${space}/${corpus}`)],
     ["Command", `sentfold run --suite ${facts.suite}`],
     ["Trace", `sentfold trace reports/${facts.suite}/tables/scores.csv --row ${space} --column "${corpus} ${protocol}"`],
-  ], [`${space}/${corpus}`]);
+  ]);
   return true;
 }
 
@@ -132,7 +114,7 @@ function computed([about, interval, places]) {
     ["Interval", interval && `${interval}, ${facts.confidence} of ${facts.resamples} bootstrap resamples`],
     ...sources,
     ["Command", `sentfold run --suite ${facts.suite}`],
-  ], places.length ? places : null);
+  ]);
 }
 
 function follow() {
@@ -171,19 +153,6 @@ dialog.addEventListener("close", () => {
 });
 dialog.querySelector(".close").addEventListener("click", () => dialog.close());
 dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
-document.getElementById("hash-file").addEventListener("change", async (event) => {
-  const note = document.getElementById("hash-note");
-  try {
-    const read = JSON.parse(await event.target.files[0].text());
-    if (read.suite !== facts.suite) throw new Error(`it is of suite ${read.suite}, not ${facts.suite}`);
-    hashes = read;
-    note.textContent = "";
-    follow();
-  } catch (error) {
-    note.textContent = `This is not the suite's lineage.json: ${error.message}`;
-  }
-});
-
 // --- claims: show those of the chosen verdicts --------------------------------------------------------
 for (const box of document.querySelectorAll(".choose input")) {
   box.addEventListener("change", () => {
