@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.papers.plan import REFEREE, Column, PanelPlan, Printed, TablePlan, load_figures, load_plans
-from pipeline.report.artifacts_table import artifacts_table
 from pipeline.report.entries import HEADLINE
 from pipeline.report.evidence import Evidence
-from pipeline.report.geometry_table import geometry_table
+from pipeline.report.fact_tables import artifacts_table, geometry_table
 from pipeline.report.panels import build_table
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table

@@ -189,7 +189,8 @@ def difference_panel(
     columns = scored_columns(results, plan, spaces)
     found = [(s, others[s, corpus]) for corpus, _ in columns for s in spaces if (s, corpus) in others]
     pairs = sorted(set(found), key=lambda pair: (spaces.index(pair[0]), found.index(pair)))
-    family = judge_pairs(results, pairs, columns, others)
+    wanted = [(pair, column) for pair in pairs for column in columns if others.get((pair[0], column[0])) == pair[1]]
+    family = judge_sides(results, [((s, p), (c, p), corpus) for (s, c), (corpus, p) in wanted])
     if not any(judged.result.detectable > 0 for judged in family):
         return None
     lines = tuple(Line(f"{s} − {c}", "", _differences(results, plan, (s, c), others, family, role)) for s, c in pairs)
@@ -206,21 +207,6 @@ def difference_panel(
         (Group(f"Measured here, suite {results.suite.suite}", False, lines),),
         tuple(filter(None, [shows])),
         tuple(filter(None, notes)),
-    )
-
-
-def judge_pairs(
-    results: Results, pairs: Sequence[Pair], columns: Sequence[tuple[str, str]], others: Others
-) -> tuple[Judged, ...]:
-    """Differences of pairs (space, other) on the columns (corpus, protocol) where the other is the space's there."""
-    return judge_sides(
-        results,
-        [
-            ((space, protocol), (other, protocol), corpus)
-            for space, other in pairs
-            for corpus, protocol in columns
-            if others.get((space, corpus)) == other
-        ],
     )
 
 

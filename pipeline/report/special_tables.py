@@ -151,13 +151,9 @@ ABOUT = (
 )
 
 
-def seconds_per_sentence(
-    benchmark: Mapping[str, Any] | None, method: str, *, own_tokeniser: bool = True
-) -> float | None:
-    """CPU seconds of one sentence, text in, by the method's own tokeniser or split at blanks; None if not measured."""
-    rates = (benchmark or {"rates": {}})["rates"].get(method, {})
-    own = [rate for what, rate in rates.items() if what.startswith("text in") and what != "text in, whitespace"]
-    rate = own[0] if own and own_tokeniser else rates.get("text in, whitespace")
+def seconds_per_sentence(benchmark: Mapping[str, Any] | None, method: str) -> float | None:
+    """CPU seconds of one sentence, text in, by the method's own tokeniser; None if not measured."""
+    rate = _texts_in(benchmark, "rates", method, own_tokeniser=True)
     return 1 / rate if rate else None
 
 
@@ -165,10 +161,15 @@ def seconds_of_run(
     benchmark: Mapping[str, Any] | None, method: str, *, own_tokeniser: bool = True
 ) -> tuple[float, float] | None:
     """The least and the greatest CPU seconds of a method's repeats of one run, texts in; None if not kept."""
-    runs = (benchmark or {"seconds": {}})["seconds"].get(method, {})
-    own = [times for what, times in runs.items() if what.startswith("text in") and what != "text in, whitespace"]
-    times = own[0] if own and own_tokeniser else runs.get("text in, whitespace")
+    times = _texts_in(benchmark, "seconds", method, own_tokeniser=own_tokeniser)
     return (float(times[0]), float(times[1])) if times else None
+
+
+def _texts_in(benchmark: Mapping[str, Any] | None, what: str, method: str, *, own_tokeniser: bool) -> Any:
+    """What was measured of a method from texts on: by its own tokeniser if it has one, or split at blanks."""
+    found = benchmark[what].get(method, {}) if benchmark else {}
+    own = [one for name, one in found.items() if name.startswith("text in") and name != "text in, whitespace"]
+    return own[0] if own and own_tokeniser else found.get("text in, whitespace")
 
 
 def speed_table(evidence: Evidence) -> Table:

@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.report.contents import own_plans
 from pipeline.report.entries import measured_entry
 from pipeline.report.evidence import Evidence
-from pipeline.report.geometry_table import geometry_table
+from pipeline.report.fact_tables import geometry_table
 from pipeline.report.panels import build_table
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table
