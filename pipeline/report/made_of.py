@@ -31,8 +31,7 @@ def describe_spaces(
     parameters  space -> the parameters that its artifacts name
     models      encoder -> the name that its publisher gives it
     """
-    found = {space: describe_space(suite, space, parameters[space], models) for space in suite.spaces}
-    return tell_apart(found, parameters)
+    return {space: describe_space(suite, space, parameters[space], models) for space in suite.spaces}
 
 
 def describe_space(suite: Suite, space: str, parameters: Mapping[str, Any], models: Mapping[str, str]) -> str:
@@ -79,31 +78,6 @@ def describe_vectors(name: str) -> str:
     """A block of word vectors in words; "-pvn" is how one is called whose variance is levelled."""
     plain, titles = name.removesuffix("-pvn"), load_titles()
     return titles.get(name) or titles.get(plain, plain) + ("" if plain == name else ", variance levelled")
-
-
-def tell_apart(found: Mapping[str, str], parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Descriptions, those of several spaces followed by the parameters that these spaces differ in.
-
-    found       space -> its description
-    parameters  space -> what its artifacts name
-    Spaces of equal parameters hold equal vectors and keep one description.
-    """
-    apart = dict(found)
-    for text in {text for text in found.values() if list(found.values()).count(text) > 1}:
-        flat = {space: _flatten(parameters[space]) for space, other in found.items() if other == text}
-        keys = sorted({key for own in flat.values() for key in own})
-        differ = [key for key in keys if len({repr(own.get(key)) for own in flat.values()}) > 1]
-        for space, own in flat.items():
-            more = ", ".join(f"{key} {own.get(key)}" for key in differ)
-            apart[space] = f"{text}; {more}" if more else text
-    return apart
-
-
-def _flatten(parameters: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in parameters.items():
-        flat |= _flatten(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
-    return flat
 
 
 def find_twins(

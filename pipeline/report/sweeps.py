@@ -166,24 +166,3 @@ def _role(sweep: Sweep, corpus: str) -> str:
     if corpus == sweep.corpus:
         return "development"
     return "test" if corpus in sweep.tests else "3-NN accuracy"
-
-
-def describe_oracles(sweep: Sweep, control: Sweep | None, setting: str, over: str, *, classes: bool) -> str:
-    """What a sweep's figure takes from the very sets that it is drawn on, the caption of either kind.
-
-    over     what the curve is the maximum over: "p"
-    classes  whether the drawn sets are of classification, where regularisation and scaling are not varied
-    """
-    level = control is not None and not any(setting in point for point in control.points)
-    pca = f", and the level of {control.space} the maximum over its grid" if level and control is not None else ""
-    taken = f"At each value the curve of {sweep.space} is the maximum over {over} on the drawn set itself{pca}"
-    if classes:
-        return (
-            f"Oracles, no results. {taken}, that is, chosen by the labels that it is scored on. Regularisation and "
-            f"scaling are those chosen on {sweep.corpus}, a similarity corpus. The star is the choice of all settings "
-            f"on {sweep.corpus}, made without these labels."
-        )
-    return (
-        f"The star was chosen on {sweep.corpus} alone. {taken}: on a test set this is an oracle, no result. Its height "
-        "above the star is what choosing on that test set would have added."
-    )

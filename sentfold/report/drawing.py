@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Any, Literal
 
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextPath
 
 from sentfold.report.table import Entry
 
@@ -187,28 +186,14 @@ def _draw_curves(axes: Axes, panel: CurvePanel, names: Sequence[str], *, doublin
 
 
 def head_figure(figure: Figure, title: str, subtitle: str) -> None:
-    """A bold title over all panels, and beneath it a pale text in as many lines as the figure's width wants."""
-    inches, height = (float(side) for side in figure.get_size_inches())
-    room = 0.95 * 72 * inches * (1 - 2 * _EDGE)  # letters on a screen are hinted, and up to a twentieth wider
-    heads = break_lines(title, room=room, size=_TITLE, weight="bold")
-    lines = break_lines(subtitle, room=room, size=_SUBTITLE)
+    """A bold title over all panels, and beneath it a pale text, both in lines that a figure of WIDTH has room for."""
+    height = float(figure.get_size_inches()[1])
+    heads = wrap(title, 62)
+    lines = wrap(subtitle, 98)
     # Blank lines under the title hold the room for what is beneath it, which the layout does not know of.
     figure.suptitle("\n".join([*heads, *("" for _ in lines)]), x=_EDGE, ha="left", fontsize=_TITLE, fontweight="bold")
     top = 1 - (0.02 + 1.3 * _TITLE * len(heads) / 72 + 0.02) / height
     figure.text(_EDGE, top, "\n".join(lines), color=MUTED, fontsize=_SUBTITLE, va="top", linespacing=1.25)
-
-
-def break_lines(text: str, *, room: float, size: float, weight: str = "normal") -> list[str]:
-    """A text in lines that are no wider than `room`, at its blanks. room, size: points; a longer word stays whole."""
-    font = FontProperties(family=FONT, weight=weight)
-    lines: list[str] = []
-    for word in text.split():
-        longer = f"{lines[-1]} {word}" if lines else word
-        if lines and TextPath((0, 0), longer, size=size, prop=font).get_extents().width <= room:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return lines
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:

@@ -116,16 +116,8 @@ def _cell(entry: Entry, where: str, notes: Notes) -> str:
 
 
 def _notes(panel: Panel) -> str:
-    reasons = dict.fromkeys(
-        entry.blank_text for entry in panel.entries if entry.blank and entry.reason != "not printed"
-    )
-    items = "".join(f"<li>{prose(reason)}</li>" for reason in reasons)
-    blanks = f"<p>Blank places:</p><ul>{items}</ul>" if items else ""
     notes = "".join(f"<p>{prose(note)}</p>" for note in panel.notes)
-    if not notes and not blanks:
-        return ""
-    summary = "How differences were judged, and what is blank" if notes else "What is blank, and what would fill it"
-    return f'<details class="notes"><summary>{summary}</summary>{notes}{blanks}</details>'
+    return f'<details class="notes"><summary>How differences were judged</summary>{notes}</details>' if notes else ""
 
 
 # --- figures ------------------------------------------------------------------------------------

@@ -28,11 +28,11 @@ from pipeline.report.results import Score
 from pipeline.report.sensitivity import Sensitivity, draw_sensitivity
 from pipeline.report.special_tables import seconds_per_sentence, speed_table
 from pipeline.report.speed_figure import draw_speed, speed_points
-from pipeline.report.sweeps import Sweep, describe_oracles, draw_sweep, load_sweeps
+from pipeline.report.sweeps import Sweep, draw_sweep, load_sweeps
 from pipeline.stages.sensitivity import SensitivityParameters
 from sentfold.errors import ArtifactError
 from sentfold.files import write_json
-from sentfold.report.drawing import LOOKS, break_lines, draw_forest, figure_bytes, look_of
+from sentfold.report.drawing import LOOKS, draw_forest, figure_bytes, look_of
 from sentfold.report.table import Entry
 from tests.checkout import ROOT
 from tests.report.made_up import make_evidence, make_results, make_suite
@@ -109,11 +109,6 @@ def test_no_text_of_a_figure_is_cut_off_and_a_long_subtitle_stays_clear_of_the_p
             assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1, name
             assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1, name
         assert not any(drawn[0].overlaps(panel) for panel in panels), name
-
-
-def test_lines_are_no_wider_than_their_room_and_a_long_word_stays_whole() -> None:
-    assert break_lines("one two", room=1000.0, size=9) == ["one two"]
-    assert break_lines("one extraordinarily two", room=20.0, size=9) == ["one", "extraordinarily", "two"]
 
 
 def test_looks_differ_in_shape_or_filling_and_neighbours_in_dash_too() -> None:
@@ -288,16 +283,6 @@ def test_a_control_without_the_setting_is_drawn_as_the_level_of_its_best_point()
     assert levels == [{80.0, 73.0, 70.0}, {81.0, 72.0, 70.0}]  # 70 is the star of the choice
 
 
-def test_a_caption_owns_that_the_drawn_maximum_is_an_oracle() -> None:
-    sweep = make_sweep([70.0] * 6)
-    control = replace(sweep, points=({"components": 16},))
-    for classes in (False, True):
-        by_k = describe_oracles(sweep, control, "neighbors", "p", classes=classes)
-        assert "maximum over p on the drawn set itself" in by_k
-        assert "oracle" in by_k.lower() and "the level of " in by_k
-        assert "the level of " not in describe_oracles(sweep, control, "components", "k", classes=classes)
-
-
 def test_a_sweep_draws_its_corpora_in_the_suites_order_and_stsb_whatever_else_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,6 +301,8 @@ def test_a_sweep_draws_its_corpora_in_the_suites_order_and_stsb_whatever_else_th
     sweep = replace(make_sweep([70.0] * 6), tests=corpora, classes=classes)
     evidence = make_evidence(results, sweeps={sweep.space: sweep})
     title = re.compile(r"<!-- (\w+) \((?:development|test|3-NN accuracy)\) -->")  # above the paths of its letters
-    panels = {picture.name: title.findall(picture.svg.decode()) for picture in draw_gallery(evidence)}
+    drawn = draw_gallery(evidence)
+    assert all("oracle" in picture.caption for picture in drawn if picture.name.startswith("sweep"))
+    panels = {picture.name: title.findall(picture.svg.decode()) for picture in drawn}
     assert panels["sweep-neighbors"] == ["dev", "sts12", "sts13", "sts14", "sts15", "stsb"]
     assert panels["sweep-components-classes"] == ["mpqa", "cr"]

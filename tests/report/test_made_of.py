@@ -9,10 +9,9 @@ import pytest
 
 from pipeline.base.params import load_parameters, read_yaml
 from pipeline.base.suite import Suite, load_suite
-from pipeline.report.made_of import describe_space, tell_apart
+from pipeline.report.made_of import describe_space
 from pipeline.stages.encode import WordEncoderParameters
 from tests.checkout import ROOT
-from tests.report.made_up import make_suite
 
 SUITES = ("quick", *sorted(path.parent.name for path in ROOT.glob("suites/*/suite.yaml")))
 MODELS = {"minilm": "all-MiniLM-L6-v2"}
@@ -75,20 +74,3 @@ def test_a_description_states_what_an_ablation_or_a_control_changes(
     monkeypatch.chdir(ROOT)
     suite = load_suite("paper-mirror")
     assert describe_space(suite, space, named_parameters(suite, space), MODELS) == said
-
-
-def test_spaces_that_their_method_does_not_tell_apart_are_told_by_the_parameters_that_differ() -> None:
-    suite = make_suite(("minilm", "wl-one", "wl-two", "wl-three"), ("stsb",))
-    common = {"method": "sif", "vectors": "wordllama", "tokenizer": "regex"}
-    parameters: dict[str, dict[str, Any]] = {
-        "minilm": {},
-        "wl-one": {**common, "settings": {"a": 0.001, "components": 1}},
-        "wl-two": {**common, "settings": {"a": 0.0001, "components": 1}},
-        "wl-three": {**common, "settings": {"a": 0.001, "components": 1}},
-    }
-    found = {space: describe_space(suite, space, own, MODELS) for space, own in parameters.items()}
-    apart = tell_apart(found, parameters)
-    assert apart["minilm"] == "all-MiniLM-L6-v2"
-    assert apart["wl-one"] == "SIF; WordLlama; settings.a 0.001"
-    assert apart["wl-two"] == "SIF; WordLlama; settings.a 0.0001"
-    assert apart["wl-three"] == apart["wl-one"]  # equal parameters, equal vectors
