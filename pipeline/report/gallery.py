@@ -112,8 +112,8 @@ def _sweep(
         f"an oracle{'' if suffix else ' on test sets'}",
     )  # fmt: skip
     caption = (
-        f"The star was chosen on {sweep.corpus} alone. A curve is an oracle on every other set, no result: at each value "
-        f"the maximum over {over}, by the scores of the drawn set itself; so is the level of a control."
+        f"The star was chosen on {sweep.corpus} alone. On every other set a curve is an oracle, no result: at each "
+        f"value the maximum over {over}, by the scores of the drawn set itself; so is the level of a control."
         f"{' Regularisation and scaling are those of the star.' if suffix else ''}"
     )
     return _named(f"sweep-{setting}{suffix}", title, caption, figure)
