@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections import Counter
 
 import pytest
@@ -15,8 +14,8 @@ from pipeline.report.contents import build_tables, own_plans
 from pipeline.report.evidence import Evidence
 from pipeline.report.panels import build_table
 from pipeline.report.results import Results
-from sentfold.report.render import latex, latex_text, markdown, tidy_csv
-from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
+from sentfold.report.render import tidy_csv
+from sentfold.report.table import Line, Table
 from tests.report.made_up import make_results
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
@@ -147,23 +146,6 @@ def test_the_csv_names_the_protocol_of_every_line_and_reads_back() -> None:
     assert len(rows) == len(table.entries)
     assert all(row["protocol"] for row in rows)
     assert {row["value"] for row in rows if row["row"] == "SBERT-large-LP" and row["corpus"] == "sts13"} == {"84.59"}
-
-
-def test_markdown_tables_have_as_many_cells_in_each_line() -> None:
-    for table in all_tables(make_small()):
-        for block in re.findall(r"(?:^\|.*\|\n)+", markdown(table), flags=re.M):
-            assert len({line.count("|") - line.count("\\|") for line in block.splitlines()}) == 1
-
-
-def test_latex_escapes_what_it_would_take_for_commands() -> None:
-    assert latex_text("50 % of a_b & {x} ~ #1 $ ^ \\") == (
-        r"50 \% of a\_b \& \{x\} \textasciitilde{} \#1 \$ \textasciicircum{} \textbackslash{}"
-    )
-    line = Line("a_b", "M & N", (Entry("1.00", 1.0, 0.5, 1.5),))
-    panel = Panel("P", "p", (Head("x%", "x", "p"),), (Group("here", False, (line,)),))
-    text = latex(Table("t", "T", "about", (panel,)))
-    assert r"a\_b & M \& N & 1.00 [0.5, 1.5] \\" in text
-    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == text.count(r"\toprule") == 1
 
 
 def test_a_suite_without_a_papers_corpus_has_its_own_tables_alone() -> None:
