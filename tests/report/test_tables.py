@@ -39,13 +39,18 @@ def all_tables(results: Results) -> list[Table]:
     return build_tables(Evidence(results, made_of=MADE_OF, published_by=frozenset({"mteb"})))
 
 
+@cache
+def small_tables() -> list[Table]:
+    return all_tables(make_small())
+
+
 def printed_numbers(table: Table) -> list[int]:
     links = [entry.link for entry in table.entries if entry.link.startswith("printed/")]
     return [int(link.partition("/")[2]) for link in links]
 
 
 def test_every_printed_figure_stands_in_exactly_one_place() -> None:
-    shown = Counter(number for table in all_tables(make_small()) for number in printed_numbers(table))
+    shown = Counter(number for table in small_tables() for number in printed_numbers(table))
     # MTEB's figures on corpora that this suite lacks have no column, and the three cosines need their corpus.
     elsewhere = {
         figure.number
@@ -59,7 +64,7 @@ def test_every_printed_figure_stands_in_exactly_one_place() -> None:
 
 def test_no_column_holds_figures_of_two_protocols() -> None:
     figures = load_published()
-    for table in all_tables(make_small()):
+    for table in small_tables():
         for panel in table.panels:
             for column in range(len(panel.heads)):
                 entries = [line.entries[column] for group in panel.groups if group.printed for line in group.lines]
@@ -105,7 +110,7 @@ def test_a_blank_says_why() -> None:
 
 
 def test_rows_name_what_they_were_made_of_and_wordllama_is_never_called_glove() -> None:
-    for table in all_tables(make_small()):
+    for table in small_tables():
         for panel in table.panels:
             for group in (group for group in panel.groups if not group.printed):
                 for line in group.lines:
