@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ def printed_models(plan: TablePlan) -> set[str]:
     return {figure.model for panel in plan.panels for figure in plan.printed_in(panel)}
 
 
+@cache
 def built(name: str) -> Table:
     """The table over a suite that has one space of ours, scored on every column."""
     columns = [(column.corpus, column.protocol) for panel in PLANS[name].panels for column in panel.columns]

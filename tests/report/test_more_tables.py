@@ -18,7 +18,7 @@ from pipeline.report.sweeps import Sweep
 from pipeline.report.text_report import report_text
 from sentfold.measures.registry import describe_protocol
 from sentfold.report.page import Notes, table_section
-from sentfold.report.render import latex, markdown, tidy_csv
+from sentfold.report.render import markdown, tidy_csv
 from sentfold.report.table import Entry, Panel, Table
 from tests.report.made_up import make_evidence, make_results
 
@@ -136,19 +136,6 @@ def test_geometry_names_its_sample_and_leaves_blank_what_an_encoder_cannot_have(
     assert "on 3 of 4 distinct sentences" in panel.protocol
     assert "all 3 pairs" in panel.protocol
     assert geometry_table(Evidence(chosen())) is None
-
-
-def test_these_tables_are_written_in_every_form() -> None:
-    tables = (
-        selection_table(make_evidence(chosen(), sweeps={"minilm-lp-selected": make_sweep()})),
-        other_similarities(),
-        geometry_table(Evidence(geometric())),
-    )
-    for table in tables:
-        assert table is not None
-        entries = [entry for entry in table.entries if not entry.blank]
-        for written in (markdown(table), tidy_csv(table), latex(table)):
-            assert all(entry.text.lstrip("+-") in written for entry in entries)
 
 
 def test_every_task_has_a_table_of_its_own_and_training_set_scoring_a_panel_of_its_own() -> None:

@@ -51,23 +51,23 @@ def control_panels(table: Table) -> list[Panel]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_table_of_ours_prints_the_difference_to_the_control_with_its_interval(name: str) -> None:
+def test_every_table_of_ours_prints_the_differences_to_baseline_and_control_with_their_intervals(name: str) -> None:
     task, protocol = KINDS[name]
     results = scored(task, protocol)
     table = built(results, name)
-    [panel] = control_panels(table)
-    [line] = panel.groups[0].lines
-    assert line.name == "minilm-lp − minilm-pca"
-    for corpus, entry in zip(("one", "two"), line.entries, strict=True):
-        expected = results.difference(("minilm-lp", protocol), ("minilm-pca", protocol), corpus)
-        assert (entry.text, entry.low, entry.high) == ("-5.00", expected.low, expected.high)
-        assert entry.sign == -1
-    assert any("2 differences to the control minilm-pca" in sentence for sentence in panel.shows)
-    assert "Smallest difference to its control" in panel.notes[-1]
-    for written in (markdown(table), latex(table), report_text(make_evidence(results), [table], [])):
-        assert "-5.00" in written
-        assert line.entries[0].interval in written
-    assert "−5.00" in table_section(table, Notes())
+    for role, other, gain, number in (("baseline", "minilm", "-10.00", 4), ("control", "minilm-pca", "-5.00", 2)):
+        panel = next(panel for panel in table.panels if panel.title.startswith(f"Difference to the {role}"))
+        line = panel.groups[0].lines[0]
+        assert line.name == f"minilm-lp − {other}"
+        for corpus, entry in zip(("one", "two"), line.entries, strict=True):
+            expected = results.difference(("minilm-lp", protocol), (other, protocol), corpus)
+            assert (entry.text, entry.low, entry.high) == (gain, expected.low, expected.high)
+            assert (entry.sign, entry.of) == (-1, (f"minilm-lp/{corpus}", f"{other}/{corpus}"))
+        assert any(f"{number} differences to the {role} {other}, judged together" in said for said in panel.shows)
+        assert f"Smallest difference to its {role}" in panel.notes[-1]
+        for written in (markdown(table), latex(table), report_text(make_evidence(results), [table], [])):
+            assert gain in written and line.entries[0].interval in written
+        assert gain.replace("-", "−") in table_section(table, Notes())
 
 
 def test_a_difference_is_no_score_in_the_csv() -> None:
@@ -82,22 +82,6 @@ def test_a_difference_is_no_score_in_the_csv() -> None:
         *[("minilm-lp − minilm-pca", "control's", "-5.00")] * 2,
     ]
     assert all(row["low"] and row["high"] for row in differences)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_every_table_of_ours_prints_the_difference_to_the_baseline_with_its_interval(name: str) -> None:
-    task, protocol = KINDS[name]
-    results = scored(task, protocol)
-    panel = next(panel for panel in built(results, name).panels if panel.title.startswith("Difference to the baseline"))
-    [lp, pca] = panel.groups[0].lines
-    assert [lp.name, pca.name] == ["minilm-lp − minilm", "minilm-pca − minilm"]
-    for corpus, entry in zip(("one", "two"), lp.entries, strict=True):
-        expected = results.difference(("minilm-lp", protocol), ("minilm", protocol), corpus)
-        assert (entry.text, entry.low, entry.high) == ("-10.00", expected.low, expected.high)
-        assert entry.of == (f"minilm-lp/{corpus}", f"minilm/{corpus}")
-        assert entry.sign == -1
-    assert any("4 differences to the baseline minilm, judged together, 0 are above" in said for said in panel.shows)
-    assert "Smallest difference to its baseline" in panel.notes[-1]
 
 
 def test_the_baseline_of_an_encoder_over_words_is_the_mean_of_words() -> None:
