@@ -62,7 +62,6 @@ class ClaimTest(Parameters):
                       identity: two sides of an equation, by its name in identities.py
     average           whether the claim is about the mean over the corpora, and not about each of them
     own_conditions    whether these are the paper's own vectors, protocol and settings
-    against_protocol  the protocol of `against`, if another than `protocol`
     control           the same comparison without what the claim praises
     shown_with        other spaces that it is shown with; they decide nothing
     shown_by          another protocol that it is shown by; it decides nothing
@@ -75,7 +74,6 @@ class ClaimTest(Parameters):
     space: str = ""
     against: list[str] = []
     protocol: str = ""
-    against_protocol: str = ""
     corpora: list[str] = []
     control: str = ""
     shown_with: list[str] = []

@@ -145,13 +145,6 @@ class NamedFigure(Parameters):
     title: str
 
 
-class Timing(Parameters):
-    """The methods that the tables of speed show, and the word vectors that the benchmark gives them."""
-
-    methods: list[str]
-    vectors: str
-
-
 class SeedFigures(Parameters):
     """What the papers' figures and special tables are about, where a suite has it.
 
@@ -160,7 +153,7 @@ class SeedFigures(Parameters):
     classes        corpus -> what its labels stand for, in the order of their numbers
     sweep          corpus that a sweep's figure always draws
     speed          what the figure of speed takes for quality
-    timing         what the tables of speed show
+    timed_vectors  the word vectors that the benchmark of the encoders gives them
     sensitivities  word encoder -> the figure of its hyper-parameters
     """
 
@@ -170,7 +163,7 @@ class SeedFigures(Parameters):
     classes: dict[str, list[str]]
     sweep: str
     speed: SingleFigure
-    timing: Timing
+    timed_vectors: str
     sensitivities: dict[str, NamedFigure]
 
 

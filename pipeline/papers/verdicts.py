@@ -97,7 +97,7 @@ def decide(name: str, claim: Claim, evidence: Evidence) -> Decided:
     made_of = evidence.made_of.get(test.space, "")
     if test.kind in {"best-setting", "rules"}:
         made_of = made_of.rpartition("; ")[2]  # the encoder alone: a sweep goes through what was chosen in the end
-    if test.kind == "faster" and evidence.benchmark is not None:
+    if test.kind == "faster":
         made_of = f"one thread of {evidence.benchmark['processor']}, with the code of this project"
     extent = _extent(signs, sign, words, found.named)
     return Decided(name, claim, printed, conditions, words[sign], extent, found.because, control, made_of)
@@ -120,7 +120,8 @@ def find_higher(test: ClaimTest, evidence: Evidence) -> Finding | str:
     All differences are judged together. A difference that is 0 in all its printed digits, interval and all, is no gain.
     A claim about an average is judged by the mean over the corpora. Returns the reason if nothing can be judged.
     """
-    results, sides = evidence.results, _sides(test)
+    results = evidence.results
+    sides = [(space, test.protocol) for space in (test.space, *test.against)]
     for space, protocol in sides:
         entries = [measured_entry(results, space, corpus, protocol) for corpus in test.corpora]
         if all(entry.blank for entry in entries):
@@ -140,14 +141,10 @@ def find_higher(test: ClaimTest, evidence: Evidence) -> Finding | str:
     return Finding(signs, "corpora", said)
 
 
-def _sides(test: ClaimTest) -> list[tuple[str, str]]:
-    other = test.against_protocol or test.protocol
-    return [(test.space, test.protocol), *((space, other) for space in test.against)]
-
-
 def _judge_average(test: ClaimTest, evidence: Evidence, corpora: Sequence[str], said: str) -> Finding:
     """The same of the mean over the corpora, each of which is resampled independently of the others."""
-    results, (own, *others) = evidence.results, _sides(test)
+    results = evidence.results
+    own, *others = [(space, test.protocol) for space in (test.space, *test.against)]
     signs, texts = {}, []
     for other in others:
         value = np.mean([results.difference(own, other, corpus).value for corpus in corpora])

@@ -38,7 +38,7 @@ class Evidence:
     sweeps          space -> its sweep, for the spaces that are chosen by one
     sensitivities   word encoder -> its scores against its hyper-parameters
     partitions      clustering -> its smallest partition, or None
-    benchmark       speeds of the encoders, or None
+    benchmark       speeds of the encoders: the processor; method -> rates, and seconds of single repeats
     referees        corpus of single examples -> the encoder that a paper printed their cosines for
     published_by    sources of published.csv that printed figures of this suite's own encoders
     """
@@ -53,7 +53,7 @@ class Evidence:
     sweeps: Mapping[str, Sweep] = field(default_factory=dict)
     sensitivities: Mapping[str, Sensitivity] = field(default_factory=dict)
     partitions: Mapping[str, Partition | None] = field(default_factory=dict)
-    benchmark: Mapping[str, Any] | None = None
+    benchmark: Mapping[str, Any] = field(default_factory=lambda: {"processor": "", "rates": {}, "seconds": {}})
     referees: Mapping[str, str] = field(default_factory=dict)
     published_by: frozenset[str] = frozenset()
 

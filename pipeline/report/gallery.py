@@ -138,7 +138,7 @@ def _maps(evidence: Evidence) -> Iterator[Picture]:
 def _speed(evidence: Evidence) -> Iterator[Picture]:
     corpus, protocol = load_figures().speed.corpus, load_figures().speed.protocol
     points = speed_points(evidence, corpus, protocol)
-    if points and evidence.benchmark is not None:
+    if points:
         where = str(evidence.benchmark["processor"])
         title = "Speed against quality"
         words = f"{corpus}, {describe_protocol(protocol)}, ×100, against speed on {where}; fitting excluded"

@@ -91,10 +91,8 @@ def _read_partition(suite: Suite, clustering: str) -> Partition | None:
     return None
 
 
-def load_benchmark(path: Path = BENCHMARK) -> dict[str, Any] | None:
-    """What the benchmark of the word encoders wrote, or None where it was never run. Raises ArtifactError."""
-    if not path.exists():
-        return None
+def load_benchmark(path: Path = BENCHMARK) -> dict[str, Any]:
+    """What the benchmark of the encoders wrote. Raises ArtifactError where it was never run."""
     with reading("a benchmark's result", path, remedy=f"run `{BENCHMARK_COMMAND}`"):
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         rates = {row["method"]: row["per_second"] for row in content["methods"]}

@@ -151,36 +151,39 @@ ABOUT = (
 )
 
 
-def seconds_per_sentence(benchmark: Mapping[str, Any] | None, method: str) -> float | None:
+def seconds_per_sentence(benchmark: Mapping[str, Any], method: str) -> float | None:
     """CPU seconds of one sentence, text in, by the method's own tokeniser; None if not measured."""
     rate = _texts_in(benchmark, "rates", method, own_tokeniser=True)
     return 1 / rate if rate else None
 
 
 def seconds_of_run(
-    benchmark: Mapping[str, Any] | None, method: str, *, own_tokeniser: bool = True
+    benchmark: Mapping[str, Any], method: str, *, own_tokeniser: bool = True
 ) -> tuple[float, float] | None:
     """The least and the greatest CPU seconds of a method's repeats of one run, texts in; None if not kept."""
     times = _texts_in(benchmark, "seconds", method, own_tokeniser=own_tokeniser)
     return (float(times[0]), float(times[1])) if times else None
 
 
-def _texts_in(benchmark: Mapping[str, Any] | None, what: str, method: str, *, own_tokeniser: bool) -> Any:
+def _texts_in(benchmark: Mapping[str, Any], what: str, method: str, *, own_tokeniser: bool) -> Any:
     """What was measured of a method from texts on: by its own tokeniser if it has one, or split at blanks."""
-    found = benchmark[what].get(method, {}) if benchmark else {}
+    found = benchmark[what].get(method, {})
     own = [one for name, one in found.items() if name.startswith("text in") and name != "text in, whitespace"]
     return own[0] if own and own_tokeniser else found.get("text in, whitespace")
 
 
 def speed_table(evidence: Evidence) -> Table:
     """The speed of every method of the benchmark, then the printed times of each paper in its own unit."""
-    benchmark, timing = evidence.benchmark, load_figures().timing
-    methods = list(benchmark["rates"]) if benchmark else timing.methods
-    lines = tuple(Line(m, evidence.made_of.get(m, timing.vectors), (_measured(benchmark, m),)) for m in methods)
-    timed = f"CPU time, one thread, {benchmark['processor']}" if benchmark else "CPU time, one thread"
+    benchmark, vectors = evidence.benchmark, load_figures().timed_vectors
+    lines = tuple(
+        Line(method, evidence.made_of.get(method, vectors), (_measured(seconds, method),))
+        for method in benchmark["rates"]
+        if (seconds := seconds_per_sentence(benchmark, method)) is not None
+    )
+    timed = f"CPU time, one thread, {benchmark['processor']}"
     heads, groups = (Head("µs per sentence", "", "CPU time, text in", "µs"),), (Group("Measured here", False, lines),)
-    measured = Panel("Measured", timed, heads, groups, _shows(lines))
-    return Table("speed", "Speed of encoders", ABOUT, (measured, *(_printed_times(*where) for where in PRINTED_TIMES)))
+    measured = [Panel("Measured", timed, heads, groups, _shows(lines))] if lines else []
+    return Table("speed", "Speed of encoders", ABOUT, (*measured, *(_printed_times(*where) for where in PRINTED_TIMES)))
 
 
 def _printed_times(source: str, number: str, unit: str) -> Panel:
@@ -199,14 +202,11 @@ def _printed_times(source: str, number: str, unit: str) -> Panel:
     )
 
 
-def _measured(benchmark: Mapping[str, Any] | None, method: str) -> Entry:
-    seconds = seconds_per_sentence(benchmark, method)
-    if seconds is None:
-        return Entry(reason="the benchmark of the encoders has no committed result", command=BENCHMARK_COMMAND)
+def _measured(seconds: float, method: str) -> Entry:
     about = f"CPU time of a sentence by {method}, from {BENCHMARK}, which {BENCHMARK_COMMAND} makes"
     return Entry(f"{1e6 * seconds:.1f}", 1e6 * seconds, about=about)
 
 
 def _shows(lines: Sequence[Line]) -> tuple[str, ...]:
-    known = [(line.entries[0].value, line.name) for line in lines if line.entries[0].value is not None]
-    return (f"From fast to slow: {', '.join(name for _, name in sorted(known))}.",) if known else ()
+    order = sorted(lines, key=lambda line: line.entries[0].value or 0.0)
+    return (f"From fast to slow: {', '.join(line.name for line in order)}.",)

@@ -29,7 +29,7 @@ def speed_points(evidence: Evidence, corpus: str, protocol: str) -> list[tuple[s
     A method's score is that of the suite's first encoder over word vectors by that method; a transformer's its own.
     """
     results, points = evidence.results, []
-    for method in (evidence.benchmark or {"rates": {}})["rates"]:
+    for method in evidence.benchmark["rates"]:
         seconds = seconds_per_sentence(evidence.benchmark, method)
         words = (s for s in results.suite.word_encoders if evidence.parameters.get(s, {}).get("method") == method)
         space = method if method in results.suite.encoders else next(words, None)

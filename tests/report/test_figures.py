@@ -127,7 +127,7 @@ def test_no_figure_of_any_suite_here_uses_a_look_twice(monkeypatch: pytest.Monke
     names = [path.parent.name for path in ROOT.glob("suites/*/suite.yaml")]
     series = {f"derived spaces of {name}": len(load_suite(name).derived_spaces) for name in ("quick", *names)}
     series |= {f"classes of {corpus}": len(classes) for corpus, classes in load_figures().classes.items()}
-    series["timed encoders"] = len((load_benchmark() or {"rates": {}})["rates"])
+    series["timed encoders"] = len(load_benchmark()["rates"])
     gem = load_parameters(SensitivityParameters, "sensitivity.wl-gem")
     series["variants of GEM"] = len(gem.variants)
     looks = {(look.marker, look.filled, str(look.dash)) for look in map(look_of, range(len(LOOKS)))}
@@ -202,9 +202,10 @@ def test_a_suite_without_labels_has_no_map() -> None:
 # --- speed ------------------------------------------------------------------------------------------
 
 
-def test_a_speed_is_the_methods_own_tokenisers_and_a_missing_one_is_blank(tmp_path: Path) -> None:
+def test_a_speed_is_the_methods_own_tokenisers_and_only_what_was_timed_has_one(tmp_path: Path) -> None:
     path = tmp_path / "encoders.json"
-    assert load_benchmark(path) is None
+    with pytest.raises(ArtifactError, match="benchmark"):
+        load_benchmark(path)
     rates = {"ids in": 9000, "text in, whitespace": 4000, "text in, treebank": 1000}
     write_json(path, {"methods": [{"method": "usif", "per_second": rates}], "processor": "a processor"})
     benchmark = load_benchmark(path)
@@ -213,8 +214,6 @@ def test_a_speed_is_the_methods_own_tokenisers_and_a_missing_one_is_blank(tmp_pa
     results = make_results({("wl-usif", "stsb", "pearson.all.cosine"): 74.0})
     [line] = speed_table(make_evidence(results, benchmark=benchmark)).panels[0].groups[0].lines
     assert (line.name, line.entries[0].text) == ("usif", "1000.0")  # microseconds of a sentence, at 1,000 a second
-    untimed = speed_table(make_evidence(results)).panels[0].entries
-    assert all(entry.blank and "benchmarks.encoders" in entry.command for entry in untimed)
     points = speed_points(make_evidence(results, benchmark=benchmark), "stsb", "pearson.all.cosine")
     assert [point[:2] for point in points] == [("usif", 1000.0)]
     path.write_text("{}")
