@@ -149,8 +149,6 @@ class SeedFigures(Parameters):
     """What the papers' figures and special tables are about, where a suite has it.
 
     measures       corpora of the table of similarities; geometry: of the table of geometry
-    map            corpora whose labels colour a map, the first that the suite has
-    classes        corpus -> what its labels stand for, in the order of their numbers
     sweep          corpus that a sweep's figure always draws
     speed          what the figure of speed takes for quality
     timed_vectors  the word vectors that the benchmark of the encoders gives them
@@ -159,8 +157,6 @@ class SeedFigures(Parameters):
 
     measures: list[str]
     geometry: list[str]
-    map: list[str]
-    classes: dict[str, list[str]]
     sweep: str
     speed: SingleFigure
     timed_vectors: str

@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from matplotlib.figure import Figure
 
 from pipeline.papers.plan import load_figures
-from pipeline.report.comparisons import BASELINE, role_of
+from pipeline.report.comparisons import BASELINE
 from pipeline.report.entries import HEADLINE, difference_entry
 from pipeline.report.evidence import Evidence
-from pipeline.report.map_figure import draw_maps, map_spaces
 from pipeline.report.page import Picture
 from pipeline.report.sensitivity import draw_sensitivity
 from pipeline.report.speed_figure import SPEED_CAPTION, draw_speed, speed_points
@@ -27,7 +26,6 @@ def draw_gallery(evidence: Evidence) -> list[Picture]:
     return [
         *_differences(evidence),
         *_sweeps(evidence),
-        *_maps(evidence),
         *_sensitivities(evidence),
         *_speed(evidence),
     ]
@@ -117,22 +115,6 @@ def _sweep(
         f"{' Regularisation and scaling are those of the star.' if suffix else ''}"
     )
     return _named(f"sweep-{setting}{suffix}", title, caption, figure)
-
-
-def _maps(evidence: Evidence) -> Iterator[Picture]:
-    """The first space by neighbourhoods next to its encoder, or the first space alone."""
-    suite = evidence.results.suite
-    folds = (space for space in suite.derived_spaces if role_of(evidence.parameters.get(space, {})) == "fold")
-    fold = next(folds, None)
-    maps = map_spaces(suite, suite.spaces[:1] if fold is None else [suite.encoder_of(fold), fold])
-    if maps:
-        title = f"Maps of {maps[0].corpus} by its classes"
-        words = f"Isomap of {len(maps[0].labels)} sentences on 12 neighbours; axes have no meaning of their own"
-        caption = (
-            "Trustworthiness falls from 1 with every drawn neighbour that is none in the space, by how far off it is. "
-            "Isomap is linear algebra over shortest paths: a small change of the space changes its picture little."
-        )
-        yield _named("map", title, caption, draw_maps(maps, title, words))
 
 
 def _speed(evidence: Evidence) -> Iterator[Picture]:

@@ -11,20 +11,14 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from pipeline.base.artifacts import corpus_path, space_path, write_table, write_vectors
 from pipeline.base.params import load_parameters
 from pipeline.base.suite import load_suite
-from pipeline.corpora.archive_readers import TREC_CLASSES
-from pipeline.corpora.catalogue import load_catalogue
-from pipeline.papers.plan import load_figures
 from pipeline.report.gallery import draw_gallery, swept_panels
 from pipeline.report.inputs import load_benchmark
-from pipeline.report.map_figure import SpaceMap, class_name, draw_maps, map_spaces
 from pipeline.report.results import Score
 from pipeline.report.sensitivity import Sensitivity, draw_sensitivity
 from pipeline.report.special_tables import seconds_per_sentence, speed_table
@@ -64,10 +58,8 @@ def draw_anew(subtitle: str = "beneath") -> dict[str, Figure]:
     points = [("sif", 1000.0, cell), ("gem", 10.0, cell)]
     sweep = make_sweep([70.0, 75.0, 74.0, 71.0, 76.0, 75.0])
     entries = [Entry("+1.00", 1.0, 0.5, 1.5) for _ in DERIVED]
-    places, labels = np.arange(12.0).reshape(6, 2), np.arange(6)
     return {
         "differences": draw_forest(DERIVED, dict.fromkeys(("a", "b", "c"), entries), "axis", "Title", subtitle),
-        "map": draw_maps([SpaceMap(name, "trec", places, labels, 0.9) for name in ("minilm", "lp")], "Title", subtitle),
         "speed": draw_speed(points, "axis", "Title", subtitle),
         "sensitivity": draw_sensitivity(make_sensitivity(), "Title", subtitle),
         "sweep": draw_sweep(
@@ -126,7 +118,6 @@ def test_no_figure_of_any_suite_here_uses_a_look_twice(monkeypatch: pytest.Monke
     monkeypatch.chdir(ROOT)
     names = [path.parent.name for path in ROOT.glob("suites/*/suite.yaml")]
     series = {f"derived spaces of {name}": len(load_suite(name).derived_spaces) for name in ("quick", *names)}
-    series |= {f"classes of {corpus}": len(classes) for corpus, classes in load_figures().classes.items()}
     series["timed encoders"] = len(load_benchmark()["rates"])
     gem = load_parameters(SensitivityParameters, "sensitivity.wl-gem")
     series["variants of GEM"] = len(gem.variants)
@@ -158,45 +149,6 @@ def test_a_column_s_lowest_panel_names_its_axis_though_a_row_below_has_others() 
     named = [axes.get_title(loc="left").partition(" ")[0] for axes in figure.axes if axes.get_xlabel()]
     assert [corpus for corpus in named if corpus] == ["t2", "t3", "t4"]  # of three columns and two rows
     assert ticked["t2"] == ["16", "128", "256"]
-
-
-# --- what they are drawn from -----------------------------------------------------------------------
-
-
-def test_a_map_keeps_two_far_clusters_apart_and_moves_little_when_the_space_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import pyarrow as pa
-
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    labels = np.repeat([0, 1], 60)
-    # A curved band: the angle orders it, and isomap unrolls it.
-    angle = np.concatenate([rng.uniform(0, 1.5, 60), rng.uniform(1.5, 3.0, 60)])
-    x = np.stack([np.cos(angle), np.sin(angle), 0.02 * rng.standard_normal(120)], axis=1).astype(np.float32)
-    items = {"row": pa.array(range(120), pa.int32()), "label": labels, "split": ["all"] * 120}
-    write_table(corpus_path("made-up", "trec", "items"), pa.table(items), kind="items.classification", parameters={})
-    suite = make_suite(("minilm", "minilm-lp"), ("trec",))
-    for space, moved in (("minilm", x), ("minilm-lp", x + 1e-6 * rng.standard_normal(x.shape).astype(np.float32))):
-        write_vectors(space_path("made-up", space, "trec"), moved, parameters={})
-    one, other = map_spaces(suite, ("minilm", "minilm-lp"))
-    centres = [one.places[one.labels == label].mean(axis=0) for label in (0, 1)]
-    assert np.linalg.norm(centres[0] - centres[1]) > 30
-    assert one.kept > 0.95
-    assert np.abs(one.places - other.places).max() <= 0.1 + 1e-9  # one step of the rounding
-    assert figure_bytes(draw_maps([one], "T", "t"), "svg") == figure_bytes(draw_maps([one], "T", "t"), "svg")
-
-
-def test_classes_are_named_as_the_catalogue_numbers_them() -> None:
-    assert tuple(name.split()[0] for name in load_figures().classes["trec"]) == TREC_CLASSES
-    texts = {corpus: load_catalogue()[corpus].text for corpus in ("trec", "subj", "mr")}
-    assert f"label 0-5 = {', '.join(TREC_CLASSES)}" in texts["trec"]
-    assert all(f"label 1 = {class_name(corpus, 1)}" in texts[corpus] for corpus in ("subj", "mr"))
-    assert (class_name("trec", 6), class_name("unheard-of", 0)) == ("6", "0")
-
-
-def test_a_suite_without_labels_has_no_map() -> None:
-    assert map_spaces(make_suite(("minilm", "minilm-lp"), ("stsb",)), ("minilm",)) == []
 
 
 # --- speed ------------------------------------------------------------------------------------------
