@@ -10,7 +10,7 @@ from pipeline.papers.identities import ROUNDING, TRIALS, greatest_error
 from pipeline.papers.published import select
 from pipeline.report.evidence import Evidence
 from pipeline.report.inputs import BENCHMARK_COMMAND
-from pipeline.report.special_tables import seconds_of_run
+from pipeline.report.speed import seconds_of_run
 
 
 @dataclass(frozen=True)

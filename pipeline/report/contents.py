@@ -11,7 +11,8 @@ from pipeline.report.fact_tables import artifacts_table, geometry_table
 from pipeline.report.panels import build_table
 from pipeline.report.results import Results
 from pipeline.report.selection_table import selection_table
-from pipeline.report.special_tables import cluster_table, example_table, speed_table
+from pipeline.report.special_tables import cluster_table, example_table
+from pipeline.report.speed import speed_table
 from sentfold.measures.registry import TaskPanel, all_measures, describe_protocol, find_measure, unit_of
 from sentfold.report.table import Table
 

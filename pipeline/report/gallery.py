@@ -12,7 +12,7 @@ from pipeline.report.entries import HEADLINE, difference_entry
 from pipeline.report.evidence import Evidence
 from pipeline.report.page import Picture
 from pipeline.report.sensitivity import draw_sensitivity
-from pipeline.report.speed_figure import SPEED_CAPTION, draw_speed, speed_points
+from pipeline.report.speed import SPEED_CAPTION, draw_speed, speed_points
 from pipeline.report.sweeps import CLASS_PROTOCOL, WORDS, Sweep, draw_sweep
 from sentfold.measures.registry import describe_protocol
 from sentfold.report.drawing import draw_forest, figure_bytes

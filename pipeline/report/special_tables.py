@@ -1,4 +1,4 @@
-"""Tables of the papers that hold no scores: three cosines, common words in clusters of words, and speed."""
+"""Tables of the papers that hold no scores: three cosines, and common words in clusters of words."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.papers.plan import load_figures
-from pipeline.papers.published import PAPERS, select
+from pipeline.papers.published import select
 from pipeline.report.entries import printed_entry
 from pipeline.report.evidence import Evidence, Partition
-from pipeline.report.inputs import BENCHMARK, BENCHMARK_COMMAND, PARTITION_SIZES
+from pipeline.report.inputs import PARTITION_SIZES
 from pipeline.report.made_of import describe_vectors
 from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 
@@ -137,76 +136,3 @@ def expected_clusters(sizes: npt.NDArray[np.integer[Any]], words: int) -> float:
 
 def _log_binomial(n: int, m: int) -> float:
     return lgamma(n + 1) - lgamma(m + 1) - lgamma(n - m + 1)
-
-
-# --- speed --------------------------------------------------------------------------------------
-
-# Source and table of the printed times, and their unit. GEM's test set has 1,379 pairs.
-PRINTED_TIMES = (
-    ("s3e", "speed", "ms per sentence"), ("lase", "speed", "s per sentence"), ("gem", "5", "s for 2,758 sentences"),
-)  # fmt: skip
-ABOUT = (
-    "Printed times are of other machines, other vectors and the authors' code. Measured times are CPU time on one "
-    "thread, from text, with each method's own tokenizer, without fitting."
-)
-
-
-def seconds_per_sentence(benchmark: Mapping[str, Any], method: str) -> float | None:
-    """CPU seconds of one sentence, text in, by the method's own tokeniser; None if not measured."""
-    rate = _texts_in(benchmark, "rates", method, own_tokeniser=True)
-    return 1 / rate if rate else None
-
-
-def seconds_of_run(
-    benchmark: Mapping[str, Any], method: str, *, own_tokeniser: bool = True
-) -> tuple[float, float] | None:
-    """The least and the greatest CPU seconds of a method's repeats of one run, texts in; None if not kept."""
-    times = _texts_in(benchmark, "seconds", method, own_tokeniser=own_tokeniser)
-    return (float(times[0]), float(times[1])) if times else None
-
-
-def _texts_in(benchmark: Mapping[str, Any], what: str, method: str, *, own_tokeniser: bool) -> Any:
-    """What was measured of a method from texts on: by its own tokeniser if it has one, or split at blanks."""
-    found = benchmark[what].get(method, {})
-    own = [one for name, one in found.items() if name.startswith("text in") and name != "text in, whitespace"]
-    return own[0] if own and own_tokeniser else found.get("text in, whitespace")
-
-
-def speed_table(evidence: Evidence) -> Table:
-    """The speed of every method of the benchmark, then the printed times of each paper in its own unit."""
-    benchmark, vectors = evidence.benchmark, load_figures().timed_vectors
-    lines = tuple(
-        Line(method, evidence.made_of.get(method, vectors), (_measured(seconds, method),))
-        for method in benchmark["rates"]
-        if (seconds := seconds_per_sentence(benchmark, method)) is not None
-    )
-    timed = f"CPU time, one thread, {benchmark['processor']}"
-    heads, groups = (Head("µs per sentence", "", "CPU time, text in", "µs"),), (Group("Measured here", False, lines),)
-    measured = [Panel("Measured", timed, heads, groups, _shows(lines))] if lines else []
-    return Table("speed", "Speed of encoders", ABOUT, (*measured, *(_printed_times(*where) for where in PRINTED_TIMES)))
-
-
-def _printed_times(source: str, number: str, unit: str) -> Panel:
-    """The times that a paper prints, and how many times the slowest takes of the fastest."""
-    figures = sorted(select(source, number), key=lambda figure: figure.value)
-    lines = tuple(Line(figure.model, "", (printed_entry(figure),)) for figure in figures)
-    first, last = figures[0], figures[-1]
-    ratio = f"{last.value / first.value:.0f} times as long"
-    shows = f"As printed, {first.model} is the fastest, and {last.model} takes {ratio}."
-    return Panel(
-        f"As printed in {PAPERS[source]}",
-        "; ".join(dict.fromkeys(figure.protocol for figure in figures)),
-        (Head(unit, "", "as printed", unit.partition(" ")[0]),),
-        (Group(f"Printed in {PAPERS[source]}", True, lines),),
-        (shows,) if len(figures) > 1 else (),
-    )
-
-
-def _measured(seconds: float, method: str) -> Entry:
-    about = f"CPU time of a sentence by {method}, from {BENCHMARK}, which {BENCHMARK_COMMAND} makes"
-    return Entry(f"{1e6 * seconds:.1f}", 1e6 * seconds, about=about)
-
-
-def _shows(lines: Sequence[Line]) -> tuple[str, ...]:
-    order = sorted(lines, key=lambda line: line.entries[0].value or 0.0)
-    return (f"From fast to slow: {', '.join(line.name for line in order)}.",)
