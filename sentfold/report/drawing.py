@@ -188,8 +188,8 @@ def _draw_curves(axes: Axes, panel: CurvePanel, names: Sequence[str], *, doublin
 def head_figure(figure: Figure, title: str, subtitle: str) -> None:
     """A bold title over all panels, and beneath it a pale text, both in lines that a figure of WIDTH has room for."""
     height = float(figure.get_size_inches()[1])
-    heads = wrap(title, 62)
-    lines = wrap(subtitle, 98)
+    heads = wrap(title, 62, break_on_hyphens=False)
+    lines = wrap(subtitle, 98, break_on_hyphens=False)
     # Blank lines under the title hold the room for what is beneath it, which the layout does not know of.
     figure.suptitle("\n".join([*heads, *("" for _ in lines)]), x=_EDGE, ha="left", fontsize=_TITLE, fontweight="bold")
     top = 1 - (0.02 + 1.3 * _TITLE * len(heads) / 72 + 0.02) / height
