@@ -1,15 +1,21 @@
 """How often `decide` recommends where nothing helps, and where something does: simulated data sets of pairs.
 
-python -m benchmarks.decide_simulation [--sets 1000]   writes reports/benchmarks/decide_simulation.json
+python -m benchmarks.decide_simulation [--sets 1000] [--gains 400]   writes reports/benchmarks/decide_simulation.json,
+and its table into docs/your-own-data.md; --table writes the table alone, from the JSON. About 35 CPU minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import re
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from multiprocessing import Pool
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
+from typing import Any
 
 from sentfold.numeric_profile import use_profile
 
@@ -35,7 +41,16 @@ REPORT = Path(__file__).parents[1] / "reports" / "benchmarks" / "decide_simulati
 DIMENSION = 16
 SIZES = (200, 1000)
 NULLS = ("noise", "rotations", "hurt", "grouped")
-STRENGTHS = {200: (1.8, 2.0, 2.2, 4.0, 5.0), 1000: (0.95, 1.05, 1.15, 1.6, 1.8)}  # of the noise in one direction
+STRENGTHS = {200: (1.8, 2.2, 4.0, 5.0), 1000: (0.95, 1.15, 1.6, 1.8)}  # of the noise in one direction
+RATIOS = (1, 2)  # of the smallest detectable difference
+PAGE = Path(__file__).parents[1] / "docs" / "your-own-data.md"
+PLACE = re.compile(r"(?<=<!-- simulation -->\n).*?(?=<!-- end of the simulation -->)", re.DOTALL)
+NAMES = {
+    "noise": "scores say nothing",
+    "rotations": "a candidate changes cosines and improves none",
+    "hurt": "cosine is the truth, and every candidate hurts",
+    "grouped": "scores say nothing, and each text is in four pairs",
+}
 
 
 def rotated(rows: Rows) -> Iterator[Points]:
@@ -102,7 +117,8 @@ def simulate(m: int, kind: str, strength: float, sets: int, workers: int) -> dic
         "mean_difference": round(float(difference.mean()), 3),
         "mean_detectable": round(float(detectable[detectable > 0].mean()), 3) if (detectable > 0).any() else 0.0,
     }
-    print(kind, row, flush=True)
+    used = getrusage(RUSAGE_CHILDREN)
+    print(kind, row, f"{used.ru_utime + used.ru_stime:.0f} CPU s until here", flush=True)
     return row
 
 
@@ -113,20 +129,45 @@ def share_at(rows: list[dict[str, float]], ratio: float) -> float:
     return round(float(np.interp(ratio, ratios, shares)), 3)
 
 
+def make_table(report: dict[str, Any]) -> str:
+    """The report as the page shows it, in Markdown."""
+    rows = []
+    for m, kind in product(SIZES, NULLS):
+        row = report["nulls"][f"{kind}, {m} pairs"]
+        rows.append(f"| {NAMES[kind]} | {m:,} | {row['recommended']} of {row['sets']:,} |")
+    for m, ratio in product(SIZES, RATIOS):
+        share, sets = report["found"][f"{m} pairs, {ratio} x"], report["gains"][str(m)][0]["sets"]
+        rows.append(f"| a true difference of {ratio} x the smallest detectable one | {m:,} | {share:.0%} of {sets:,} |")
+    return "\n".join(["| simulated data | pairs | a change is recommended |", "|---|---|---|", *rows, ""])
+
+
+def write_page(report: dict[str, Any]) -> None:
+    """Put the table into the page."""
+    table = make_table(report)
+    PAGE.write_text(PLACE.sub(lambda _: table, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 def main() -> None:
     """Simulate, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", type=int, default=1000)
+    parser.add_argument("--sets", type=int, default=1000, help="of each null")
+    parser.add_argument("--gains", type=int, default=400, help="of each true difference")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--to", type=Path, default=REPORT)
+    parser.add_argument("--table", action="store_true", help="write the table of an earlier run")
     arguments = parser.parse_args()
-    run = partial(simulate, sets=arguments.sets, workers=arguments.workers)
-    nulls = {f"{kind}, {m} pairs": run(m, kind, 0.0) for m in SIZES for kind in NULLS}
-    gains = {m: [run(m, "gain", strength) for strength in STRENGTHS[m]] for m in SIZES}
-    found = {f"{m} pairs, {ratio} x": share_at(gains[m], ratio) for m in SIZES for ratio in (1.0, 2.0)}
-    for name, share in found.items():
-        print(f"{name} the smallest detectable difference: {share:.1%} found")
-    write_json(arguments.to, {"nulls": nulls, "gains": {str(m): rows for m, rows in gains.items()}, "found": found})
+    if not arguments.table:
+        run = partial(simulate, workers=arguments.workers)
+        nulls = {f"{kind}, {m} pairs": run(m, kind, 0.0, arguments.sets) for m in SIZES for kind in NULLS}
+        gains = {m: [run(m, "gain", strength, arguments.gains) for strength in STRENGTHS[m]] for m in SIZES}
+        found = {f"{m} pairs, {ratio} x": share_at(gains[m], ratio) for m in SIZES for ratio in RATIOS}
+        write_json(arguments.to, {"nulls": nulls, "gains": {str(m): rows for m, rows in gains.items()}, "found": found})
+        used = getrusage(RUSAGE_CHILDREN)
+        print(f"{(used.ru_utime + used.ru_stime) / 60:.1f} CPU minutes")
+    report = json.loads(arguments.to.read_text())
+    print(make_table(report))
+    if arguments.to == REPORT:
+        write_page(report)
 
 
 if __name__ == "__main__":

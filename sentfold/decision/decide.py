@@ -27,6 +27,7 @@ Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 RESAMPLES = 2_000
+WEIGHTS = 4_000_000  # of items in resamples, at a time
 CONFIDENCE = 0.95
 SAME = 1e-6  # values of items that differ by less are those of cosine
 AUTOMATIC = "automatic choice"
@@ -235,7 +236,8 @@ def transductive_scores(material: Material, fitted: Fitted) -> dict[str, float]:
 def resample_scores(task: Task, plan: FoldPlan, tables: Sequence[Float64], seed: int) -> tuple[Float64, Float64]:
     """(c,) scores x100 of the candidates of fold_means, and their (c, b) bootstrap replicates."""
     observed = fold_means(task, plan, tables, np.ones((1, len(plan.judged))))[:, 0]
-    draws = draw_weights(plan.design, resamples=RESAMPLES, seed=seed)
+    chunk = max(200, WEIGHTS // len(plan.judged))  # values are sorted anew for each chunk
+    draws = draw_weights(plan.design, resamples=RESAMPLES, seed=seed, chunk=chunk)
     replicates = [fold_means(task, plan, tables, w) for w in counted(draws, RESAMPLES, "resample", len)]
     return 100 * observed, 100 * np.concatenate(replicates, axis=1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -55,6 +56,20 @@ def test_the_page_names_every_candidate() -> None:
         "NPE, LPP", "neighbourhood preserving (NPE) locality preserving (LPP)"
     )
     assert [family.name for family in FAMILIES if f"{family.name}" not in text] == []
+
+
+def test_the_page_shows_the_simulation_as_its_report_has_it() -> None:
+    report = PAGE.parents[1] / "reports" / "benchmarks" / "decide_simulation.json"
+    if not report.is_file():
+        pytest.skip("not run yet: python -m benchmarks.decide_simulation")
+    text = PAGE.read_text(encoding="utf-8").partition("<!-- simulation -->")[2]
+    table = [line for line in text.partition("<!-- end of the simulation -->")[0].splitlines() if line.startswith("| ")]
+    content = json.loads(report.read_text())
+    nulls = [f"| {row['pairs']:,} | {row['recommended']} of {row['sets']:,} |" for row in content["nulls"].values()]
+    shares = [f"{share:.0%} of " for share in content["found"].values()]
+    assert len(table) == 1 + len(nulls) + len(shares)
+    assert sorted(nulls) == sorted(line[line.index("| ", 2) :] for line in table[1 : 1 + len(nulls)])
+    assert all(any(share in line for line in table[1 + len(nulls) :]) for share in shares)
 
 
 def write_output(wanted: list[str]) -> None:
