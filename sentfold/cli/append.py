@@ -33,4 +33,4 @@ def command(
     total = append_vectors(target, texts, fitted.transform(vectors))
     print(f"{target}: {len(texts):,} texts added, {total:,} in all")
     drift = measure_drift(fitted, vectors)
-    print("  " + (drift.describe() if drift else "This map has no landmarks that new texts could be far from."))
+    print("  " + (drift.describe() if drift else "This space has no landmarks, so it cannot say when a refit is due."))

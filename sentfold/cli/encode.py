@@ -44,6 +44,7 @@ def command(
     ] = None,
 ) -> None:
     """Write one vector per sentence of SOURCE."""
+    from sentfold.decision.progress import open_bar
     from sentfold.encoders.base.protocol import known_methods
 
     sentences = read_sentences(source)
@@ -53,11 +54,14 @@ def command(
     else:
         fitting = sentences if fit_on is None else read_sentences(fit_on)
         method, values = load_method(encoder, settings or [])
-        lexicon = read_lexicon([*sentences, *fitting], fitting, values.tokenizer, words, dimension, binary, counts)
-        lexicon = read_clusters(lexicon, clusters, centroids)
-        made = method.build(lexicon, values)
-        fitted: Fitted = made.fit(fitting) if directions is None else fit_directions(made, directions)
-        encoded = fitted.encode(sentences)
+        with open_bar(3, "step") as bar:
+            lexicon = read_lexicon([*sentences, *fitting], fitting, values.tokenizer, words, dimension, binary, counts)
+            made = method.build(read_clusters(lexicon, clusters, centroids), values)
+            bar.update()
+            fitted: Fitted = made.fit(fitting) if directions is None else fit_directions(made, directions)
+            bar.update()
+            encoded = fitted.encode(sentences)
+            bar.update()
         record = {"encoder": encoder.lower(), "settings": values.model_dump(mode="json")}
     vectors, counted = encoded.vectors, dict(encoded.fallbacks)
     write_vectors(target, vectors, {**record, "counted": counted})

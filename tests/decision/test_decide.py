@@ -208,6 +208,7 @@ def test_a_saved_space_maps_new_vectors_as_before(spaces: object, tmp_path: Path
             space = point.space.cut(dimensions) if dimensions else point.space
             save_space(space, tmp_path / "space")
             images = space.transform(fresh)
+            assert len({path.stat().st_mode for path in (tmp_path / "space").iterdir()}) == 1  # who reads one reads all
             assert np.array_equal(load_space(tmp_path / "space").transform(fresh), images)
             assert np.array_equal(images, point.space.transform(fresh)[:, : dimensions or None])
             alone = np.concatenate([space.transform(row[None]) for row in fresh])

@@ -63,6 +63,8 @@ def test_a_linear_map_is_loaded_by_sentence_transformers_alone(tmp_path: Path, p
     assert np.abs(np.array(loaded["vectors"]) - wanted).max() <= 1e-5 * np.abs(wanted).max()
     assert apart <= 1e-5
     assert not [*(tmp_path / "model").rglob("*.py"), *(tmp_path / "model").rglob("*.bin")]
+    files = [path for path in (tmp_path / "model").rglob("*") if path.is_file()]
+    assert len({path.stat().st_mode for path in files}) == 1  # who reads one reads all
     with pytest.raises(ParameterError, match="not empty"):
         export_space(tmp_path / "space", "all-MiniLM-L6-v2", tmp_path / "model")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def printed(folder: Path, words: str) -> str:
     """What a command prints, without its notes."""
     return subprocess.run(
-        [sys.executable, "-c", CODE, *words.split()],
+        [sys.executable, "-c", CODE, *shlex.split(words)],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -81,6 +81,12 @@ def copy_of_wordllama(target: Path) -> Path:
     return target / "model"
 
 
+def test_a_model_is_found_by_its_own_name_and_a_misspelled_one_gets_the_nearest() -> None:
+    assert find_text_encoder("sentence-transformers/all-MiniLM-L6-v2") == find_text_encoder(PACKAGE)
+    with pytest.raises(EncoderError, match="did you mean all-minilm-l6-v2"):
+        find_text_encoder("all-MiniLM-L6-v3")
+
+
 def test_what_is_no_encoder_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(EncoderError, match="no installed package 'no-such-encoder'"):
         find_text_encoder("no-such-encoder")
