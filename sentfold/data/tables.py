@@ -91,6 +91,7 @@ def shorten(value: object, most: int = 60) -> str:
 def read_text(path: Path) -> str:
     """The text of a file in UTF-8, or in UTF-16 with its mark. Raises DataError that names the line."""
     try:
+        require_regular(path)
         content = path.read_bytes()
     except OSError as error:
         raise DataError("a file cannot be read", where=str(path), got=first_line(error)) from None

@@ -138,7 +138,10 @@ def _read_npy(path: Path) -> tuple[None, dict[str, npt.NDArray[Any]]]:
         if path.suffix.lower() == ".npz":
             _refuse_oversize(path)
         content = np.load(path, allow_pickle=False, mmap_mode="r" if path.suffix.lower() == ".npy" else None)
-        return None, {"": content} if isinstance(content, np.ndarray) else dict(content)
+        arrays = {"": content} if isinstance(content, np.ndarray) else dict(content)
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("a member that is no array")
+        return None, arrays
     except Exception as error:  # noqa: BLE001  # a damaged zip raises one of many
         raise DataError(
             "vectors cannot be read",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,6 +94,15 @@ def test_a_malformed_table_is_refused_with_its_place(case: str, tmp_path: Path) 
     assert row_of(case, refused.value, tmp_path) in PAGE_ROWS
 
 
+def test_a_device_and_a_pipe_are_refused_and_not_read_for_ever(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe.csv")
+    for place in (tmp_path / "train.csv", tmp_path / "pipe.csv"):
+        with pytest.raises(DataError, match="cannot be read") as refused:
+            read_dataset(place)
+        assert "no regular file" in refused.value.got
+
+
 def test_a_folder_without_data_and_a_path_without_a_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no data"):
         read_dataset(tmp_path)
@@ -120,6 +131,11 @@ def _npy(array: object) -> Callable[[Path], None]:
     return lambda path: np.save(path, np.asarray(array), allow_pickle=True)
 
 
+def _zip(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("notes.txt", "no array")
+
+
 def _parquet(**columns: object) -> Callable[[Path], None]:
     return lambda path: parquet.write_table(pa.table(columns), path)
 
@@ -132,6 +148,7 @@ def _with(row: int, value: float, dtype: type = np.float64) -> np.ndarray:
 
 TEXTS = ["a cat", "a cow", "an owl", "a dog", "a hen", "an eel"]
 VECTORS: dict[str, tuple[str, Callable[[Path], None], str, str]] = {
+    "an archive of something else": ("v.npz", _zip, "cannot be read", "v.npz"),
     "one vector too few": ("v.npy", _npy(FINE[:5]), "not as many vectors", "v.npy"),
     "a flat array": ("v.npy", _npy(FINE.ravel()), "no vectors", "v.npy"),
     "vectors of no dimension": ("v.npy", _npy(FINE[:, :0]), "no vectors", "v.npy"),
