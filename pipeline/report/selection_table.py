@@ -113,9 +113,9 @@ def _tests(evidence: Evidence, sweeps: Sequence[Sweep], protocol: str, corpora: 
     shown = tuple(_inflation_shown(sweep, corpora) for sweep in sweeps)
     family = judge_family(results, list(encoders.items()), [(corpus, protocol) for corpus in corpora])
     kind = f", {known}" if protocol == CLASS_PROTOCOL else ""
-    note = smallest_difference(family, "encoder")
+    notes = tuple(filter(None, [smallest_difference(family, "encoder")]))
     return [
-        replace(_panel(evidence, f"Selected: scores on the test sets{kind}", heads, selected), notes=(note,)),
+        replace(_panel(evidence, f"Selected: scores on the test sets{kind}", heads, selected), notes=notes),
         replace(
             _panel(evidence, f"Oracle: the best of the grid on each test set itself{kind}", oracles, best), shows=shown
         ),
