@@ -371,7 +371,6 @@ PURPOSES = {
     "trace": "one printed number",
     "diff": "two commits",
     "crate": "RO-Crate",
-    "runs": "how it ended",
 }
 
 

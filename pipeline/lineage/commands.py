@@ -32,7 +32,7 @@ SuiteOption = Annotated[str, typer.Option("--suite", "-s", callback=slug, help="
 RevisionOption = Annotated[
     str | None, typer.Option("--rev", metavar="COMMIT", help="A commit, branch or tag instead of this checkout.")
 ]
-JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything as JSON, too.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print everything as JSON instead.")]
 
 
 @app.command(rich_help_panel=PANEL)
@@ -52,7 +52,7 @@ def audit(
     signed: Annotated[
         bool, typer.Option("--signed", help="Exit 1 unless git verifies a signature of the commit or of a tag of it.")
     ] = False,
-    json_file: JsonOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Verify every reported number: table, scores, artifacts, parameters, code in git. Exit 1 if anything is wrong."""
     from pipeline.lineage.audit import audit as run
@@ -69,9 +69,7 @@ def audit(
         return rerun(scope, everything=recompute == "all", seed=seed, tell=tell)
 
     found = run(Path.cwd(), suite, revision=rev, again=None if recompute is None else again, signed=signed)
-    if json_file is not None:
-        write_text(json_file, json.dumps(audit_content(found), indent=1))
-    typer.echo(audit_text(found))
+    typer.echo(json.dumps(audit_content(found), indent=1) if as_json else audit_text(found))
     if found.failed(strict=strict) or (signed and not found.signature):
         raise typer.Exit(1)
 
@@ -85,16 +83,14 @@ def trace(
         str, typer.Option(help="value, low, high, difference, difference_low, ..., control_difference, ...")
     ] = "value",
     line: Annotated[int | None, typer.Option(help="Line of the file, where several cells have one name.")] = None,
-    json_file: JsonOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Follow one printed number to its sources: scores, spaces, corpus, model, parameters, code, each with its hash."""
     from pipeline.lineage.text import trace_content, trace_text
     from pipeline.lineage.trace import trace as run
 
     found = run(Path.cwd(), table, row=row, column=column, field=field, line=line)
-    if json_file is not None:
-        write_text(json_file, json.dumps(trace_content(found), indent=1))
-    typer.echo(trace_text(found))
+    typer.echo(json.dumps(trace_content(found), indent=1) if as_json else trace_text(found))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -102,16 +98,14 @@ def diff(
     old: Annotated[str, typer.Argument(metavar="REV1", help="A commit, branch or tag.")],
     new: Annotated[str, typer.Argument(metavar="REV2", help="Another.")] = "HEAD",
     suite: SuiteOption = "quick",
-    json_file: JsonOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Say which reported numbers two commits disagree about, by how much, and what changed above each."""
     from pipeline.lineage.diff import diff as run
     from pipeline.lineage.diff import diff_content, diff_text
 
     found = run(Path.cwd(), old, new, suite)
-    if json_file is not None:
-        write_text(json_file, json.dumps(diff_content(found), indent=1))
-    typer.echo(diff_text(found, Path.cwd()))
+    typer.echo(json.dumps(diff_content(found), indent=1) if as_json else diff_text(found, Path.cwd()))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -123,33 +117,3 @@ def crate(
     from pipeline.lineage.crate import export_crate
 
     typer.echo(f"{folder}: an RO-Crate of {export_crate(Path.cwd(), suite, folder)} runs of stages")
-
-
-@app.command(rich_help_panel=PANEL)
-def runs(suite: SuiteOption = "quick") -> None:
-    """List what ran on this machine: when, how long, how much memory, how it ended, on which commit."""
-    from pipeline.lineage.runs import read_runs, runs_text
-    from pipeline.lineage.stages import require_suite
-    from pipeline.lineage.trees import WorkingTree
-
-    require_suite(WorkingTree(Path.cwd()), suite)
-    typer.echo(runs_text(read_runs(Path.cwd(), suite), suite))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file that the user named. Raises ArtifactError, or ParameterError for one that git tracks.
-
-    A command that says whether a checkout is as it was recorded must not alter it.
-    """
-    from pipeline.lineage.trees import git
-    from sentfold.files import write_bytes_atomically
-
-    if git(Path.cwd(), "ls-files", "--error-unmatch", "--", str(path)) is not None:
-        raise ParameterError(
-            "a file that git tracks would be overwritten",
-            where=str(path),
-            expected="a new file, or one that git does not track",
-            got="a file of this checkout",
-            remedy="name another file",
-        )
-    write_bytes_atomically(path, text.rstrip("\n").encode() + b"\n")

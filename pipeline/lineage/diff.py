@@ -196,7 +196,7 @@ def diff_text(found: Difference, root: Path) -> str:
         shown = sorted(why, key=lambda change: ORDER.index(change.kind))[:SHOWN]
         lines += ["", "changed above:" if why else UNEXPLAINED, *(f"  {_change(c, found, root)}" for c in shown)]
         if len(why) > SHOWN:
-            lines.append(f"  and {len(why) - SHOWN} more (all of them: --json FILE)")
+            lines.append(f"  and {len(why) - SHOWN} more (all of them: --json)")
         lines += ["moved:", *(f"  {line}" for line in _numbers(moved))]
     return join_lines(lines)
 
@@ -218,7 +218,7 @@ def _numbers(moved: Sequence[Moved]) -> Iterator[str]:
     for one in sorted(scores, key=lambda one: -abs(one.delta or 0.0))[:SHOWN]:
         yield _score(one)
     if len(scores) > SHOWN:
-        yield f"and {len(scores) - SHOWN} more scores (all of them: --json FILE)"
+        yield f"and {len(scores) - SHOWN} more scores (all of them: --json)"
     if len(moved) > len(scores):
         yield f"other numbers: {len(moved) - len(scores)}"
 

@@ -10,15 +10,12 @@ import errno
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pipeline.lineage.stages import Locked
 from sentfold.errors import ArtifactError
 from sentfold.files import sha256_of
-
-MEGA = 1_000_000
 
 
 def append_line(path: Path, record: Mapping[str, Any]) -> None:
@@ -73,35 +70,13 @@ NEEDED = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class RunLog:
-    """The runs of one suite's stages on this machine.
+def ended_runs(root: Path, suite: str) -> list[dict[str, Any]]:
+    """The record of every run that ended, with or without success, in the order of their ends.
 
-    ended    the record of every run that ended, with or without success, in the order of their ends
-    started  the first line of every run
-    torn     numbers of lines that are no record
-    partial  how many records of an end lack a part, and are left out
+    A record that lacks a part is left out.
     """
-
-    ended: tuple[Mapping[str, Any], ...]
-    started: tuple[Mapping[str, Any], ...]
-    torn: tuple[int, ...]
-    partial: int = 0
-
-    @property
-    def unfinished(self) -> tuple[Mapping[str, Any], ...]:
-        """Runs that started and have no second line: they were killed, or still run."""
-        ended = {record.get("run") for record in self.ended}
-        return tuple(record for record in self.started if record.get("run") not in ended)
-
-
-def read_runs(root: Path, suite: str) -> RunLog:
-    """The runs of a suite; none if nothing was recorded."""
-    records, torn = read_lines(runs_path(root, suite))
-    started = tuple(record for record in records if record.get("event") == "started")
-    ended = [record for record in records if record.get("event") == "ended"]
-    whole = tuple(record for record in ended if all(key in record for key in NEEDED))
-    return RunLog(whole, started, tuple(torn), len(ended) - len(whole))
+    records, _ = read_lines(runs_path(root, suite))
+    return [record for record in records if record.get("event") == "ended" and all(key in record for key in NEEDED)]
 
 
 class RunFinder:
@@ -109,7 +84,7 @@ class RunFinder:
 
     def __init__(self, root: Path, suite: str) -> None:
         self.root = root
-        self.log = read_runs(root, suite)
+        self.ended = ended_runs(root, suite)
         self.known: dict[str, Mapping[str, Any] | None] = {}  # stage -> its run, as far as it was asked for
         self._sha256: dict[str, str] = {}
 
@@ -124,9 +99,7 @@ class RunFinder:
 
     def _find(self, locked: Locked) -> Mapping[str, Any] | None:
         here = {file for out in locked.outs for file in files_under(self.root, out)}
-        runs: list[Mapping[str, Any]] = [
-            run for run in reversed(self.log.ended) if run["stage"] == locked.name and run["exit"] == 0
-        ]
+        runs = [run for run in reversed(self.ended) if run["stage"] == locked.name and run["exit"] == 0]
         for run in runs if here else ():
             same = run["outputs"].keys() == here and _as_json(run["parameters"]) == _as_json(locked.params)
             if same and self._wrote(run):
@@ -175,32 +148,3 @@ def parse_object(content: bytes | None) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return parsed if isinstance(parsed, dict) else {}
-
-
-# --- in words -----------------------------------------------------------------------------------------
-
-
-def runs_text(log: RunLog, suite: str) -> str:
-    """One line per run, the latest last; then the runs that did not end, and lines that cannot be read."""
-    if not log.started and not log.ended:
-        return f"suite {suite}: no run of a stage is recorded on this machine"
-    lines = [_line(run) for run in log.ended]
-    lines += [f"{run['started'][:19]}  {_fate(run)}  {run['stage'] or run['command']}" for run in log.unfinished]
-    if log.partial:
-        lines.append(f"records that lack a part, and are left out: {log.partial}")
-    if log.torn:
-        lines.append(f"lines that are no record, torn by a kill or edited: {', '.join(map(str, log.torn))}")
-    return "\n".join(lines)
-
-
-def _line(run: Mapping[str, Any]) -> str:
-    code = run["code"]
-    commit = (code["commit"] or "no git")[:10] + (" edited" if code["dirty"] else "")
-    ended = "ok" if run["exit"] == 0 else f"exit {run['exit']}"
-    cost = f"{run['seconds']:8.1f} s  {run['peak_memory_bytes'] / MEGA:7.0f} MB"
-    return f"{run['started'][:19]}  {cost}  {ended}  {commit}  {run['stage'] or run['command']}"
-
-
-def _fate(run: Mapping[str, Any]) -> str:
-    alive = Path(f"/proc/{run['pid']}").exists()
-    return "still runs, or another process has its number" if alive else "was killed"

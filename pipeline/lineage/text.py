@@ -58,7 +58,7 @@ def _kind(kind: str, causes: dict[Cause, list[Number]]) -> Iterator[str]:
         yield f"      to do: {cause.remedy}"
     if len(own) > SHOWN:
         touched = len({number for _, numbers in own[SHOWN:] for number in numbers})
-        yield f"  {kind}  and {len(own) - SHOWN} more, under {touched} numbers (all of them: --json FILE)"
+        yield f"  {kind}  and {len(own) - SHOWN} more, under {touched} numbers (all of them: --json)"
 
 
 def _resting(numbers: list[Number]) -> str:

@@ -25,7 +25,6 @@ CHECKOUT_COMMANDS = {
     "trace": ("pipeline", "Trace one reported number back to its corpus, model, parameters and code."),
     "diff": ("pipeline", "Compare the reported numbers of two commits."),
     "crate": ("pipeline", "Write a report with the runs behind it as an RO-Crate."),
-    "runs": ("pipeline", "List the runs of stages on this machine."),
     "pin-encoder": ("pipeline", "Print the lines that pin an encoder in params.yaml."),
     "fetch-vectors": ("pipeline", "Download published word vectors."),
 }

@@ -12,24 +12,6 @@ from tests.lineage.small import Small
 from tests.lineage.tamper import faults
 
 
-@pytest.mark.parametrize("command", [["audit", "--json"], ["diff", "HEAD", "HEAD", "--json"]])
-def test_a_file_that_git_tracks_is_not_overwritten(small: Small, tmp_path: Path, command: list[str]) -> None:
-    before = (small.root / "params.yaml").read_bytes()
-    for name in ("params.yaml", str(small.root / "params.yaml")):
-        done = small.run("pipeline", *command, name, check=False)
-        assert done.returncode == 2
-        assert "error: a file that git tracks would be overwritten" in done.stderr
-        assert (small.root / "params.yaml").read_bytes() == before
-    small.run("pipeline", *command, "new.json")
-    assert (small.root / "new.json").exists()
-
-
-def test_runs_of_a_suite_that_there_is_not_are_an_error(small: Small) -> None:
-    done = small.run("pipeline", "runs", "--suite", "nope", check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "error: there is no suite 'nope'" in done.stderr
-
-
 def test_a_hooks_environment_does_not_lead_an_audit_into_another_repository(small: Small, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     done = small.run("pipeline", "audit", "--strict", GIT_DIR=str(tmp_path / "elsewhere"), GIT_INDEX_FILE="none")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -113,11 +112,10 @@ def test_two_equal_commits_differ_in_nothing(finished: Small) -> None:
     assert (found.moved, found.unmoved) == ((), 12 + 4 + 8 + 2 + 1)
 
 
-def test_the_command_writes_everything_as_json(small: Small, tmp_path: Path) -> None:
+def test_the_command_prints_everything_as_json(small: Small) -> None:
     found = changed(small, "params.yaml", "step: 1.0e-1", "step: 0.6")
-    done = small.run("pipeline", "diff", "HEAD~1", "--json", str(tmp_path / "d.json"))
-    assert "parameter params.yaml: fold.step: 0.1 -> 0.6" in done.stdout
-    content = json.loads((tmp_path / "d.json").read_text())
+    assert "parameter params.yaml: fold.step: 0.1 -> 0.6" in small.run("pipeline", "diff", "HEAD~1").stdout
+    content = json.loads(small.run("pipeline", "diff", "HEAD~1", "--json").stdout)
     assert content == json.loads(json.dumps(diff_content(found)))
     assert all(content["changes"][place]["subject"] for number in content["numbers"] for place in number["changes"])
     assert small.run("pipeline", "diff", "HEAD~1", "no-such", check=False).returncode == 2

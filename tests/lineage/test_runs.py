@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from pipeline.lineage.machine import describe_code, hash_code
 from pipeline.lineage.recorder import start_run, suite_of
-from pipeline.lineage.runs import append_line, read_lines, read_runs, runs_path
+from pipeline.lineage.runs import append_line, ended_runs, read_lines, runs_path
 from pipeline.lineage.stages import load_stages
 from pipeline.lineage.trees import WorkingTree
 from sentfold.numeric_profile import NAME, NATIVE, is_supported
@@ -46,7 +46,7 @@ def stage(root: Path, *arguments: str, **more: str) -> subprocess.CompletedProce
 
 def test_a_run_of_a_stage_leaves_one_line_with_all_that_made_its_result(checkout: Path) -> None:
     assert stage(checkout, *DOWNLOAD, DVC_STAGE="download@wordsim").returncode == 0
-    run = read_runs(checkout, "quick").ended[-1]
+    run = ended_runs(checkout, "quick")[-1]
     assert (run["stage"], run["suite"], run["exit"], run["by_dvc"]) == ("download@wordsim", "quick", 0, True)
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True, check=True)
     assert (run["code"]["commit"], run["code"]["dirty"], run["code"]["others"]) == (head.stdout.strip(), [], [])
@@ -82,7 +82,7 @@ def test_uncommitted_code_is_named_in_the_manifest(checkout: Path) -> None:
         assert stage(checkout, *DOWNLOAD).returncode == 0
     finally:
         path.write_text(content)
-    assert read_runs(checkout, "quick").ended[-1]["code"]["dirty"] == ["pipeline/stages/download.py"]
+    assert ended_runs(checkout, "quick")[-1]["code"]["dirty"] == ["pipeline/stages/download.py"]
 
 
 @pytest.mark.parametrize("name", ["platform", "yaml", "typer", "polars"])
@@ -96,20 +96,19 @@ def test_a_file_in_the_checkout_does_not_stand_in_for_a_library_and_the_record_n
     finally:
         stranger.unlink()
     assert done.returncode == 0, done.stderr
-    assert read_runs(checkout, "quick").ended[-1]["code"]["others"] == [f"{name}.py"]
+    assert ended_runs(checkout, "quick")[-1]["code"]["others"] == [f"{name}.py"]
 
 
 def test_a_failed_run_is_recorded_with_its_error(checkout: Path) -> None:
     assert stage(checkout, "knn_graph", "no-such", "--suite", "quick").returncode == 2
-    manifest = read_runs(checkout, "quick")
-    run = manifest.ended[-1]
+    run = ended_runs(checkout, "quick")[-1]
     assert (run["stage"], run["exit"], run["command"]) == (
         None,
         2,
         "python -m pipeline knn_graph no-such --suite quick",
     )
     assert "Error" in run["error"]
-    assert {run["stage"] for run in manifest.ended if run["exit"] == 0} <= {"download@wordsim", None}
+    assert {run["stage"] for run in ended_runs(checkout, "quick") if run["exit"] == 0} <= {"download@wordsim", None}
 
 
 RAISE = """
@@ -137,7 +136,7 @@ def test_however_a_run_ends_its_exit_code_is_recorded_and_its_error_goes_on(
     command = [sys.executable, "-c", RAISE.format(action=action)]
     done = subprocess.run(command, cwd=checkout, env=environment_of(), stderr=subprocess.PIPE, check=False)
     assert (done.returncode == 0) == (code == 0)
-    run = read_runs(checkout, "quick").ended[-1]
+    run = ended_runs(checkout, "quick")[-1]
     assert (run["stage"], run["exit"], run["error"].splitlines()[:1]) == (
         "download@wordsim",
         code,
@@ -170,23 +169,23 @@ def test_a_stage_whose_code_or_parameters_are_changed_while_it_runs_fails(
         done = subprocess.run(command, cwd=checkout, env=environment_, capture_output=True, text=True, check=False)
     finally:
         (checkout / name).write_text(before)
-    run = read_runs(checkout, "quick").ended[-1]
+    run = ended_runs(checkout, "quick")[-1]
     assert (done.returncode != 0, run["exit"]) == (refused, 2 if refused else 0), done.stderr
     assert ("RunError" in done.stderr and name in done.stderr) == refused
 
 
 def test_a_killed_run_leaves_its_start(checkout: Path) -> None:
-    before, already = (len(read_runs(checkout, "quick").started), len(read_runs(checkout, "quick").unfinished))
+    path = runs_path(checkout, "quick")
+    before = len(read_lines(path)[0])
     process = subprocess.Popen(
         [sys.executable, "-m", "pipeline", *DOWNLOAD], cwd=checkout, env=environment(),
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    wait(lambda: len(read_runs(checkout, "quick").started) > before)
+    wait(lambda: len(read_lines(path)[0]) > before)
     process.kill()
     process.wait(timeout=60)
-    manifest = read_runs(checkout, "quick")
-    assert len(manifest.unfinished) == already + 1
-    assert manifest.unfinished[-1]["pid"] == process.pid
+    (left,) = read_lines(path)[0][before:]
+    assert (left["event"], left["pid"]) == ("started", process.pid)
 
 
 def wait(condition: Callable[[], bool]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 
 import pytest
 import yaml
@@ -181,13 +180,10 @@ def test_models_are_the_blocks_that_pin_bytes() -> None:
     assert dict(models_in(params)) == {"encoders.m": {"sha256": {"a": "b"}}, "v.w": {"revision": "c0"}}
 
 
-def test_the_command_prints_the_tree_and_writes_what_it_was_asked_for(finished: Small, tmp_path: Path) -> None:
-    done = finished.run(
-        "pipeline", "trace", STS, "--row", "mini", "--column", "first",
-        "--json", str(tmp_path / "t.json"),
-    )  # fmt: skip
-    assert done.stdout.startswith("20.50   mini × first")
-    assert json.loads((tmp_path / "t.json").read_text())["number"]["space"] == "mini"
+def test_the_command_prints_the_tree_or_all_of_it_as_json(finished: Small) -> None:
+    cell = ("pipeline", "trace", STS, "--row", "mini", "--column", "first")
+    assert finished.run(*cell).stdout.startswith("20.50   mini × first")
+    assert json.loads(finished.run(*cell, "--json").stdout)["number"]["space"] == "mini"
     wrong = finished.run("pipeline", "trace", STS, "--row", "nobody", "--column", "first", check=False)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "error: there is no row 'nobody'" in wrong.stderr
