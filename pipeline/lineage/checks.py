@@ -128,12 +128,11 @@ class DefinitionChecks:
             )
             yield Cause("definition", self.dvcfile, message, f"commit {self.dvcfile}", state="uncommitted")
             return
-        committed = self.scope.committed.stages.get(stage.name)
-        differences = "git's HEAD has no such stage" if committed is None else _differences(stage, committed)
-        if differences:
+        if self.scope.committed.stages.get(stage.name) != stage:
             place = f"{self.dvcfile}, stage {stage.name.partition('@')[0]}"
+            message = "git's HEAD defines it otherwise, or not at all; `git diff HEAD` shows how"
             remedy = f"git checkout -- {self.dvcfile}, or commit it and its variables"
-            yield Cause("definition", place, differences, remedy, state="uncommitted")
+            yield Cause("definition", place, message, remedy, state="uncommitted")
 
     def unlisted_code(self, stage: Stage) -> Iterator[Cause]:
         """Files that Python runs before a stage's own: its package's entry, and what makes folders packages."""
@@ -176,27 +175,9 @@ def entry_files(stage: Stage) -> list[str]:
     return [file for file in files if not any(related(dep, file) for dep in stage.deps)]
 
 
-def _differences(stage: Stage, committed: Stage) -> str:
-    parts = []
-    if stage.command != committed.command:
-        parts.append(f"it runs '{brief(stage.command)}'; git's HEAD has '{brief(committed.command)}'")
-    for what, own, others in (
-        ("deps", set(stage.deps), set(committed.deps)),
-        ("outs", set(stage.outs), set(committed.outs)),
-        ("params", _keys(stage), _keys(committed)),
-    ):
-        text = _gap(own, others)
-        parts += [f"against git's HEAD its {what} {text}"] if text else []
-    return "; ".join(parts)
-
-
 def _gap(own: set[str], others: set[str]) -> str:
     """What one set lacks of another, and has too many, in words; "" for equal sets."""
     lacking, surplus = sorted(others - own), sorted(own - others)
     parts = [f"lack {brief(', '.join(lacking))}"] if lacking else []
     parts += [f"have {brief(', '.join(surplus))} too many"] if surplus else []
     return " and ".join(parts)
-
-
-def _keys(stage: Stage) -> set[str]:
-    return {f"{file}: {key}" for file, keys in stage.params.items() for key in (keys or ("all",))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from pipeline.lineage.hashes import Digest, folder_digest
+from pipeline.lineage.hashes import Digest
 from pipeline.lineage.numbers import tables_folder
 from pipeline.lineage.scope import Cause, Kind, Scope, described, edited_entry, listed
 from pipeline.lineage.stages import Entry, Locked, related
@@ -67,65 +67,33 @@ class InputChecks:
     # --- files that other stages write: the two records must agree ------------------------------
 
     def _made(self, locked: Locked, entry: Entry, makers: list[str]) -> Iterator[Cause]:
+        """What a stage read against what others wrote: the record of the same path, else the files that are here.
+
+        What is absent, altered or unrecorded of it is named under the stage that writes it.
+        """
         if any(name not in self.graph.locked for name in makers):
-            return  # A maker without an entry is a fault of its own.
-        outs = [out for name in makers for out in self.graph.locked[name].outs.values()]
-        outs = [out for out in outs if related(out.path, entry.path)]
-        made = self._as_recorded(entry, outs)
-        if made is None:
-            yield from self._incomparable(locked, entry, makers, outs)
-        elif made.md5 != entry.md5 and not self._writer_was_edited(entry, outs):
-            yield self._disagreement(locked.name, entry, made)
-
-    def _as_recorded(self, entry: Entry, outs: list[Entry]) -> Digest | None:
-        """A dependency as the stages that write it recorded it; None where that cannot be told from what is here."""
-        files: dict[str, str] = {}
-        for out in outs:
-            if out.path == entry.path:
-                return Digest(out.md5)
-            listing = self._listing(out)
-            if listing is None:
-                return None
-            if not out.path.startswith(f"{entry.path}/"):
-                inner = entry.path.removeprefix(f"{out.path}/")
-                inside = {name[len(inner) + 1 :]: md5 for name, md5 in listing.items() if name.startswith(f"{inner}/")}
-                return Digest(listing[inner]) if inner in listing else folder_digest(inside)
-            top = out.path.removeprefix(f"{entry.path}/")
-            files |= {f"{top}/{name}" if name else top: md5 for name, md5 in listing.items()}
-        return folder_digest(files)
-
-    def _listing(self, out: Entry) -> dict[str, str] | None:
-        """The md5 of each file of an output, of a single file under ""."""
-        found = self.scope.recorded_folder(out)
-        return {"": out.md5} if not out.md5.endswith(".dir") else None if found is None else dict(found.files)
-
-    def _writer_was_edited(self, entry: Entry, outs: list[Entry]) -> bool:
-        """Whether what is here is what the reader recorded: then the writer's entry is named, as an output."""
-        exact = any(out.path == entry.path for out in outs)
-        return exact and not self.scope.foreign(entry.path) and self.scope.is_as_recorded(entry)
-
-    def _incomparable(self, locked: Locked, entry: Entry, makers: list[str], outs: list[Entry]) -> Iterator[Cause]:
-        """Not all parts of a folder are here: the committed records are the witness, if there are any."""
-        before = self.scope.committed_entry(locked.name, "deps", entry.path)
-        if before == entry.md5:
-            return  # What is absent here is named under its own stage.
-        committed = {self.scope.committed_entry(name, "outs", out.path) for name in makers for out in outs}
-        if before is not None and committed - {None} == {out.md5 for out in outs}:
-            yield edited_entry(self.graph.lockfile, locked.name, entry, before)
             return
-        message = f"{locked.name} read it as md5 {entry.md5}; not all that it was made of is here to compare"
-        yield Cause("artifact", entry.path, message, self.scope.fetch(entry), state="absent")
+        outs = [
+            out for name in makers for out in self.graph.locked[name].outs.values() if related(out.path, entry.path)
+        ]
+        exact = [out for out in outs if out.path == entry.path]
+        if exact:
+            if exact[0].md5 != entry.md5 and (self.scope.foreign(entry.path) or not self.scope.is_as_recorded(entry)):
+                yield self._disagreement(locked.name, entry, exact[0].md5, [])
+        elif all(self.scope.is_as_recorded(out) for out in outs):
+            here = self.scope.digest(entry.path) or Digest("")
+            files = [f"{entry.path}/{file}" for file in here.files]
+            strange = [file for file in files if not any(related(out.path, file) for out in outs)]
+            if strange or here.md5 != entry.md5:
+                yield self._disagreement(locked.name, entry, here.md5, strange)
 
-    def _disagreement(self, name: str, entry: Entry, made: Digest) -> Cause:
-        """A reader recorded other bytes than the writers did."""
+    def _disagreement(self, name: str, entry: Entry, made: str, strange: list[str]) -> Cause:
+        """A reader recorded other bytes than the writers did. strange: files in the folder that no stage writes."""
         before = self.scope.committed_entry(name, "deps", entry.path)
         if before is not None and before != entry.md5:
             return edited_entry(self.graph.lockfile, name, entry, before)
-        read = self.scope.recorded_folder(entry)
-        differing = [] if read is None or not made.files else read.differing(made)
-        strange = [f"{entry.path}/{file}" for file in differing if file not in made.files]
-        files = f"; no stage writes{listed(strange)}" if strange else listed(differing)
-        message = f"it read {entry.path} as md5 {entry.md5}; by the records of its writers it is md5 {made.md5}{files}"
+        files = f"; no stage writes{listed(strange)}" if strange else ""
+        message = f"it read {entry.path} as md5 {entry.md5}; what its writers made is md5 {made}{files}"
         remedy = f"remove {', '.join(strange[:3])}, then {self.scope.rerun()}" if strange else self.scope.rerun(name)
         return Cause("lock", f"{self.graph.lockfile}, stage {name}", message, remedy)
 
@@ -183,6 +151,8 @@ class OutputChecks:
             )
         else:
             files = listed(self.scope.changed_files(entry, here))
+            if here.files and not files:
+                files = " (`dvc data status --granular` names the files)"
             message = f"it is not what {locked.name} wrote: md5 {entry.md5} then, {here.md5} now{files}"
         kind: Kind = "score" if PurePosixPath(entry.path).parent.name == "scores" else "artifact"
         return Cause(self._kind(locked, entry, kind), entry.path, message, self.scope.fetch(entry, altered=True))

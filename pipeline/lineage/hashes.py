@@ -1,13 +1,11 @@
-"""Hashes of files and folders as DVC computes them, and DVC's cache, read without DVC and its lock."""
+"""Hashes of files and folders as DVC computes them."""
 
 from __future__ import annotations
 
-import configparser
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
@@ -60,11 +58,6 @@ def folder_digest(files: Mapping[str, str], hidden: Iterable[str] = ()) -> Diges
     return Digest(md5_of_bytes(listing.encode()) + ".dir", dict(files), hidden=list(hidden))
 
 
-def parse_listing(content: bytes) -> Digest:
-    """The digest of the folder that a `.dir` object of DVC's cache describes."""
-    return folder_digest({entry["relpath"]: entry["md5"] for entry in json.loads(content)})
-
-
 class IgnoreRules:
     """What a .dvcignore keeps out of a folder's hash. content: of the file; None is a file that does not exist."""
 
@@ -79,47 +72,3 @@ class IgnoreRules:
     def hides(self, path: str) -> bool:
         """Whether it is kept out, and is no file that compilers, killed writers and DVC leave in any folder."""
         return self.skips(path) and not PASSED_OVER.match_file(path)
-
-
-class Cache:
-    """DVC's cache of one checkout. Reads only; takes no lock."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    @cached_property
-    def _config(self) -> configparser.ConfigParser:
-        config = configparser.ConfigParser(interpolation=None)
-        config.read([self.root / ".dvc/config", self.root / ".dvc/config.local"], encoding="utf-8")
-        return config
-
-    @cached_property
-    def folder(self) -> Path:
-        """The folder of the cache. DVC resolves a relative path from the folder of its config file."""
-        return self.root / ".dvc" / self._config.get("cache", "dir", fallback="cache")
-
-    @cached_property
-    def has_remote(self) -> bool:
-        """Whether `dvc pull` has a remote to pull from."""
-        return self._config.has_option("core", "remote")
-
-    def path_of(self, md5: str) -> Path:
-        """The path of an object in the cache."""
-        return self.folder / "files/md5" / md5[:2] / md5[2:]
-
-    def holds(self, md5: str) -> bool:
-        """Whether the cache has a file, or a folder with every file in it."""
-        if not self.path_of(md5).is_file():
-            return False
-        listing = self.listing(md5)
-        return listing is None or all(self.path_of(name).is_file() for name in listing.files.values())
-
-    def listing(self, md5: str) -> Digest | None:
-        """The files of a folder's `.dir` object; None if the cache lacks it, or if its bytes have another hash."""
-        if not md5.endswith(".dir"):
-            return None
-        try:
-            digest = parse_listing(self.path_of(md5).read_bytes())
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
-        return digest if digest.md5 == md5 else None

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline.lineage.hashes import Cache, Digest
+from pipeline.lineage.hashes import Digest
 from pipeline.lineage.stages import Entry, Graph, Locked, alike, load_graph, read_yaml, variable_files
 from pipeline.lineage.trees import Revision, Tree, WorkingTree, head_of
 from sentfold.errors import SentfoldError
@@ -57,7 +57,6 @@ class Scope:
         self.tree: Tree = self.artifacts if revision is None or self.head is None else self.head
         self.revision = revision
         self.graph: Graph = load_graph(self.tree, suite)
-        self.cache = Cache(root)
         self._yaml: dict[tuple[str, str], dict[str, Any]] = {}
 
     @property
@@ -143,18 +142,10 @@ class Scope:
         entry = None if locked is None else (locked.deps if section == "deps" else locked.outs).get(path)
         return None if entry is None else entry.md5
 
-    def recorded_folder(self, entry: Entry) -> Digest | None:
-        """The files of a recorded folder, if it is here unaltered, or if DVC's cache still lists it."""
-        return self.digest(entry.path) if self.is_as_recorded(entry) else self.cache.listing(entry.md5)
-
     def changed_files(self, entry: Entry, here: Digest) -> list[str]:
-        """Which files of a folder are not as recorded, where git's HEAD or DVC's cache still knows its files."""
-        if not here.files and not here.unreadable:
-            return []
+        """Which files of a folder are not as recorded, where git's HEAD has the recorded folder."""
         witness = self.head_digest(entry.path)
-        if witness is None or witness.md5 != entry.md5:
-            witness = self.cache.listing(entry.md5)
-        return [] if witness is None else here.differing(witness)
+        return here.differing(witness) if witness is not None and witness.md5 == entry.md5 and witness.files else []
 
     # --- what to do -----------------------------------------------------------------------------
 
@@ -170,10 +161,8 @@ class Scope:
         tracked = self.head_digest(entry.path)
         if tracked is not None and tracked.md5 == entry.md5:
             return self.restore(entry.path, tracked, first)
-        for command, able in (("dvc checkout", self.cache.holds(entry.md5)), ("dvc pull", self.cache.has_remote)):
-            if able:
-                return f"{first}{command} {'--force ' if altered else ''}{self._target()}".rstrip()
-        return f"delete it, then {self.rerun()}" if altered else self.rerun()
+        checkout = f"dvc checkout {'--force ' if altered else ''}{self._target()}".rstrip()
+        return f"{first}{checkout}; if DVC's cache lacks it, dvc pull or {self.rerun()}"
 
     def restore(self, path: str, tracked: Digest, first: str = "") -> str:
         """How to get back what git has: files that it does not have must go, as no checkout removes them."""

@@ -128,33 +128,27 @@ class Tracer:
         """A file or folder below a node, and the stage that wrote it. handed: the hash that the reader recorded."""
         makers = [name for name in self.graph.makers_of(path) if name in self.graph.locked]
         entries = [entry for name in makers if (entry := self._entry(name, path)) is not None]
-        here, recorded = self.scope.digest(path), self._recorded(path, entries)
-        md5 = recorded or ("" if here is None else here.md5)
-        altered = here is not None and (here.md5 != md5 or self._changed_since(path, handed))
+        here, altered = self.scope.digest(path), self._is_altered(path, handed, entries)
+        own = next((entry.md5 for entry in entries if entry.path == path), "")
+        md5 = own or ("" if here is None or altered else here.md5)
         state: NodeState = "absent here" if here is None else "not as recorded" if altered else "as recorded"
         folders = {f"of {entry.path}": entry.md5 for entry in entries if entry.path != path}
         new = self._add(Node(path, "file", path, {"md5": md5, **folders}, state))
-        self._join(above, path, handed or (f"md5 {md5}" if md5 else "md5 unknown: the file is not here"))
+        self._join(above, path, handed or (f"md5 {md5}" if md5 else "md5 unknown: it is not here as recorded"))
         for name in makers if new else ():
             self._stage(path, name, path)
 
-    def _changed_since(self, path: str, handed: str) -> bool:
-        """Whether a file is no longer what its reader recorded."""
+    def _is_altered(self, path: str, handed: str, entries: list[Entry]) -> bool:
+        """Whether a file is not what its reader recorded of it, or its writers did."""
         kind, _, expected = handed.partition(" ")
-        return kind == "sha256" and (self.scope.root / path).is_file() and self.finder.sha256(path) != expected
+        sealed = kind == "sha256" and (self.scope.root / path).is_file()
+        if sealed and self.finder.sha256(path) != expected:
+            return True
+        # A sealed hash excuses a file from the alterations of others in its folder.
+        return not all(self.scope.is_as_recorded(entry) for entry in entries if not sealed or entry.path == path)
 
     def _entry(self, name: str, path: str) -> Entry | None:
         return next((entry for out, entry in self.graph.locked[name].outs.items() if related(out, path)), None)
-
-    def _recorded(self, path: str, entries: list[Entry]) -> str:
-        """The md5 that dvc.lock has for a file: its own, or the one in the listing of the folder that it is in."""
-        for entry in entries:
-            listing = None if entry.path == path else self.scope.recorded_folder(entry)
-            if entry.path == path:
-                return entry.md5
-            if listing is not None and (inside := path.removeprefix(f"{entry.path}/")) in listing.files:
-                return listing.files[inside]
-        return ""
 
     # --- what a stage read ------------------------------------------------------------------------
 
@@ -186,7 +180,8 @@ class Tracer:
 
     def _named(self, path: str, entry: Entry) -> list[tuple[str, str]]:
         """The files of a recorded folder that have the corpus's name; the whole folder if none has."""
-        corpus, listing = self.number.corpus, self.scope.recorded_folder(entry)
+        corpus = self.number.corpus
+        listing = self.scope.digest(entry.path) if self.scope.is_as_recorded(entry) else None
         inside = [] if listing is None else [f"{path}/{file}" for file in listing.files]
         if listing is None:
             inside = [out for out in self.graph.producers if out.startswith(f"{path}/")]

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 from dvc.repo import Repo
 from dvc.repo.index import Index
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipeline.lineage.hashes import Cache, Digest, LineageError, folder_digest, md5_of_bytes, parse_listing
+from pipeline.lineage.hashes import Digest, LineageError, md5_of_bytes
 from pipeline.lineage.stages import load_graph, read_yaml
 from pipeline.lineage.templates import expand, fill
 from pipeline.lineage.trees import Revision, WorkingTree
@@ -61,23 +59,6 @@ def test_a_commit_gives_the_hashes_of_the_checkout_it_was_made_from(finished: Sm
 def test_a_linked_dvc_yaml_is_read_through_its_link_in_a_commit_too() -> None:
     wanted = load_graph(WorkingTree(ROOT), "paper-mirror").stages
     assert set(load_graph(Revision(ROOT, "HEAD"), "paper-mirror").stages) == set(wanted)
-
-
-def test_the_cache_is_read_without_dvc(finished: Small) -> None:
-    graph, cache = load_graph(WorkingTree(finished.root), "quick"), Cache(finished.root)
-    entry = graph.locked["fold@mini"].outs["data/quick/spaces/mini-lp"]
-    listing = cache.listing(entry.md5)
-    assert listing == WorkingTree(finished.root).digest(entry.path)
-    assert cache.holds(entry.md5)
-    assert not cache.holds("0" * 32)
-
-
-@given(st.dictionaries(st.text("ab/-. ", min_size=1, max_size=6), st.text("0123456789abcdef", min_size=4, max_size=4)))
-def test_a_folder_listing_survives_being_written_and_read(files: dict[str, str]) -> None:
-    import json
-
-    listing = [{"md5": md5, "relpath": name} for name, md5 in files.items()]
-    assert parse_listing(json.dumps(listing).encode()) == folder_digest(files)
 
 
 def test_what_differs_between_two_folders_is_named() -> None:
