@@ -154,7 +154,7 @@ class CrateBuilder:
             about |= {"startTime": run["started"], "endTime": run["ended"]}
             about["disambiguatingDescription"] = (
                 f"{run['seconds']} s, {run['peak_memory_bytes']} bytes at most, on {run['machine'].get('cpu')}, "
-                f"{', '.join(run['machine'].get('blas', ()))}, commit {run['code'].get('commit')}"
+                f"commit {run['code'].get('commit')}"
             )
             results = [self._thing(path, sha256=facts["sha256"]) for path, facts in run["outputs"].items()]
         kind = {"name": base, "url": "https://dvc.org", "softwareVersion": self.commit}

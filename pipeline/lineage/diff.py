@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
 from pipeline.lineage.scope import MISSING, brief, join_lines, leaves
-from pipeline.lineage.stages import Graph, Locked, load_graph
+from pipeline.lineage.stages import Entry, Graph, Locked, load_graph
 from pipeline.lineage.trees import Revision, git
 
 Kind = Literal["parameter", "command", "data", "stage", "code"]
@@ -152,34 +152,30 @@ class Changes:
                 was, now = ("absent" if locked is None else "recorded" for locked in (old, new))
                 yield Change("stage", name, was, now)
             return
-        found = [*self._parameters(old, new), *self._code(old, new)]
+        read = [path for path in dict.fromkeys([*old.deps, *new.deps]) if old.deps.get(path) != new.deps.get(path)]
+        code = [path for path in read if not self.old.makers_of(path) and not self.new.makers_of(path)]
+        found = [
+            *self._parameters(old, new),
+            *(Change("code", path, *_md5s(path, old.deps, new.deps)) for path in code),
+        ]
         if old.command != new.command:
             found.append(Change("command", name, old.command, new.command))
         yield from found
-        if not found and not self._fed_otherwise(old, new):
+        if not found and not read:  # where it read other data, the change is further up
             for path, entry in new.outs.items():
-                if path in old.outs and old.outs[path] != entry:
-                    yield Change("data", path, old.outs[path].md5, entry.md5)
+                if old.outs.get(path, entry) != entry:
+                    yield Change("data", path, *_md5s(path, old.outs, new.outs))
 
     def _parameters(self, old: Locked, new: Locked) -> Iterator[Change]:
         for file in dict.fromkeys([*old.params, *new.params]):
-            was, now = old.params.get(file, {}), new.params.get(file, {})
-            for key in dict.fromkeys([*was, *now]):
-                for part, one, other in leaves(key, was.get(key, MISSING), now.get(key, MISSING)):
-                    yield Change("parameter", f"{file}: {part}", str(one), str(other))
+            for part, one, other in leaves("", old.params.get(file, {}), new.params.get(file, {})):
+                yield Change("parameter", f"{file}: {part.removeprefix('.')}", str(one), str(other))
 
-    def _code(self, old: Locked, new: Locked) -> Iterator[Change]:
-        for path in dict.fromkeys([*old.deps, *new.deps]):
-            if self.old.makers_of(path) or self.new.makers_of(path):
-                continue
-            was, now = (locked.deps[path].md5 if path in locked.deps else MISSING for locked in (old, new))
-            if was != now:
-                yield Change("code", path, was, now)
 
-    def _fed_otherwise(self, old: Locked, new: Locked) -> bool:
-        """Whether a stage read other data, made by other stages: then the change is further up."""
-        made = [path for path in {*old.deps, *new.deps} if self.new.makers_of(path) or self.old.makers_of(path)]
-        return any(path not in old.deps or path not in new.deps or old.deps[path] != new.deps[path] for path in made)
+def _md5s(path: str, *records: Mapping[str, Entry]) -> tuple[str, str]:
+    """The md5 of a path in the records of the older and of the newer commit."""
+    was, now = (record[path].md5 if path in record else MISSING for record in records)
+    return was, now
 
 
 # --- in words -----------------------------------------------------------------------------------------

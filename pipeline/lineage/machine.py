@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import re
 import resource
@@ -15,25 +14,18 @@ from typing import Any
 
 from pipeline.lineage.stages import Stage, related
 from pipeline.lineage.trees import git
-from sentfold.numeric_profile import processor_flags, profile_name
-
-INSTRUCTION_SETS = frozenset({"avx2", "avx512f", "avx512_vnni", "amx_tile", "fma", "asimd", "sve"})
+from sentfold.numeric_profile import profile_name
 
 DATA_FOLDERS = ("data/", "reports/")  # dependencies under these are no code
 
 
 def describe_machine() -> dict[str, Any]:
-    """Host, processor, cores, memory, the numeric profile, and the BLAS kernels that are loaded now."""
+    """Host, system, processor and Python, and the numeric profile, which decides the bytes of a result."""
     return {
         "host": socket.gethostname(),
         "system": f"{platform.system()} {platform.release()}",
-        "architecture": platform.machine(),
         "cpu": _processor(),
-        "instruction_sets": sorted(INSTRUCTION_SETS & processor_flags()),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "profile": profile_name(),
-        "blas": _blas(),
         "python": platform.python_version(),
     }
 
@@ -77,17 +69,6 @@ def _processor() -> str:
         return platform.processor()
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(named, platform.machine())
-
-
-def _blas() -> list[str]:
-    if "numpy" not in sys.modules:  # a description loads nothing
-        return []
-    from threadpoolctl import threadpool_info
-
-    pools = [pool for pool in threadpool_info() if pool.get("user_api") == "blas"]
-    return sorted(
-        {f"{pool.get('internal_api')} {pool.get('version')} {pool.get('architecture', '')}".strip() for pool in pools}
-    )
 
 
 # --- the code -------------------------------------------------------------------------------------

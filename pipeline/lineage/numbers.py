@@ -169,13 +169,7 @@ def find_table(root: Path, table: str) -> tuple[str, str]:
     if len(parts) == 4 and (parts[0], parts[2]) == ("reports", "tables") and (root / path).is_file():
         return parts[1], path.as_posix()
     known = sorted(file.relative_to(root).as_posix() for file in root.glob("reports/*/tables/*.csv"))
-    raise LineageError(
-        f"there is no table '{table}'",
-        where=str(root),
-        expected="reports/<suite>/tables/<table>.csv",
-        got=_near(table, known),
-        remedy="name one of the tables; `sentfold run` makes the tables of a suite that has none",
-    )
+    raise _unknown("table", table, known, str(root))
 
 
 def find_number(
@@ -207,19 +201,12 @@ def find_number(
     return cells[0]
 
 
-def _unknown(what: str, asked: str, known: Iterable[str], path: str) -> LineageError:
-    got = _near(asked, list(dict.fromkeys(known)))
-    return LineageError(f"there is no {what} '{asked}'", where=path, got=got, remedy="name one that exists")
-
-
-def _near(asked: str, known: list[str]) -> str:
-    """The names most like the one that was asked for, or the first of all."""
-    if not known:
-        return "there are none"
-    near = get_close_matches(asked, known, n=5, cutoff=0.5)
-    inside = [name for name in known if asked and asked in name]
-    shown = list(dict.fromkeys([*near, *inside]))[:8]
-    return f"nearest: {', '.join(shown)}" if shown else f"there are: {', '.join(known[:12])}"
+def _unknown(what: str, asked: str, known: Iterable[str], where: str) -> LineageError:
+    """The error for a name that there is not, with the names most like it, or the first of all."""
+    names = list(dict.fromkeys(known))
+    near = get_close_matches(asked, names, n=8, cutoff=0.5)
+    got = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(names[:12]) or 'none'}"
+    return LineageError(f"there is no {what} '{asked}'", where=where, got=got, remedy="name one that exists")
 
 
 # --- scores -------------------------------------------------------------------------------------------

@@ -105,15 +105,7 @@ class Scope:
 
     def head_digest(self, path: str) -> Digest | None:
         """The digest of what git's HEAD holds."""
-        if self.head is None:
-            return None
-        if path not in self._heads:
-            self._heads[path] = self.head.digest(path)
-        return self._heads[path]
-
-    @cached_property
-    def _heads(self) -> dict[str, Digest | None]:
-        return {}
+        return None if self.head is None else self.head.digest(path)
 
     def differs_from_head(self, path: str) -> bool:
         """Whether a file of the checkout is not the one of git's HEAD, a linked one read through its link."""

@@ -141,6 +141,7 @@ class Revision:
         self.revision = revision
         self.commit = commit.decode().strip()
         self._contents: dict[str, bytes] = {}
+        self._known: dict[str, Digest | None] = {}
 
     @property
     def name(self) -> str:
@@ -158,6 +159,11 @@ class Revision:
 
     def digest(self, path: str) -> Digest | None:
         """See Tree."""
+        if path not in self._known:
+            self._known[path] = self._digest(path)
+        return self._known[path]
+
+    def _digest(self, path: str) -> Digest | None:
         content = self.read(path)
         if content is not None:
             return Digest(md5_of_bytes(content))
@@ -267,10 +273,8 @@ def _exists(place: Path) -> bool:
     """Whether there is anything under this name; a link to nothing is something."""
     try:
         place.lstat()
-    except NOTHING_THERE:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, NOTHING_THERE)
     return True
 
 

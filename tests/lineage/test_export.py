@@ -59,7 +59,7 @@ def record(root: Path, stage: str, **more: Any) -> dict[str, Any]:
         "by_dvc": True, "pid": 1, "seconds": 2.5,
         "started": "2026-01-02T03:04:05.000+00:00", "ended": "2026-01-02T03:04:07.500+00:00",
         "exit": 0, "error": "", "peak_memory_bytes": 123456, "code": {"commit": "c" * 40, "dirty": []},
-        "machine": {"host": "h", "cpu": "a processor", "blas": ["openblas"]}, "packages": {"dvc": "3.67.1"},
+        "machine": {"host": "h", "cpu": "a processor"}, "packages": {"dvc": "3.67.1"},
         "parameters": lock["params"], "outputs": hashed("outs"), **more,
     }  # fmt: skip
     append_line(runs_path(root, "quick"), line)
