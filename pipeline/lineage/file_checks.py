@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from pipeline.lineage.hashes import Digest
 from pipeline.lineage.numbers import tables_folder
-from pipeline.lineage.scope import Cause, Kind, Scope, described, edited_entry, listed
+from pipeline.lineage.scope import Cause, Kind, Scope, described, edited_entry, listed, restore
 from pipeline.lineage.stages import Entry, Locked, related
 from sentfold.numeric_profile import is_supported
 
@@ -59,7 +59,7 @@ class InputChecks:
         if head is not None and head.md5 == entry.md5:
             files = [] if here is None else here.differing(head)
             message += f"; git's HEAD has the one that made them: it was edited here{listed(files)}"
-            remedy = self.scope.restore(entry.path, head)
+            remedy = restore(entry.path)
         elif head is not None:
             message += ", as in git's HEAD" if here == head else "; git's HEAD has yet another"
         return Cause("code", entry.path, message, remedy)

@@ -152,18 +152,9 @@ class Scope:
         first = "" if self.revision is None else f"git switch --detach {self.revision}, then "
         tracked = self.head_digest(entry.path)
         if tracked is not None and tracked.md5 == entry.md5:
-            return self.restore(entry.path, tracked, first)
+            return f"{first}{restore(entry.path)}"
         checkout = f"dvc checkout {'--force ' if altered else ''}{self._target()}".rstrip()
         return f"{first}{checkout}; if DVC's cache lacks it, dvc pull or {self.rerun()}"
-
-    def restore(self, path: str, tracked: Digest, first: str = "") -> str:
-        """How to get back what git has: files that it does not have must go, as no checkout removes them."""
-        here = self.digest(path)
-        differing = [] if here is None else here.differing(tracked)
-        strange = [f"{path}/{name}" for name in differing if tracked.files and name not in tracked.files]
-        steps = [f"remove {', '.join(strange)}"] if strange else []
-        steps += [f"{first}git checkout -- {path}"] if len(strange) < len(differing) or not differing else []
-        return ", then ".join(steps)
 
     def _target(self, stage: str = "") -> str:
         if self.graph.dvcfile == "dvc.yaml":
@@ -172,6 +163,11 @@ class Scope:
 
 
 # --- in words ----------------------------------------------------------------------------------------
+
+
+def restore(path: str) -> str:
+    """The command that puts the committed files of a path back, and keeps what was there, files unknown to git too."""
+    return f"git stash -u -- {path}"
 
 
 def listed(files: Sequence[str]) -> str:

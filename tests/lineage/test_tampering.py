@@ -184,20 +184,18 @@ def test_an_editors_lock_among_the_code_is_named_with_the_remedy(small: Small) -
     assert (
         "cannot be read: code/.#rules.py (a link to someone@host.1234:1700000000, which is not there)" in cause.message
     )
-    assert cause.remedy == "remove code/.#rules.py"
+    assert cause.remedy == "git stash -u -- code"
     (remade, *_) = recompute(Scope(small.root, "quick"), everything=False)
     assert remade.outcome == "equal", "a second run goes on without it"
 
 
-def test_code_that_git_does_not_know_is_to_be_removed_and_not_checked_out(small: Small) -> None:
+def test_the_remedy_for_edited_and_unknown_code_puts_the_committed_code_back(small: Small) -> None:
     (small.root / "code/more.py").write_text("MORE = 1\n")
-    (cause,) = audit(small.root, "quick").causes
-    assert cause.remedy == "remove code/more.py"
     small.edit("code/texts.py", "1", "2")
     remedies = {cause.subject: cause.remedy for cause in audit(small.root, "quick").causes}
-    assert remedies == {
-        "code": "remove code/more.py, then git checkout -- code", "code/texts.py": "git checkout -- code/texts.py",
-    }  # fmt: skip
+    assert remedies == {path: f"git stash -u -- {path}" for path in ("code", "code/texts.py")}
+    small.run(*remedies["code"].split())
+    assert not audit(small.root, "quick").failed(strict=True)
 
 
 # --- absence stays absence ------------------------------------------------------------------------------------
@@ -218,7 +216,7 @@ def test_a_score_file_that_is_not_here_is_one_absence(small: Small) -> None:
     found = audit(small.root, "quick")
     (cause,) = found.causes
     assert (cause.subject, cause.state) == (path, "absent")
-    assert cause.remedy == f"git checkout -- {path}"
+    assert cause.remedy == f"git stash -u -- {path}"
     assert verdict_of(found, "sts.csv", "mini", "first") == "absent"
     assert verdict_of(found, "sts.csv", "mini-lp", "first") == "verified"
     assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "difference") == "absent"
