@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -120,18 +120,11 @@ class DefinitionChecks:
 
     def definition(self, stage: Stage) -> Iterator[Cause]:
         """A stage that dvc.yaml, or its variables, define otherwise than in git's HEAD."""
-        if not self.scope.has_witness:
-            return
-        if self.scope.committed is None:
-            message = (
-                f"git's HEAD has no {self.dvcfile} and dvc.lock that can be read, so nothing vouches for its stages"
-            )
-            yield Cause("definition", self.dvcfile, message, f"commit {self.dvcfile}", state="uncommitted")
-            return
-        if self.scope.committed.stages.get(stage.name) != stage:
+        committed: Mapping[str, Stage] = {} if self.scope.committed is None else self.scope.committed.stages
+        if self.scope.has_witness and committed.get(stage.name) != stage:
             place = f"{self.dvcfile}, stage {stage.name.partition('@')[0]}"
-            message = "git's HEAD defines it otherwise, or not at all; `git diff HEAD` shows how"
-            remedy = f"git checkout -- {self.dvcfile}, or commit it and its variables"
+            message = "git's HEAD defines it otherwise, or not at all; `git status` and `git diff HEAD` say more"
+            remedy = f"commit {self.dvcfile} and its variables, or git checkout -- {self.dvcfile}"
             yield Cause("definition", place, message, remedy, state="uncommitted")
 
     def unlisted_code(self, stage: Stage) -> Iterator[Cause]:

@@ -98,14 +98,12 @@ def diff(
     old: Annotated[str, typer.Argument(metavar="REV1", help="A commit, branch or tag.")],
     new: Annotated[str, typer.Argument(metavar="REV2", help="Another.")] = "HEAD",
     suite: SuiteOption = "quick",
-    as_json: JsonOption = False,
 ) -> None:
     """Say which reported numbers two commits disagree about, by how much, and what changed above each."""
     from pipeline.lineage.diff import diff as run
-    from pipeline.lineage.diff import diff_content, diff_text
+    from pipeline.lineage.diff import diff_text
 
-    found = run(Path.cwd(), old, new, suite)
-    typer.echo(json.dumps(diff_content(found), indent=1) if as_json else diff_text(found, Path.cwd()))
+    typer.echo(diff_text(run(Path.cwd(), old, new, suite), Path.cwd()))
 
 
 @app.command(rich_help_panel=PANEL)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
 from pipeline.lineage.scope import MISSING, brief, join_lines, leaves
@@ -18,8 +18,6 @@ from pipeline.lineage.trees import Revision, git
 Kind = Literal["parameter", "command", "data", "stage", "code"]
 ORDER: tuple[Kind, ...] = ("parameter", "command", "data", "stage", "code")
 
-# Scores and changes that the text lists of a group; the JSON has them all.
-SHOWN = 12
 UNEXPLAINED = "nothing above changed; `sentfold audit` says whether both are sound:"
 
 
@@ -189,10 +187,8 @@ def diff_text(found: Difference, root: Path) -> str:
     for one in found.moved:
         groups.setdefault(one.why, []).append(one)
     for why, moved in sorted(groups.items(), key=lambda item: -len(item[1])):
-        shown = sorted(why, key=lambda change: ORDER.index(change.kind))[:SHOWN]
+        shown = sorted(why, key=lambda change: ORDER.index(change.kind))
         lines += ["", "changed above:" if why else UNEXPLAINED, *(f"  {_change(c, found, root)}" for c in shown)]
-        if len(why) > SHOWN:
-            lines.append(f"  and {len(why) - SHOWN} more (all of them: --json)")
         lines += ["moved:", *(f"  {line}" for line in _numbers(moved))]
     return join_lines(lines)
 
@@ -211,10 +207,7 @@ def _change(change: Change, found: Difference, root: Path) -> str:
 def _numbers(moved: Sequence[Moved]) -> Iterator[str]:
     """Each score once, the largest move first, then how many other numbers moved."""
     scores = [one for one in moved if one.number.origin == "score" and one.number.field == "value"]
-    for one in sorted(scores, key=lambda one: -abs(one.delta or 0.0))[:SHOWN]:
-        yield _score(one)
-    if len(scores) > SHOWN:
-        yield f"and {len(scores) - SHOWN} more scores (all of them: --json)"
+    yield from map(_score, sorted(scores, key=lambda one: -abs(one.delta or 0.0)))
     if len(moved) > len(scores):
         yield f"other numbers: {len(moved) - len(scores)}"
 
@@ -229,17 +222,3 @@ def _score(moved: Moved) -> str:
         return text
     side = "outside" if moved.outside else "inside"
     return f"{text}, {side} its interval [{moved.low:.2f}, {moved.high:.2f}]"
-
-
-def diff_content(found: Difference) -> dict[str, Any]:
-    """The difference as data: every change once, and every number with its changes' positions."""
-    changes = list(dict.fromkeys(change for moved in found.moved for change in moved.why))
-    places = {change: place for place, change in enumerate(changes)}
-    numbers = [
-        vars(one.number)
-        | {"before": one.before, "after": one.after, "delta": one.delta, "interval": [one.low, one.high]}
-        | {"outside_interval": one.outside, "changes": [places[change] for change in one.why]}
-        for one in found.moved
-    ]
-    about = {"suite": found.suite, "old": found.old, "new": found.new, "unmoved": found.unmoved}
-    return about | {"changes": [vars(change) for change in changes], "numbers": numbers}

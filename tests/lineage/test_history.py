@@ -29,6 +29,9 @@ def test_metrics_diff_names_each_score_that_two_commits_disagree_about(small: Sm
     # Four sentences, each half a step lower.
     assert [(change["old"], change["new"], change["diff"]) for change in moved.values()] == [(20.1, 18.1, -2.0)]
     assert not any(name.endswith("scores/mini.json") for name in paths), "the encoder's own scores did not move"
+    params = json.loads(small.run("dvc", "params", "diff", "HEAD~1", "HEAD", "--json").stdout)
+    step = params["params.yaml"]["fold.step"]
+    assert (step["old"], step["new"]) == (0.1, 0.6)
 
 
 @pytest.mark.slow
