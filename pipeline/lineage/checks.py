@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from pipeline.lineage.file_checks import InputChecks, OutputChecks
+from pipeline.lineage.file_checks import FileChecks
 from pipeline.lineage.machine import is_code
 from pipeline.lineage.scope import MISSING, Cause, Scope, State, brief, leaves, value_in
 from pipeline.lineage.stages import Locked, Stage, alike, related, tracked_values
@@ -21,8 +21,7 @@ class StageChecks:
         self.scope = scope
         self.graph = scope.graph
         self.definitions = DefinitionChecks(scope)
-        self.inputs = InputChecks(scope)
-        self.outputs = OutputChecks(scope)
+        self.files = FileChecks(scope)
         self.witnesses = WitnessChecks(scope)
         self._known: dict[str, tuple[Cause, ...]] = {}
 
@@ -49,9 +48,9 @@ class StageChecks:
             return
         yield from self.agreement(stage, locked)
         for entry in locked.deps.values():
-            yield from self.inputs.dependency(locked, entry)
+            yield from self.files.dependency(locked, entry)
         for entry in locked.outs.values():
-            yield from self.outputs.output(locked, entry)
+            yield from self.files.output(locked, entry)
         yield from self.witnesses.of(stage, locked)
 
     def agreement(self, stage: Stage, locked: Locked) -> Iterator[Cause]:
@@ -90,7 +89,7 @@ class StageChecks:
                         stage.name, f"{file}: {place}", one, other, value_in(committed, place)
                     )
                 for place, one, other in leaves(key, own, committed.get(key, MISSING)) if alike(own, then) else ():
-                    if self.scope.has_git:
+                    if self.scope.head is not None:
                         message = f"{brief(one)} made these numbers; git's HEAD has {brief(other)}"
                         remedy = f"commit {file}, or restore it and rerun"
                         yield Cause("parameter", f"{file}: {place}", message, remedy, state="uncommitted")
@@ -103,7 +102,7 @@ class StageChecks:
                 f"it says {brief(recorded)} for {key}, {file} and the committed entry {brief(here)}: it was edited"
             )
             return Cause("lock", f"{lock}, stage {stage}", message, f"git checkout -- {lock}")
-        edited = self.scope.has_git and alike(committed, recorded)
+        edited = self.scope.head is not None and alike(committed, recorded)
         by = "; git's HEAD has the recorded value: the file was edited" if edited else ""
         message = f"it is {brief(here)} here; the numbers were made with {brief(recorded)} ({lock}){by}"
         # What a suite contains is no claim about its numbers: a report of the new contents has not been made yet.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,11 +87,11 @@ def trace(
     as_json: JsonOption = False,
 ) -> None:
     """Follow one printed number to its sources: scores, spaces, corpus, model, parameters, code, each with its hash."""
-    from pipeline.lineage.text import trace_content, trace_text
+    from pipeline.lineage.text import trace_text
     from pipeline.lineage.trace import trace as run
 
     found = run(Path.cwd(), table, row=row, column=column, field=field, line=line)
-    typer.echo(json.dumps(trace_content(found), indent=1) if as_json else trace_text(found))
+    typer.echo(json.dumps(asdict(found), indent=1) if as_json else trace_text(found))
 
 
 @app.command(rich_help_panel=PANEL)

@@ -21,8 +21,8 @@ NO_GIT = Cause(
 )
 
 
-class InputChecks:
-    """The faults of a stage's dependencies."""
+class FileChecks:
+    """The faults of a stage's dependencies and outputs."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -46,7 +46,7 @@ class InputChecks:
             yield self._altered_source(entry, here, head)
 
     def _uncommitted(self, entry: Entry, here: Digest, head: Digest | None) -> Iterator[Cause]:
-        if not self.scope.has_git:
+        if self.scope.head is None:
             yield NO_GIT
         elif head is None or head.md5 != entry.md5:
             other = "has no such file" if head is None else f"has other bytes{listed(here.differing(head))}"
@@ -97,13 +97,7 @@ class InputChecks:
         remedy = f"remove {', '.join(strange[:3])}, then {self.scope.rerun()}" if strange else self.scope.rerun(name)
         return Cause("lock", f"{self.graph.lockfile}, stage {name}", message, remedy)
 
-
-class OutputChecks:
-    """The faults of a stage's outputs."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.graph = scope.graph
+    # --- outputs ----------------------------------------------------------------------------------
 
     def output(self, locked: Locked, entry: Entry) -> Iterator[Cause]:
         """What speaks against one recorded output."""

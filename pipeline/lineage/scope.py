@@ -69,11 +69,6 @@ class Scope:
         """The files that say what the suite contains."""
         return variable_files(self.tree, self.suite)
 
-    @property
-    def has_git(self) -> bool:
-        """Whether there is a commit to hold code against."""
-        return self.head is not None
-
     @cached_property
     def committed(self) -> Graph | None:
         """The graph of git's HEAD, or None where it has none that can be read."""

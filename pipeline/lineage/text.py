@@ -136,12 +136,3 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} = {_value(inner)}" for key, inner in value.items())
     return ", ".join(map(_value, value)) if isinstance(value, list) else str(value)
-
-
-def trace_content(found: Trace) -> dict[str, Any]:
-    """The graph as data."""
-    return {
-        "number": vars(found.number),
-        "nodes": [vars(node) | {"facts": dict(node.facts)} for node in found.nodes.values()],
-        "edges": [vars(edge) for edge in found.edges],
-    }

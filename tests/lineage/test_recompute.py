@@ -15,9 +15,8 @@ import pytest
 import yaml
 
 from pipeline.lineage.audit import Audit, audit
-from pipeline.lineage.compare import first_place, largest_gap
 from pipeline.lineage.hashes import LineageError
-from pipeline.lineage.recompute import Remade, recompute, remove_abandoned
+from pipeline.lineage.recompute import Remade, first_place, largest_gap, recompute, remove_abandoned
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.trees import WorkingTree
 from tests.lineage.small import Small

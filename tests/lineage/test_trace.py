@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 
 import pytest
 import yaml
 
 from pipeline.lineage.audit import audit
 from pipeline.lineage.hashes import LineageError
-from pipeline.lineage.text import trace_content, trace_text
+from pipeline.lineage.text import trace_text
 from pipeline.lineage.trace import NO_RUN, Trace, models_in, trace
 from tests.lineage.small import Small
 from tests.lineage.tamper import record_run
@@ -67,8 +68,8 @@ def test_the_tree_tells_each_thing_once(found: Trace) -> None:
 
 
 def test_the_json_holds_the_whole_graph(found: Trace) -> None:
-    content = json.loads(json.dumps(trace_content(found)))
-    keys = {node["key"] for node in content["nodes"]}
+    content = json.loads(json.dumps(asdict(found)))
+    keys = set(content["nodes"])
     assert {edge["above"] for edge in content["edges"]} | {edge["below"] for edge in content["edges"]} <= keys
     assert len(content["edges"]) == len(found.edges)
     assert content["number"]["text"] == "41.90"
