@@ -6,7 +6,6 @@ its own run (pipeline/lineage/recorder.py).
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -18,7 +17,7 @@ from typing import Any, Literal
 from flows.processes import Stop, dvc_command, pause, stage_environment, start_guarded, wait_for
 from flows.profile import Retries, Retry
 from flows.recovery import read_lock
-from pipeline.lineage.runs import runs_path
+from pipeline.lineage.runs import read_lines, runs_path
 from sentfold.errors import RunError
 
 LOG_FOLDER = Path(".dvc/tmp/sentfold-logs")
@@ -124,27 +123,9 @@ def _repro(stage: str, order: Order, log: Path, stop: Stop | None) -> Attempt:
     with log.open("ab") as output:
         command = dvc_command("repro", "--single-item", stage)
         code = wait_for(start_guarded(command, cwd=order.root, env=stage_environment(), output=output), stop)
-    events = _events(records, begin, stage.rpartition(":")[2])
+    events = [event for event in read_lines(records, begin)[0] if event.get("stage") == stage.rpartition(":")[2]]
     ended = [event.get("exit") for event in events if event.get("event") == "ended"]
     return Attempt(code, bool(events), ended[-1] if ended else None)
-
-
-def _events(records: Path, begin: int, name: str) -> list[dict[str, Any]]:
-    """What the runs of a stage have written down since the file of records had `begin` bytes."""
-    if not records.exists():
-        return []
-    with records.open("rb") as file:
-        file.seek(begin)
-        lines = file.read().splitlines()
-    events = []
-    for line in lines:
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue  # torn by a kill
-        if isinstance(event, dict) and event.get("stage") == name:
-            events.append(event)
-    return events
 
 
 def _locked(stage: str, order: Order) -> Any:

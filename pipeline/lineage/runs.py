@@ -37,10 +37,12 @@ def append_line(path: Path, record: Mapping[str, Any]) -> None:
         raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes could be written")
 
 
-def read_lines(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
-    """Every whole record, and the numbers of the lines that are none: torn by a kill, or edited."""
+def read_lines(path: Path, begin: int = 0) -> tuple[list[dict[str, Any]], list[int]]:
+    """Every whole record from a byte on, and the numbers of the lines that are none: torn by a kill, or edited."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as stream:
+            stream.seek(begin)
+            content = stream.read()
     except FileNotFoundError:
         return [], []
     records, torn = [], []
