@@ -167,7 +167,7 @@ class Auditor:
                 yield self.unhashed[path]
         says = self._contradiction(number)
         if says:
-            yield Cause("cell", place, f"the table says {number.text}, {says}", self.scope.rerun("report"))
+            yield Cause("cell", place, f"the table says {number.text}, {says}", self.scope.rerun())
 
     def _contradiction(self, number: Number) -> str:
         """What another record says that a cell should print; "" if none says otherwise."""

@@ -61,7 +61,7 @@ class StageChecks:
     # --- what the two files say of each other ---------------------------------------------------
 
     def _unrecorded(self, name: str) -> Cause:
-        place, remedy = f"{self.graph.lockfile}, stage {name}", self.scope.rerun(name)
+        place, remedy = f"{self.graph.lockfile}, stage {name}", self.scope.rerun()
         if self.scope.committed_lock(name) is not None:
             return Cause("lock", place, "it has no entry; the committed one has: the entry was removed", remedy)
         return Cause("lock", place, "it has no entry: the stage has not run yet", remedy, state="unmade")
@@ -70,12 +70,12 @@ class StageChecks:
         place = f"{self.graph.lockfile}, stage {stage.name}"
         if stage.command != locked.command:
             message = f"it ran '{locked.command}'; {self.graph.dvcfile} says '{stage.command}'"
-            yield Cause("lock", place, message, self.scope.rerun(stage.name))
+            yield Cause("lock", place, message, self.scope.rerun())
         for what, wanted, recorded in (("deps", stage.deps, locked.deps), ("outs", stage.outs, locked.outs)):
             text = _gap(set(recorded), set(wanted))
             if text:
                 message = f"its {what} are not those of {self.graph.dvcfile}: they {text}"
-                yield Cause("lock", place, message, self.scope.rerun(stage.name))
+                yield Cause("lock", place, message, self.scope.rerun())
 
     def _parameters(self, stage: Stage, locked: Locked) -> Iterator[Cause]:
         """Each value of a block that differs by itself: stages track blocks, or parts of them, and it is one edit."""

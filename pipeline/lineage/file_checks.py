@@ -94,7 +94,7 @@ class FileChecks:
             return edited_entry(self.graph.lockfile, name, entry, before)
         files = f"; no stage writes{listed(strange)}" if strange else ""
         message = f"it read {entry.path} as md5 {entry.md5}; what its writers made is md5 {made}{files}"
-        remedy = f"remove {', '.join(strange[:3])}, then {self.scope.rerun()}" if strange else self.scope.rerun(name)
+        remedy = (f"remove {', '.join(strange[:3])}, then " if strange else "") + self.scope.rerun()
         return Cause("lock", f"{self.graph.lockfile}, stage {name}", message, remedy)
 
     # --- outputs ----------------------------------------------------------------------------------

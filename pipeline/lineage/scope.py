@@ -136,25 +136,21 @@ class Scope:
 
     # --- what to do -----------------------------------------------------------------------------
 
-    def rerun(self, stage: str = "") -> str:
-        """The command that makes stages anew."""
-        if self.revision is not None:
-            return f"git switch --detach {self.revision}, then sentfold run --suite {self.suite}"
-        return f"dvc repro {self._target(stage)}" if stage else f"sentfold run --suite {self.suite}"
+    @property
+    def _first(self) -> str:
+        return "" if self.revision is None else f"git switch --detach {self.revision}, then "
+
+    def rerun(self) -> str:
+        """The command that makes stages anew, those alone whose records disagree."""
+        return f"{self._first}sentfold run --suite {self.suite}"
 
     def fetch(self, entry: Entry, *, altered: bool = False) -> str:
         """The command that brings a recorded file back, or else makes it."""
-        first = "" if self.revision is None else f"git switch --detach {self.revision}, then "
         tracked = self.head_digest(entry.path)
         if tracked is not None and tracked.md5 == entry.md5:
-            return f"{first}{restore(entry.path)}"
-        checkout = f"dvc checkout {'--force ' if altered else ''}{self._target()}".rstrip()
-        return f"{first}{checkout}; if DVC's cache lacks it, dvc pull or {self.rerun()}"
-
-    def _target(self, stage: str = "") -> str:
-        if self.graph.dvcfile == "dvc.yaml":
-            return stage
-        return f"{self.graph.dvcfile}:{stage}" if stage else self.graph.dvcfile
+            return f"{self._first}{restore(entry.path)}"
+        checkout = f"dvc checkout {'--force ' if altered else ''}{self.graph.dvcfile}"
+        return f"{self._first}{checkout}; if DVC's cache lacks it, dvc pull or {self.rerun()}"
 
 
 # --- in words ----------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ class WitnessChecks:
                     if (self.scope.root / path).is_file() and self.finder.sha256(path) != sealed:
                         here = self.finder.sha256(path)
                         message = f"{file} was made of it with sha256 {sealed}; here it has {here}"
-                        yield Cause("artifact", path, message, self.scope.rerun(locked.name))
+                        yield Cause("artifact", path, message, self.scope.rerun())
 
     # --- what its run says ----------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class WitnessChecks:
             message = (
                 f"it names commit {code['commit'][:10]} without edits, and a hash of other code than that commit has"
             )
-            yield Cause("record", f"run of {run['stage']}, {when}", message, self.scope.rerun(run["stage"]))
+            yield Cause("record", f"run of {run['stage']}, {when}", message, self.scope.rerun())
 
     def _hash_commit(self, commit: str) -> str | None:
         try:
