@@ -92,8 +92,9 @@ class FileChecks:
         before = self.scope.committed_entry(name, "deps", entry.path)
         if before is not None and before != entry.md5:
             return edited_entry(self.graph.lockfile, name, entry, before)
-        files = f"; no stage writes{listed(strange)}" if strange else ""
-        message = f"it read {entry.path} as md5 {entry.md5}; what its writers made is md5 {made}{files}"
+        message = f"it read {entry.path} as md5 {entry.md5}; as its writers left it, it is md5 {made}"
+        if strange:
+            message = f"it reads {entry.path}, and no stage writes{listed(strange)}"
         remedy = (f"remove {', '.join(strange[:3])}, then " if strange else "") + self.scope.rerun()
         return Cause("lock", f"{self.graph.lockfile}, stage {name}", message, remedy)
 

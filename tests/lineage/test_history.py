@@ -55,3 +55,12 @@ def test_an_experiment_changes_a_parameter_and_can_be_shown_and_applied(small: S
     assert value_of(applied) == 18.1
     done = small.run("dvc", "repro")
     assert "Running stage" not in done.stdout + done.stderr, "what was applied is fresh"
+
+
+@pytest.mark.slow
+def test_data_status_names_the_altered_file_of_a_folder_as_an_audit_says(small: Small) -> None:
+    path = "data/quick/spaces/mini-lp/first.txt"
+    (small.root / path).chmod(0o644)
+    small.edit(path, "1.9", "1.8")
+    status = json.loads(small.run("dvc", "data", "status", "--granular", "--json").stdout)
+    assert path in status["uncommitted"]["modified"]
