@@ -101,7 +101,9 @@ class RunFinder:
 
     def _find(self, locked: Locked) -> Mapping[str, Any] | None:
         here = {file for out in locked.outs for file in files_under(self.root, out)}
-        runs = [run for run in reversed(self.ended) if run["stage"] == locked.name and run["exit"] == 0]
+        runs: list[Mapping[str, Any]] = [
+            run for run in reversed(self.ended) if run["stage"] == locked.name and run["exit"] == 0
+        ]
         for run in runs if here else ():
             same = run["outputs"].keys() == here and _as_json(run["parameters"]) == _as_json(locked.params)
             if same and self._wrote(run):
