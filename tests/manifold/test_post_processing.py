@@ -1,0 +1,99 @@
+"""Mean removal, soft ZCA, spectral tempering, coordinates and int8: what they must do whatever the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import sqrtm
+
+from sentfold.errors import ParameterError
+from sentfold.manifold import coordinates, int8, mean_removal, soft_zca, tempering, truncation
+from sentfold.manifold.base.linear import principal_axes
+from sentfold.manifold.base.protocol import Source
+
+RNG = np.random.default_rng(2)
+X = (RNG.standard_normal((300, 12)) * 1.3 ** np.arange(12) + 3).astype(np.float32)
+
+
+def spectrum(*variances: float) -> np.ndarray:
+    """Rows with exactly these variances along the axes."""
+    rows = RNG.standard_normal((400, len(variances)))
+    basis = np.linalg.qr(rows - rows.mean(axis=0))[0]
+    return basis * np.sqrt(399 * np.array(variances))
+
+
+def test_a_projected_mean_is_gone_and_everything_orthogonal_to_it_stays() -> None:
+    made = mean_removal.embed(Source(X), mean_removal.Settings(how="project")).vectors
+    mean = X.astype(np.float64).mean(axis=0)
+    np.testing.assert_allclose(made @ mean, 0, atol=1e-3)  # of products of about 600
+    other = np.linalg.svd(mean[None])[2][1:]
+    np.testing.assert_allclose(made @ other.T, X @ other.T, atol=1e-4)
+    subtracted = mean_removal.embed(Source(X), mean_removal.Settings(how="subtract")).vectors
+    np.testing.assert_allclose(subtracted, X - mean, atol=1e-5)
+
+
+def test_rows_with_a_mean_of_zero_are_not_changed_by_its_projection() -> None:
+    x = np.vstack([X, -X])
+    np.testing.assert_array_equal(mean_removal.embed(Source(x), mean_removal.Settings()).vectors, x)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 10.0])
+def test_soft_zca_is_the_inverse_root_of_the_held_covariance(epsilon: float) -> None:
+    x = X.astype(np.float64)
+    covariance = np.cov(x, rowvar=False)
+    held = covariance + epsilon * np.trace(covariance) / 12 * np.eye(12)
+    expected = (x - x.mean(axis=0)) @ np.linalg.inv(sqrtm(held).real)
+    made = soft_zca.embed(Source(X), soft_zca.Settings(epsilon=epsilon)).vectors
+    np.testing.assert_allclose(made, expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_soft_zca_only_centres_and_scales_where_epsilon_is_large() -> None:
+    made = soft_zca.embed(Source(X), soft_zca.Settings(epsilon=1e6)).vectors
+    centred = X - X.mean(axis=0)
+    np.testing.assert_allclose(made / made.std(), centred / centred.std(), atol=1e-4)
+
+
+def test_tempering_whitens_signal_and_leaves_noise_as_it_is() -> None:
+    axes = principal_axes(spectrum(*[100.0] * 5, *[1.0] * 15))
+    assert [tempering.tempered_power(axes, p) for p in (1, 5)] == pytest.approx([1, 1], abs=1e-6)
+    assert tempering.tempered_power(axes, 6) == pytest.approx(0, abs=1e-6)
+
+
+def test_the_tempered_power_falls_with_the_number_of_components_and_not_with_the_scale() -> None:
+    x = spectrum(*(np.arange(1.0, 31.0) ** -2))
+    powers = [tempering.tempered_power(principal_axes(x), p) for p in range(1, 31)]
+    assert powers[0] == 1
+    assert powers[-1] == 0
+    assert (np.diff(powers) <= 1e-9).all()
+    assert 0 < powers[14] < 1
+    scaled = [tempering.tempered_power(principal_axes(7 * x), p) for p in range(1, 31)]
+    np.testing.assert_allclose(scaled, powers, atol=1e-9)
+    assert tempering.tempered_power(principal_axes(np.zeros((5, 4))), 2) == 0
+
+
+def test_a_tempered_space_has_each_variance_to_the_complement_of_the_power() -> None:
+    x = spectrum(*(np.arange(1.0, 31.0) ** -2))
+    made = tempering.embed(Source(x), tempering.Settings(components=15))
+    np.testing.assert_allclose(
+        made.vectors.var(axis=0, ddof=1), np.arange(1.0, 16.0) ** (-2 * (1 - made.notes["power"])), rtol=1e-3
+    )
+
+
+def test_coordinates_are_the_first_ones_or_a_random_choice_that_grows() -> None:
+    np.testing.assert_array_equal(truncation.embed(Source(X), truncation.Settings(components=5)).vectors, X[:, :5])
+    many, few = (coordinates.embed(Source(X), coordinates.Settings(components=p, seed=1)).vectors for p in (12, 5))
+    np.testing.assert_array_equal(np.sort(many, axis=1), np.sort(X, axis=1))
+    np.testing.assert_array_equal(few, many[:, :5])
+    assert not np.array_equal(few, X[:, :5])
+    for method in (truncation, coordinates):
+        with pytest.raises(ParameterError, match=r"1 <= p <= d = 12"):
+            method.embed(Source(X), method.Settings(components=13))
+
+
+def test_int8_keeps_256_values_and_errs_by_half_a_step_at_most() -> None:
+    made = int8.embed(Source(X), int8.Settings()).vectors
+    assert max(len(np.unique(column)) for column in made.T) <= 256
+    step = (X.max(axis=0) - X.min(axis=0)) / 255
+    assert (np.abs(made - X) <= 0.501 * step).all()
+    outside = int8.decode_int8(np.array([[-9.0], [9.0]]), np.array([[0.0], [1.0]]))
+    assert outside.ravel().tolist() == [0, 1]
