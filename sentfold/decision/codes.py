@@ -12,8 +12,11 @@ import numpy.typing as npt
 from sentfold.decision.families import Rows
 from sentfold.decision.nested import Measure, measurer
 from sentfold.decision.spaces import LinearSpace
-from sentfold.decision.tasks import TOP, LabelsTask, PairsTask, QueriesTask, Task, first_places, ndcg, unit_rows
+from sentfold.decision.tasks import TOP, LabelsTask, PairsTask, QueriesTask, Task, ndcg
 from sentfold.manifold.base.linear import LinearMap, principal_map
+from sentfold.manifold.int8 import decode_int8
+from sentfold.retrieval.base.ranking import first_places, unit_rows
+from sentfold.retrieval.binary import signs
 
 Floating = npt.NDArray[np.floating[Any]]
 Float64 = npt.NDArray[np.float64]
@@ -21,7 +24,6 @@ Ints = npt.NDArray[np.int64]
 
 FRACTIONS = (3 / 4, 1 / 2, 3 / 8, 1 / 4, 3 / 16, 1 / 8, 1 / 16)  # of the dimensions
 FLOAT = 4  # bytes
-STEPS = 255  # of int8, from the least to the largest value of a dimension
 RESCORED = 4 * TOP  # documents that binary codes find, and whole queries then order
 
 COMPONENTS, FIRST, BITS, CONTROL = "principal components", "first coordinates", "fewer bits", "random coordinates"
@@ -75,18 +77,6 @@ def coded_measures(
     yield bits["int8"], measurer(task, decode_int8(own, rows.x))
     yield bits["binary with rescoring"], lambda train, test: measure_rescored(task, own, train, test)
     yield bits["binary"], measurer(task, signs(own))
-
-
-def decode_int8(x: Floating, calibration: Floating) -> npt.NDArray[np.float32]:
-    """What int8 codes say of vectors: 256 values per dimension, between its least and its largest value in others."""
-    low, high = calibration.min(axis=0), calibration.max(axis=0)
-    step = np.where(high > low, (high - low) / STEPS, 1.0)
-    return np.asarray(low + np.clip(np.round((x - low) / step), 0, STEPS) * step, dtype=np.float32)
-
-
-def signs(x: Floating) -> npt.NDArray[np.float32]:
-    """1 for positive numbers and -1 for others: cosines of signs order as Hamming distances of bits do."""
-    return np.where(x > 0, np.float32(1), np.float32(-1))
 
 
 def measure_rescored(task: Task, own: Floating, train: Ints, test: Ints) -> Float64:

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from sentfold.decision.tasks import unit_rows
 from sentfold.decision.verdict import span
 from sentfold.files import write_text
 from sentfold.manifold.base.linear import principal_axes, principal_map
 from sentfold.measures.base.pairs import cosines
+from sentfold.retrieval.base.ranking import unit_rows
 
 if TYPE_CHECKING:
     from sentfold.data.datasets import Dataset

@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from sentfold.compare.bootstrap import sort_once, weighted_spearman
 from sentfold.measures.base.pairs import cosines
 from sentfold.neighbors.neighbors import nearest_among
+from sentfold.retrieval.base.ranking import first_places, unit_rows
 
 Floating = npt.NDArray[np.floating[Any]]
 Float64 = npt.NDArray[np.float64]
@@ -193,26 +194,12 @@ class QueriesTask:
         return np.array(left), np.array(right), np.array(grades, dtype=np.float64)
 
 
-def unit_rows(space: Floating) -> Floating:
-    """Rows divided by their lengths; a zero row stays zero."""
-    lengths = np.linalg.norm(space, axis=1, keepdims=True)
-    return space / np.where(lengths > 0, lengths, 1)
-
-
 def mean_scores(values: Float64, weights: Float64) -> Float64:
     """(c, b) weighted means of (c, t) values under (b, t) weights; NaN for no weight at all."""
     total = weights.sum(axis=1)
     with np.errstate(invalid="ignore"):
         means: Float64 = (values @ weights.T) / total
     return means
-
-
-def first_places(similar: Floating, count: int) -> Ints:
-    """The places of the largest values, descending, equal ones by place."""
-    count = min(count, len(similar))
-    least = np.partition(similar, len(similar) - count)[len(similar) - count]
-    candidates = np.flatnonzero(similar >= least)
-    return candidates[np.argsort(-similar[candidates], kind="stable")][:count]
 
 
 def ndcg(found: Ints, relevant: Mapping[int, float]) -> float:

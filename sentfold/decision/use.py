@@ -16,9 +16,9 @@ from sentfold.data.tables import DataError, read_arrow_table, read_table
 from sentfold.data.vectors import read_arrays
 from sentfold.decision.shares import CONFIDENCE, bound_share
 from sentfold.decision.spaces import LandmarkSpace, SmoothedSpace, Space
-from sentfold.decision.tasks import first_places, unit_rows
 from sentfold.files import PARQUET, ROW_GROUP, fixed_lists, replace_whole
 from sentfold.neighbors.neighbors import nearest_among, nearest_neighbors
+from sentfold.retrieval.base.ranking import first_places, unit_rows
 
 Floats = npt.NDArray[np.float32]
 Floating = npt.NDArray[np.floating[Any]]

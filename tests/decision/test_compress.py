@@ -11,10 +11,11 @@ from scipy.stats import binom, spearmanr
 
 from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
-from sentfold.decision.codes import CONTROL, FIRST, RESCORED, decode_int8, measure_rescored, signs
+from sentfold.decision.codes import CONTROL, FIRST, RESCORED, measure_rescored
 from sentfold.decision.compress import LEVEL, Compression, compress, compress_dataset, round_up
 from sentfold.decision.spaces import load_space
 from sentfold.decision.tasks import PairsTask, QueriesTask, ndcg
+from sentfold.retrieval.binary import signs
 
 SIMULATIONS, D = 100, 16
 
@@ -119,15 +120,6 @@ def test_bits_are_enough_for_a_folder_of_queries_that_are_near_corners_of_a_cube
     assert found.whole == 100
     assert found.verdict.startswith("Store binary")
     assert ": 4 bytes in place of 128 " in found.verdict
-
-
-def test_int8_rounds_by_at_most_half_a_step_and_bits_order_as_hamming_distances() -> None:
-    x = np.random.default_rng(4).normal(size=(50, 24)).astype(np.float32)
-    step = (x.max(axis=0) - x.min(axis=0)) / 255
-    assert (np.abs(decode_int8(x, x) - x) <= 0.501 * step).all()
-    hamming = np.array([(np.packbits(x[0] > 0) ^ np.packbits(row > 0)) for row in x])
-    distances = np.unpackbits(hamming, axis=1).sum(axis=1)
-    assert np.allclose(signs(x) @ signs(x)[0] / 24, 1 - 2 * distances / 24)
 
 
 def test_rescored_pairs_and_queries_are_those_of_the_formula() -> None:

@@ -10,7 +10,8 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from sentfold.decision.decide import fold_means
 from sentfold.decision.folds import FOLDS, FoldPlan, divide_groups, plan_folds
-from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, connect, first_places
+from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, connect
+from sentfold.retrieval.base.ranking import first_places
 
 RNG = np.random.default_rng(3)
 SPACE = RNG.normal(size=(60, 7)).astype(np.float32)

@@ -1,0 +1,1 @@
+"""What every search method shares: pools of documents, rankings, their measures, and the protocol."""

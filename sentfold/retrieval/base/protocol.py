@@ -1,0 +1,130 @@
+"""The contents of a method's file in sentfold/retrieval, and how a method is run on a pool.
+
+A search turns queries and documents into a ranking. A method is one file. The file defines:
+
+TITLE     the name of the method in tables
+LEARNS    what the method may see before it is asked: documents; bank (queries without judgements too); or judgements
+          (queries with their relevant documents: supervised, always cross-fitted)
+Settings  a model of the method's parameters, each with its range and its default
+prepare   (source, settings) -> Scorer: the scores of all documents for new queries
+
+The score of a document for a query must not depend on the other queries that are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
+
+import numpy as np
+
+from sentfold.errors import ParameterError
+from sentfold.kernels.threads import one_blas_thread
+from sentfold.retrieval.base.pool import Ints, Pool, fold_queries
+from sentfold.retrieval.base.ranking import Floating, Ranking, Scorer, Singles, rank, unit_rows
+from sentfold.settings import Parameters
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a method may learn from. All vectors have length 1, or 0.
+
+    documents  (n, d) the pool
+    bank       (b, d) other queries without judgements. Where they are the test queries, the search is transductive,
+               and the caller's table has to say so.
+    pairs      (t, d) queries of other folds and (t, d) one relevant document of each; for LEARNS = judgements
+    workers    threads, which do not change the result
+    """
+
+    documents: Singles
+    bank: Singles | None = None
+    pairs: tuple[Singles, Singles] | None = None
+    workers: int = 2
+
+    @property
+    def known_bank(self) -> Singles:
+        """The bank. Raises ParameterError if there is none."""
+        if self.bank is None or not len(self.bank):
+            raise ParameterError(
+                "the search needs a bank of queries",
+                where="bank",
+                expected="queries of a development set",
+                got="none",
+                remedy="give the queries of a development set, or leave this search out",
+            )
+        return self.bank
+
+
+class SearchMethod(Protocol):
+    """A module of sentfold/retrieval; see the docstring of this module."""
+
+    TITLE: str
+    LEARNS: Literal["documents", "bank", "judgements"]
+    Settings: type[Parameters]
+
+    def prepare(self, source: Source, settings: Any) -> Scorer:
+        """The scorer of the documents."""
+
+
+def known_searches() -> tuple[str, ...]:
+    """The names of the files of sentfold/retrieval. The files are listed, not imported."""
+    return tuple(sorted(file.stem for file in Path(__file__).parents[1].glob("*.py") if file.stem != "__init__"))
+
+
+def find_search(name: str) -> SearchMethod:
+    """The module sentfold/retrieval/<name>.py. Raises ParameterError if there is no such method."""
+    if name not in known_searches():
+        raise ParameterError(
+            f"there is no search '{name}'",
+            where="method",
+            expected=f"one of: {', '.join(known_searches())}",
+            got=name,
+            remedy="correct the name, or add the file sentfold/retrieval/<method>.py",
+        )
+    return cast(SearchMethod, import_module(f"sentfold.retrieval.{name}"))
+
+
+def search(
+    method: SearchMethod,
+    settings: Parameters,
+    vectors: Floating,
+    pool: Pool,
+    *,
+    bank: Floating | None = None,
+    seed: int = 0,
+    workers: int = 2,
+) -> Ranking:
+    """The ranking of a method on a pool.
+
+    vectors  (N, d) finite vectors of the texts; lengths do not count, since every vector is divided by its own
+    bank     (b, d) vectors of queries of a development set, for methods that learn from a bank
+    seed     of the folds of a supervised method
+    Raises ParameterError. Memory: two float32 copies of the documents, and what rank and the method say.
+    """
+    queries, documents = _unit_singles(vectors[pool.queries]), _unit_singles(vectors[pool.documents])
+    known = Source(documents, None if bank is None else _unit_singles(bank), None, workers)
+    with one_blas_thread():
+        return rank(_scorers(method, settings, known, queries, pool, seed), queries, pool)
+
+
+def _unit_singles(x: Floating) -> Singles:
+    return unit_rows(x.astype(np.float32, copy=False)).astype(np.float32, copy=False)
+
+
+def _scorers(
+    method: SearchMethod, settings: Parameters, source: Source, queries: Singles, pool: Pool, seed: int
+) -> Iterator[tuple[Ints, Scorer]]:
+    """One scorer for all queries; for a supervised method one for each fold, fitted on the other folds."""
+    if method.LEARNS != "judgements":
+        yield np.arange(len(queries)), method.prepare(source, settings)
+        return
+    query, document = pool.query[pool.relevant], pool.document[pool.relevant]
+    for fold in fold_queries(pool, FOLDS, seed=seed):
+        train = ~np.isin(query, fold)
+        pairs = (queries[query[train]], source.documents[document[train]])
+        yield fold, method.prepare(Source(source.documents, source.bank, pairs, source.workers), settings)
