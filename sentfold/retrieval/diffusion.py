@@ -58,7 +58,8 @@ def prepare(source: Source, settings: Settings) -> Scorer:
         for _ in range(settings.steps):
             spread = damping * (graph @ spread) + (1 - damping) * begun
         largest = spread.max(axis=0)
-        return (1 - weight) * cosines + weight * (spread / np.where(largest > 0, largest, 1)).T
+        reached = spread / np.where(largest > 0, largest, 1)
+        return np.asarray((1 - weight) * cosines + weight * reached.T, dtype=np.float32)
 
     return score
 
