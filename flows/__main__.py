@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -66,21 +67,16 @@ def run(
 @app.command(hidden=True)
 def flow(
     parent: Annotated[int, typer.Argument(help="The process that this one ends with.")],
-    suite: SuiteOption = "quick",
-    jobs: JobsOption = 2,
-    target: TargetOption = None,
-    profile: ProfileOption = None,
-    runner: RunnerOption = "threads",
-    address: AddressOption = None,
+    request: Annotated[str, typer.Argument(help="JSON: a RunRequest.")],
 ) -> None:
-    """Run the flow in this process, for `run`."""
-    from flows.plan import RunRequest
+    """Run the flow in this process, for `run`, which has checked the suite."""
     from flows.processes import die_with_parent
-    from flows.run import run_in_this_process
 
     die_with_parent()
     if os.getppid() == parent:
-        run_in_this_process(RunRequest(suite, jobs, tuple(target or ()), profile, cast("Any", runner), address))
+        from flows.flow import sentfold
+
+        sentfold(**json.loads(request), check=False)
 
 
 @app.command()
@@ -97,7 +93,10 @@ def deploy(
 def fold(order: Annotated[str, typer.Argument(help="JSON, as sentfold/cli/fold.py writes it.")]) -> None:
     """Fold a large file on Dask workers; `sentfold fold --workers N` executes this."""
     from flows.dask_fold import fold_by_order
+    from flows.environment import flow_environment
 
+    for name in os.environ.keys() - flow_environment().keys():
+        del os.environ[name]  # workers inherit the rest
     typer.echo(fold_by_order(order))
 
 

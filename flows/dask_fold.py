@@ -8,47 +8,27 @@ would cost 0.3 s for each. Dask gives the task of a worker that died to another 
 from __future__ import annotations
 
 import json
-import logging
 import socket
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-import dask
-from dask.utils import parse_bytes
-from distributed import Client, LocalCluster, as_completed
+from distributed import Client, as_completed
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
-from distributed.utils import silence_logging_cmgr
 from tqdm import tqdm
 
-from sentfold.errors import ParameterError, RunError, first_line
+from flows.dask_cluster import existing_cluster, local_cluster
+from sentfold.errors import RunError, first_line
 from sentfold.fold.fold import FoldSettings, Summary, fold_files
 from sentfold.fold.tasks import code_of
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Code = dict[str, dict[str, str]]
-
-ANSWER_SECONDS = 30.0  # for a scheduler's first answer
-WORKERS_SECONDS = 120.0  # until the first worker joins
-
-# All results are files, so a worker has nothing to spill or to wait for. A worker above its limit is ended.
-MEMORY = {
-    "distributed.worker.memory.target": False,
-    "distributed.worker.memory.spill": False,
-    "distributed.worker.memory.pause": False,
-    "distributed.worker.memory.terminate": 0.95,
-}
-
-
-class UnreachableClusterError(RunError):
-    """No scheduler answers, or it has no worker."""
 
 
 class UnfitWorkerError(RunError):
@@ -70,13 +50,10 @@ def fold_on_dask(
 
     address  of a scheduler whose workers see `source` and `target` by the same names, one thread each; None:
              `workers` processes of this machine, each ended and started anew above `memory_limit`
-    Raises what fold_files raises, and the errors of this module; in each case the same call continues.
+    Raises what fold_files raises, the errors of this module, and those of the cluster; the same call continues.
     """
     with existing_cluster(address) if address else local_cluster(workers, memory_limit) as client:
         return fold_files(source, target, settings, executor=DaskExecutor(client, target))
-
-
-# --- the executor -----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -148,72 +125,6 @@ def _dying(error: KilledWorker, label: str) -> DyingWorkerError:
         remedy="mostly the task needs more memory than a worker may take: raise --memory-limit, or lower "
         "--partition-rows or --landmarks, and run again",
     )
-
-
-# --- clusters ---------------------------------------------------------------------------------------
-
-
-@contextmanager
-def local_cluster(workers: int, memory_limit: str) -> Iterator[Client]:
-    """Processes on this machine, one thread each, for the length of a `with` block; they die with this process.
-
-    memory_limit  of each, as Dask reads it: 2GB, 1.5GiB. A worker that takes 95 % of it is ended and started anew.
-    """
-    try:
-        parse_bytes(memory_limit)
-    except ValueError as error:
-        raise ParameterError(
-            "this is no size of a memory", where="--memory-limit", expected="e.g. 2GB or 1.5GiB", got=first_line(error)
-        ) from None
-    with (
-        TemporaryDirectory(prefix="sentfold-dask-") as folder,
-        dask.config.set(MEMORY),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit=memory_limit,
-            host="127.0.0.1",
-            dashboard_address=None,
-            local_directory=folder,
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
-
-
-@contextmanager
-def existing_cluster(address: str) -> Iterator[Client]:
-    """A cluster that is running, e.g. tcp://scheduler:8786, for the length of a `with` block.
-
-    Raises UnreachableClusterError if no scheduler answers there or no worker joins.
-    """
-    try:
-        client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise UnreachableClusterError(
-            "no Dask scheduler answers",
-            where=address,
-            expected=f"an answer within {ANSWER_SECONDS:.0f} s",
-            got=first_line(error),
-            remedy="check the address (e.g. tcp://host:8786) and that the scheduler runs",
-        ) from None
-    # Dask's client logs tracebacks when a scheduler is gone; this module raises an error of its own.
-    with silence_logging_cmgr(logging.CRITICAL), client:
-        try:
-            client.wait_for_workers(1, timeout=WORKERS_SECONDS)
-        except TimeoutError:
-            raise UnreachableClusterError(
-                "the Dask cluster has no workers",
-                where=address,
-                expected=f"one within {WORKERS_SECONDS:.0f} s",
-                remedy=f"start some: dask worker {address} --nthreads 1 --memory-limit 2GB",
-            ) from None
-        yield client
-
-
-# --- workers ----------------------------------------------------------------------------------------
 
 
 def require_fit_workers(client: Client, target: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,57 +13,36 @@ from typing import Any
 import typer
 import yaml
 
-from flows.server import CONFIGURED, configured_url
+from flows.server import CONFIGURED, asks_for_password, configured_url
 from pipeline.base.params import parse_yaml
 from sentfold.errors import RunError
 
 PREFECT_FILE = Path("prefect.yaml")
 
-# Read by the pull step of prefect.yaml: a worker may be started anywhere.
-CHECKOUT_VARIABLE = "SENTFOLD_CHECKOUT"
-
-POOL_TYPE = "process"
-
 AUTOMATION = "sentfold: a run whose process is gone is crashed"
 
-# Prefect allows no shorter interval between heartbeats than 30 s (set in prefect.yaml); three may be missed.
-SILENCE = timedelta(seconds=90)
+# What tells a dead run from a long one. Prefect allows no shorter interval between heartbeats; three may be missed.
+HEARTBEAT_SECONDS = 30
+SILENCE = timedelta(seconds=3 * HEARTBEAT_SECONDS)
 
 
-@dataclass(frozen=True)
-class Deployed:
-    """What was registered: deployments as `prefect deployment run` takes them, and the pools of their workers."""
-
-    names: tuple[str, ...]
-    pools: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return "\n".join(
-            [
-                *(f"deployed {name}" for name in self.names),
-                *(f"next: prefect worker start --pool {pool}" for pool in self.pools),
-                f"now:  prefect deployment run {self.names[0]}",
-            ]
-        )
-
-
-def deploy(root: Path, prefect_file: Path = PREFECT_FILE) -> Deployed:
+def deploy(root: Path, prefect_file: Path = PREFECT_FILE) -> str:
     """Register every deployment of `root / prefect_file`, its work pools, and the automation for dead runs.
 
-    Done again, it brings all of them to what the file says now. Raises RunError if no server is
-    configured, it does not answer, or it refuses the file.
+    Done again, it brings all of them to what the file says now. Returns a text for the user: what was registered, and
+    what starts it. Raises RunError if no server is configured, it does not answer, or it refuses the file.
     """
     root = root.absolute()
     deployments = _read_deployments(root / prefect_file)
     require_server()
-    pools = tuple(sorted({deployment["work_pool"]["name"] for deployment in deployments}))
+    pools = sorted({deployment["work_pool"]["name"] for deployment in deployments})
     for pool in pools:
-        _ensure_pool(pool)
+        _set_pool(pool, root)
     command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", str(prefect_file)]
     done = subprocess.run(
         command,
         cwd=root,
-        env={**os.environ, CHECKOUT_VARIABLE: str(root), "COLUMNS": "200"},
+        env={**os.environ, "COLUMNS": "200"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -78,19 +57,27 @@ def deploy(root: Path, prefect_file: Path = PREFECT_FILE) -> Deployed:
             remedy="correct the file and deploy again",
         )
     _ensure_automation()
-    return Deployed(tuple(f"{_flow_name(deployment)}/{deployment['name']}" for deployment in deployments), pools)
+    names = [f"{_flow_name(deployment)}/{deployment['name']}" for deployment in deployments]
+    workers = [f"next: prefect worker start --pool {pool}" for pool in pools]
+    return "\n".join([*(f"deployed {name}" for name in names), *workers, f"now:  prefect deployment run {names[0]}"])
 
 
 def require_server() -> None:
-    """Raise RunError if no Prefect server is configured, or if it does not answer."""
-    if configured_url() is None:
+    """Raise RunError if no Prefect server is configured, or if it does not answer; warn of one that anybody may use."""
+    if url := configured_url():
+        if not asks_for_password(url):
+            typer.echo(
+                f"warning: {url} asks for no password: whoever reaches it can have the worker run any command; "
+                "read flows/examples/prefect.sh before you start the server",
+                err=True,
+            )
+    else:
         raise RunError(
             "no Prefect server is configured",
             where=CONFIGURED,
             expected="the address of a running server's API",
             state="nothing was registered",
-            remedy="prefect server start; then, elsewhere: "
-            "prefect config set PREFECT_API_URL=http://127.0.0.1:4200/api",
+            remedy=". flows/examples/prefect.sh; prefect server start; then read the same file here, and deploy again",
         )
 
 
@@ -118,19 +105,33 @@ def _flow_name(deployment: dict[str, Any]) -> str:
     return str(load_flow_from_entrypoint(deployment["entrypoint"]).name)
 
 
-def _ensure_pool(name: str) -> None:
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.actions import WorkPoolCreate
-    from prefect.exceptions import ObjectNotFound
-    from prefect.workers.process import ProcessWorker
+def job_template(root: Path) -> dict[str, Any]:
+    """What a worker starts for every run. There are no variables, so who asks for a run chooses no part of it.
 
+    There is no key `env` either: Prefect merges the variables that come with a run into it, whatever is declared.
+    """
+    heartbeat = f"PREFECT_FLOWS_HEARTBEAT_FREQUENCY={HEARTBEAT_SECONDS}"
+    command = shlex.join(["env", heartbeat, sys.executable, "-m", "prefect.engine"])
+    # `-m` finds the flows, which are not installed, in the working folder.
+    return {
+        "job_configuration": {"command": command, "working_dir": str(root)},
+        "variables": {"type": "object", "properties": {}, "additionalProperties": False},
+    }
+
+
+def _set_pool(name: str, root: Path) -> None:
+    """Create a work pool, or give one that exists the template of today."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
+    from prefect.exceptions import ObjectNotFound
+
+    template = job_template(root)
     with get_client(sync_client=True) as client:
         try:
-            client.read_work_pool(name)
+            if client.read_work_pool(name).type == "process":  # another kind starts no command on this machine
+                client.update_work_pool(name, WorkPoolUpdate(base_job_template=template))
         except ObjectNotFound:
-            template = ProcessWorker.get_default_base_job_template()
-            client.create_work_pool(WorkPoolCreate(name=name, type=POOL_TYPE, base_job_template=template))
-            typer.echo(f"created work pool {name}")
+            client.create_work_pool(WorkPoolCreate(name=name, type="process", base_job_template=template))
 
 
 def _ensure_automation() -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from prefect import flow, task
@@ -23,17 +23,15 @@ from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
 from prefect.task_runners import ThreadPoolTaskRunner
 
+from flows.environment import stage_environment
 from flows.lock import hold_checkout
 from flows.plan import Plan, Runner, RunRequest, make_plan
-from flows.processes import Stop, stage_environment, start_guarded, wait_for
+from flows.processes import start_guarded, wait_for
 from flows.progress import Progress, Summary, shown, unfinished
 from flows.recovery import recover
-from flows.run_stage import Order, StageResult, run_stage
-from flows.schedule import End, Route, end_of, execute, order_of
+from flows.run_stage import Maker, StageResult, run_stage
+from flows.schedule import End, Start, end_of, execute, order_of
 from sentfold.errors import RunError
-
-if TYPE_CHECKING:
-    pass
 
 
 @flow(name="sentfold", flow_run_name="{suite}", persist_result=False)
@@ -66,8 +64,8 @@ def sentfold(
         plan = make_plan(request, root, check=check)
         progress = Progress(total=len(plan.stale), say=say)
         try:
-            with shown(progress):
-                execute(plan, progress, _route(plan, progress))
+            with shown(progress), stage_tasks(plan, progress) as start_stage:
+                execute(plan, progress, start_stage)
         finally:
             recover(root)
     summary = Summary(tuple(progress.results.values()), time.monotonic() - start)
@@ -106,43 +104,41 @@ def audit(suite: str = "quick", options: list[str] | None = None) -> None:
 
 # DVC keeps the results and knows which of them hold; a second memory could only disagree.
 @task(name="stage", task_run_name="{stage}", persist_result=False, cache_policy=NO_CACHE)
-def reproduce_stage(stage: str, order: Order, stop: Stop, say: Callable[[str, str], None]) -> StageResult:
-    """Bring one stage up to date. Raises RunError if the stage fails."""
-    return run_stage(stage, order, stop=stop, say=lambda text: say(stage, text))
+def reproduce_stage(stage: str, make: Callable[[str], StageResult]) -> StageResult:
+    """Bring one stage up to date, here or on a worker. Raises RunError if the stage fails."""
+    return make(stage)
 
 
-class ThreadRoute:
-    """A Route: as many threads of this process as the plan has jobs."""
+@contextmanager
+def stage_tasks(plan: Plan, progress: Progress) -> Iterator[Start]:
+    """Start stages as Prefect tasks, in as many threads as the plan has jobs. An error ends those that still run."""
+    runner: Any = ThreadPoolTaskRunner(max_workers=plan.request.jobs)
+    with _maker(plan, progress) as (make, stop), runner:
 
-    def __init__(self, plan: Plan, progress: Progress) -> None:
-        self._runner: Any = ThreadPoolTaskRunner(max_workers=plan.request.jobs)
-        self._stop = Event()
-        self._common = {"order": order_of(plan), "stop": self._stop, "say": progress.note}
+        def start(stage: str, done: Callable[[End], None]) -> None:
+            future = runner.submit(reproduce_stage, {"stage": stage, "make": make})
+            future.add_done_callback(lambda ended: done(end_of(stage, ended)))
 
-    def __enter__(self) -> ThreadRoute:
-        self._runner.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # Prefect waits for its threads before an interrupt gets through, and the threads wait for their stages.
-        self._stop.set()
-        self._runner.__exit__(kind, error, trace)
-
-    def start(self, stage: str, done: Callable[[End], None]) -> None:
-        """Begin a stage in a thread; `done` is called when the stage has ended."""
-        future = self._runner.submit(reproduce_stage, {"stage": stage, **self._common})
-        future.add_done_callback(lambda ended: done(end_of(stage, ended)))
+        try:
+            yield start
+        except BaseException:
+            # Prefect waits for its threads before an interrupt gets through, and the threads wait for their stages.
+            stop()
+            raise
 
 
-def _route(plan: Plan, progress: Progress) -> Route:
+def _maker(plan: Plan, progress: Progress) -> AbstractContextManager[Maker]:
     if plan.request.runner == "threads":
-        return ThreadRoute(plan, progress)
-    # In the function: importing Dask takes a second.
-    from flows.dask_route import DaskRoute
+        order, stop = order_of(plan), Event()
 
-    return DaskRoute(plan, progress)
+        def make(stage: str) -> StageResult:
+            return run_stage(stage, order, stop=stop, say=lambda text: progress.note(stage, text))
+
+        return nullcontext((make, stop.set))
+    # In the function: importing Dask takes a second.
+    from flows.dask_route import stages_on_workers
+
+    return stages_on_workers(plan)
 
 
 def _lines() -> Callable[[str], None]:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from pathlib import Path, PurePosixPath
 
-from flows.processes import dvc_command, stage_environment
+from flows.environment import stage_environment
+from flows.processes import dvc_command
 from pipeline.base.suite import suite_file
 from pipeline.lineage.stages import Stage
 from sentfold.errors import RunError

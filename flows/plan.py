@@ -58,23 +58,14 @@ class RunRequest:
             )
 
     @property
-    def words(self) -> list[str]:
-        """The options of the command line that asks for this."""
-        words = ["--suite", self.suite, "--jobs", str(self.jobs)]
-        for target in self.targets:
-            words += ["--target", target]
-        if self.profile:
-            words += ["--profile", self.profile]
-        if self.runner != "threads":
-            words += ["--runner", self.runner]
-        if self.address:
-            words += ["--address", self.address]
-        return words
-
-    @property
     def command(self) -> str:
         """The command line that asks for this; given again, the run continues where it stopped."""
-        return shlex.join(["sentfold", "run", *self.words])
+        words = ["--suite", self.suite, "--jobs", str(self.jobs)]
+        words += [word for target in self.targets for word in ("--target", target)]
+        runner = None if self.runner == "threads" else self.runner
+        for option, value in (("--profile", self.profile), ("--runner", runner), ("--address", self.address)):
+            words += [option, value] if value else []
+        return shlex.join(["sentfold", "run", *words])
 
 
 @dataclass(frozen=True)

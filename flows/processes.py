@@ -59,20 +59,6 @@ def dvc_command(*words: str) -> list[str]:
     return [sys.executable, "-m", "dvc", "--wait-for-lock", *words]
 
 
-def stage_environment() -> dict[str, str]:
-    """The environment of dvc and of the stages: `python` is this interpreter; no telemetry."""
-    # No resolve(): a venv's python is a link, and its target does not know the venv's libraries.
-    folder = str(Path(sys.executable).parent)
-    return {
-        **os.environ,
-        "PATH": os.pathsep.join([folder, os.environ.get("PATH", os.defpath)]),
-        "PYTHONUNBUFFERED": "1",
-        "DVC_NO_ANALYTICS": "1",
-        "DO_NOT_TRACK": "1",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-    }
-
-
 class Stop(Protocol):
     """Says whether a stage is to be ended: a threading.Event, or something like it."""
 

@@ -6,15 +6,18 @@ minutes for a server that is gone; the process is ended instead.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
 
+from flows.environment import flow_environment
 from flows.lock import hold_checkout
 from flows.plan import Plan, RunRequest, make_plan
 from flows.progress import Summary
@@ -47,32 +50,17 @@ def run(request: RunRequest, root: Path, *, wait: bool = True) -> int:
         return _run_flow(plan)
 
 
-def run_in_this_process(request: RunRequest) -> None:
-    """Run the flow here, for `run`, which has checked the suite. Raises RunError if stages fail."""
-    from flows.flow import sentfold
-
-    sentfold(
-        suite=request.suite,
-        jobs=request.jobs,
-        targets=list(request.targets),
-        profile=request.profile,
-        runner=request.runner,
-        address=request.address,
-        check=False,
-    )
-
-
 def _run_flow(plan: Plan) -> int:
     # In the function: importing Prefect takes longer than finding nothing to do.
     from flows.server import prefect_server
 
-    command = [sys.executable, "-m", "flows", "flow", str(os.getpid()), *plan.request.words]
+    command = [sys.executable, "-m", "flows", "flow", str(os.getpid()), json.dumps(asdict(plan.request))]
     with prefect_server(plan.root) as server:
         # A group of its own: Ctrl-C reaches this process alone, which passes it on once.
         child = subprocess.Popen(
             command,
             cwd=plan.root,
-            env={**os.environ, "PREFECT_API_URL": server.url},
+            env={**flow_environment(), **server.environment},
             stdin=subprocess.DEVNULL,
             process_group=0,
         )

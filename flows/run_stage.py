@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from flows.processes import Stop, dvc_command, pause, stage_environment, start_guarded, wait_for
+from flows.environment import stage_environment
+from flows.processes import Stop, dvc_command, pause, start_guarded, wait_for
 from flows.profile import Retries, Retry
 from flows.recovery import read_lock
 from pipeline.lineage.runs import read_lines, runs_path
@@ -35,6 +36,7 @@ class Order:
 
     dvcfile  the suite's dvc.yaml, from the root of the checkout
     resume   the command that continues the run, for errors
+    sent     environment variables that travel to the machine of the stage
     """
 
     suite: str
@@ -42,6 +44,7 @@ class Order:
     root: Path
     resume: str
     retries: Retries = field(default_factory=Retries)
+    sent: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def lock(self) -> Path:
@@ -57,6 +60,10 @@ class StageResult:
     outcome: Outcome
     seconds: float
     outputs_changed: bool
+
+
+# A function that brings a stage up to date, and one that ends all stages which it is at.
+Maker = tuple[Callable[[str], StageResult], Callable[[], None]]
 
 
 @dataclass(frozen=True)
@@ -122,7 +129,7 @@ def _repro(stage: str, order: Order, log: Path, stop: Stop | None) -> Attempt:
     begin = records.stat().st_size if records.exists() else 0
     with log.open("ab") as output:
         command = dvc_command("repro", "--single-item", stage)
-        code = wait_for(start_guarded(command, cwd=order.root, env=stage_environment(), output=output), stop)
+        code = wait_for(start_guarded(command, cwd=order.root, env=stage_environment(order.sent), output=output), stop)
     events = [event for event in read_lines(records, begin)[0] if event.get("stage") == stage.rpartition(":")[2]]
     ended = [event.get("exit") for event in events if event.get("event") == "ended"]
     return Attempt(code, bool(events), ended[-1] if ended else None)

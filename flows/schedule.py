@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from flows.graph import StageGraph
 from flows.plan import Plan
@@ -21,22 +20,11 @@ if TYPE_CHECKING:
 # How a stage ended: its result, or the error that says why there is none.
 End = StageResult | RunError
 
-
-class Route(Protocol):
-    """Where stages run. Entered once per run; leaving it ends whatever still runs."""
-
-    def __enter__(self) -> Route: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def start(self, stage: str, done: Callable[[End], None]) -> None:
-        """Begin a stage and return; `done` is called once, from any thread, when the stage has ended."""
-        ...
+# Begins a stage and returns; what it is given is called once, from any thread, when the stage has ended.
+Start = Callable[[str, Callable[[End], None]], None]
 
 
-def execute(plan: Plan, progress: Progress, route: Route) -> None:
+def execute(plan: Plan, progress: Progress, start: Start) -> None:
     """Bring the stale stages of a plan up to date, as many at a time as it allows.
 
     A stage whose inputs all came out as they were is not started. When one fails, its descendants
@@ -48,16 +36,15 @@ def execute(plan: Plan, progress: Progress, route: Route) -> None:
     def into_queue(stage: str) -> Callable[[End], None]:
         return lambda end: ended.put((stage, end))
 
-    with route:
-        while not schedule.finished:
-            while stage := schedule.next_stage():
-                if _has_unchanged_inputs(stage, plan, progress):
-                    ended.put((stage, StageResult(stage, "unchanged", 0.0, outputs_changed=False)))
-                    continue
-                progress.started(stage)
-                route.start(stage, into_queue(stage))
-            stage, end = ended.get()
-            _settle(stage, end, schedule, progress)
+    while not schedule.finished:
+        while stage := schedule.next_stage():
+            if _has_unchanged_inputs(stage, plan, progress):
+                ended.put((stage, StageResult(stage, "unchanged", 0.0, outputs_changed=False)))
+                continue
+            progress.started(stage)
+            start(stage, into_queue(stage))
+        stage, end = ended.get()
+        _settle(stage, end, schedule, progress)
 
 
 def _has_unchanged_inputs(stage: str, plan: Plan, progress: Progress) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flows.environment import flow_environment
 from flows.processes import start_guarded
 from sentfold.errors import RunError
 
@@ -34,15 +36,23 @@ CONFIGURED = "PREFECT_API_URL, or the active Prefect profile"
 class Server:
     """A Prefect server that a run depends on.
 
-    url      of its API
-    process  of the temporary server; None: a configured server
+    url       of its API
+    process   of the temporary server; None: a configured server
+    password  of the temporary server, which only this run knows: user:password
     """
 
     url: str
     process: subprocess.Popen[bytes] | None = None
+    password: str = ""
     _heard: float = field(default_factory=time.monotonic)
     _asked: float = field(default_factory=time.monotonic)
     _problem: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a client of this server has in its environment."""
+        password = {"PREFECT_API_AUTH_STRING": self.password} if self.password else {}
+        return {"PREFECT_API_URL": self.url, **password}
 
     def is_gone(self) -> bool:
         """Whether the server ended, or a configured one was silent for PATIENCE_SECONDS."""
@@ -107,10 +117,10 @@ def prefect_server(root: Path) -> Iterator[Server]:
     if url := configured_url():
         yield Server(url)
         return
-    url, process = _start_server(root)
+    server, process = _start_server(root)
     try:
-        _wait_until_healthy(url, process)
-        yield Server(url, process)
+        _wait_until_healthy(server.url, process)
+        yield server
     finally:
         process.terminate()
         process.wait()
@@ -128,24 +138,38 @@ def unanswered(url: str) -> str:
     return ""
 
 
-def _start_server(root: Path) -> tuple[str, subprocess.Popen[bytes]]:
+def asks_for_password(url: str) -> bool:
+    """Whether the API at this address refuses a caller without a password."""
+    try:
+        urllib.request.urlopen(f"{url}/admin/version", timeout=10.0).close()
+    except urllib.error.HTTPError as error:
+        return error.code in (401, 403)
+    return False
+
+
+def _start_server(root: Path) -> tuple[Server, subprocess.Popen[bytes]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     log = root / SERVER_LOG
     log.parent.mkdir(parents=True, exist_ok=True)
-    database = f"sqlite+aiosqlite:///{(root / DATABASE).absolute()}"
+    url, password = f"http://127.0.0.1:{port}/api", f"sentfold:{secrets.token_urlsafe(32)}"
+    settings = {
+        # A database of its own: one that several checkouts share would be locked at times.
+        "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{(root / DATABASE).absolute()}",
+        "PREFECT_SERVER_API_AUTH_STRING": password,
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": url.removesuffix("/api"),
+    }
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     with log.open("wb") as output:
         process = start_guarded(
             [*command, "--no-services", "--no-ui"],
             cwd=root,
-            # A database of its own: one that several checkouts share would be locked at times.
-            env={**os.environ, "PREFECT_API_DATABASE_CONNECTION_URL": database},
+            env={**flow_environment(), **settings},
             output=output,
             session=True,
         )
-    return f"http://127.0.0.1:{port}/api", process
+    return Server(url, process, password), process
 
 
 def _wait_until_healthy(url: str, process: subprocess.Popen[bytes]) -> None:

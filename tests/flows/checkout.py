@@ -210,6 +210,13 @@ def until(condition: Callable[[], bool], what: str, *, seconds: float = 300.0) -
         time.sleep(0.05)
 
 
+def settings_of(example: str, environment: dict[str, str]) -> dict[str, str]:
+    """The environment of a shell that has read a file of flows/examples."""
+    command = f". {SOURCE}/flows/examples/{example} && env -0"
+    printed = subprocess.run(["sh", "-ec", command], env=environment, capture_output=True, text=True, check=True).stdout
+    return dict(line.split("=", 1) for line in printed.split("\0") if line)
+
+
 def alive(pid: int) -> bool:
     """Whether a process exists and is more than the record of its own death."""
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.server import DATABASE, prefect_server
+from flows.server import DATABASE, Server, prefect_server
 from tests.flows.checkout import SOURCE, Checkout, create_checkout
 
 
@@ -28,10 +28,10 @@ def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def server_url(prefect_home: Path) -> Iterator[str]:
+def server(prefect_home: Path) -> Iterator[Server]:
     """A running Prefect server, shared by the tests that are not about having none."""
-    with prefect_server(prefect_home) as server:
-        yield server.url
+    with prefect_server(prefect_home) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
@@ -52,15 +52,13 @@ def template(tmp_path_factory: pytest.TempPathFactory, serverless: dict[str, str
 
 
 @pytest.fixture
-def environment(serverless: dict[str, str], server_url: str) -> dict[str, str]:
+def environment(serverless: dict[str, str], server: Server) -> dict[str, str]:
     """An environment that points at the shared Prefect server."""
-    return {**serverless, "PREFECT_API_URL": server_url}
+    return {**serverless, **server.environment}
 
 
 @pytest.fixture
-def serverless_finished(
-    finished: Checkout, serverless: dict[str, str], server_url: str, prefect_home: Path
-) -> Checkout:
+def serverless_finished(finished: Checkout, serverless: dict[str, str], server: Server, prefect_home: Path) -> Checkout:
     """`finished` with no server configured, and Prefect's database already created, which takes 10 s."""
     with (
         closing(sqlite3.connect(prefect_home / DATABASE)) as source,

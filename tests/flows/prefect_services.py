@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.flows.checkout import settings_of
+
 # Between SIGTERM and SIGKILL: an idle worker was seen to need 15 s.
 GRACE_SECONDS = 30.0
 
@@ -69,9 +71,10 @@ class Services:
     @contextmanager
     def _client(self) -> Iterator[Any]:
         from prefect.client.orchestration import get_client
-        from prefect.settings import PREFECT_API_URL, temporary_settings
+        from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
-        with temporary_settings({PREFECT_API_URL: self.url}), get_client(sync_client=True) as client:
+        settings = {PREFECT_API_URL: self.url, PREFECT_API_AUTH_STRING: self.environment["PREFECT_API_AUTH_STRING"]}
+        with temporary_settings(settings), get_client(sync_client=True) as client:
             yield client
 
     def log(self, name: str) -> str:
@@ -91,23 +94,21 @@ class Services:
 
 @contextmanager
 def prefect_services(home: Path, environment: dict[str, str]) -> Iterator[Services]:
-    """A server for the length of a `with` block; it schedules and looks for work every few seconds."""
+    """A server set up as documented, for a `with` block; it schedules and looks for work every few seconds."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}/api"
     settings = {
         "PREFECT_HOME": str(home),
-        "PREFECT_API_URL": url,
+        "PREFECT_SERVER_API_PORT": str(port),
         "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home / 'prefect.db'}",
         "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "5",
         "PREFECT_WORKER_QUERY_SECONDS": "1",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
     }
-    services = Services(home, url, {**environment, **settings})
+    services = Services(home, url, settings_of("prefect.sh", {**environment, **settings}))
     try:
-        services.start("server", "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui")
+        services.start("server", "server", "start", "--no-ui")
         wait_until(lambda: _healthy(url), "the server", seconds=900)
         yield services
     finally:

@@ -5,6 +5,7 @@ from prefect.client.orchestration import get_client
 from prefect.context import refresh_global_settings_context
 
 from flows.flow import audit
+from flows.server import Server
 from sentfold.errors import RunError
 
 # Stands where `python -m pipeline` looks first; the real command has tests of its own.
@@ -17,11 +18,12 @@ sys.exit(len(sys.argv) - 4)  # as many as it has options
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, server_url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checkout(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "pipeline").mkdir()
     (tmp_path / "pipeline/__main__.py").write_text(AUDIT)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PREFECT_API_URL", server_url)
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
     refresh_global_settings_context()
     return tmp_path
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import fcntl
+import json
+import os
 import signal
+import socket
+import socketserver
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 import yaml
 
-from flows.dask_route import RunEnded, refuse_loopback
+from flows.dask_route import RunEnded
 from flows.lock import LOCK_FILE, hold_checkout
-from sentfold.errors import RunError
-from tests.flows.checkout import Checkout, processes_in, until
+from tests.flows.checkout import Checkout, processes_in, settings_of, until
 
 
 def data_of(root: Path) -> dict[str, bytes]:
@@ -62,39 +67,85 @@ def test_a_worker_ends_its_stage_when_the_run_no_longer_holds_the_checkout(tmp_p
         assert not RunEnded(tmp_path, holder).is_set()
 
 
-@pytest.fixture
-def cluster(tmp_path: Path, serverless: dict[str, str]) -> Iterator[str]:
+@contextmanager
+def dask_cluster(folder: Path, environment: dict[str, str], *options: str) -> Iterator[str]:
     """The address of a Dask scheduler with two workers, started by Dask's own commands."""
-    file = tmp_path / "scheduler.json"
-    common = ["--scheduler-file", str(file)]
+    file = folder / "scheduler.json"
+    common = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file)]
     commands = [
-        ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", *common],
-        ["worker", "--nworkers", "2", "--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path), *common],
+        ["scheduler", "--port", "0", *common, *options],
+        ["worker", "--nworkers", "2", "--nthreads", "1", "--local-directory", str(folder), *common],
     ]
-    started = [
-        subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_" + words[0], *words[1:]], env=serverless)
-        for words in commands
-    ]
+    started = [subprocess.Popen([sys.executable, "-m", "dask", *words], env=environment) for words in commands]
     try:
-        until(lambda: file.exists() and "tcp://" in file.read_text(), "the scheduler", seconds=120)
-        yield next(word for word in file.read_text().split('"') if word.startswith("tcp://"))
+        until(lambda: file.exists() and "://" in file.read_text(), "the scheduler", seconds=300)
+        yield json.loads(file.read_text())["address"]
     finally:
         for process in reversed(started):
             process.send_signal(signal.SIGTERM)
             process.wait(60)
 
 
+@contextmanager
+def overheard(port: int) -> Iterator[tuple[int, bytearray]]:
+    """A port of which all that is sent goes on to another port, and is written down."""
+    heard = bytearray()
+
+    class Ear(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.create_connection(("127.0.0.1", port)) as there:
+                back = threading.Thread(target=pass_on, args=(there, self.request, bytearray()), daemon=True)
+                back.start()
+                pass_on(self.request, there, heard)
+                back.join()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Ear) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1], heard
+        server.shutdown()
+
+
+def pass_on(here: socket.socket, there: socket.socket, heard: bytearray) -> None:
+    """Send on what arrives, until there is no more."""
+    with suppress(OSError):
+        while part := here.recv(65536):
+            heard += part
+            there.sendall(part)
+        there.shutdown(socket.SHUT_WR)
+
+
 @pytest.mark.slow
-def test_an_existing_cluster_is_used_by_its_address(fresh: Checkout, finished: Checkout, cluster: str) -> None:
-    fresh.run("--runner", "dask", "--address", cluster)
+def test_a_cluster_without_tls_is_warned_of_and_no_secret_goes_there(
+    tmp_path: Path, fresh: Checkout, finished: Checkout, serverless: dict[str, str]
+) -> None:
+    secrets = {"HF_TOKEN": "hf-hush", "AWS_SECRET_ACCESS_KEY": "aws-hush"}
+    with (
+        dask_cluster(tmp_path, serverless) as address,
+        overheard(int(address.rpartition(":")[2])) as (port, heard),
+    ):
+        fresh.environment |= secrets | {"SENTFOLD_VECTORS": "vectors-for-all"}
+        printed = fresh.run("--runner", "dask", "--address", f"tcp://127.0.0.1:{port}")
+        assert "runs code under their account" in printed
+        assert data_of(fresh.root) == data_of(finished.root)
+        # Once more, by the same workers.
+        fresh.change("rounding: 2", "rounding: 3")
+        assert "2 ran" in fresh.run("--runner", "dask", "--address", address)
+    assert b"vectors-for-all" in heard
+    password = fresh.environment["PREFECT_API_AUTH_STRING"]
+    assert not [word for word in (*secrets.values(), password) if word.encode() in heard]
+
+
+@pytest.mark.slow
+def test_a_cluster_with_the_tls_of_the_examples_is_used_without_a_warning(
+    tmp_path: Path, fresh: Checkout, finished: Checkout, serverless: dict[str, str]
+) -> None:
+    tls = settings_of("dask-tls.sh", {"PATH": os.environ["PATH"], "SENTFOLD_KEY": str(tmp_path / "key")})
+    assert (tmp_path / "key.key").stat().st_mode & 0o077 == 0
+    with dask_cluster(tmp_path, serverless | tls, "--protocol", "tls") as address:
+        assert address.startswith("tls://")
+        code, printed = fresh.call("flows", "run", "--runner", "dask", "--address", address)
+        assert code != 0 and "no Dask scheduler answers" in printed, "without the certificate"
+        fresh.environment |= tls
+        assert "warning" not in fresh.run("--runner", "dask", "--address", address)
     assert data_of(fresh.root) == data_of(finished.root)
-    # Once more, by the same workers.
-    fresh.change("rounding: 2", "rounding: 3")
-    assert "2 ran" in fresh.run("--runner", "dask", "--address", cluster)
-
-
-def test_workers_elsewhere_need_a_server_that_they_can_reach() -> None:
-    refuse_loopback("tcp://127.0.0.1:8786", "http://127.0.0.1:4200/api")
-    refuse_loopback("tcp://192.0.2.7:8786", "http://192.0.2.1:4200/api")
-    with pytest.raises(RunError, match="cannot reach this Prefect server"):
-        refuse_loopback("tcp://192.0.2.7:8786", "http://127.0.0.1:4200/api")

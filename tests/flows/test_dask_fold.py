@@ -16,17 +16,9 @@ import psutil
 import pytest
 from distributed import LocalCluster
 
-from flows.dask_fold import (
-    DaskExecutor,
-    DyingWorkerError,
-    UnfitWorkerError,
-    UnreachableClusterError,
-    existing_cluster,
-    fold_on_dask,
-    local_cluster,
-    require_fit_workers,
-)
-from sentfold.errors import ArtifactError, ParameterError
+from flows.dask_cluster import UnreachableClusterError, existing_cluster, local_cluster
+from flows.dask_fold import DaskExecutor, DyingWorkerError, UnfitWorkerError, fold_on_dask, require_fit_workers
+from sentfold.errors import ArtifactError
 from tests.checkout import ROOT, environment
 from tests.flows.checkout import alive, until
 from tests.fold.corpus import (
@@ -294,7 +286,7 @@ def test_a_cluster_that_is_lost_says_that_finished_parts_are_kept(
 
 
 def test_an_address_at_which_nobody_answers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flows.dask_fold.ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr("flows.dask_cluster.ANSWER_SECONDS", 1.0)
     write_vectors(tmp_path / "x.parquet", cloud())
 
     def fold(address: str) -> None:
@@ -306,8 +298,3 @@ def test_an_address_at_which_nobody_answers_is_named(tmp_path: Path, monkeypatch
         with pytest.raises(UnreachableClusterError, match=address):
             fold(address)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_limit_that_is_no_size_is_refused() -> None:
-    with pytest.raises(ParameterError, match="no size"), local_cluster(1, "much"):
-        pass

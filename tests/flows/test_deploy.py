@@ -1,21 +1,26 @@
 """Deployments at a real Prefect server, run by real workers when their schedule says so."""
 
+import asyncio
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from flows.deploy import AUTOMATION
+from flows.deploy import AUTOMATION, job_template
 from flows.lock import LOCK_FILE
+from flows.server import Server, asks_for_password
 from sentfold.errors import RunError
-from tests.flows.checkout import SOURCE, Checkout, alive
+from tests.flows.checkout import SOURCE, Checkout, alive, settings_of
 from tests.flows.prefect_services import Services, prefect_services, wait_until
 
 # From the death of a flow to the end of the next run. A slot of Prefect's would be free after 300 s at the earliest.
@@ -50,8 +55,6 @@ def deploy(checkout: Checkout, *, cron: str) -> str:
     content = yaml.safe_load(path.read_text())
     nightly = next(deployment for deployment in content["deployments"] if deployment["name"] == "nightly")
     nightly["schedules"] = [{"cron": cron, "timezone": "UTC"}]
-    for deployment in content["deployments"]:  # the checkout of these tests has stages of its own, and no flows
-        deployment["work_pool"]["job_variables"]["env"]["PYTHONPATH"] += f":{SOURCE}"
     path.write_text(yaml.safe_dump(content))
     code, printed = checkout.call("flows", "deploy")
     assert code == 0, printed
@@ -87,6 +90,11 @@ def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Check
     report = deployable.root / "reports/quick"
     report.mkdir()
     (report / "summary.txt").write_text("minilm 1.00\n")
+
+    evil = services.home / "evil"
+    for variable in (f"command=touch {evil}", 'env={"LD_PRELOAD": "evil"}', f"working_dir={services.home}"):
+        with pytest.raises(AssertionError, match=r"[Aa]dditional properties"):
+            prefect(services, "deployment", "run", "sentfold/on-demand", "--job-variable", variable)
 
     deployable.change("rounding: 2", "rounding: 3")
     services.start_worker()
@@ -127,6 +135,46 @@ def test_a_killed_flow_and_worker_block_nothing_and_the_run_is_called_crashed(
     assert waited < PROMPT_SECONDS
     assert deployable.ran() == {"evaluate-quick", "report-quick"}
     wait_until(lambda: "Crashed" in names(services), "the dead run to be called so", seconds=900)
+
+
+def test_nothing_that_comes_with_a_run_changes_what_a_worker_starts(tmp_path: Path) -> None:
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+    from prefect.workers.process import ProcessJobConfiguration
+
+    asked = {"command": "touch evil", "env": {"LD_PRELOAD": "evil"}, "env.PYTHONPATH": "evil", "working_dir": "/"}
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}):  # nothing is to be asked there
+        started = asyncio.run(ProcessJobConfiguration.from_template_and_values(job_template(tmp_path), asked))
+    assert shlex.split(started.command)[2:] == [sys.executable, "-m", "prefect.engine"]
+    assert started.env == {} and started.working_dir == tmp_path
+
+
+def test_a_server_answers_nobody_without_its_password_and_no_page_of_others(server: Server) -> None:
+    request = urllib.request.Request(f"{server.url}/admin/version", headers={"Origin": "http://evil.example"})
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=60)
+    assert refused.value.code == 401 and refused.value.headers["Access-Control-Allow-Origin"] is None
+    assert asks_for_password(server.url)
+
+
+def test_the_password_of_the_examples_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    first, second = (
+        settings_of("prefect.sh", {"PATH": os.environ["PATH"], "PREFECT_HOME": str(tmp_path / "home")}) for _ in "12"
+    )
+    assert first == second and len(first["PREFECT_SERVER_API_AUTH_STRING"]) > 40
+    assert first["PREFECT_SERVER_API_AUTH_STRING"] == first["PREFECT_API_AUTH_STRING"]
+    assert (tmp_path / "home/sentfold-password").stat().st_mode & 0o077 == 0
+
+
+def test_nothing_in_the_project_listens_on_every_network() -> None:
+    everywhere = ".".join("0000")
+    listed = subprocess.run(
+        ["git", "grep", "-lF", everywhere, "--", ":!tests"],
+        cwd=SOURCE,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert listed.stdout == ""
 
 
 def test_deploying_without_a_server_says_what_to_start(finished: Checkout, serverless: dict[str, str]) -> None:

@@ -1,0 +1,64 @@
+"""Which environment variables reach a stage, and which of them travel to workers: the one list of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+# Of the machine that a stage runs on: its account, terminal, libraries, network and processors. They do not travel.
+MACHINE = (
+    "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "TERM", "COLUMNS", "NO_COLOR",
+    "XDG_*", "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHASHSEED", "VIRTUAL_ENV", "MPLCONFIGDIR", "SENTFOLD_*",
+    "DVC_SITE_CACHE_DIR", "DVC_GLOBAL_CONFIG_DIR", "DVC_SYSTEM_CONFIG_DIR", "GIT_CONFIG_*", "HF_HUB_*",
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+    "ATEN_*", "CUDA_*", "MALLOC_*", "MKL_*", "NPY_*", "NUMBA_*", "OMP_*", "ONEDNN_*", "OPENBLAS_*", "TORCH_*",
+)  # fmt: skip
+
+# Of the user, for downloads: they travel to workers on other machines.
+DOWNLOADS = (
+    "SENTFOLD_MIRROR", "SENTFOLD_VECTORS", "SENTFOLD_CACHE", "HF_ENDPOINT", "HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE",
+)  # fmt: skip
+
+# The same, but secret: they travel encrypted or not at all.
+TOKENS = ("HF_TOKEN",)
+
+# Of the programs that start stages; no stage sees them.
+STARTERS = ("PREFECT_*", "DASK_*")
+
+
+def stage_environment(sent: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of dvc and of the stages: `python` is this interpreter; no telemetry; no secret of others.
+
+    sent  variables that travelled here, which replace those of this machine
+    """
+    # No resolve(): a venv's python is a link, and its target does not know the venv's libraries.
+    folder = str(Path(sys.executable).parent)
+    return {
+        **_chosen(*MACHINE, *DOWNLOADS, *TOKENS),
+        **(sent or {}),
+        "PATH": os.pathsep.join([folder, os.environ.get("PATH", os.defpath)]),
+        "PYTHONUNBUFFERED": "1",
+        "DVC_NO_ANALYTICS": "1",
+        "DO_NOT_TRACK": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }
+
+
+def flow_environment() -> dict[str, str]:
+    """The environment of a flow, and so of the Dask workers that it starts: a stage's, and Prefect's and Dask's own."""
+    return {**stage_environment(), **_chosen(*STARTERS)}
+
+
+def travelling(*, encrypted: bool) -> dict[str, str]:
+    """The variables that a stage takes along to a worker on another machine."""
+    return _chosen(*DOWNLOADS, *(TOKENS if encrypted else ()))
+
+
+def _chosen(*names: str) -> dict[str, str]:
+    """The variables whose names, in capitals, are among `names`, in which `*` stands for anything."""
+    return {
+        name: value for name, value in os.environ.items() if any(fnmatchcase(name.upper(), known) for known in names)
+    }

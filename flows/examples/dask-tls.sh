@@ -1,0 +1,16 @@
+# TLS for a Dask cluster and those who use it. Read this file in each of their terminals, in the checkout:
+#     . flows/examples/dask-tls.sh
+# Only who has the key is let in. It is made once, for 30 days, in a file that only this account can read.
+sentfold_key="${SENTFOLD_KEY:-$PWD/.dvc/tmp/dask}"
+if [ ! -s "$sentfold_key.crt" ]; then
+    (umask 077 && openssl req -x509 -newkey rsa:3072 -nodes -days 30 -subj /CN=sentfold \
+        -keyout "$sentfold_key.key" -out "$sentfold_key.crt" 2>/dev/null)
+fi
+for role in CLIENT SCHEDULER WORKER; do
+    export "DASK_DISTRIBUTED__COMM__TLS__${role}__CERT=$sentfold_key.crt"
+    export "DASK_DISTRIBUTED__COMM__TLS__${role}__KEY=$sentfold_key.key"
+done
+export DASK_DISTRIBUTED__COMM__TLS__CA_FILE="$sentfold_key.crt"
+export DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION=true
+# Dask's web pages know no certificate: there are none.
+export DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES='[]' DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'

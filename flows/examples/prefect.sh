@@ -1,0 +1,18 @@
+# A Prefect server for this account alone, and its clients. Read this file in each of their terminals, in the checkout:
+#     . flows/examples/prefect.sh
+# The server listens on loopback and asks for a password, which is made once, in a file that only this account can read:
+# whoever has it can have the worker run anything. Pages of other origins cannot call the server. No telemetry.
+sentfold_password="${PREFECT_HOME:-$HOME/.prefect}/sentfold-password"
+if [ ! -s "$sentfold_password" ]; then
+    mkdir -p "$(dirname "$sentfold_password")"
+    rm -f "$sentfold_password"
+    (umask 077 && python -c 'import secrets; print("sentfold:" + secrets.token_urlsafe(32))' >"$sentfold_password")
+fi
+PREFECT_API_AUTH_STRING="$(cat "$sentfold_password")"
+export PREFECT_API_AUTH_STRING
+export PREFECT_SERVER_API_AUTH_STRING="$PREFECT_API_AUTH_STRING"
+export PREFECT_SERVER_API_HOST=127.0.0.1
+export PREFECT_SERVER_API_PORT="${PREFECT_SERVER_API_PORT:-4200}"
+export PREFECT_API_URL="http://127.0.0.1:$PREFECT_SERVER_API_PORT/api"
+export PREFECT_SERVER_CORS_ALLOWED_ORIGINS="http://127.0.0.1:$PREFECT_SERVER_API_PORT"
+export PREFECT_SERVER_ANALYTICS_ENABLED=false DO_NOT_TRACK=1

@@ -1,0 +1,66 @@
+"""Who can talk to a Dask cluster of a run."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+
+import psutil
+import pytest
+from distributed import Client
+from distributed.security import Security
+
+from flows.dask_cluster import UnreachableClusterError, existing_cluster, local_cluster
+from sentfold.errors import ParameterError
+
+
+def listening() -> list[tuple[str, int]]:
+    """Where this process, and what it started, accepts connections."""
+    here = psutil.Process()
+    return [
+        connection.laddr
+        for process in (here, *here.children(recursive=True))
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+
+
+def answer(port: int, question: str) -> bytes:
+    """What a port says to a request without TLS."""
+    with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), timeout=30) as stranger:
+        stranger.sendall(f"GET {question} HTTP/1.0\r\n\r\n".encode())
+        return stranger.recv(1000)
+    return b""
+
+
+@pytest.mark.slow
+def test_the_cluster_of_a_run_is_on_loopback_and_lets_in_only_who_has_its_certificate() -> None:
+    before = set(listening())
+    with local_cluster(1, None) as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:")
+        assert all(worker.startswith("tls://127.0.0.1:") for worker in client.scheduler_info()["workers"])
+        for stranger, security in ((address.replace("tls", "tcp"), None), (address, Security.temporary())):
+            with pytest.raises(OSError):
+                Client(stranger, security=security, timeout=10, set_as_default=False)
+        ports = set(listening()) - before
+        assert len(ports) >= 3, "of the scheduler, of the worker, of its nanny"
+        assert {host for host, _ in ports} == {"127.0.0.1"}
+        for _, port in ports:
+            for page in ("/info/main/workers.html", "/json/counts.json", "/health", "/metrics"):
+                assert b" 200 " not in answer(port, page)
+
+
+def test_a_cluster_without_tls_is_warned_of_and_one_with_it_is_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flows.dask_cluster.ANSWER_SECONDS", 0.5)
+    for address in ("tcp://127.0.0.1:1", "127.0.0.1:1", "tls://127.0.0.1:1"):
+        with pytest.raises(UnreachableClusterError, match="no Dask scheduler answers"), existing_cluster(address):
+            pass
+        assert ("runs code under their account" in capsys.readouterr().err) == (not address.startswith("tls"))
+
+
+def test_a_limit_that_is_no_size_is_refused() -> None:
+    with pytest.raises(ParameterError, match="no size"), local_cluster(1, "much"):
+        pass
