@@ -58,7 +58,7 @@ def travelling(*, encrypted: bool) -> dict[str, str]:
 
 
 def _chosen(*names: str) -> dict[str, str]:
-    """The variables whose names, in capitals, are among `names`, in which `*` stands for anything."""
+    """The variables whose names match one of `names`. Case does not count, and `*` matches any letters."""
     return {
         name: value for name, value in os.environ.items() if any(fnmatchcase(name.upper(), known) for known in names)
     }

@@ -17,7 +17,7 @@ from sentfold.decision import progress
 progress.DELAY = {delay}
 with progress.progress_bars() if {asked} else nullcontext():
     for part in progress.counted(([0] * 3, [0] * 4), 7, "pair", len):
-        time.sleep(0.15)
+        time.sleep(0.15)  # longer than the delay after which a bar appears
 print("done")
 """
 

@@ -1,4 +1,4 @@
-"""Mean removal, soft ZCA, spectral tempering, coordinates and int8: what they must do whatever the data."""
+"""Mean removal, soft ZCA, coordinates and int8: what they must do whatever the data."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import pytest
 from scipy.linalg import sqrtm
 
 from sentfold.errors import ParameterError
-from sentfold.manifold import coordinates, int8, mean_removal, soft_zca, tempering, truncation
-from sentfold.manifold.base.linear import principal_axes
+from sentfold.manifold import coordinates, int8, mean_removal, soft_zca, truncation
 from sentfold.manifold.base.protocol import Source
 
 RNG = np.random.default_rng(2)
@@ -51,32 +50,6 @@ def test_soft_zca_only_centres_and_scales_where_epsilon_is_large() -> None:
     made = soft_zca.embed(Source(X), soft_zca.Settings(epsilon=1e6)).vectors
     centred = X - X.mean(axis=0)
     np.testing.assert_allclose(made / made.std(), centred / centred.std(), atol=1e-4)
-
-
-def test_tempering_whitens_signal_and_leaves_noise_as_it_is() -> None:
-    axes = principal_axes(spectrum(*[100.0] * 5, *[1.0] * 15))
-    assert [tempering.tempered_power(axes, p) for p in (1, 5)] == pytest.approx([1, 1], abs=1e-6)
-    assert tempering.tempered_power(axes, 6) == pytest.approx(0, abs=1e-6)
-
-
-def test_the_tempered_power_falls_with_the_number_of_components_and_not_with_the_scale() -> None:
-    x = spectrum(*(np.arange(1.0, 31.0) ** -2))
-    powers = [tempering.tempered_power(principal_axes(x), p) for p in range(1, 31)]
-    assert powers[0] == 1
-    assert powers[-1] == 0
-    assert (np.diff(powers) <= 1e-9).all()
-    assert 0 < powers[14] < 1
-    scaled = [tempering.tempered_power(principal_axes(7 * x), p) for p in range(1, 31)]
-    np.testing.assert_allclose(scaled, powers, atol=1e-9)
-    assert tempering.tempered_power(principal_axes(np.zeros((5, 4))), 2) == 0
-
-
-def test_a_tempered_space_has_each_variance_to_the_complement_of_the_power() -> None:
-    x = spectrum(*(np.arange(1.0, 31.0) ** -2))
-    made = tempering.embed(Source(x), tempering.Settings(components=15))
-    np.testing.assert_allclose(
-        made.vectors.var(axis=0, ddof=1), np.arange(1.0, 16.0) ** (-2 * (1 - made.notes["power"])), rtol=1e-3
-    )
 
 
 def test_coordinates_are_the_first_ones_or_a_random_choice_that_grows() -> None:

@@ -108,7 +108,7 @@ def test_what_cannot_be_a_suite_is_refused_and_nothing_is_written(
     file = write_pairs(root / "pairs.csv", PAIRS)
     asked: dict[str, object] = {"name": "mine", "file": file, "encoder": "minilm", "columns": {}} | changes
     with pytest.raises(error, match=says):
-        write_suite(**asked)  # type: ignore[arg-type]
+        write_suite(**asked)  # type: ignore[arg-type]  # each case replaces one value
     assert sorted(path.name for path in root.iterdir()) == ["pairs.csv", "params.yaml"]
 
 
