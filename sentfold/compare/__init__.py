@@ -1,1 +1,1 @@
-"""Comparisons of scores: the bootstrap, multiple comparisons, and counts of changed orders."""
+"""Comparisons of scores: the bootstrap, and multiple comparisons."""
