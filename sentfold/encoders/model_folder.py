@@ -1,4 +1,4 @@
-"""The folder of a sentence transformer: its path, the bytes that it must have, and the files that are refused."""
+"""The folder of a sentence transformer: its path, the sha256 that its files must have, and the refused files."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from sentfold.errors import EncoderError, UnansweredError, first_line
 from sentfold.files import sha256_of
 from sentfold.settings import Parameters
 
-SPACE_MODULE = "sentfold.decision.module.SpaceModule"  # the one module of this library, imported as it is installed
+SPACE_MODULE = "sentfold.decision.module.SpaceModule"  # imported from the installed library, not from the folder
 
 
 class ModelSource(Parameters):
-    """Where the weights of one sentence transformer are, and which bytes they must be.
+    """The source of one sentence transformer, and the sha256 that its files must have.
 
     package   an installed distribution that carries a model folder
     folder    a local model folder
     hub       a model id on the Hugging Face hub; `revision` is its full commit
-    sha256    file inside the model folder -> digest that it must have; for package and folder every file
-              that decides what the model computes must be named here
+    sha256    file inside the model folder -> sha256 that the file must have; a package or a folder needs one for
+              every file that decides what the model computes
     """
 
     package: str | None = None
@@ -44,7 +44,10 @@ class ModelSource(Parameters):
 
 
 def locate_model(encoder: str, source: ModelSource) -> Path:
-    """The model's folder on this machine, its bytes checked. Raises EncoderError."""
+    """The model's folder on this machine. The sha256 of the files are checked, except for a commit of the hub.
+
+    Raises EncoderError, or UnansweredError if the hub does not answer.
+    """
     if source.hub is not None:
         return _fetch_from_hub(encoder, source)
     folder = _local_folder(encoder, source)
@@ -84,7 +87,7 @@ def _fetch_from_hub(encoder: str, source: ModelSource) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        # No pattern for .bin, .pt or .py: pickles and code are never fetched, let alone run.
+        # No pattern allows .bin, .pt or .py: pickles and code are never downloaded.
         return Path(
             snapshot_download(
                 str(source.hub),
@@ -99,16 +102,16 @@ def _fetch_from_hub(encoder: str, source: ModelSource) -> Path:
             f"encoder '{encoder}' cannot be fetched",
             where=f"{source.hub}@{source.revision}",
             got=first_line(error),
-            remedy="check the network and the revision; give a model that is on this disk by `folder:`",
+            remedy="check the network and the revision; for a model on this machine write `folder:` instead of `hub:`",
         ) from None
 
 
 def _is_unanswered(error: BaseException | None) -> bool:
-    """Whether the hub did not answer, or answered that it cannot now: the same request may succeed later."""
+    """Whether the hub did not answer, or answered that it is not available now. The request may succeed later."""
     from httpx2 import TransportError
     from huggingface_hub.errors import HfHubHTTPError
 
-    # The hub's client wraps what its connection raised, some of it more than once.
+    # The hub's client wraps the errors of its connection, some of them more than once.
     while error is not None:
         if isinstance(error, HfHubHTTPError) and error.response is not None:
             status: int = error.response.status_code
@@ -123,21 +126,21 @@ def _is_unanswered(error: BaseException | None) -> bool:
 
 
 def check_pin(encoder: str, source: ModelSource) -> None:
-    """EncoderError if the encoder is to come from the hub and no commit of it is pinned."""
+    """Raise EncoderError if the encoder is from the hub and its commit is not pinned."""
     if source.hub is not None and source.revision is None:
         raise EncoderError(
             f"encoder '{encoder}' is not pinned to a revision",
             where=f"encoders.{encoder}.revision",
             expected="a full commit of 40 hexadecimal digits",
             got="null",
-            remedy=f"with a network, `sentfold pin-encoder {encoder}` prints the line to put there",
+            remedy=f"run `sentfold pin-encoder {encoder}` with a network: it prints the line to add",
         )
 
 
 def pin_lines(encoder: str, source: ModelSource) -> str:
-    """The lines of YAML that pin an encoder as it is now: its commit on the hub, or the sha256 of its files.
+    """The lines of YAML that pin an encoder to its newest commit on the hub, or to the sha256 of its files.
 
-    Raises EncoderError if there is no such model, or if the hub does not answer.
+    Raises EncoderError if the model does not exist, or if the hub does not answer.
     """
     if source.hub is not None:
         return f"    revision: {_newest_revision(encoder, source.hub)}"
@@ -146,7 +149,7 @@ def pin_lines(encoder: str, source: ModelSource) -> str:
 
 
 def _newest_revision(encoder: str, model_id: str) -> str:
-    """The 40-digit commit that the hub's main branch points at now."""
+    """The newest commit of the model's main branch on the hub, 40 hexadecimal digits."""
     from httpx2 import HTTPError
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
@@ -155,7 +158,7 @@ def _newest_revision(encoder: str, model_id: str) -> str:
         commit = HfApi(endpoint=os.environ.get("HF_ENDPOINT")).model_info(model_id, timeout=30).sha
     except (HfHubHTTPError, HFValidationError, HTTPError, OSError) as error:
         raise EncoderError(
-            f"the hub does not answer for encoder '{encoder}'",
+            f"the hub does not give the newest commit of encoder '{encoder}'",
             where=model_id,
             got=first_line(error),
             remedy="check the network and the model id",
@@ -171,7 +174,7 @@ def deciding_files(folder: Path) -> list[str]:
 
 
 def check_digests(encoder: str, folder: Path, pinned: dict[str, str]) -> None:
-    """EncoderError unless `pinned` covers every deciding file and every digest is right."""
+    """Raise EncoderError unless `pinned` has the sha256 of every deciding file and every sha256 is right."""
     for name in sorted({*deciding_files(folder), *pinned}):
         path = folder / name
         got = sha256_of(path) if path.exists() else "no such file"
@@ -181,7 +184,7 @@ def check_digests(encoder: str, folder: Path, pinned: dict[str, str]) -> None:
                 where=name,
                 expected=pinned.get(name, "a pinned sha256"),
                 got=got,
-                remedy=f"if these are the bytes you mean, put their sha256 into encoders.{encoder}.sha256",
+                remedy=f"if this is the right file, write its sha256 into encoders.{encoder}.sha256",
             )
 
 
@@ -194,7 +197,7 @@ def model_digests(folder: Path) -> dict[str, str]:
 
 
 def refuse_unsafe(encoder: str, folder: Path) -> None:
-    """EncoderError if the folder asks for code of its own, or holds weights only as a pickle."""
+    """Raise EncoderError if the folder asks to run its own code, or has weights only as a pickle."""
     if has_space(encoder, folder):
         _refuse_code(encoder, folder)
     for module in _read_modules(encoder, folder):
@@ -217,17 +220,17 @@ def refuse_unsafe(encoder: str, folder: Path) -> None:
                 where=str(path.relative_to(folder)),
                 expected="model.safetensors",
                 got=path.name,
-                remedy="convert it with safetensors.torch.save_model, or take a revision that has safetensors",
+                remedy="convert the weights with safetensors.torch.save_model, or use a revision that has safetensors",
             )
 
 
 def has_space(encoder: str, folder: Path) -> bool:
-    """Whether the folder is one of `sentfold export` with a map that is not linear. Raises EncoderError."""
+    """Whether `sentfold export` wrote the folder with a map that is not linear. Raises EncoderError."""
     return any(module.get("type") == SPACE_MODULE for module in _read_modules(encoder, folder))
 
 
 def _refuse_code(encoder: str, folder: Path) -> None:
-    """EncoderError if the folder has or names code: it is then loaded with trust_remote_code."""
+    """Raise EncoderError if the folder has or names code: a folder with a space is loaded with trust_remote_code."""
     named = [
         path for path in folder.rglob("*.json") if "auto_map" in path.read_text(encoding="utf-8", errors="replace")
     ]
@@ -235,7 +238,7 @@ def _refuse_code(encoder: str, folder: Path) -> None:
         raise EncoderError(
             f"encoder '{encoder}' wants to run code from its folder",
             where=str(path.relative_to(folder)),
-            expected="no Python, and no auto_map",
+            expected="no file *.py, and no auto_map",
             remedy="export the model again with `sentfold export`",
         )
 
@@ -243,7 +246,7 @@ def _refuse_code(encoder: str, folder: Path) -> None:
 def _read_modules(encoder: str, folder: Path) -> list[dict[str, Any]]:
     try:
         modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # RecursionError: lists nested too deeply
         modules = first_line(error)
     if not isinstance(modules, list) or not modules or not all(isinstance(module, dict) for module in modules):
         raise EncoderError(

@@ -1,4 +1,4 @@
-"""What becomes of an encoder whose hub does not answer: a stage may try again, or may not."""
+"""Errors of model folders: a hub that does not answer, which a stage may try again, and a damaged modules.json."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sentfold.encoders.model_folder import refuse_unsafe
+from sentfold.errors import EncoderError
 from tests.corpora.hub_server import Page, PageServer, serving
 
 PROGRAM = """
@@ -47,3 +49,10 @@ def test_an_answer_of_the_hub_is_worth_another_attempt_only_if_it_says_later(
     server.pages[ASKED_FIRST] = Page(b"{}", status=status)
     with serving(server):
         assert fetch(server.url, tmp_path) == f"encoder 'mini' cannot be fetched {code}"
+
+
+def test_a_list_of_modules_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "modules.json").write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(EncoderError, match="encoder 'mini' has no list of modules") as error:
+        refuse_unsafe("mini", tmp_path)
+    assert error.value.where == "modules.json"
