@@ -1,4 +1,4 @@
-"""Sentence transformers: a checked model folder, batches, vectors. Needs the extra `sentfold[text]`."""
+"""Sentence transformers: load a checked model folder, and encode sentences in batches. Needs `sentfold[text]`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class TransformerEncoder:
     """An Encoder whose vectors come from a sentence transformer. It learns nothing from the fitting sentences.
 
-    name        of the encoder, for errors
-    source      where its weights are, and which bytes they must be
+    name        name of the encoder, for error messages
+    source      where the model comes from, and the sha256 of its files
     batch_size  sentences per batch; all sentences of a batch have the same number of tokens
     """
 
@@ -36,7 +36,7 @@ class TransformerEncoder:
     batch_size: int = 64
 
     def fit(self, sentences: Sequence[str] = ()) -> FittedTransformer:
-        """Load the model, its bytes checked. Raises EncoderError."""
+        """Check the model's files and load the model. Raises EncoderError or UnansweredError; see locate_model."""
         return FittedTransformer(load_model(self.name, locate_model(self.name, self.source)), self.batch_size)
 
 
@@ -49,7 +49,7 @@ class FittedTransformer:
 
     @property
     def learned(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Nothing."""
+        """Empty: the model learns nothing from sentences."""
         return {}
 
     def encode(self, sentences: Sequence[str]) -> Encoded:
@@ -60,12 +60,12 @@ class FittedTransformer:
 
 @dataclass(frozen=True)
 class Encoding:
-    """Vectors of sentences, and what was counted on the way.
+    """Vectors of sentences, and counts of batches and of special sentences.
 
     vectors    (n, d) float32 in the order of the sentences
     batches    number of batches
-    truncated  sentences that were longer than the model's limit and were cut there
-    blank      sentences without a character that is visible
+    truncated  number of sentences that are longer than the model's limit and were cut there
+    blank      number of sentences that are empty or only blanks
     """
 
     vectors: Vectors
@@ -97,7 +97,7 @@ def load_model(encoder: str, folder: Path) -> SentenceTransformer:
             str(folder),
             device="cpu",
             local_files_only=True,
-            trust_remote_code=has_space(encoder, folder),  # a module of this library; refuse_unsafe saw no other code
+            trust_remote_code=has_space(encoder, folder),  # for SPACE_MODULE; refuse_unsafe has refused all other code
             model_kwargs={"use_safetensors": True},
         )
     except Exception as error:  # noqa: BLE001  # a damaged model makes torch, transformers or json raise anything
@@ -116,11 +116,12 @@ def encode_sentences(
 ) -> Encoding:
     """One vector per sentence, in the order given.
 
-    A batch holds sentences of one token length, sorted by text, so there is no padding, and runs on
-    one thread, so a vector depends on the others at most through the blocking of matrix products
-    (measured by benchmarks/batch_effect.py).
-    An empty or blank sentence is encoded as the model encodes no words; a sentence longer than the
-    model's limit is cut there. Both are counted. Unpaired surrogates become U+FFFD.
+    label  text before the progress bar
+    All sentences of a batch have the same number of tokens, so there is no padding, and torch runs on one thread. A
+    vector can therefore depend on the other sentences only through the blocks that a library splits a matrix product
+    into (measured by benchmarks/batch_effect.py).
+    The vector of an empty or blank sentence is what the model computes for a text without words. A sentence that is
+    longer than the model's limit is cut there. Both are counted. Unpaired surrogates become U+FFFD.
     """
     texts = [text.encode("utf-8", errors="surrogatepass").decode("utf-8", errors="replace") for text in sentences]
     limit = int(model.max_seq_length or 0)
@@ -141,7 +142,7 @@ def encode_sentences(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Torch splits a sum by its number of threads; with one, the bits do not depend on the machine's cores."""
+    """Run torch on one thread: it splits sums by the number of threads, so more threads change the last bits."""
     import torch
 
     threads = torch.get_num_threads()
@@ -162,7 +163,7 @@ def token_lengths(model: Any, texts: Sequence[str], *, chunk: int = 1024) -> npt
 
 
 def plan_batches(texts: Sequence[str], lengths: npt.NDArray[np.int64], *, batch_size: int) -> Iterator[list[int]]:
-    """Rows of each batch: one token length per batch, longest first, sorted by text within."""
+    """Rows of each batch: sentences of one token length. The longest are first; equal lengths are sorted by text."""
     order = sorted(range(len(texts)), key=lambda row: (-int(lengths[row]), texts[row]))
     batch: list[int] = []
     for row in order:

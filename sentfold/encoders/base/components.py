@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-# Here and not where they are called: threadpool_limits reaches only libraries that are loaded when it is entered.
+# Imported here, not in the functions: threadpool_limits limits only libraries that are loaded before it is entered.
 from scipy.linalg import eigh
 from scipy.sparse.linalg import svds
 
@@ -18,19 +18,20 @@ from sentfold.kernels.compiled import fast
 
 Float64 = npt.NDArray[np.float64]
 
-# What is left of a vector below this fraction of it is rounding: the vector lay in the removed directions.
+# If at most this fraction of a vector's length remains after a removal, the remainder is rounding error: the vector
+# is a combination of the removed directions. It becomes zero.
 VANISHED = 1e-10
 
-# Up to this many rows or columns a Gram matrix is formed and solved densely: seconds, and 32 MB.
+# A matrix with at most this many rows or columns is solved through its dense Gram matrix: seconds, and 32 MB.
 LONG_SIDE = 2048
 
 
 @dataclass(frozen=True)
 class Components:
-    """Directions to take out of sentence vectors.
+    """Directions to remove from sentence vectors.
 
     directions       (k, d) float64, orthonormal rows
-    singular_values  (k,) float64 of the fitting sentences, descending
+    singular_values  (k,) float64 of the matrix of fitting sentences, descending
     strengths        (k,) float64 fraction of each projection that is removed, in [0, 1]
     """
 
@@ -39,7 +40,7 @@ class Components:
     strengths: Float64
 
     def remove_from(self, vectors: Float64) -> int:
-        """Take the directions out of (n, d) `vectors`, in place. Returns how many vectors vanished."""
+        """Remove the directions from (n, d) `vectors`, in place. Returns the number of vectors that became zero."""
         if len(self.directions) == 0:
             return 0
         vanished: int = _remove(vectors, self.directions, self.strengths, VANISHED)
@@ -47,25 +48,26 @@ class Components:
 
 
 def no_components(dimension: int) -> Components:
-    """Nothing to remove."""
+    """Components without a direction: they remove nothing from vectors of this dimension."""
     return Components(np.zeros((0, dimension)), np.zeros(0), np.zeros(0))
 
 
 def find_components(blocks: Iterable[Float64], *, count: int, iterations: int | None, weighted: bool) -> Components:
     """The leading right singular directions of the uncentred matrix of sentence vectors.
 
-    blocks      the (n_b, d) float64 row blocks of the matrix, one at least
-    count       directions wanted; fewer come back where the rank is lower
+    blocks      blocks of rows of the matrix, (n_b, d) float64; at least one block
+    count       largest number of directions; if the rank of the matrix is lower, there are fewer
     iterations  None: exact. A number: scikit-learn's randomised solver with that many power iterations and
                 seed 0, as the authors' code calls it
-    weighted    strengths are the shares s_j^2 / sum_j s_j^2 (uSIF) instead of 1 (SIF)
-    Cost O(n d min(n, d)) time and O(d^2) memory where a side is short, else O(n d count iterations) time and
+    weighted    True: the strength of direction j is s_j^2 / sum_i s_i^2 over the directions (uSIF); False: 1 (SIF)
+    Cost of the exact directions: O(n d^2 + d^3) time and O(d^2) memory if d <= LONG_SIDE; else O(n^2 d + n^3) time and
+    O(n d) memory if n <= LONG_SIDE. Cost of Lanczos and of the randomised solver: O(n d count iterations) time and
     O(n d) memory.
     """
     directions, values = (
         _exact_directions(blocks, count) if iterations is None else _released_directions(blocks, count, iterations)
     )
-    # A direction whose singular value is rounding is arbitrary: removing it would remove noise.
+    # If a singular value is rounding error, its direction is arbitrary: its removal would change vectors at random.
     kept = values > (values[0] if len(values) else 0.0) * 1e-7
     directions, values = directions[kept], values[kept]
     strengths = values**2 / (values**2).sum() if weighted and len(values) else np.ones(len(values))
@@ -73,7 +75,7 @@ def find_components(blocks: Iterable[Float64], *, count: int, iterations: int | 
 
 
 def _exact_directions(blocks: Iterable[Float64], count: int) -> tuple[Float64, Float64]:
-    """By the Gram matrix of the shorter side, or by Lanczos where both sides are long."""
+    """Directions and singular values: by the Gram matrix of a short side, or by Lanczos if both sides are long."""
     ahead = iter(blocks)
     first = next(ahead)
     n, d = 0, first.shape[1]
@@ -102,7 +104,7 @@ def _released_directions(blocks: Iterable[Float64], count: int, iterations: int)
     count = min(count, *matrix.shape)
     if count == 0 or not matrix.any():
         return np.zeros((0, matrix.shape[1])), np.zeros(0)
-    if 1 in matrix.shape:  # which has one direction; the solver refuses a column, and warns of a single row
+    if 1 in matrix.shape:  # one direction; the solver refuses one column and warns about one row
         value = float(np.linalg.norm(matrix))
         return (np.ones((1, 1)) if matrix.shape[1] == 1 else matrix / value), np.array([value])
     solved = TruncatedSVD(n_components=count, n_iter=iterations, random_state=0).fit(matrix)

@@ -1,4 +1,4 @@
-"""Encoders over word vectors in the manner of scikit-learn: construct, fit, encode."""
+"""Encoders over word vectors, used as scikit-learn's estimators are: construct, fit, encode."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from sentfold.words.counts import WordCounts
 from sentfold.words.tokenizers import tokenize
 
 WordVectors = Mapping[str, npt.ArrayLike]
-TOKEN_VECTORS = "wordllama"  # the package whose token vectors are used where no word vectors are given
-FREQUENT = 1e-3  # a of the weight a / (a + p) that k-means gives a word
+TOKEN_VECTORS = "wordllama"  # the package whose token vectors are used if no word vectors are given
+FREQUENT = 1e-3  # a of the weight a / (a + p) of a word in k-means
 
 
 class WordEstimator:
-    """Sentence vectors composed of word vectors. `encoding_` tells, after `encode`, what needed a rule of last resort.
+    """Sentence vectors composed of word vectors. After `encode`, `encoding_.fallbacks` counts the fallbacks.
 
-    vectors   word -> vector; None: WordLlama's token vectors, where that package is installed, for the words of the
-              fitting sentences
-    counts    word -> occurrences in some large corpus; None: those in the fitting sentences
-    clusters  word -> number of its cluster, or how many clusters k-means is to make; only some methods need clusters
-    settings  of the method: the class `Settings` in its file lists them
+    vectors   word -> vector; None: the words of the fitting sentences, each with the mean of WordLlama's vectors of
+              its tokens (the package wordllama must be installed)
+    counts    word -> number of occurrences in a large corpus; None: in the fitting sentences
+    clusters  word -> number of its cluster, or the number of clusters that k-means makes; only some methods need
+              clusters
+    settings  settings of the method; the class `Settings` in the method's file lists them
     """
 
     method: ClassVar[str]
@@ -46,12 +47,12 @@ class WordEstimator:
         self.counts = counts
         self.clusters = clusters
         module = find_method(self.method)
-        # Raw text has punctuation at its words.
+        # In raw text, punctuation touches the words; the tokenizer `regex` separates them.
         usual = {"tokenizer": "regex"} if module.Settings().tokenizer == "whitespace" else {}
         self.settings = make_settings(module, {**usual, **settings}, where=type(self).__name__)
 
     def fit(self, sentences: Sequence[str]) -> Self:
-        """Learn from `sentences` whatever the method takes from a corpus. Raises ParameterError."""
+        """Learn from `sentences` what the method needs from a corpus. Raises ParameterError."""
         lexicon = make_lexicon(
             sentences,
             self.settings.tokenizer,
@@ -76,9 +77,10 @@ def make_lexicon(
     counts: Mapping[str, int] | None = None,
     clusters: Mapping[str, int] | int | None = None,
 ) -> Lexicon:
-    """The words of an encoder; see WordEstimator. With clusters by name, only the words that are in one.
+    """The lexicon of an encoder; see WordEstimator. A word that the mapping `clusters` lacks is left out.
 
-    Raises ParameterError if there are no words, or a vector is not finite.
+    Raises ParameterError if there are no words, if a vector is not finite, or if the number of clusters is not between
+    1 and the number of words.
     """
     counter = Counter(chain.from_iterable(tokenize(sentences, tokenizer)))
     if vectors is None:
@@ -100,9 +102,10 @@ def make_lexicon(
 def add_clusters(
     lexicon: Lexicon, clusters: Mapping[str, int] | int | None, centroids: npt.NDArray[np.float64] | None = None
 ) -> Lexicon:
-    """The lexicon with clusters: k-means' if a number is given; words that `clusters` lacks become unknown.
+    """The lexicon with clusters. Words that the mapping `clusters` lacks are left out.
 
-    centroids  (k, d) of the clusters, or None: each method has its own rule
+    clusters   word -> number of its cluster, or the number of clusters that k-means makes
+    centroids  (k, d) of the clusters, or None: each method computes centroids by its own rule
     """
     if clusters is None:
         return lexicon
@@ -116,7 +119,7 @@ def add_clusters(
 def with_clusters(
     lexicon: Lexicon, labels: npt.NDArray[np.int32], centroids: npt.NDArray[np.float64] | None
 ) -> Lexicon:
-    """The words that are in a cluster; the others, labelled -1, become unknown."""
+    """The lexicon without the words that are in no cluster (label -1); for an encoder these words are unknown."""
     clustered = Lexicon(lexicon.words, lexicon.vectors, lexicon.counts, Clusters(labels, centroids))
     return clustered.only(labels >= 0)
 
@@ -126,7 +129,7 @@ def _cluster(lexicon: Lexicon, size: int) -> npt.NDArray[np.int32]:
 
     if not 1 <= size <= len(lexicon.words):
         raise ParameterError(
-            "more clusters than words",
+            "the number of clusters is out of range",
             where="clusters",
             expected=f"1 to {len(lexicon.words)}, the number of words",
             got=str(size),

@@ -13,7 +13,7 @@ from sentfold.errors import ParameterError
 from sentfold.words.counts import WordCounts, laplace_probabilities, sif_weights, unigram_probabilities
 
 Float64 = npt.NDArray[np.float64]
-# float32 as they are stored, float64 where they were computed on the way.
+# float32 if the vectors were read as stored, float64 if an encoder computed them.
 Vectors = npt.NDArray[np.floating[Any]]
 
 
@@ -22,7 +22,7 @@ class Clusters:
     """A partition of the lexicon's words.
 
     labels     (v,) int32 cluster of each word
-    centroids  (k, d) float64 by the clusterer's own definition, or None: each method then has its own
+    centroids  (k, d) float64 by the clusterer's own definition, or None: each method computes centroids by its own rule
     """
 
     labels: npt.NDArray[np.int32]
@@ -37,12 +37,12 @@ class Clusters:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Words, one row each, with all that was prepared for them.
+    """Words, one row each, with their vectors, counts and clusters.
 
-    words     distinct
+    words     (v,) distinct
     vectors   (v, d) finite
-    counts    of all words of a corpus of counts, also of those that have no vector
-    clusters  of the words, or None
+    counts    of every word of the corpus whose words were counted, also of words without a vector
+    clusters  the clusters of the words, or None
     """
 
     words: tuple[str, ...]
@@ -61,13 +61,13 @@ class Lexicon:
         return int(self.vectors.shape[1])
 
     def with_unit_vectors(self) -> Lexicon:
-        """The same with every word vector divided by its length; a zero vector stays zero."""
+        """This lexicon with every word vector divided by its length; a zero vector stays zero."""
         lengths = np.linalg.norm(self.vectors.astype(np.float64), axis=1, keepdims=True)
         unit = self.vectors / np.where(lengths > 0, lengths, 1)
         return replace(self, vectors=unit.astype(np.float32))
 
     def only(self, kept: npt.NDArray[np.bool_]) -> Lexicon:
-        """The same without the words that are not `kept`, (v,) bool."""
+        """This lexicon with only the words for which `kept`, (v,) bool, is true."""
         clusters = self.clusters
         return replace(
             self,
@@ -88,7 +88,7 @@ class Lexicon:
         return self.clusters
 
     def smooth_inverse_frequency(self, a: float) -> Float64:
-        """(v,) weights a / (a + p(w)); 1 for a word that was not counted (Arora et al. 2017)."""
+        """(v,) weights a / (a + p(w)); 1 for a word that the counts lack (Arora et al. 2017)."""
         counts = self.counts.of(self.words)
         return sif_weights(unigram_probabilities(counts, total=self.counts.total), a=a)
 

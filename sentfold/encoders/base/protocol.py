@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Vectors of sentences in the order asked for, and how many of them needed a rule of last resort.
+    """Vectors of sentences, in the order of the sentences, and how many sentences needed a fallback.
 
     vectors    (n, d) float32, always finite
-    fallbacks  what happened -> number of sentences (or of tokens, where the name says so)
+    fallbacks  what happened -> number of sentences (or of tokens, if the name says so)
     """
 
     vectors: npt.NDArray[np.float32]
@@ -30,7 +30,7 @@ class Encoded:
 
 
 class Fitted(Protocol):
-    """An encoder after `fit`: `learned` is all that it took from the fitting sentences."""
+    """An encoder after `fit`. `learned` is everything that the encoder learned from the fitting sentences."""
 
     @property
     def learned(self) -> Mapping[str, npt.NDArray[Any]]:
@@ -41,44 +41,44 @@ class Fitted(Protocol):
 
 
 class Encoder(Protocol):
-    """A method with its settings and its words, before it has seen a sentence."""
+    """A method with its settings and its words, before `fit`."""
 
     def fit(self, sentences: Sequence[str]) -> Fitted:
-        """Learn from `sentences` whatever the method takes from a corpus."""
+        """Learn from `sentences` what the method needs from a corpus."""
 
 
 class DirectedEncoder(Encoder, Protocol):
-    """An encoder that removes directions, and also takes them from elsewhere instead of from a fit."""
+    """An encoder that removes directions. The caller can give the directions instead of fitting them."""
 
     def fit_directions(self, rows: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> Fitted:
-        """Use given directions, as many of the first as a fit would have found.
+        """Use the first of the given directions, at most as many as the method removes.
 
         rows    (k, d) float64 orthonormal
-        values  (k,) float64 their singular values, descending
+        values  (k,) float64 singular values of the directions, descending
         """
 
 
 def known_methods() -> tuple[str, ...]:
-    """The files of this package that define `build`, by their text: none of them is imported."""
+    """The names of the files in sentfold/encoders whose text defines `build`. None of the files is imported."""
     files = sorted(Path(__file__).parents[1].glob("*.py"))
     return tuple(file.stem for file in files if "\ndef build(" in file.read_text(encoding="utf-8"))
 
 
 def find_method(name: str) -> ModuleType:
-    """The module sentfold/encoders/<method>.py. Raises EncoderError for a name that is no method.
+    """The module sentfold/encoders/<method>.py. Raises EncoderError if there is no such method.
 
-    A module states
+    A module defines
         TITLE     the name of the method in tables
-        Settings  the model of its parameters
+        Settings  the class of the method's settings
         build     (lexicon, settings) -> Encoder
-        describe  (optional) settings as a mapping -> what tables say of settings that are not the usual ones
+        describe  (optional) settings as a mapping -> words that tables add to the title for unusual settings
     """
     slug = name.lower()
     try:
         if not slug.isidentifier():
             raise ImportError
         module = import_module(f"sentfold.encoders.{slug}")
-        module.build, module.Settings  # noqa: B018  # a file of this package that is no method lacks them
+        module.build, module.Settings  # noqa: B018  # a file that is not a method lacks them
     except (ImportError, AttributeError) as error:
         # An import that fails inside an existing method is a defect, not a wrong name.
         if isinstance(error, ModuleNotFoundError) and error.name != f"sentfold.encoders.{slug}":

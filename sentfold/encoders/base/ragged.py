@@ -1,4 +1,4 @@
-"""Sentences as ragged rows of word numbers: one flat array of ids and where each sentence begins."""
+"""Sentences as ragged rows of word numbers: one flat array of ids, and the position where each sentence begins."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ UNKNOWN = -1
 
 @dataclass(frozen=True)
 class Ragged:
-    """The words of n sentences, in order, repeats kept.
+    """The words of n sentences, in order, with repeats.
 
-    ids      (t,) int32 rows of the lexicon; sentence s owns ids[offsets[s]:offsets[s + 1]]
+    ids      (t,) int32 rows of the lexicon; the words of sentence s are ids[offsets[s]:offsets[s + 1]]
     offsets  (n + 1,) int64, ascending from 0 to t
-    dropped  (n,) int32 tokens of each sentence that had no row and were left out
+    dropped  (n,) int32 number of tokens of each sentence that have no row and were left out
     """
 
     ids: npt.NDArray[np.int32]
@@ -34,7 +34,7 @@ class Ragged:
         return np.diff(self.offsets)
 
     def rows(self, start: int, stop: int) -> Ragged:
-        """Sentences start..stop-1, sharing memory."""
+        """The sentences start to stop - 1. Their ids are a view, not a copy."""
         offsets = self.offsets[start : stop + 1]
         return Ragged(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0], self.dropped[start:stop])
 
@@ -47,13 +47,13 @@ class Ragged:
 
 
 def number_tokens(tokens: Sequence[Sequence[str]], index: Mapping[str, int]) -> Ragged:
-    """Rows of `index` for the tokens of each sentence; tokens that it lacks are left out and counted."""
+    """Rows of `index` for the tokens of each sentence; tokens that `index` lacks are left out and counted."""
     ragged = number_all(tokens, index)
     return drop_unknown(ragged)
 
 
 def number_all(tokens: Sequence[Sequence[str]], index: Mapping[str, int]) -> Ragged:
-    """As number_tokens, but a token without a row stays, as UNKNOWN."""
+    """The same as number_tokens, but the id of a token without a row is UNKNOWN."""
     lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
     found = map(index.get, chain.from_iterable(tokens), repeat(UNKNOWN))
@@ -62,7 +62,7 @@ def number_all(tokens: Sequence[Sequence[str]], index: Mapping[str, int]) -> Rag
 
 
 def drop_unknown(ragged: Ragged) -> Ragged:
-    """Leave out every UNKNOWN id, counting it in `dropped`."""
+    """Leave out every UNKNOWN id, and count it in `dropped`."""
     known = ragged.ids != UNKNOWN
     if known.all():
         return ragged

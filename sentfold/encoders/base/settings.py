@@ -1,4 +1,4 @@
-"""The settings of a method, from a block of params.yaml or from the command line."""
+"""The settings of a method, read from a block of params.yaml or from the command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def make_settings(method: ModuleType, values: Mapping[str, Any], *, where: str) 
 
 
 def parse_settings(method: ModuleType, pairs: list[str]) -> dict[str, Any]:
-    """Values from `key=value` texts: numbers, true, false, null; a list has commas, as in means=mean,min,max.
+    """The settings that `key=value` texts give; see parse_value. A list has commas, as in means=mean,min,max.
 
     Raises ParameterError for a text without '='.
     """
@@ -32,7 +32,7 @@ def parse_settings(method: ModuleType, pairs: list[str]) -> dict[str, Any]:
                 where="--set",
                 expected="key=value",
                 got=pair,
-                remedy="write e.g. --set a=0.001",
+                remedy="write, for example, --set a=0.001",
             )
         field = method.Settings.model_fields.get(key)
         is_list = field is not None and isinstance(field.default, tuple)
@@ -42,7 +42,7 @@ def parse_settings(method: ModuleType, pairs: list[str]) -> dict[str, Any]:
 
 
 def parse_value(text: str) -> Any:
-    """A number, true, false or null; else the text itself."""
+    """The value of a text: a number, true, false or null (also None); else the text itself, such as none."""
     words = {"true": True, "false": False, "null": None, "none": None}
     if text.lower() in words and text != "none":
         return words[text.lower()]

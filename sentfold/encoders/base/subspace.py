@@ -1,6 +1,6 @@
 """Residuals of words from the centroids of their clusters, and the covariance between clusters: S3E and LASE.
 
-The two papers, and the released code that both share, differ in the points that `Descriptor` names.
+The two papers and the code that both released differ in some points; each point is an argument of `Descriptor`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from sentfold.words.partition import CentroidRule, Partition, centroids_of
 
 Float64 = npt.NDArray[np.float64]
 
-# The clusterer's own, or by one of the papers' rules (see words/clustering_parameters.py).
+# given: the centroids that the clusterer returned; the others: rules of the papers (see words/partition.py).
 Centroid = Literal["given", "weighted-mean", "scaled-mean", "mean"]
 
 
 def find_centroids(
     lexicon: Lexicon, weights: Float64, centroid: Centroid | None, *, otherwise: CentroidRule
 ) -> Float64:
-    """(k, d) centroids of the lexicon's clusters by the rule asked for; zeros for a cluster without words.
+    """(k, d) centroids of the lexicon's clusters by a rule; zeros for a cluster without words.
 
-    centroid  the rule, or None: the clusterer's own where there are any, else `otherwise`
-    Raises ParameterError if the clusterer's own are asked for and do not fit the words.
+    centroid  the rule, or None: the centroids that the clusterer returned; if it returned none, the rule `otherwise`
+    Raises ParameterError if there are no clusters, if the clusterer's centroids do not fit the words, or if the rule is
+    `given` and the clusterer returned no centroids.
     """
     clusters = lexicon.demand_clusters("this method")
     if centroid in (None, "given") and clusters.centroids is not None:
@@ -44,19 +45,19 @@ def find_centroids(
 
 
 def misfit(clusters: Clusters, dimension: int) -> ParameterError:
-    """What is wrong with the centroids that came with the clusters."""
+    """The error if the clusterer's centroids are missing or have the wrong shape."""
     held = clusters.centroids
     return ParameterError(
         "the centroids do not fit the words and their clusters",
         where="centroids",
         expected=f"{clusters.size} centroids of {dimension} dimensions",
         got="none" if held is None else f"{held.shape[0]} of {held.shape[1]}",
-        remedy="give the centroids of these clusters, or say `centroid: weighted-mean`",
+        remedy="give the centroids of these clusters, or set `centroid: weighted-mean`",
     )
 
 
 def describe_parts(settings: Mapping[str, Any]) -> Iterator[str]:
-    """Which of the two parts alone the settings leave, if one."""
+    """Yield the name of the only part, if the settings leave out the other part."""
     for part, other in (("mean", "covariance"), ("covariance", "mean")):
         if settings.get(other) is False:
             yield f"{part} part alone"
@@ -70,15 +71,16 @@ class Descriptor:
     weights         (v,) float64
     labels          (v,) int32 cluster of each word
     centroids       (k, d) float64
-    weigh_residual  row i of Phi is sum weight(w) (v(w) - g_i), as published; else sum (weight(w) v(w) - g_i),
-                    as released
-    mean            the mean part: (1/types) sum weight(w) v(w), d entries
-    covariance      the covariance part: upper triangle of (Phi - rowmean)(Phi - rowmean)^T / d, row by row,
-                    k (k + 1) / 2 entries
-    root_two        entries off the diagonal are multiplied by sqrt(2)
+    weigh_residual  True: row i of Phi is sum weight(w) (v(w) - g_i) over the words w of cluster i, as published;
+                    False: sum (weight(w) v(w) - g_i), as released
+    mean            whether there is a mean part: (1/types) sum weight(w) v(w), d entries; types: number of distinct
+                    words
+    covariance      whether there is a covariance part: upper triangle of (Phi - rowmean)(Phi - rowmean)^T / d, row by
+                    row, k (k + 1) / 2 entries
+    root_two        whether entries off the diagonal are multiplied by sqrt(2)
     power           exponent of the signed power of the covariance part, 1 for none
-    normalise       give the covariance part length 1; one that is all 0 stays so
-    Cost O(types d + groups^2 d + k^2) per sentence.
+    normalise       whether the covariance part is divided by its length; a part of zeros stays zero
+    Cost O(types d + groups^2 d + k^2) per sentence; groups: number of clusters that have a word of the sentence.
     """
 
     vectors: Vectors
@@ -99,7 +101,7 @@ class Descriptor:
         return int(self.vectors.shape[1]) * self.mean + k * (k + 1) // 2 * self.covariance
 
     def compose(self, words: Ragged, out: Float64) -> Mapping[str, int]:
-        """The descriptor of each sentence; the zero vector for no words."""
+        """Write the descriptor of each sentence; a sentence without words has the zero vector."""
         flat = _describe(
             words.ids,
             words.offsets,
@@ -135,9 +137,9 @@ def _describe(
     out: Float64,
 ) -> int:
     k, d = centroids.shape
-    met = np.full(len(vectors), -1, dtype=np.int64)  # the last sentence that held the word
-    rows = np.full(k, -1, dtype=np.int64)  # the row of Phi of a cluster, in the present sentence
-    groups = np.empty(k, dtype=np.int64)  # the cluster of a row of Phi
+    met = np.full(len(vectors), -1, dtype=np.int64)  # for each word, the last sentence that has the word
+    rows = np.full(k, -1, dtype=np.int64)  # for each cluster, its row of Phi in sentence s; -1: none
+    groups = np.empty(k, dtype=np.int64)  # for each row of Phi, its cluster
     phi = np.empty((k, d))
     start = d if mean else 0
     flat = 0
@@ -193,7 +195,7 @@ def _describe(
 
 @fast
 def _finish(part: Float64, power: float, normalise: bool) -> int:
-    """Signed power and length 1, in place; 1 if the part is all zeros."""
+    """Apply the signed power and, if `normalise`, scale to length 1, in place. Returns 1 if all are zeros, else 0."""
     square = 0.0
     for j in range(len(part)):
         if power != 1.0 and part[j] != 0.0:

@@ -22,18 +22,18 @@ Float64 = npt.NDArray[np.float64]
 Variant = Literal["published", "released"]
 Component = Literal["joint", "none"]
 
-# Sentences at a time: their float64 vectors stay in the processor's second-level cache.
+# Sentences that are composed at a time: the float64 vectors of so many fit in the processor's second-level cache.
 BLOCK = 256
 
 
 class WordSettings(Parameters):
-    """What every method over word vectors can be told.
+    """The settings that every method over word vectors has.
 
-    variant     as the paper writes it, or as its authors' code does it
+    variant     published: the method as its paper describes it; released: as the authors' code computes it
     tokenizer   one of words/tokenizers.py; each method has its own default
-    unit_words  divide every word vector by its length first
-    component   joint: find directions over all fitting sentences and remove them; none: do not;
-                null: as the method has it
+    unit_words  whether every word vector is first divided by its length
+    component   joint: find directions over all fitting sentences and remove them; none: remove no directions;
+                null: the method's default
     """
 
     variant: Variant = "published"
@@ -43,13 +43,13 @@ class WordSettings(Parameters):
 
     @property
     def released(self) -> bool:
-        """Whether the authors' code is to be followed where it differs from their text."""
+        """Whether the method follows its authors' code where the code differs from the paper."""
         return self.variant == "released"
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Sentences as rows of the lexicon, and how many of them needed a rule of last resort."""
+    """Sentences as rows of the lexicon, and how many sentences needed a fallback."""
 
     words: Ragged
     fallbacks: Mapping[str, int]
@@ -57,12 +57,12 @@ class Reading:
 
 @dataclass(frozen=True)
 class Reader:
-    """From texts to rows of the lexicon.
+    """Reads texts as rows of the lexicon.
 
     tokenizer  one of words/tokenizers.py
-    lower      lower-case the text first
-    clean      the method's own rule for the tokens of all sentences, or None
-    stand_in   the token that an empty sentence is taken for, or None
+    lower      whether the text is first put in lower case
+    clean      the method's own function from the tokens of all sentences to cleaned tokens, or None
+    stand_in   the only token of a sentence that has no tokens, or None
     """
 
     lexicon: Lexicon
@@ -78,7 +78,7 @@ class Reader:
         return tokens if self.clean is None else self.clean(tokens)
 
     def read(self, sentences: Sequence[str]) -> Reading:
-        """Words without a row are dropped, and counted in the ragged rows."""
+        """Sentences as rows of the lexicon. Words without a row are left out, and counted in `words.dropped`."""
         tokens = self.tokens(sentences)
         fallbacks = {}
         if self.stand_in is not None:
@@ -88,14 +88,14 @@ class Reader:
 
 
 class Composer(Protocol):
-    """One method's way from words to a sentence vector, before anything is removed."""
+    """How one method composes a sentence vector from words, before directions are removed."""
 
     @property
     def dimension(self) -> int:
         """Length of a sentence vector."""
 
     def compose(self, words: Ragged, out: Float64) -> Mapping[str, int]:
-        """Write one float64 row per sentence into `out`; return fallbacks, name -> sentences."""
+        """Write one float64 row per sentence into `out`; return the fallbacks, name -> number of sentences."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class WeightedMean:
 
     vectors  (v, d) float32
     weights  (v,) float64
-    Cost O(words d).
+    n is the number of words of sentence s. Cost O(words d).
     """
 
     vectors: Vectors
@@ -112,11 +112,11 @@ class WeightedMean:
 
     @property
     def dimension(self) -> int:
-        """The dimension of the words."""
+        """Length of a sentence vector: that of a word vector."""
         return int(self.vectors.shape[1])
 
     def compose(self, words: Ragged, out: Float64) -> Mapping[str, int]:
-        """One weighted mean per sentence; the zero vector for no words."""
+        """Write one weighted mean per sentence; a sentence without words has the zero vector."""
         _weighted_means(words.ids, words.offsets, self.vectors, self.weights, out)
         return {}
 
@@ -137,7 +137,7 @@ def _weighted_means(
             vector = vectors[ids[t]]
             for j in range(len(row)):
                 row[j] += weight * vector[j]
-        # After the sum: inside of it the compiler would divide every product.
+        # Divide after the sum: inside the sum, the compiler would divide every product.
         n = max(offsets[s + 1] - offsets[s], 1)
         for j in range(len(row)):
             row[j] /= n
@@ -155,9 +155,10 @@ class Removal:
 def choose_removal(
     settings: WordSettings, *, count: int, default: Component, iterations: int | None = None, weighted: bool = False
 ) -> Removal | None:
-    """The removal that the settings ask for, or the method's own `default`.
+    """The removal that the settings ask for, or the method's `default`; None if nothing is removed.
 
-    iterations  of the solver in the authors' code, for the released variant; the published one is exact
+    iterations  number of iterations of the solver in the authors' code. Only the released variant uses this number; the
+                published variant is exact
     """
     if (settings.component or default) == "none" or count == 0:
         return None
@@ -165,7 +166,7 @@ def choose_removal(
 
 
 class SentenceReader(Protocol):
-    """What WordEncoder needs of a reader."""
+    """What WordEncoder needs from a reader."""
 
     def tokens(self, sentences: Sequence[str]) -> list[list[str]]:
         """The tokens of each sentence by the method's rules, known or not."""
@@ -183,11 +184,11 @@ class WordEncoder:
     removal: Removal | None = None
 
     def fit(self, sentences: Sequence[str]) -> FittedWordEncoder:
-        """Find the directions to remove over `sentences`, each repeat counted."""
+        """Find the directions to remove over `sentences`. A sentence that occurs twice counts twice."""
         return self.fit_words(self.reader.read(sentences).words)
 
     def fit_words(self, words: Ragged) -> FittedWordEncoder:
-        """As fit, from rows of the lexicon."""
+        """The same as `fit`, for sentences as rows of the lexicon."""
         if self.removal is None or len(words) == 0:
             return FittedWordEncoder(self, no_components(self.composer.dimension))
         components = find_components(
@@ -199,9 +200,9 @@ class WordEncoder:
         return FittedWordEncoder(self, components)
 
     def fit_directions(self, rows: Float64, values: Float64) -> FittedWordEncoder:
-        """Remove given directions, as many of the first as the method removes. See DirectedEncoder.
+        """Remove the first of the given directions, at most as many as the method removes. See DirectedEncoder.
 
-        Raises ParameterError if the method, with these settings, removes none.
+        Raises ParameterError if the method, with these settings, removes no directions.
         """
         if self.removal is None:
             raise ParameterError(
@@ -237,7 +238,7 @@ class FittedWordEncoder:
         return Encoded(encoded.vectors, {**reading.fallbacks, **encoded.fallbacks})
 
     def encode_words(self, words: Ragged) -> Encoded:
-        """As encode, from rows of the lexicon."""
+        """The same as `encode`, for sentences as rows of the lexicon."""
         composer = self.encoder.composer
         vectors = np.empty((len(words), composer.dimension), dtype=np.float32)
         fallbacks = without_words(words)
@@ -251,7 +252,7 @@ class FittedWordEncoder:
 
 
 def compose_blocks(composer: Composer, words: Ragged) -> Iterator[tuple[int, Float64, Mapping[str, int]]]:
-    """First row, float64 vectors and fallbacks of each block of sentences; the vectors' memory is reused."""
+    """First row, float64 vectors and fallbacks of each block of sentences. The next block overwrites the vectors."""
     buffer = np.empty((min(BLOCK, len(words)), composer.dimension))
     for start in range(0, len(words), BLOCK):
         stop = min(start + BLOCK, len(words))
@@ -261,7 +262,7 @@ def compose_blocks(composer: Composer, words: Ragged) -> Iterator[tuple[int, Flo
 
 
 def without_words(words: Ragged) -> dict[str, int]:
-    """How many sentences have no word at all, or none that the lexicon knows, and how many words it lacks."""
+    """Number of sentences without tokens, of sentences whose tokens are all unknown, and of unknown tokens."""
     bare = words.lengths == 0
     return {
         "empty": int((bare & (words.dropped == 0)).sum()),
@@ -271,5 +272,5 @@ def without_words(words: Ragged) -> dict[str, int]:
 
 
 def settings_lexicon(lexicon: Lexicon, settings: WordSettings) -> Lexicon:
-    """The lexicon as the settings want it."""
+    """The lexicon; with unit word vectors if the settings ask for them."""
     return lexicon.with_unit_vectors() if settings.unit_words else lexicon
