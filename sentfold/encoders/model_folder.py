@@ -246,7 +246,7 @@ def _refuse_code(encoder: str, folder: Path) -> None:
 def _read_modules(encoder: str, folder: Path) -> list[dict[str, Any]]:
     try:
         modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:  # RecursionError: lists nested too deeply
+    except (OSError, ValueError, RecursionError) as error:  # RecursionError: brackets nested too deeply
         modules = first_line(error)
     if not isinstance(modules, list) or not modules or not all(isinstance(module, dict) for module in modules):
         raise EncoderError(

@@ -482,7 +482,7 @@ def test_the_newest_commit_of_an_encoder_is_what_the_hub_says(hub: ModelServer, 
     assert fetch(code, hub, tmp_path / "cache", str(tmp_path)).stdout.strip() == f"revision: {COMMIT}"
     hub.pages.clear()
     failed = fetch(code, hub, tmp_path / "cache", str(tmp_path)).stderr.splitlines()
-    assert any(line.startswith("sentfold.errors.EncoderError: the hub does not answer") for line in failed)
+    assert any(line.startswith("sentfold.errors.EncoderError: the hub does not give") for line in failed)
 
 
 def test_the_lines_that_pin_a_folder_are_the_ones_that_it_is_checked_by(
