@@ -241,7 +241,7 @@ def sweep(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
     typer.echo(describe_cost(encoder, maker, process_time()))
 
 
-@app.command(rich_help_panel=STAGES)
+@app.command(name="sweep_clusters", rich_help_panel=STAGES)
 def sweep_clusters(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
     """Score a grid by k-means on a clustering corpus and choose; apart from it, on the other clustering corpora."""
     begin_stage()

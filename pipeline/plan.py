@@ -311,7 +311,7 @@ class _Stages:
         }
 
     def clustered(self, selected: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """The spaces chosen on a clustering corpus. Raises SuiteError for one whose block of `manifolds:` is no grid."""
+        """The spaces of `chosen_on`, each with its corpus. Raises SuiteError for a space without a grid."""
         for space in self.suite.chosen_on:
             if space not in selected:
                 raise SuiteError(
