@@ -241,6 +241,23 @@ def sweep(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
     typer.echo(describe_cost(encoder, maker, process_time()))
 
 
+@app.command(name="sweep_clusters", rich_help_panel=STAGES)
+def sweep_clusters(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
+    """Score a grid by k-means on a clustering corpus and choose; apart from it, on the other clustering corpora."""
+    begin_stage()
+    from time import process_time
+
+    from pipeline.base.suite import load_suite
+    from pipeline.stages.sweep import describe_cost
+    from pipeline.stages.sweep_clusters import sweep_clusters as run
+
+    suite_plan = load_suite(suite)
+    encoder, maker = suite_plan.made_from(space)
+    chosen = run(suite_plan, encoder, maker)
+    typer.echo(f"{maker}: {chosen['value']} on {chosen['corpus']}, best of {chosen['points']}, {chosen['parameters']}")
+    typer.echo(describe_cost(encoder, maker, process_time()))
+
+
 @app.command(rich_help_panel=STAGES)
 def selected(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
     """Make a space with the parameters that a sweep chose."""

@@ -66,6 +66,7 @@ def check_everything(suite: str) -> Suite:
     for corpus in chosen.corpora:
         _check_corpus(chosen, corpus)
     _check_selections(chosen)
+    _check_clustered(chosen)
     for encoder in chosen.encoders:
         check_pin(encoder, load_parameters(ModelSource, f"encoders.{encoder}"))
     _check_neighbors(chosen)
@@ -198,11 +199,29 @@ def _check_selections(suite: Suite) -> None:
         )
 
 
+def _check_clustered(suite: Suite) -> None:
+    """That the spaces chosen for clustering are chosen on clustering corpora."""
+    held = [slug for slug in suite.corpora if find_corpus(slug, suite.suite).dataset.task == "clustering"]
+    for space, item in suite.stages["sweep_clusters"].items():
+        if item["development"] not in held:
+            raise SuiteError(
+                f"the parameters of '{space}' cannot be chosen by k-means",
+                where=f"{suite.written}: chosen_on.{space}",
+                expected=f"a clustering corpus of the suite: {', '.join(held) or 'it has none'}",
+                got=str(item["development"]),
+                remedy=f"name one in {suite.written}, or take the line out",
+            )
+
+
 def warn_of_selections(suite: Suite) -> str:
     """What to know of a suite that chooses parameters on a corpus and scores it too; "" for one that chooses none."""
-    spaces, corpus = ", ".join(suite.stages["sweep"]), suite.development
-    if not spaces or corpus is None:
-        return ""
+    choosers: dict[str, list[str]] = {suite.development: list(suite.stages["sweep"])} if suite.development else {}
+    for space, item in suite.stages["sweep_clusters"].items():
+        choosers.setdefault(item["development"], []).append(space)
+    return "\n".join(_warn_of(suite, corpus, ", ".join(spaces)) for corpus, spaces in choosers.items() if spaces)
+
+
+def _warn_of(suite: Suite, corpus: str, spaces: str) -> str:
     task = find_corpus(corpus, suite.suite).dataset.task
     if [slug for slug in suite.corpora if find_corpus(slug, suite.suite).dataset.task == task] == [corpus]:
         return (

@@ -31,7 +31,8 @@ COUNTED = "word-freq"  # the data set of the catalogue that published word count
 class SuiteFile(Parameters):
     """What a user writes in suite.yaml; see Suite for the meaning of each key.
 
-    extends  another suite, whose keys hold where this file has none
+    extends    another suite, whose keys hold where this file has none
+    chosen_on  selected space -> the clustering corpus that its parameters are chosen on, in place of `development`
     """
 
     suite: Slug
@@ -42,6 +43,7 @@ class SuiteFile(Parameters):
     skip_missing: bool = False
     counts: CountsKind = "own"
     development: Slug | None = None
+    chosen_on: dict[Slug, Slug] = {}
     baseline: Slug | None = None
     wordless: tuple[Slug, ...] = ()
     blanks: dict[Slug, str] = {}
@@ -62,6 +64,9 @@ class SuiteFile(Parameters):
             raise ValueError(f"'wordless' names {', '.join(sorted(strange))}, no corpora of the suite")
         if self.development is not None and self.development not in self.corpora:
             raise ValueError(f"'development' names '{self.development}', which is no corpus of the suite")
+        for space, corpus in self.chosen_on.items():
+            if space not in self.spaces or corpus not in self.corpora:
+                raise ValueError(f"'chosen_on' names '{space}: {corpus}', which is no space and corpus of the suite")
         if self.baseline is not None and self.baseline not in self.spaces:
             raise ValueError(f"'baseline' names '{self.baseline}', which is no space of the suite")
         return self
@@ -189,7 +194,7 @@ def resolve(
         "sensitivities": list(written.sensitivities),
         "paths": {
             "words": f"{data}/words" if made["vocabulary"] else always,
-            "sweeps": f"reports/{suite}/sweeps" if made["sweep"] or made["sensitivity"] else always,
+            "sweeps": f"reports/{suite}/sweeps" if made["selected"] or made["sensitivity"] else always,
         },
         "stages": made,
     }
@@ -233,6 +238,7 @@ class _Stages:
         blocks = [self.block("word_encoders", self.word_encoders, name) for name in words]
         clusterings = dict.fromkeys(str(block["clusters"]["clustering"]) for block in blocks if block.get("clusters"))
         blocks += [self.block("clusterings", self.clusterings, name) for name in clusterings]
+        selected = self.made_by(derived, "selected")
         made: dict[str, dict[str, dict[str, Any]]] = {
             "download": {corpus: corpus_of(corpus, self.suite.suite) for corpus in self.suite.corpora},
             "vocabulary": {str(name): {} for name in dict.fromkeys(block["tokenizer"] for block in blocks)},
@@ -252,8 +258,9 @@ class _Stages:
             "reconstruction_weights": self.made_by(derived, "eigensolve"),
             "eigensolve": self.made_by(derived, "eigensolve"),
             "transform": self.made_by(derived, "transform"),
-            "sweep": self.made_by(derived, "selected"),
-            "selected": self.made_by(derived, "selected"),
+            "sweep": {space: {**item} for space, item in selected.items() if space not in self.suite.chosen_on},
+            "sweep_clusters": self.clustered(selected),
+            "selected": selected,
             "sensitivity": {name: self.words_of(self.word_encoders[name]) for name in self.suite.sensitivities},
             "evaluate": {
                 space: {"source": encoder, "maker": maker} for space, (encoder, maker) in self.origins.items()
@@ -302,6 +309,19 @@ class _Stages:
             for space, (encoder, maker) in derived.items()
             if self.last_stage(maker) == stage
         }
+
+    def clustered(self, selected: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """The spaces of `chosen_on`, each with its corpus. Raises SuiteError for a space without a grid."""
+        for space in self.suite.chosen_on:
+            if space not in selected:
+                raise SuiteError(
+                    f"'{space}' has no parameters to choose",
+                    where=f"{self.file}: chosen_on",
+                    expected=f"one of: {', '.join(selected)}",
+                    got=space,
+                    remedy=f"name a space whose method ends in {SUFFIX} in params.yaml",
+                )
+        return {space: {**selected[space], "development": corpus} for space, corpus in self.suite.chosen_on.items()}
 
     def method_of(self, encoder: str, maker: str) -> dict[str, str]:
         """The method of a block of `manifolds:`, and the graph that it reads (or the space, where it needs none)."""

@@ -210,3 +210,20 @@ def test_a_suite_that_scores_the_corpus_that_chooses_is_warned_and_more_so_witho
     assert warn_of_selections(both).startswith(f"{start}scored too.")
     assert warn_of_selections(alone).startswith(f"{start}the only similarity corpus of the suite")
     assert warn_of_selections(make_suite(corpora=("wordsim",), spaces=("minilm",), development="wordsim")) == ""
+    twice = make_suite(
+        corpora=("lee", "wordsim"), spaces=("minilm-lp-selected", "minilm-pca-selected"), development="wordsim",
+        chosen_on={"minilm-lp-selected": "lee"},
+    )  # fmt: skip
+    of_pairs, of_classes = warn_of_selections(twice).splitlines()
+    assert of_pairs.startswith("warning: wordsim chooses the parameters of minilm-pca-selected, and is ")
+    assert of_classes.startswith("warning: lee chooses the parameters of minilm-lp-selected, and is ")
+
+
+def test_a_space_chosen_by_k_means_on_a_corpus_without_classes_is_refused(checkout: Path) -> None:
+    lines = "development: wordsim\nchosen_on: {minilm-lp-selected: wordsim}"
+    change(checkout, "suite.yaml", "development: wordsim", lines)
+    with pytest.raises(SuiteError) as error:
+        write_plan("quick")
+        check_everything("quick")
+    assert error.value.where == "suite.yaml: chosen_on.minilm-lp-selected"
+    assert "clustering" in str(error.value.expected)

@@ -357,6 +357,7 @@ PURPOSES = {
     "eigensolve": "eigenvectors",
     "transform": "space",
     "sweep": "development corpus",
+    "sweep_clusters": "k-means",
     "selected": "parameters",
     "sensitivity": "one at a time",
     "evaluate": "Score",

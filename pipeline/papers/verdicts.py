@@ -19,7 +19,7 @@ from pipeline.papers.findings import (
     name_missing,
 )
 from pipeline.papers.prints import PrintVerdict, judge_print
-from pipeline.report.comparisons import Judged, is_tuned, judge_across, name_control
+from pipeline.report.comparisons import Judged, judge_across, name_control, tuned_alike
 from pipeline.report.entries import measured_entry
 from pipeline.report.evidence import Evidence
 from sentfold.compare.bootstrap import percentile_interval
@@ -215,7 +215,7 @@ def _shown_with(test: ClaimTest, evidence: Evidence) -> str:
         name = f"{other}{f' ({made_of})' if made_of else ''}"
         if other == test.control:
             corpora = [judged.corpus for judged in family]
-            tuned = all(is_tuned(evidence.parameters.get(space, {})) for space in (test.space, other))
+            tuned = tuned_alike(*(evidence.parameters.get(space, {}) for space in (test.space, other)))
             name = name_control(evidence.results, test.space, other, corpora, tuned=tuned)
         sentences += [f"Against {name}: {_numbers(family)}."] if family else []
     return " ".join(sentences)

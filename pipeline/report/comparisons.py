@@ -117,8 +117,13 @@ def role_of(parameters: Mapping[str, Any]) -> str:
 
 
 def is_tuned(parameters: Mapping[str, Any]) -> bool:
-    """Whether the parameters were chosen on the suite's development corpus."""
+    """Whether the parameters were chosen on a development corpus."""
     return bool(parameters.get("chosen_on"))
+
+
+def tuned_alike(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
+    """Whether the parameters of both spaces were chosen on one development corpus."""
+    return is_tuned(one) and one["chosen_on"] == two.get("chosen_on")
 
 
 def control_pairs(suite: Suite, parameters: SpaceParameters) -> Iterator[tuple[str, str]]:
@@ -161,7 +166,7 @@ def find_controls(results: Results, parameters: SpaceParameters) -> dict[tuple[s
 def find_tuned_controls(results: Results, parameters: SpaceParameters) -> dict[tuple[str, str], str]:
     """(tuned space by neighbourhoods, corpus) -> PCA tuned on the same data, each of its own dimension."""
     pairs = control_pairs(results.suite, parameters)
-    tuned = [(space, other) for space, other in pairs if is_tuned(parameters[space]) and is_tuned(parameters[other])]
+    tuned = [(space, other) for space, other in pairs if tuned_alike(parameters[space], parameters[other])]
     return {(space, corpus): other for space, other in reversed(tuned) for corpus in results.suite.corpora}
 
 

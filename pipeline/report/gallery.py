@@ -65,13 +65,12 @@ def _differences(evidence: Evidence) -> Iterator[Picture]:
 def _sweeps(evidence: Evidence) -> Iterator[Picture]:
     """SBERT-LP's figures 2 and 4 (similarity), 3 and 5 (classification): the first sweep that varies neighbours."""
     sweeps, suite = evidence.sweeps, evidence.results.suite
-    sweep = next(
-        (one for one in sweeps.values() if "neighbors" in one.points[0] and "components" in one.points[0]), None
-    )
+    similar_ones = [one for one in sweeps.values() if one.protocol.startswith("spearman")]
+    sweep = next((one for one in similar_ones if {"neighbors", "components"} <= set(one.points[0])), None)
     if sweep is None:
         return
     encoder = suite.encoder_of(sweep.space)
-    own = [one for space, one in sweeps.items() if suite.encoder_of(space) == encoder]
+    own = [one for one in similar_ones if suite.encoder_of(one.space) == encoder]
     control = next((one for one in own if set(one.points[0]) == {"components"}), None)
     similar = [sweep.corpus, *swept_panels(suite.corpora, sweep.tests, SHOWN)]
     classified = swept_panels(suite.corpora, sweep.classes, SHOWN + 1)

@@ -15,7 +15,7 @@ from sentfold.measures.registry import describe_protocol
 from sentfold.report.table import Caveat, Entry, Group, Head, Line, Panel, Table
 
 ABOUT = (
-    "A grid is scored on the development corpus alone, and its best point becomes the space (selected). What the best "
+    "A grid is scored on its development corpus alone, and its best point becomes the space (selected). What the best "
     "point of each test set would have scored there is shown with it (oracle): papers that tune on the test set print "
     "that. No space is made from an oracle."
 )
@@ -24,16 +24,21 @@ LETTERS = {"neighbors": "k", "components": "p", "regularization": "r", "scaling"
 
 
 def selection_table(evidence: Evidence) -> Table | None:
-    """The choice on development data, a panel for the rules without labels, and one for the test sets."""
+    """For each development corpus: the choice on it, with the rules without labels, and panels for its test sets."""
     found = [sweep for sweep in evidence.sweeps.values() if any(value is not None for value in sweep.values)]
     if not found:
         return None
-    panels = [_choices(evidence, found)]
-    for protocol, corpora in (
-        (found[0].protocol, [corpus for sweep in found for corpus in sweep.tests]),
-        (CLASS_PROTOCOL, [corpus for sweep in found for corpus in sweep.classes]),
-    ):
-        panels += _tests(evidence, found, protocol, list(dict.fromkeys(corpora)))
+    groups: dict[tuple[str, str], list[Sweep]] = {}
+    for sweep in found:
+        groups.setdefault((sweep.corpus, sweep.protocol), []).append(sweep)
+    panels = []
+    for (_, protocol), sweeps in groups.items():
+        panels.append(_choices(evidence, sweeps))
+        for scored_by, corpora in (
+            (protocol, [corpus for sweep in sweeps for corpus in sweep.tests]),
+            (CLASS_PROTOCOL, [corpus for sweep in sweeps for corpus in sweep.classes]),
+        ):
+            panels += _tests(evidence, sweeps, scored_by, list(dict.fromkeys(corpora)))
     return Table("selection", "Hyper-parameters: selected and oracle", ABOUT, tuple(panels))
 
 
@@ -49,9 +54,14 @@ def _choices(evidence: Evidence, sweeps: Sequence[Sweep]) -> Panel:
     corpus, protocol = sweeps[0].corpus, sweeps[0].protocol
     heads = [Head("points of the grid", corpus, "count", "count"), Head("best of the grid", corpus, protocol)]
     heads += [Head("fixed beforehand", corpus, protocol), Head("encoder", corpus, protocol)]
-    heads += [Head(f"chosen by {words}", corpus, protocol) for words in RULES.values()]
+    rules = RULES if any(sweep.rules for sweep in sweeps) else {}
+    heads += [Head(f"chosen by {words}", corpus, protocol) for words in rules.values()]
     lines = tuple(
-        Line(f"{sweep.space}: {describe_point(sweep.chosen)}", made_of.get(sweep.space, ""), _choice(evidence, sweep))
+        Line(
+            f"{sweep.space}: {describe_point(sweep.chosen)}",
+            made_of.get(sweep.space, ""),
+            _choice(evidence, sweep, rules),
+        )
         for sweep in sweeps
     )
     group = Group(evidence.measured_here, False, lines)
@@ -65,7 +75,7 @@ def _choices(evidence: Evidence, sweeps: Sequence[Sweep]) -> Panel:
 RULES = {"residual_variance": "residual variance", "procrustes": "Procrustes statistic"}
 
 
-def _choice(evidence: Evidence, sweep: Sweep) -> tuple[Entry, ...]:
+def _choice(evidence: Evidence, sweep: Sweep, shown_rules: Mapping[str, str]) -> tuple[Entry, ...]:
     results, best = evidence.results, sweep.values[sweep.best]
     points, encoder = len(sweep.points), results.suite.encoder_of(sweep.space)
     of = (f"{encoder}/{sweep.corpus}",)
@@ -79,7 +89,7 @@ def _choice(evidence: Evidence, sweep: Sweep) -> tuple[Entry, ...]:
         _score(sweep.rules.get(rule), f"score on {sweep.corpus} of the point with the smallest {words}", of)
         if rule in sweep.rules
         else Entry(reason=f"{words} is a rule for locally linear embedding", command="")
-        for rule, words in RULES.items()
+        for rule, words in shown_rules.items()
     ]
     return (count, chosen, *others, *rules)
 
@@ -112,7 +122,7 @@ def _tests(evidence: Evidence, sweeps: Sequence[Sweep], protocol: str, corpora: 
     oracles = [replace(head, protocol=f"{known}: oracle, chosen on {head.corpus} itself") for head in heads]
     shown = tuple(_inflation_shown(sweep, corpora) for sweep in sweeps)
     family = judge_family(results, list(encoders.items()), [(corpus, protocol) for corpus in corpora])
-    kind = f", {known}" if protocol == CLASS_PROTOCOL else ""
+    kind = "" if protocol.startswith("spearman") else f", {known}"
     notes = tuple(filter(None, [smallest_difference(family, "encoder")]))
     return [
         replace(_panel(evidence, f"Selected: scores on the test sets{kind}", heads, selected), notes=notes),

@@ -28,7 +28,8 @@ class Sweep:
     points    settings of each point of the grid
     values    score of each point on the development corpus, x100; None where it does not fit
     chosen    the settings chosen on it
-    tests     test corpus -> scores of the points, in the same order; classes: the same of classification
+    tests     test corpus of the same task -> scores of the points, in the same order; classes: the same of
+              classification
     rules     rule without labels -> the score, on the development corpus, of the point that it chooses
     picked    the same rules -> the settings of that point
     leads     corpus -> setting -> its value -> the share of resamples in which the best point has that value
@@ -108,7 +109,7 @@ def _load(space: str, folder: Path) -> Sweep:
             points=tuple(dict(point["parameters"]) for point in surface["points"]),
             values=tuple(point["value"] for point in surface["points"]),
             chosen=dict(selected["parameters"]),
-            tests=_surfaces(oracle, "spearman"),
+            tests=_surfaces(oracle, str(surface["protocol"])),
             classes=_surfaces(oracle, CLASS_PROTOCOL),
             picked={rule: dict(found["parameters"]) for rule, found in surface.get("rules", {}).items()},
             leads={

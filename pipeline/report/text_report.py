@@ -53,9 +53,15 @@ def _chosen(evidence: Evidence) -> str:
     """What the introduction says of spaces whose parameters were chosen."""
     if not evidence.sweeps:
         return ""
+    choosers: dict[str, list[str]] = {}
+    for space, sweep in evidence.sweeps.items():
+        choosers.setdefault(sweep.corpus, []).append(space)
+    chosen = [
+        f"those of {', '.join(spaces)}, whose hyper-parameters were chosen on `{corpus}` alone"
+        for corpus, spaces in choosers.items()
+    ]
     return (
-        f", except those of {', '.join(evidence.sweeps)}, whose hyper-parameters were chosen on "
-        f"`{evidence.results.suite.development}` alone. What choosing on each test set would have added is an oracle, "
+        f", except {', and '.join(chosen)}. What choosing on each test set would have added is an oracle, "
         "shown [apart](tables/selection.md)"
     )
 

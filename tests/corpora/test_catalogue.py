@@ -47,6 +47,8 @@ PUBLISHED = {
     "mrpc": 4076 + 1725,
     "20news": 11314 + 7532,
     "20news-body": 11314 + 7532,
+    "20news-train": 11314,
+    "20news-test": 7532,
     "cqa-b": 70 * 10,
     "cqa-b-dev": 50 * 10,
     "cqa-b-train": 67 * 10,

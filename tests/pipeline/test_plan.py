@@ -45,6 +45,14 @@ def test_the_makers_follow_from_the_spaces() -> None:
     assert suite.maker_of("minilm-lp") == "lp" and suite.maker_of("wl-s3e") is None
 
 
+def test_a_space_with_a_corpus_of_its_own_is_chosen_by_the_other_sweep_and_made_by_the_same_stage() -> None:
+    names = ("minilm-pca-selected", "minilm-lp-selected")
+    suite = make_suite(spaces=names, corpora=("lee", "simlex"), development="simlex", chosen_on={names[1]: "lee"})
+    assert set(suite.stages["sweep"]) == {names[0]}
+    assert {space: item["development"] for space, item in suite.stages["sweep_clusters"].items()} == {names[1]: "lee"}
+    assert set(suite.stages["selected"]) == set(names)
+
+
 def test_a_suite_without_encoders_over_words_has_no_stage_about_words() -> None:
     suite = make_suite(spaces=("minilm", "minilm-pca"))
     assert not any(suite.stages[name] for name in ("vocabulary", "word_counts", "word_vectors", "cluster_words"))
@@ -83,6 +91,8 @@ def test_suites_that_extend_each_other_are_refused(checkout: Path) -> None:
         ({"corpora": ["a/b"]}, ["corpora.0", "a/b", "single hyphens"]),
         ({"corpora": "lee"}, ["corpora", "tuple", "'lee'"]),
         ({"development": "stsb"}, ["'development' names 'stsb'", "no corpus of the suite"]),
+        ({"chosen_on": {"minilm": "stsb"}}, ["'chosen_on' names 'minilm: stsb'", "no space and corpus"]),
+        ({"chosen_on": {"minilm": "lee"}}, ["'minilm' has no parameters to choose", "chosen_on"]),
         ({"wordless": ["stsb"]}, ["'wordless' names stsb", "no corpora of the suite"]),
         ({"baseline": "minilm-pca"}, ["'baseline' names 'minilm-pca'", "no space of the suite"]),
         ({"sensitivities": ["wl-nothing"]}, ["no block word_encoders.wl-nothing"]),

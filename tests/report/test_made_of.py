@@ -29,10 +29,11 @@ def named_parameters(suite: Suite, space: str) -> dict[str, Any]:
         return {}
     maker = space.removeprefix(f"{suite.encoder_of(space)}-")
     block: dict[str, Any] = read_yaml(Path("params.yaml"))["manifolds"][maker]
-    if maker not in suite.selections:
+    if space not in suite.stages["selected"]:
         return block
     point = {name: value[-1] if isinstance(value, list) else value for name, value in block.items()}
-    return {**point, "method": block["method"].removesuffix("-selected"), "chosen_on": suite.development}
+    chosen_on = suite.stages["sweep_clusters"].get(space, {}).get("development", suite.development)
+    return {**point, "method": block["method"].removesuffix("-selected"), "chosen_on": chosen_on}
 
 
 @pytest.mark.parametrize("name", SUITES)

@@ -86,6 +86,36 @@ def test_the_oracle_of_a_classification_stands_beside_what_was_selected_in_panel
     assert "5.50 to 5.50 points" in oracle.shows[0]
 
 
+def test_choices_on_two_corpora_are_panels_of_their_own_and_no_rule_is_shown_where_none_was_run() -> None:
+    nmi = "nmi.kmeans"
+    values = {"minilm": 40.0, "minilm-lp": 30.0, "minilm-lp-selected": 35.0, "minilm-lp-clustered": 42.0}
+    results = make_results(
+        {(space, corpus, nmi): value for space, value in values.items() for corpus in ("news", "news-test")}
+        | {(space, corpus, COSINE): value for space, value in values.items() for corpus in ("dev", "stsb")}
+    )
+    clustered = make_sweep(
+        space="minilm-lp-clustered", corpus="news", protocol=nmi, values=(42.5, 41.0), rules={},
+        tests={"news-test": (42.0, 43.0)},
+    )  # fmt: skip
+    sweeps = {"minilm-lp-selected": make_sweep(), "minilm-lp-clustered": clustered}
+    evidence = make_evidence(results, sweeps=sweeps)
+    table = selection_table(evidence)
+    assert table is not None
+    titles = [panel.title for panel in table.panels]
+    assert len(set(titles)) == len(titles) == 6
+    assert [title for title in titles if "development" in title] == [
+        "Choice on the development corpus dev", "Choice on the development corpus news"
+    ]  # fmt: skip
+    choice, selected, oracle = table.panels[3:]
+    assert [head.title for head in choice.heads] == [head.title for head in table.panels[0].heads][:4]
+    assert [texts(panel, 0) for panel in (selected, oracle)] == [["42.00"], ["43.00"]]
+    for panel, space in ((table.panels[0], "minilm-lp-selected"), (choice, "minilm-lp-clustered")):
+        assert [line.name.partition(":")[0] for line in panel.groups[0].lines] == [space]
+    said = report_text(evidence, [table], [])
+    assert "minilm-lp-selected, whose hyper-parameters were chosen on `dev` alone" in said
+    assert "minilm-lp-clustered, whose hyper-parameters were chosen on `news` alone" in said
+
+
 def test_a_choice_that_does_not_fit_a_test_set_has_no_inflation_there() -> None:
     sweep = make_sweep(tests={"stsb": (None, 77.0)})
     table = selection_table(make_evidence(chosen(), sweeps={"minilm-lp-selected": sweep}))

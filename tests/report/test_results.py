@@ -90,6 +90,8 @@ def test_a_tuned_control_may_have_a_dimension_of_its_own(sizes: tuple[int, int])
     results.scores["minilm-lp"]["stsb"]["dimension"] = sizes[0]
     parameters = {space: made_up.parameters_of(space) for space in values}
     assert find_tuned_controls(results, parameters) == {("minilm-lp-selected", "stsb"): "minilm-pca-selected"}
+    elsewhere = {**parameters, "minilm-pca-selected": {**parameters["minilm-pca-selected"], "chosen_on": "newsgroups"}}
+    assert find_tuned_controls(results, elsewhere) == {}  # tuned on other data: the difference may come from the data
     pair = ("minilm-lp-selected", "minilm-pca-selected")
     assert difference_entry(results, pair, "stsb", HEADLINE, role=TUNED_CONTROL).text == "-4.00"
     same = {("minilm-lp", "stsb"), ("minilm-lp-selected", "stsb")} if sizes[0] == sizes[1] else set()

@@ -141,7 +141,9 @@ def test_a_corpus_of_few_independent_texts_calls_nothing() -> None:
 
 
 def test_mutual_information_is_shown_in_nats() -> None:
-    results = make_results({("minilm", "20news", "mi.kmeans"): 123.45, ("minilm", "20news", "nmi.kmeans"): 40.0})
+    results = make_results(
+        {("minilm", "20news-test", f"{name}.kmeans"): value for name, value in (("mi", 123.45), ("nmi", 40.0))}
+    )
     line = find(build_table(Evidence(results, made_of={}), "sbert-lp-3", load_plans()["sbert-lp-3"]), 0, "minilm")
     assert (line.entries[0].text, line.entries[1].text) == ("1.2345", "40.00")
 
