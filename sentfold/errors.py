@@ -1,7 +1,7 @@
-"""The errors that sentfold reports to its users, all of one base class.
+"""The errors that sentfold reports to its users. All have one base class.
 
-Every message says what went wrong, where, what was expected and what was found, in which
-state the files are now, and what to do next. The command line prints it without a traceback and exits 2.
+A message says what went wrong, where, what was expected, what was there instead, in which state the files are now,
+and what to do next. The command line prints the message without a traceback and exits with code 2.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from contextlib import contextmanager
 
 
 class SentfoldError(Exception):
-    """Base of all errors that the user, not the programmer, has to act on.
+    """Base of all errors that a user can correct.
 
     what      the failure in one clause
-    where     the file, key, corpus or space it concerns
-    expected  what would have been right
-    got       what was found instead
-    state     what was left behind
+    where     the file, key, corpus or space that has the failure
+    expected  what would be right
+    got       what is there instead
+    state     in which state the files are now
     remedy    what to do next
     """
 
@@ -49,11 +49,12 @@ class SentfoldError(Exception):
             ("state", self.state),
             ("to do", self.remedy),
         ]
-        return "\n".join([self.what, *(f"  {name:<9} {text}" for name, text in rows if text)])
+        lines = [self.what, *(f"  {name:<9} {text}" for name, text in rows if text)]
+        return "\n".join(escape_controls(line) for line in lines)
 
 
 class ParameterError(SentfoldError):
-    """A parameter is unknown, of the wrong type, out of range, or does not fit the data."""
+    """A parameter is unknown, has a wrong type, is out of range, or does not fit the data."""
 
 
 class SuiteError(SentfoldError):
@@ -65,32 +66,42 @@ class ArtifactError(SentfoldError):
 
 
 class SourceError(SentfoldError):
-    """A corpus cannot be had from its source, or is not what the catalogue says it is."""
+    """A corpus cannot be read from its source, or differs from what the catalogue says."""
 
 
 class UnansweredError(SourceError):
-    """A server did not answer, or broke off: another attempt, later, may succeed."""
+    """A server did not answer, or ended the connection: a later attempt may succeed."""
 
     exit_code = 75  # EX_TEMPFAIL of sysexits.h
 
 
 class EncoderError(SentfoldError):
-    """A sentence encoder is unknown, cannot be loaded safely, or is not the pinned one."""
+    """A sentence encoder is unknown, cannot be loaded safely, or differs from the pinned encoder."""
 
 
 class SolverError(SentfoldError):
-    """A numerical result failed its own certificate."""
+    """A numerical result does not satisfy its equations within the required bound."""
 
 
 class RunError(SentfoldError):
     """A run of stages could not start or did not finish."""
 
 
+def escape_controls(text: str) -> str:
+    """The text with control characters other than line breaks and tabs written as escapes, such as \\x1b.
+
+    Names and values in a message can come from a stranger's file, and a terminal obeys control characters.
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
 @contextmanager
 def located(where: str, *, state: str | None = None, remedy: str = "") -> Iterator[None]:
-    """Put `where` in front of what an error inside says of its place; fill in state and remedy.
+    """Add a place to the errors of a block: `where` comes first in the error's own `where`.
 
-    For code that knows the corpus or the URL around a function that knows only arrays or bytes.
+    A caller that knows the corpus or the URL uses this around a function that sees only arrays or bytes.
+    state   replaces the error's state, unless None
+    remedy  is used if the error has none
     """
     try:
         yield
@@ -102,5 +113,5 @@ def located(where: str, *, state: str | None = None, remedy: str = "") -> Iterat
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of another library's error, or its class when it says nothing."""
+    """The first line of another library's error message, or the name of its class if the message is empty."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

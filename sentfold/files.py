@@ -1,4 +1,4 @@
-"""How files are written: whole or not at all, and the same content always as the same bytes."""
+"""Files are written completely or not at all, and the same content always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Vectors = npt.NDArray[np.float32]
 
 ROW_GROUP = 32_768  # rows of each row group of a Parquet file
 
-# The same rows give the same bytes. The last entry keeps the type of a list when it is read again.
+# With these settings the same rows give the same bytes. The last one keeps the type of lists in a read file.
 PARQUET: dict[str, Any] = {
     "compression": "none",
     "use_dictionary": False,
@@ -39,18 +39,19 @@ def fixed_lists(array: npt.NDArray[Any]) -> pa.FixedSizeListArray:
     return pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1])
 
 
-# What a Parquet file may take in memory: so many bytes, and so many times its own size. Texts compress 3 to 10 times.
+# A Parquet file may take FREE bytes of memory plus RATIO times its own size. Texts compress 3 to 10 times.
 FREE, RATIO = 64 << 20, 100
 WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
 BATCH = 4096  # rows that are decoded at a time
 
 
 def read_parquet(source: Path | bytes) -> pa.Table:
-    """All rows of a Parquet file of anyone's making.
+    """All rows of a Parquet file from any source.
 
-    A few kilobytes can stand for many gigabytes: a text that a million rows refer to, or a page of zeros. So the
-    footer is checked before anything is decoded, and repeated texts are counted before they are written out.
-    Raises pa.ArrowInvalid above FREE bytes and RATIO times the file, as for a damaged file; OSError, MemoryError.
+    A file of a few kilobytes can decode to many gigabytes: a text that a million rows refer to, or a page of zeros.
+    So the footer is checked before any page is decoded, and repeated texts are counted before they are copied.
+    Raises pa.ArrowInvalid if the rows would take more than FREE bytes plus RATIO times the file, and for a damaged
+    file; OSError; MemoryError.
     """
     from pyarrow import parquet
 
@@ -59,13 +60,13 @@ def read_parquet(source: Path | bytes) -> pa.Table:
     most = FREE + RATIO * (len(source) if isinstance(source, bytes) else source.stat().st_size)
     open_file = partial(parquet.ParquetFile, pa.BufferReader(source) if isinstance(source, bytes) else source)
     with open_file() as file:
-        file.scan_contents()  # of a damaged footer, pyarrow's properties of a column would end the process
+        file.scan_contents()  # raises for a damaged footer; reading a column's properties would end the process instead
         _refuse_oversize(_declared_bytes(file), most)
         leaves = [file.metadata.schema.column(leaf) for leaf in range(file.metadata.num_columns)]
         schema, texts = file.schema_arrow, [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
     tables, total = [schema.empty_table()], 0
     with open_file(read_dictionary=texts) as file:
-        for group in range(file.num_row_groups):  # pyarrow cannot join texts inside of structs over two groups
+        for group in range(file.num_row_groups):  # pyarrow cannot read texts inside structs across two groups
             for batch in file.iter_batches(batch_size=BATCH, row_groups=[group]):
                 total += sum(written_out_bytes(column) for column in batch.columns)
                 _refuse_oversize(total, most)
@@ -74,13 +75,13 @@ def read_parquet(source: Path | bytes) -> pa.Table:
 
 
 def require_regular(path: Path) -> None:
-    """Raise OSError for a pipe, a socket or a device: a reader would wait for what never comes."""
+    """Raise OSError for a pipe, a socket or a device: reading one can wait for ever."""
     if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "no regular file", str(path))
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def written_out_bytes(array: pa.Array) -> int:
-    """Bytes of an array with each text that a dictionary holds once written out in each of its rows."""
+    """Bytes of an array if each text of a dictionary were copied into every row that refers to it."""
     if pa.types.is_dictionary(array.type):
         if not (pa.types.is_string(array.type.value_type) or pa.types.is_large_string(array.type.value_type)):
             return int(array.nbytes)
@@ -94,7 +95,7 @@ def written_out_bytes(array: pa.Array) -> int:
 
 
 def _declared_bytes(file: Any) -> int:
-    """The most of what a footer says of its pages, its numbers, and its lists of fixed length, nulls included."""
+    """The largest of three sizes from the footer: of the pages, of the values, of the fixed-size lists (with nulls)."""
     metadata, schema = file.metadata, file.schema_arrow
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     chunks = [
@@ -111,7 +112,7 @@ def _declared_bytes(file: Any) -> int:
 
 def _refuse_oversize(size: int, most: int) -> None:
     if size > most:
-        raise pa.ArrowInvalid(f"rows of {size:,} bytes or more, where a file of this size may hold {most:,}")
+        raise pa.ArrowInvalid(f"the rows take {size:,} bytes or more; a file of this size may take {most:,}")
 
 
 def sha256_of(path: Path) -> str:
@@ -123,11 +124,11 @@ def sha256_of(path: Path) -> str:
 
 @contextmanager
 def replace_whole(path: Path) -> Iterator[Path]:
-    """A temporary path next to `path`. What the block writes there gets the name `path` if the block succeeds.
+    """A temporary path next to `path`. If the block succeeds, the file that it wrote there is renamed to `path`.
 
-    A reader sees the old file or the whole new one, also after a kill or a power cut (fsync, then rename). The
-    temporary name holds the host and the process, so two machines that write the same file do not meet.
-    Raises ArtifactError when the disk refuses; the old file is then unchanged.
+    A reader sees the old file or the complete new file, even after a kill or a power cut (fsync, then rename). The
+    temporary name contains the host and the process, so two machines never write to the same temporary file.
+    Raises ArtifactError if the file cannot be written; the old file is then unchanged.
     """
     prefix = f".{path.name}.{os.uname().nodename}"
     temporary = path.with_name(f"{prefix}.{os.getpid()}.tmp")
@@ -152,13 +153,13 @@ def replace_whole(path: Path) -> Iterator[Path]:
 
 
 def write_bytes_atomically(path: Path, payload: bytes) -> None:
-    """Write a whole file as `replace_whole` does, and raise as it does."""
+    """Write a complete file with `replace_whole`. Raises ArtifactError."""
     with replace_whole(path) as temporary:
         temporary.write_bytes(payload)
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:
-    """Remove the temporary files that killed processes of this machine left of the same file."""
+    """Remove temporary files of the same file that killed processes of this machine left behind."""
     for stale in folder.glob(f"{escape(prefix)}.*.tmp"):
         owner = stale.name.removesuffix(".tmp").rpartition(".")[2]
         if not (owner.isdigit() and Path(f"/proc/{owner}").exists()):
@@ -174,7 +175,7 @@ def _fsync(path: Path) -> None:
 
 
 def json_bytes(content: Any) -> bytes:
-    """JSON with sorted keys: the same content gives the same bytes. NaN is refused, as JSON has none."""
+    """JSON with sorted keys: the same content gives the same bytes. Raises ValueError for NaN, which JSON lacks."""
     return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
@@ -184,5 +185,5 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text in UTF-8 that ends with one newline, atomically."""
+    """Write a text in UTF-8, with one newline at its end, atomically."""
     write_bytes_atomically(path, text.rstrip("\n").encode() + b"\n")

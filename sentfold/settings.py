@@ -1,4 +1,4 @@
-"""Typed, range-checked, frozen settings: the base of every model of parameters, and their errors."""
+"""Typed, range-checked, frozen settings: the base class of all parameters, and their errors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 def check_slug(name: str) -> str:
     """Return `name` if it is a slug (a-z, 0-9, single hyphens), else raise ValueError.
 
-    Names become folders, stage names and table columns: DVC accepts `a/b` or `a b` in a stage
-    name and then fails far from the cause, so they are stopped here.
+    Names become folders, stage names and table columns. DVC accepts `a/b` or `a b` in a stage name and then fails
+    far from the cause, so such names are refused here.
     """
     if not SLUG.fullmatch(name):
         raise ValueError(f"{name!r} is not a name: use a-z, 0-9 and single hyphens, e.g. 'stsb-dev'")
@@ -27,7 +27,7 @@ Slug = Annotated[str, AfterValidator(check_slug)]
 
 
 class Parameters(BaseModel):
-    """Base of every parameter model: frozen, strict about types, closed to unknown keys."""
+    """Base of every parameter model: frozen, with strict types, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -36,7 +36,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def refuse_unknown(content: dict[str, Any], known: tuple[str, ...], *, where: str) -> None:
-    """ParameterError naming the first key of `content` that is not in `known`."""
+    """Raise ParameterError for the first key of `content` that is not in `known`."""
     for key in content:
         if key not in known:
             raise ParameterError(
@@ -51,13 +51,13 @@ def refuse_unknown(content: dict[str, Any], known: tuple[str, ...], *, where: st
 def validate(
     model: type[Model], content: Any, *, where: str, error_class: type[ParameterError] = ParameterError
 ) -> Model:
-    """`content` as `model`; pydantic's first complaint becomes a ParameterError."""
+    """`content` as `model`. Raises `error_class` with the first error that pydantic reports."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        complaints = error.errors()
-        # A misspelt key is also a missing one: its own spelling is what helps.
-        first = next((c for c in complaints if c["type"] == "extra_forbidden"), complaints[0])
+        errors = error.errors()
+        # A misspelt key is also a missing key. The message names the misspelt key, because it shows what to correct.
+        first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
         key = ".".join(str(part) for part in first["loc"])
         known = ", ".join(model.model_fields)
         unknown = first["type"] == "extra_forbidden"

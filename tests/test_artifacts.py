@@ -255,7 +255,7 @@ def test_no_flipped_bit_anywhere_in_the_file_yields_other_content(place: Path) -
 def test_a_foreign_parquet_file_is_refused(place: Path) -> None:
     place.parent.mkdir(parents=True)
     pq.write_table(pa.table({"vector": [[1.0, 2.0]]}), place)
-    assert "not one of ours" in refused(place)
+    assert "no artifact of sentfold" in refused(place)
 
 
 def test_a_file_that_is_no_parquet_is_refused(place: Path) -> None:
@@ -268,7 +268,7 @@ def test_a_file_that_is_no_parquet_is_refused(place: Path) -> None:
 def test_a_pipe_in_place_of_an_artifact_is_refused_and_not_waited_for(place: Path) -> None:
     place.parent.mkdir(parents=True)
     os.mkfifo(place)
-    assert "no regular file" in refused(place)
+    assert "not a regular file" in refused(place)
 
 
 def forge(path: Path, table: pa.Table, **options: Any) -> None:

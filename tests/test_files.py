@@ -106,7 +106,7 @@ def test_a_small_file_that_decodes_to_gigabytes_is_refused_before_it_takes_them(
     assert path.stat().st_size < 400_000
     done = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True)
     message, kilobytes = done.stdout.splitlines()
-    assert "may hold" in message
+    assert "may take" in message
     assert int(kilobytes) < 400_000
 
 
@@ -139,5 +139,5 @@ def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path: Path)
     pipe = tmp_path / "a.parquet"
     os.mkfifo(pipe)
     for read in (read_parquet, sha256_of):
-        with pytest.raises(OSError, match="no regular file"):
+        with pytest.raises(OSError, match="not a regular file"):
             read(pipe)

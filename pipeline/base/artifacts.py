@@ -1,7 +1,7 @@
-"""The one way artifacts are named, written and read.
+"""Names of artifacts, and the only functions that write and read them.
 
-Parquet with a declared kind, deterministic bytes (same content, same bytes, on any number of
-threads), page checksums, and an atomic appearance: a reader sees the whole file or none of it.
+An artifact is a Parquet file with a declared kind, deterministic bytes (the same content gives the same bytes, with
+any number of threads) and page checksums. It is written atomically: a reader sees the complete file or no file.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from sentfold.numeric_profile import profile_name
 
 SCHEMA_VERSION = 1
 
-# What an error in the middle of a stage leaves behind.
-DISCARDED = "what the stage wrote for earlier corpora is unrecorded, and made again by the next run"
+# The state of the files after an error in the middle of a stage.
+DISCARDED = "files that the stage wrote for earlier corpora are not recorded; the next run makes them again"
 _KEY = b"sentfold"
 _SEAL = b"sentfold-sha256"
 
@@ -34,42 +34,42 @@ _SEAL = b"sentfold-sha256"
 
 
 def corpus_path(suite: str, corpus: str, part: str) -> Path:
-    """Where `part` ("sentences" or "items") of a corpus lies."""
+    """The file of one part of a corpus: "sentences" or "items"."""
     return Path("data") / suite / "corpora" / corpus / f"{part}.parquet"
 
 
 def space_path(suite: str, space: str, corpus: str) -> Path:
-    """Where the vectors of one corpus in one space lie."""
+    """The file of the vectors of one corpus in one space."""
     return Path("data") / suite / "spaces" / space / f"{corpus}.parquet"
 
 
 def graph_path(suite: str, space: str, corpus: str) -> Path:
-    """Where the neighbour graph of one corpus in one space lies."""
+    """The file of the neighbour graph of one corpus in one space."""
     return Path("data") / suite / "graphs" / space / f"{corpus}.parquet"
 
 
 def weights_path(suite: str, space: str, corpus: str) -> Path:
-    """Where the reconstruction weights of one corpus lie, by the space they will make."""
+    """The file of the reconstruction weights of one corpus, for the space that is made from them."""
     return Path("data") / suite / "weights" / space / f"{corpus}.parquet"
 
 
 def resamples_path(suite: str, space: str, corpus: str) -> Path:
-    """Where the bootstrap replicates of one space on one corpus lie."""
+    """The file of the bootstrap replicates of one space on one corpus."""
     return Path("data") / suite / "resamples" / space / f"{corpus}.parquet"
 
 
 def scores_path(suite: str, space: str) -> Path:
-    """Where the scores of one space lie."""
+    """The file of the scores of one space."""
     return Path("reports") / suite / "scores" / f"{space}.json"
 
 
 def sensitivity_path(suite: str, encoder: str) -> Path:
-    """Where the scores of a word encoder's hyper-parameters lie, one at a time."""
+    """The file of a word encoder's scores when one hyper-parameter at a time is varied."""
     return Path("reports") / suite / "sweeps" / f"{encoder}-sensitivity" / "surface.json"
 
 
 def artifact_name(path: Path) -> str:
-    """What an artifact is called inside itself, so that a file moved onto another is noticed."""
+    """The name that an artifact records of itself, so that a file in the place of another is noticed."""
     return "/".join(path.parts[-4:])
 
 
@@ -87,11 +87,11 @@ def write_table(
 ) -> None:
     """Write `table` as the artifact `path`.
 
-    kind        what the rows are ("sentences", "vectors", ...); a reader insists on it
-    parameters  what made it, JSON-able, deterministic
-    inputs      the artifacts it was made from; their sha256 is stored
-    notes       what the making counted or certified (JSON-able, deterministic: no time, no host)
-    Raises ArtifactError when the disk refuses. Cost O(bytes); one copy in memory.
+    kind        what the rows are ("sentences", "vectors", ...); a reader has to ask for the same kind
+    parameters  the parameters that it was made with, as JSON values
+    inputs      the artifacts that it was made from; their sha256 is stored
+    notes       counts and certificates of the computation, as JSON values; no time and no host, so that bytes repeat
+    Raises ArtifactError if the file cannot be written. Cost O(bytes) time; one copy in memory.
     """
     record = {
         "columns": _columns_of(table),
@@ -105,7 +105,7 @@ def write_table(
         "schema_version": SCHEMA_VERSION,
     }
     text = json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
-    # Chunk layout in memory would otherwise change the bytes on disk.
+    # Without this the chunks in memory would change the bytes on disk.
     whole = table.combine_chunks().replace_schema_metadata({_KEY: text, _SEAL: _seal(text)})
     sink = pa.BufferOutputStream()
     pq.write_table(
@@ -125,7 +125,7 @@ def write_vectors(
     inputs: Sequence[Path] = (),
     notes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write one float32 vector per sentence; ArtifactError if any value is not finite."""
+    """Write one float32 vector per sentence. Raises ArtifactError if a value is not finite."""
     if not np.isfinite(vectors).all():
         row = int(np.argwhere(~np.isfinite(vectors))[0, 0])
         raise ArtifactError(
@@ -133,14 +133,14 @@ def write_vectors(
             where=str(path),
             expected="finite float32",
             got=f"row {row} of {len(vectors)}",
-            remedy="report this: no stage may produce such a vector",
+            remedy="report this as an error of sentfold: no stage may make such a vector",
         )
     table = pa.table({"vector": fixed_lists(np.ascontiguousarray(vectors, dtype=np.float32))})
     write_table(path, table, kind="vectors", parameters=parameters, inputs=inputs, notes=notes)
 
 
 def write_absence(path: Path, reason: str, *, kind: str, inputs: Sequence[Path] = ()) -> None:
-    """Write an artifact that says why there is nothing: no rows, and the reason."""
+    """Write an artifact without rows that holds the reason why there are none."""
     write_table(path, pa.table({}), kind=kind, parameters={}, inputs=inputs, notes={"absent": reason})
 
 
@@ -148,9 +148,9 @@ def write_absence(path: Path, reason: str, *, kind: str, inputs: Sequence[Path] 
 
 
 def read_record(path: Path, *, kind: str) -> dict[str, Any]:
-    """What an artifact says of itself: kind, name, parameters, inputs, notes.
+    """The record inside an artifact: kind, name, parameters, inputs, notes.
 
-    Raises ArtifactError if the file is missing, truncated, foreign, of another kind or moved.
+    Raises ArtifactError if the file is missing, truncated, moved, of another kind, or no artifact of sentfold.
     """
     record = _read_any(path, expected=f"kind '{kind}'")
     for key, right in (("schema_version", SCHEMA_VERSION), ("kind", kind), ("name", artifact_name(path))):
@@ -162,7 +162,7 @@ def read_record(path: Path, *, kind: str) -> dict[str, Any]:
 
 
 def kind_of(path: Path) -> str:
-    """The kind of an artifact. Raises ArtifactError if the file is missing, truncated or foreign."""
+    """The kind of an artifact. Raises ArtifactError if the file is missing, truncated or no artifact of sentfold."""
     return str(_read_any(path, expected="any kind")["kind"])
 
 
@@ -176,11 +176,11 @@ def _read_any(path: Path, *, expected: str) -> dict[str, Any]:
             where=str(path),
             expected=f"an artifact of {expected}",
             got="no such file",
-            remedy="run `dvc repro`, which makes it or takes it from its cache",
+            remedy="run `dvc repro`, which makes the artifact or copies it from DVC's cache",
         ) from None
     except MemoryError as error:
         raise _no_memory(path, error) from None
-    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: a name that is no longer text
+    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: a column name that is not UTF-8
         raise _broken(
             path, "an artifact cannot be read", expected="a whole Parquet file", got=first_line(error)
         ) from None
@@ -189,24 +189,29 @@ def _read_any(path: Path, *, expected: str) -> dict[str, Any]:
     except (KeyError, ValueError):
         raise _broken(
             path,
-            "a file is not one of ours",
+            "a file is no artifact of sentfold",
             expected=f"a sentfold artifact of {expected}",
-            got="no record of its making",
+            got="a file without the record that sentfold writes",
         ) from None
-    # Page checksums leave the footer unguarded: the record has its own, and vouches for columns and rows.
+    # Page checksums do not cover the footer. So the record has its own checksum, and it states the columns and rows.
     if metadata.get(_SEAL) != _seal(metadata[_KEY]):
-        raise _broken(path, "the record of an artifact is damaged", expected="its sha256", got="another")
+        raise _broken(
+            path,
+            "the record of an artifact is damaged",
+            expected="a record with the stored sha256",
+            got="another sha256",
+        )
     return record
 
 
 def absence(path: Path, *, kind: str) -> str | None:
-    """Why an artifact is empty on purpose, or None if it is not."""
+    """The reason why an artifact is empty on purpose, or None if it has rows."""
     reason = read_record(path, kind=kind)["notes"].get("absent")
     return None if reason is None else str(reason)
 
 
 def no_pool(source: Path) -> str | None:
-    """Why a corpus can have no neighbourhoods at all, or None: examples are a handful of sentences.
+    """Why a corpus can have no neighbourhoods, or None. A corpus of examples has too few sentences for them.
 
     Any other corpus that is too small for k or p is an error, never a silent blank.
     """
@@ -215,10 +220,10 @@ def no_pool(source: Path) -> str | None:
 
 
 def read_table(path: Path, *, kind: str, columns: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-    """The rows of an artifact, checksums verified.
+    """The rows of an artifact. Verifies the checksums.
 
-    columns  name -> Arrow type that must be there (others may be too)
-    Raises ArtifactError as read_record does, and on a failed checksum or a wrong column.
+    columns  name -> Arrow type of the columns that must be there; there may be more
+    Raises ArtifactError as read_record does, and for a wrong checksum or a wrong column.
     """
     record = read_record(path, kind=kind)
     if "absent" in record["notes"]:
@@ -236,12 +241,12 @@ def read_table(path: Path, *, kind: str, columns: Mapping[str, pa.DataType] | No
     for name, got in found.items():
         if got != record[name]:
             raise _broken(
-                path, f"an artifact has other {name} than were written", expected=str(record[name]), got=str(got)
+                path, f"the {name} of an artifact differ from its record", expected=str(record[name]), got=str(got)
             )
     for name, arrow_type in (columns or {}).items():
-        held = table.schema.field(name).type if name in table.column_names else "no such column"
-        if held != arrow_type:
-            raise _broken(path, f"an artifact has a wrong column '{name}'", expected=str(arrow_type), got=str(held))
+        present = table.schema.field(name).type if name in table.column_names else "no such column"
+        if present != arrow_type:
+            raise _broken(path, f"an artifact has a wrong column '{name}'", expected=str(arrow_type), got=str(present))
     return table.replace_schema_metadata(None)
 
 
@@ -249,15 +254,17 @@ def read_vectors(path: Path) -> Vectors:
     """The (n, d) float32 vectors of a space for one corpus. Raises as read_table does."""
     vectors: Vectors = read_lists(read_table(path, kind="vectors"), "vector", path=path).astype(np.float32, copy=False)
     if not np.isfinite(vectors).all():
-        raise _broken(path, "an artifact holds a vector that is not finite", expected="numbers", got="NaN or infinity")
+        raise _broken(
+            path, "an artifact has a vector that is not finite", expected="finite numbers", got="NaN or infinity"
+        )
     return vectors
 
 
 def _read_plain(file: pq.ParquetFile, size: int) -> pa.Table:
-    """All rows of a file whose pages are plain, so that they take no more memory than bytes of the file.
+    """All rows of a file without compression, whose rows take about as much memory as the file has bytes.
 
-    Without threads: they take address space, and a read that lacks it would hang. Raises pa.ArrowInvalid for rows
-    that take more, which `write_table` never writes: a forged file of some kilobytes could fill the memory.
+    Reads without threads: threads take address space, and pyarrow hangs if it lacks that. Raises pa.ArrowInvalid for
+    rows that take more memory. `write_table` never writes such a file, but a forged file could fill the memory.
     """
     widths = [kind.list_size for kind in file.schema_arrow.types if pa.types.is_fixed_size_list(kind)]
     tables, total = [file.schema_arrow.empty_table()], 0
@@ -271,7 +278,7 @@ def _read_plain(file: pq.ParquetFile, size: int) -> pa.Table:
 
 def _refuse_growth(total: int, size: int) -> None:
     if total > 2 * size:
-        raise pa.ArrowInvalid(f"rows of {total:,} bytes or more in a file of {size:,}")
+        raise pa.ArrowInvalid(f"the rows take {total:,} bytes or more, in a file of {size:,} bytes")
 
 
 def read_lists(table: pa.Table, column: str, *, path: Path) -> npt.NDArray[Any]:
@@ -301,8 +308,8 @@ def _no_memory(path: Path, error: MemoryError) -> ArtifactError:
         "there is too little memory to read an artifact",
         where=str(path),
         got=first_line(error),
-        state="the file was left as it is; nothing is wrong with it",
-        remedy="end other processes, or raise the limit of this one (`ulimit -v`), and run the command again",
+        state="the file is unchanged and may be sound",
+        remedy="end other processes, or raise this process's limit (`ulimit -v`), and run the command again",
     )
 
 
@@ -312,6 +319,6 @@ def _broken(path: Path, what: str, *, expected: str, got: str) -> ArtifactError:
         where=str(path),
         expected=expected,
         got=got,
-        state="the file was left as it is",
-        remedy="delete it and run `dvc repro`: DVC makes it again or takes it from its cache",
+        state="the file is unchanged",
+        remedy="delete the file and run `dvc repro`: DVC makes it again or copies it from its cache",
     )

@@ -13,7 +13,7 @@ def task_of(items_path: Path) -> str:
     """The task of a corpus: its items are an artifact of the kind "items.<task>". Raises ArtifactError."""
     kind = kind_of(items_path)
     if not kind.startswith("items."):
-        raise ArtifactError("an artifact holds no items", where=str(items_path), expected="items.<task>", got=kind)
+        raise ArtifactError("an artifact has no items", where=str(items_path), expected="items.<task>", got=kind)
     return kind.removeprefix("items.")
 
 

@@ -1,4 +1,4 @@
-"""Typed, range-checked, frozen parameters out of params.yaml and the suite files."""
+"""Reads params.yaml and other YAML files; parameters are typed, range-checked and frozen."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sentfold.settings import Model, refuse_unknown, validate
 
 PARAMS_FILE = Path("params.yaml")
 
-# The groups of params.yaml. A stage validates the groups it reads, so a misspelt group would be
-# noticed by no stage at all; this list is what notices it.
+# The groups of params.yaml. A stage validates only the groups that it reads, so no stage would notice a misspelt group;
+# `load_parameters` compares with this list.
 GROUPS = (
     "encoders",
     "embed",
@@ -34,22 +34,22 @@ GROUPS = (
 )
 
 
-MOST_VALUES = 1_000_000  # of one file, aliases written out; the largest dvc.lock here has 50,000
-DEEPEST = 100  # levels of one file, aliases written out
+MOST_VALUES = 1_000_000  # of one file, with every alias copied out; the largest dvc.lock of the project has 50,000
+DEEPEST = 100  # levels of one file, with every alias copied out
 MERGE = "tag:yaml.org,2002:merge"
 
-# libyaml's parser, where PyYAML was built with it, takes a tenth of the time.
+# libyaml's parser takes a tenth of the time; some builds of PyYAML lack it.
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _refuse_bombs(content: str | bytes) -> None:
-    """Raise ComposerError for a text that nests too deeply, or whose aliases stand for too much.
+    """Raise ComposerError for a text that nests too deeply, or whose aliases stand for too many values.
 
-    Each alias counts as all that its anchor holds: a few lines of aliases of aliases stand for billions of values.
-    PyYAML itself recurses: at some depth it ends the process without a word.
+    Each alias counts as all values of its anchor: a few lines of aliases of aliases stand for billions of values.
+    PyYAML itself recurses: at some depth it ends the process without a message.
     """
-    anchors: dict[str, tuple[int, int]] = {}  # of whole values: how many values and levels they hold
-    begun = [("", 0, 0)]  # the same of each collection that has not ended
+    anchors: dict[str, tuple[int, int]] = {}  # of complete nodes: their numbers of values and of levels
+    begun = [("", 0, 0)]  # anchor, values and levels of each collection that has not ended
     for event in yaml.parse(content, _SafeLoader):
         anchor, values, levels = str(getattr(event, "anchor", None) or ""), 1, 0
         if isinstance(event, yaml.CollectionStartEvent):
@@ -58,7 +58,7 @@ def _refuse_bombs(content: str | bytes) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, values, levels = begun.pop()
         elif isinstance(event, yaml.AliasEvent):
-            # An alias inside of its own anchor never ends; one of no anchor is for the parser to name.
+            # An alias inside its own anchor never ends. The parser reports an alias without an anchor.
             endless = (MOST_VALUES + 1, 0) if anchor in {name for name, _, _ in begun} else (1, 0)
             values, levels = anchors.get(anchor, endless)
         elif not isinstance(event, yaml.ScalarEvent):
@@ -68,19 +68,19 @@ def _refuse_bombs(content: str | bytes) -> None:
         name, total, deepest = begun[-1]
         begun[-1] = (name, total + values, max(deepest, levels + 1))
         if total + values > MOST_VALUES or len(begun) + levels > DEEPEST:
-            what = f"more than {MOST_VALUES:,} values, aliases written out, or more than {DEEPEST} levels"
+            what = f"more than {MOST_VALUES:,} values, aliases included, or more than {DEEPEST} levels"
             raise yaml.composer.ComposerError(None, None, f"{what}, reached{event.start_mark}")
 
 
 def _refuse_repeated_keys(root: yaml.Node | None, key_of: Callable[[yaml.ScalarNode], Any]) -> None:
-    """Raise ConstructorError for a mapping that gives one key twice: YAML would keep the last in silence.
+    """Raise ConstructorError for a mapping with a key twice: YAML would silently keep the last value.
 
-    `1`, `1.0` and `true` are one key to Python.
+    Python treats `1`, `1.0` and `true` as the same key.
     """
     waiting, seen = [root] if root is not None else [], set[int]()
     while waiting:
         node = waiting.pop()
-        if id(node) in seen:  # an anchor's node is met again under each of its aliases
+        if id(node) in seen:  # each alias leads to the node of its anchor again
             continue
         seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
@@ -91,7 +91,7 @@ def _refuse_repeated_keys(root: yaml.Node | None, key_of: Callable[[yaml.ScalarN
                 )
                 if plain in keys:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key.value!r} stands twice", key.start_mark
+                        None, None, f"the key {key.value!r} occurs twice", key.start_mark
                     )
                 keys.add(plain)
                 waiting += [key, value]
@@ -99,7 +99,7 @@ def _refuse_repeated_keys(root: yaml.Node | None, key_of: Callable[[yaml.ScalarN
             waiting += node.value
 
 
-class _Loader(_SafeLoader):  # type: ignore[misc]  # its base is known at run time only
+class _Loader(_SafeLoader):  # type: ignore[misc]  # its base is only known at run time
     """The safe loader, with the numbers of YAML 1.2."""
 
 
@@ -110,7 +110,7 @@ _Loader.add_implicit_resolver(
 
 
 def parse_yaml(content: str | bytes) -> Any:
-    """The content of a YAML text, by the one loader of the project: safe, and equal keys are an error.
+    """The content of a YAML text. The loader is safe, and a repeated key is an error.
 
     Raises yaml.YAMLError.
     """
@@ -127,7 +127,7 @@ def parse_yaml(content: str | bytes) -> Any:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file; ParameterError if it is missing, malformed or no mapping."""
+    """The mapping in a YAML file. Raises ParameterError if the file is missing, malformed or no mapping."""
     try:
         content = copy.deepcopy(_parsed(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -139,25 +139,25 @@ def read_yaml(path: Path) -> dict[str, Any]:
             f"{path.name} is not valid YAML",
             where=str(path),
             got=" ".join(str(error).split()).replace(' in "<unicode string>",', " at"),
-            remedy="correct the line that is named",
+            remedy="correct the line that the message names",
         ) from None
     if not isinstance(content, dict):
         raise ParameterError(
-            f"{path.name} holds no mapping", where=str(path), expected="key: value lines", got=type(content).__name__
+            f"{path.name} is no mapping", where=str(path), expected="key: value lines", got=type(content).__name__
         )
     return content
 
 
 @lru_cache(maxsize=32)
 def _parsed(text: str) -> Any:
-    """The content of a YAML text, kept: a check of all parameters reads the same few files a hundred times."""
+    """The content of a YAML text, in a cache: a check of all parameters reads the same few files a hundred times."""
     return parse_yaml(text)
 
 
 def load_parameters(model: type[Model], key: str, *, path: Path = PARAMS_FILE) -> Model:
-    """The group `key` (dotted, e.g. "manifolds.lp") of params.yaml as a frozen `model`.
+    """The group `key` of params.yaml (with dots, such as "manifolds.lp") as a frozen `model`.
 
-    Raises ParameterError naming the key, its value and what is allowed.
+    Raises ParameterError that names the key, its value and the allowed values.
     """
     content = read_yaml(path)
     refuse_unknown(content, GROUPS, where=str(path))

@@ -1,4 +1,4 @@
-"""A suite as its stages see it: the resolved `plan.yaml` that `sentfold plan` wrote."""
+"""A suite as the stages read it: the `plan.yaml` that `sentfold plan` wrote."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ class Suite(Parameters):
 
     root          the checkout's root, seen from the folder of the plan
     file          the plan, seen from the root; `written` is the suite.yaml that it follows from
+    parent        the suite.yaml that this one extends, or `written` if it extends none
+    counted       the block of the catalogue that published word counts come from
     source        where corpora come from: installed packages, a mirror folder, or the network
     skip_missing  record what the source lacks as a blank with its reason, and continue
     counts        whose word counts give unigram probabilities: the suite's own sentences', or a count of
@@ -81,11 +83,6 @@ class Suite(Parameters):
     def clusterings(self) -> tuple[str, ...]:
         """The blocks of `clusterings:` that word encoders use."""
         return tuple(self.stages["cluster_words"])
-
-    @property
-    def selections(self) -> tuple[str, ...]:
-        """The blocks of `manifolds:` that are grids, of which a sweep chooses one point for each encoder."""
-        return tuple(dict.fromkeys(str(item["maker"]) for item in self.stages["sweep"].values()))
 
     @property
     def derived_spaces(self) -> tuple[str, ...]:
@@ -185,21 +182,21 @@ def load_suite(name: str) -> Suite:
             where=error.where,
             expected=error.expected,
             got=error.got,
-            remedy=f"run `sentfold plan --suite {name}`, which writes {path} anew",
+            remedy=f"run `sentfold plan --suite {name}`, which writes {path} again",
         ) from None
     if suite.suite != name:
         raise SuiteError(
-            "a plan is another suite's",
+            "the plan is of another suite",
             where=str(path),
             expected=f"suite: {name}",
             got=f"suite: {suite.suite}",
-            remedy=f"run `sentfold plan --suite {name}`, which writes {path} anew",
+            remedy=f"run `sentfold plan --suite {name}`, which writes {path} again",
         )
     return suite
 
 
 def freeze(content: Any) -> Any:
-    """Lists as tuples at any depth of mappings: strict models take no list for a tuple."""
+    """The content with tuples in place of lists, because strict models refuse a list where they expect a tuple."""
     if isinstance(content, list):
         return tuple(content)
     return {key: freeze(value) for key, value in content.items()} if isinstance(content, dict) else content

@@ -292,5 +292,5 @@ def _regular(place: Path) -> Path:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError
     if not stat.S_ISREG(mode):
-        raise OSError(0, "no regular file")
+        raise OSError(0, "not a regular file")
     return place

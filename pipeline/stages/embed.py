@@ -1,4 +1,4 @@
-"""Stage `embed`: the sentences of one corpus through one sentence transformer."""
+"""Stage `embed`: the vectors of one corpus by one sentence transformer."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from sentfold.settings import Parameters
 
 
 class EmbedParameters(Parameters):
-    """How every transformer is run.
+    """Settings of all transformers.
 
-    batch_size   sentences per batch; all sentences of a batch have the same number of tokens
+    batch_size   largest number of sentences per batch; all sentences of a batch have the same number of tokens
     """
 
     batch_size: int = Field(ge=1, le=4096)
 
 
 def embed(suite: str, corpus: str, encoder: str) -> int:
-    """Embed one corpus with one encoder and write the space. Returns the number of sentences."""
+    """Embed one corpus with one encoder and write the vectors. Returns the number of sentences."""
     model_source = load_parameters(ModelSource, f"encoders.{encoder}")
     plan = load_parameters(EmbedParameters, "embed")
     source, target = corpus_path(suite, corpus, "sentences"), space_path(suite, encoder, corpus)

@@ -374,10 +374,10 @@ def test_a_file_cut_anywhere_is_refused(mirror: Path) -> None:
 def test_a_small_file_that_stands_for_gigabytes_and_a_pipe_are_refused(mirror: Path) -> None:
     path = put(mirror, "pairs/test.parquet", pl.DataFrame({"sentence1": ["x" * 10_000] * 50_000}))
     assert path.stat().st_size < 100_000
-    refuse(corpus_of(splits={"test": 50_000}), "cannot be read", "pairs/test.parquet", "may hold")
+    refuse(corpus_of(splits={"test": 50_000}), "cannot be read", "pairs/test.parquet", "may take")
     path.unlink()
     os.mkfifo(path)
-    refuse(corpus_of(splits={"test": 3}), "cannot be read", "pairs/test.parquet", "no regular file")
+    refuse(corpus_of(splits={"test": 3}), "cannot be read", "pairs/test.parquet", "not a regular file")
 
 
 def test_a_mirror_file_is_pinned_by_its_first_use(mirror: Path) -> None:

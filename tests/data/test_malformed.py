@@ -100,7 +100,7 @@ def test_a_device_and_a_pipe_are_refused_and_not_read_for_ever(tmp_path: Path) -
     for place in (tmp_path / "train.csv", tmp_path / "pipe.csv"):
         with pytest.raises(DataError, match="cannot be read") as refused:
             read_dataset(place)
-        assert "no regular file" in refused.value.got
+        assert "not a regular file" in refused.value.got
 
 
 def test_a_folder_without_data_and_a_path_without_a_file_are_refused(tmp_path: Path) -> None:

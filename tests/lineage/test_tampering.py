@@ -151,7 +151,7 @@ ODDITIES = {
     "a link to nowhere": dangle,
     "a link to a folder that contains it": loop,
     "too many levels of symbolic links": chase,
-    "no regular file": os.mkfifo,
+    "not a regular file": os.mkfifo,
 }
 
 
