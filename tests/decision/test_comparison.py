@@ -93,6 +93,7 @@ def test_the_commands_print_a_verdict_and_write_the_same_bytes_twice(folder: Pat
     assert (folder / "c.json").is_file()
 
 
+@pytest.mark.slow  # five processes; tests/data has the same refusals in one
 def test_what_is_wrong_is_said_without_a_traceback_and_nothing_is_written(folder: Path) -> None:
     for words in (
         ("decide", "pairs.csv"),

@@ -34,6 +34,7 @@ from sentfold.errors import ArtifactError
 from sentfold.manifold.base.linear import LinearMap
 
 FEW = (Family("mean removal", mean_removal), Family("all but the top", all_but_the_top))
+ADAPTER = Family("linear adapter from labels", linear_adapter, supervised=True)
 Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -129,8 +130,8 @@ def test_scores_of_held_out_pairs_change_nothing_that_was_fitted_or_chosen() -> 
     splits = ["train"] * 60 + ["dev"] * 20 + ["test"] * 40
     changed = scores.copy()
     changed[80:] = changed[80:][::-1]
-    one = decide(x, pairs=(left, right, scores), splits=splits)
-    two = decide(x, pairs=(left, right, changed), splits=splits)
+    one = decide(x, pairs=(left, right, scores), splits=splits, families=(*FEW, ADAPTER))
+    two = decide(x, pairs=(left, right, changed), splits=splits, families=(*FEW, ADAPTER))
     assert {c.name: c.chosen for c in one.candidates} == {c.name: c.chosen for c in two.candidates}
     assert one.cosine != two.cosine
 

@@ -69,6 +69,7 @@ def test_a_linear_map_is_loaded_by_sentence_transformers_alone(tmp_path: Path, p
         export_space(tmp_path / "space", "all-MiniLM-L6-v2", tmp_path / "model")
 
 
+@pytest.mark.slow
 def test_landmarks_are_loaded_through_the_library_and_sentfold_encode_knows_the_folder(
     tmp_path: Path, plain: np.ndarray
 ) -> None:

@@ -50,7 +50,7 @@ def test_a_kill_at_a_random_moment_does_no_harm(
     _kill(role, number, disturb, moments, rerun=RUN)
 
 
-@pytest.mark.parametrize("number", injections(default=1, ci=CI))
+@pytest.mark.parametrize("number", injections(ci=CI))
 def test_a_kill_of_a_stage_at_a_random_moment_does_no_harm(
     number: int, disturb_without_server: Callable[[str], Disturbed], moments: random.Random
 ) -> None:

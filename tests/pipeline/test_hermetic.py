@@ -36,6 +36,7 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_each_stage_of_a_small_suite_runs_on_its_declared_inputs_alone(code: Path, tmp_path: Path) -> None:
     graph = load_graph(WorkingTree(code), "quick")
     for number, name in enumerate(graph.in_order()):
