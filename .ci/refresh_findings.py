@@ -136,7 +136,9 @@ def main(root: Path, *, check: bool) -> int:
         after, complaints = refresh_page(before, rows)
         counts = write_counts(root / SUITE / "claims.json")
         after = COUNTS.sub(lambda match, counts=counts: match[1] + counts + match[2], after)
-        complaints += [f"no table has {triple}" for triple in TRIPLE.findall(FENCE.sub("", after)) if triple not in known]
+        complaints += [
+            f"no table has {triple}" for triple in TRIPLE.findall(FENCE.sub("", after)) if triple not in known
+        ]
         if after != before:
             print(f"{name}: {'not up to date' if check else 'rewritten'}")
             wrong |= check
