@@ -4,8 +4,9 @@
 
 ROOT is a checkout. The script reads reports/paper-mirror/tables/scores.csv and rewrites two things in both pages:
 
-- Tables. A table is refreshed if the line above it is a comment with a protocol, as `<!-- scores: spearman.all.cosine -->`.
-  The first line of the table names corpora. A column with another protocol names it too, as `snli, best-f1.cosine`.
+- Tables. A table is refreshed if the line above it is a comment with a protocol, such as
+  `<!-- scores: spearman.all.cosine -->`. The first line of the table names corpora. A column with another protocol
+  names it too, as `snli, best-f1.cosine`.
   A row is a space, or two spaces `a − b`: then its cells are the difference with the interval. A row whose name has
   `MTEB` is left unchanged. To add a row, write its name alone, as `| minilm-lpp − minilm |`, and run the script.
 - The counts of the outcomes of claims, between `<!-- counts of claims -->` and `<!-- end of the counts -->`, from
