@@ -37,6 +37,7 @@ DIFFERENCES = (
     ("difference_to", ("difference", "difference_low", "difference_high")),
     ("control", ("control_difference", "control_low", "control_high")),
 )
+ORDER = ("the print", "under", "the same", "")  # how the headings of the counts begin, in the order of the page
 EARLIER = (
     "The committed ledger is of an earlier version, which did not keep these four things apart.\n"
     "The next run of the suite writes the present ledger, and its counts appear here.\n"
@@ -107,7 +108,11 @@ def write_counts(claims: Path) -> str:
     if "counts" not in content:
         return EARLIER
     lines = []
-    for heading, outcomes in content["counts"].items():
+    counts = content["counts"]
+    for heading in sorted(
+        counts, key=lambda name: next(at for at, begin in enumerate(ORDER) if name.startswith(begin))
+    ):
+        outcomes = counts[heading]
         listed = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
         lines.append(f"- {heading}: {listed}\n" if heading else f"- {listed}\n")
     return "".join(lines)
