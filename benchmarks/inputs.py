@@ -19,7 +19,7 @@ def mirror() -> Path:
     """The folder SENTFOLD_MIRROR; SystemExit with the remedy if it is not set."""
     place = os.environ.get("SENTFOLD_MIRROR")
     if not place or not Path(place).is_dir():
-        raise SystemExit("set SENTFOLD_MIRROR to a mirror folder of corpora, see README.md")
+        raise SystemExit("set SENTFOLD_MIRROR to a mirror folder of corpora, see docs/suites-and-stages.md")
     return Path(place)
 
 

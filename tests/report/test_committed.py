@@ -1,14 +1,19 @@
-"""The committed reports as a reader meets them: the pages in a real browser, and README's numbers in the tables."""
+"""The committed reports as a reader meets them: the pages in a real browser, and the numbers of README.md and docs/."""
 
 from __future__ import annotations
 
 import csv
 import json
 import re
+import shutil
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from pipeline.papers.published import select
 from tests.browser import Page, needs_chromium
 from tests.checkout import ROOT
 
@@ -48,16 +53,27 @@ def test_a_committed_page_opens_sorts_and_leads_to_lineage(browser: Page, suite:
     assert browser.complaints == []
 
 
-# --- README -----------------------------------------------------------------------------------------
+# --- README.md and docs/findings.md -------------------------------------------------------------------
 
-FOUND = re.compile(r"^## What we found$(.*?)^## ", re.MULTILINE | re.DOTALL)
+PAGES = ("README.md", "docs/findings.md")
+TABLE = re.compile(r"^<!-- scores: (\S+) -->\n((?:\|.*\n)+)", re.MULTILINE)
 TRIPLE = re.compile(r"([+-]\d+\.\d+) \[([+-]\d+\.\d+), ([+-]\d+\.\d+)\]")
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+REFRESH = ROOT / ".ci/refresh_findings.py"
 
 
-def found_section() -> str:
-    match = FOUND.search((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert match is not None
-    return match[1]
+def read_page(name: str) -> str:
+    """A page without its fenced blocks: they show what commands print."""
+    return FENCE.sub("", (ROOT / name).read_text(encoding="utf-8"))
+
+
+def tables_of(name: str) -> list[tuple[str, list[list[str]]]]:
+    """The marked tables of a page: the protocol, and the rows of cells, the head first."""
+    found = []
+    for protocol, text in TABLE.findall(read_page(name)):
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+        found.append((protocol, [rows[0], *rows[2:]]))
+    return found
 
 
 def scores(suite: str) -> list[dict[str, str]]:
@@ -84,36 +100,48 @@ def printed_triples(suite: str) -> set[tuple[float, float, float]]:
     return found
 
 
-def test_readme_s_table_is_what_the_report_s_table_says() -> None:
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in found_section().splitlines()
-        if line.startswith("| ")
-    ]
-    corpora, lines = rows[0][1:], rows[1:]
-    known = {
-        (row["space"], row["corpus"]): row for row in scores("paper-mirror") if row["protocol"] == "spearman.all.cosine"
-    }
-    for name, *cells in lines:
-        if "as MTEB publishes" in name:
-            continue  # held against published.csv by the mteb tests
-        space, _, other = name.partition(" − ")
-        for corpus, cell in zip(corpora, cells, strict=True):
-            row = known[space, corpus]
-            if other:
-                assert row["difference_to"] == other, name
-                numbers = [float(row[f"difference{part}"]) for part in ("", "_low", "_high")]
-                assert cell == "{:+.2f} [{:+.2f}, {:+.2f}]".format(*numbers), (name, corpus)
-            else:
-                assert cell == row["value"], (name, corpus)
-    assert len(lines) > 20
+def expected_cell(row: dict[str, str], other: str) -> str:
+    """The cell of a row of scores.csv: its score, or its difference to another space with the interval."""
+    if not other:
+        return row["value"]
+    if row["difference_to"] == other:
+        columns = ("difference", "difference_low", "difference_high")
+    else:
+        assert row["control"] == other
+        columns = ("control_difference", "control_low", "control_high")
+    return "{:+.2f} [{:+.2f}, {:+.2f}]".format(*[float(row[column]) for column in columns])
 
 
-def test_every_difference_with_an_interval_that_readme_states_stands_in_a_table() -> None:
-    printed = {suite: printed_triples(suite) for suite in SUITES}
-    everything = set().union(*printed.values())
-    stated = TRIPLE.findall(found_section())
-    assert len(stated) > 60
+@pytest.mark.parametrize("page", PAGES)
+def test_every_cell_of_a_page_s_tables_is_what_the_report_says(page: str) -> None:
+    known = {(row["space"], row["corpus"], row["protocol"]): row for row in scores("paper-mirror")}
+    checked = 0
+    for protocol, (head, *rows) in tables_of(page):
+        for name, *cells in rows:
+            if "MTEB" in name:
+                continue  # copies of published figures
+            space, _, other = name.partition(" − ")
+            for column, cell in zip(head[1:], cells, strict=True):
+                corpus, _, own = column.partition(", ")
+                assert cell == expected_cell(known[space, corpus, own or protocol], other), (name, column)
+                checked += 1
+    assert checked >= {"README.md": 40, "docs/findings.md": 200}[page]
+
+
+def test_findings_copy_the_published_scores_of_mteb() -> None:
+    _, (head, *rows) = tables_of("docs/findings.md")[0]
+    figures = select("mteb", "results", keep=lambda figure: figure.metric == "spearman")
+    published = {figure.dataset: figure for figure in figures}
+    (cells,) = (cells for name, *cells in rows if "MTEB" in name)
+    for corpus, cell in zip(head[1:], cells, strict=True):
+        assert cell == (published[corpus].shown if corpus in published else ""), corpus
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_difference_with_an_interval_that_a_page_states_is_in_a_table_of_a_report(page: str) -> None:
+    everything = set().union(*[printed_triples(suite) for suite in SUITES])
+    stated = TRIPLE.findall(TABLE.sub("", read_page(page)))
+    assert len(stated) >= {"README.md": 5, "docs/findings.md": 20}[page]
     for texts in stated:
         digits = [len(text.partition(".")[2]) for text in texts]
         wanted = tuple(float(text) for text in texts)
@@ -123,12 +151,30 @@ def test_every_difference_with_an_interval_that_readme_states_stands_in_a_table(
         ), texts
 
 
-def test_the_readme_counts_what_is_said_of_claims_as_the_report_does() -> None:
+def test_the_findings_count_the_outcomes_of_claims_as_the_report_does() -> None:
     content = json.loads((ROOT / "reports/paper-mirror/claims.json").read_text(encoding="utf-8"))
-    said = " ".join(found_section().split())
+    stated = " ".join(read_page("docs/findings.md").split())
     if "counts" not in content:
-        assert "are of an earlier ledger" in said
+        assert "The committed ledger is of an earlier version" in stated
         pytest.skip("the committed claims of paper-mirror are of an earlier ledger, which had no counts by heading")
     for heading, outcomes in content["counts"].items():
         listed = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
-        assert (f"{heading}: {listed}" if heading else listed) in said, heading
+        assert (f"{heading}: {listed}" if heading else listed) in stated, heading
+
+
+def test_the_refresh_script_restores_a_wrong_cell_and_names_what_no_table_has(tmp_path: Path) -> None:
+    for name in (*PAGES, "reports/paper-mirror/claims.json", "reports/paper-mirror/tables/scores.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    page = tmp_path / "README.md"
+    before = page.read_text(encoding="utf-8")
+    row = next(line for line in before.splitlines() if line.startswith("| minilm-pca − minilm |"))
+    page.write_text(before.replace(row, "| minilm-pca − minilm |") + "\nIt gains +12.34 [+5.67, +8.90].\n", "utf-8")
+    done = subprocess.run([sys.executable, REFRESH, tmp_path], capture_output=True, text=True, check=False)
+    assert row in page.read_text(encoding="utf-8")
+    assert done.returncode == 1 and "README.md: no table has +12.34 [+5.67, +8.90]" in done.stdout
+
+
+def test_the_refresh_script_has_nothing_to_change() -> None:
+    done = subprocess.run([sys.executable, REFRESH, ROOT, "--check"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")

@@ -1,0 +1,160 @@
+"""Write the committed scores into the tables of README.md and docs/findings.md.
+
+    python .ci/refresh_findings.py ROOT [--check]
+
+ROOT is a checkout. The script reads reports/paper-mirror/tables/scores.csv and rewrites two things in both pages:
+
+- Tables. A table is refreshed if the line above it is a comment with a protocol, such as
+  `<!-- scores: spearman.all.cosine -->`. The first line of the table names corpora. A column with another protocol
+  names it too, as `snli, best-f1.cosine`.
+  A row is a space, or two spaces `a − b`: then its cells are the difference with the interval. A row whose name has
+  `MTEB` is left unchanged. To add a row, write its name alone, as `| minilm-lpp − minilm |`, and run the script.
+- The counts of the outcomes of claims, between `<!-- counts of claims -->` and `<!-- end of the counts -->`, from
+  reports/paper-mirror/claims.json.
+
+It then prints each cell that the report cannot fill, and each difference with its interval in the text, as
+`+2.25 [+0.83, +3.75]`, that no table of reports/ contains any more. A person changes those. Exits 1 if it printed any.
+With --check it writes nothing, and exits 1 too if it would change a page.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+PAGES = ("README.md", "docs/findings.md")
+SUITE = "reports/paper-mirror"
+MARK = re.compile(r"<!-- scores: (\S+) -->")
+COUNTS = re.compile(r"(<!-- counts of claims -->\n).*?(<!-- end of the counts -->)", re.DOTALL)
+TRIPLE = re.compile(r"[+-]\d+\.\d+ \[[+-]\d+\.\d+, [+-]\d+\.\d+\]")
+FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)  # what a command prints is not from reports/
+# The columns of a difference and of its interval, and the column that names the other space.
+DIFFERENCES = (
+    ("difference_to", ("difference", "difference_low", "difference_high")),
+    ("control", ("control_difference", "control_low", "control_high")),
+)
+ORDER = ("the print", "under", "the same", "")  # how the headings of the counts begin, in the order of the page
+EARLIER = (
+    "The committed ledger is of an earlier version, which did not keep these four things apart.\n"
+    "The next run of the suite writes the present ledger, and its counts appear here.\n"
+)
+
+Rows = dict[tuple[str, str, str], dict[str, str]]
+
+
+def read_rows(path: Path) -> Iterator[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        yield from csv.DictReader(stream)
+
+
+def show_difference(texts: list[str]) -> str:
+    value, low, high = (float(text) for text in texts)
+    return f"{value:+.2f} [{low:+.2f}, {high:+.2f}]"
+
+
+def find_cell(rows: Rows, name: str, corpus: str, protocol: str) -> str | None:
+    """The text of a cell, or None if the report has no such number."""
+    space, _, other = name.partition(" − ")
+    row = rows.get((space, corpus, protocol))
+    if row is None:
+        return None
+    if not other:
+        return row["value"] or None
+    for named, columns in DIFFERENCES:
+        if row[named] == other:
+            return show_difference([row[column] for column in columns])
+    return None
+
+
+def refresh_table(lines: list[str], protocol: str, rows: Rows) -> tuple[list[str], list[str]]:
+    """The lines of a table with the cells of the report, and the cells that the report lacks."""
+    heads = [cell.strip() for cell in lines[0].strip("|").split("|")][1:]
+    written, missing = lines[:2], []
+    for line in lines[2:]:
+        name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if "MTEB" not in name:
+            cells = [*cells, *[""] * (len(heads) - len(cells))]
+            for column, head in enumerate(heads):
+                corpus, _, own = head.partition(", ")
+                cell = find_cell(rows, name, corpus, own or protocol)
+                if cell is None:
+                    missing.append(f"{name}, {head}: the report has no such number; the page keeps {cells[column]!r}")
+                else:
+                    cells[column] = cell
+        written.append(f"| {name} | {' | '.join(cells)} |")
+    return written, missing
+
+
+def refresh_page(text: str, rows: Rows) -> tuple[str, list[str]]:
+    """The page with all marked tables rewritten, and the cells that the report lacks."""
+    lines, written, missing = text.split("\n"), [], []
+    while lines:
+        written.append(lines.pop(0))
+        mark = MARK.fullmatch(written[-1])
+        if mark:
+            length = next((at for at, line in enumerate(lines) if not line.startswith("|")), len(lines))
+            table, lacking = refresh_table(lines[:length], mark[1], rows)
+            written, lines, missing = [*written, *table], lines[length:], [*missing, *lacking]
+    return "\n".join(written), missing
+
+
+def write_counts(claims: Path) -> str:
+    """One line for each heading of the ledger."""
+    content = json.loads(claims.read_text(encoding="utf-8"))
+    if "counts" not in content:
+        return EARLIER
+    lines = []
+    counts = content["counts"]
+    for heading in sorted(
+        counts, key=lambda name: next(at for at, begin in enumerate(ORDER) if name.startswith(begin))
+    ):
+        outcomes = counts[heading]
+        listed = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+        lines.append(f"- {heading}: {listed}\n" if heading else f"- {listed}\n")
+    return "".join(lines)
+
+
+def printed_differences(root: Path) -> set[str]:
+    """Every value with its interval in any table of reports/, as a page prints it."""
+    found = set()
+    columns = [("value", "low", "high"), *[triple for _, triple in DIFFERENCES]]
+    for path in (root / "reports").glob("*/**/*.csv"):
+        for row in read_rows(path):
+            for names in columns:
+                texts = [row.get(name) or "" for name in names]
+                if all(re.fullmatch(r"[+-]?\d+(\.\d+)?", text) for text in texts):
+                    found.add(show_difference(texts))
+    return found
+
+
+def main(root: Path, *, check: bool) -> int:
+    rows = {
+        (row["space"], row["corpus"], row["protocol"]): row for row in read_rows(root / SUITE / "tables/scores.csv")
+    }
+    known, wrong = printed_differences(root), False
+    for name in PAGES:
+        page = root / name
+        before = page.read_text(encoding="utf-8")
+        after, complaints = refresh_page(before, rows)
+        counts = write_counts(root / SUITE / "claims.json")
+        after = COUNTS.sub(lambda match, counts=counts: match[1] + counts + match[2], after)
+        complaints += [
+            f"no table has {triple}" for triple in TRIPLE.findall(FENCE.sub("", after)) if triple not in known
+        ]
+        if after != before:
+            print(f"{name}: {'not up to date' if check else 'rewritten'}")
+            wrong |= check
+            if not check:
+                page.write_text(after, encoding="utf-8")
+        for complaint in complaints:
+            print(f"{name}: {complaint}")
+            wrong = True
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), check="--check" in sys.argv[2:]))
