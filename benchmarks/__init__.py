@@ -1,1 +1,1 @@
-"""Measured claims of the README, each by one command from the root: python -m benchmarks.NAME."""
+"""Measured claims of the documentation, each by one command from the root: python -m benchmarks.NAME."""

@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def table(content: dict[str, Any]) -> str:
-    """The README's table: sentences per second, and how many times those of the peers that is."""
+    """A table: sentences per second, and how many times those of the peers that is."""
     lines = [
         "| method | ids in | target | tokens in (× fse) | text in, whitespace | text in, own | plain (×) | fit, s |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",

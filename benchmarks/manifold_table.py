@@ -1,4 +1,4 @@
-"""The README's table of the manifold benchmark, from the files that the runs wrote.
+"""The table of the manifold benchmark, from the files that the runs wrote; docs/performance.md has it.
 
 python -m benchmarks.manifold_table [reports/benchmarks]
 """
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 HEAD = (
-    "| n | p | encoder | ours, s (kNN + weights + eigensolve) | peer | peer, s | ratio (range) | ours, MB | peer, MB "
+    "| n | p | encoder | sentfold, s (neighbours + weights + eigensolve) | peer | peer, s | ratio (range) "
+    "| sentfold, MB | peer, MB "
     "| residual / λ_p | angle |\n|---:|---:|---|---:|---|---:|---:|---:|---:|---:|---:|"
 )
 
@@ -37,21 +38,32 @@ def row(run: dict[str, Any]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def read_runs(folder: Path) -> list[dict[str, Any]]:
+    """The runs in a folder of results, in the order of the table."""
+    runs = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("manifold-*.json")]
+    return sorted(runs, key=lambda run: (run["p"], run["encoder"] != "wordllama", run["n"], run["peer"]))
+
+
 def exponent(small: dict[str, Any], large: dict[str, Any]) -> float:
     """How CPU time grows with n between two runs."""
     return math.log(large["ours_cpu_s"] / small["ours_cpu_s"]) / math.log(large["n"] / small["n"])
 
 
+def describe_growth(runs: list[dict[str, Any]]) -> str:
+    """The growth of time from the smallest to the largest n, over WordLlama's vectors at p = 128."""
+    plain = [run for run in runs if run["p"] == 128 and run["encoder"] == "wordllama"]
+    small, large = plain[0], plain[-1]
+    power = exponent(small, large)
+    return f"From n = {small['n']:,} to {large['n']:,} time grows with n to the power {power:.2f} (wordllama, p = 128)."
+
+
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "reports/benchmarks")
-    runs = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("manifold-*.json")]
-    runs.sort(key=lambda run: (run["p"], run["encoder"] != "wordllama", run["n"], run["peer"] != "sklearn-auto"))
+    runs = read_runs(folder)
     print(HEAD)
     for run in runs:
         print(row(run))
-    plain = [run for run in runs if run["p"] == 128 and run["encoder"] == "wordllama"]
-    if len(plain) > 1:
-        print(f"\nexponent from n = {plain[0]['n']:,} to {plain[-1]['n']:,}: {exponent(plain[0], plain[-1]):.2f}")
+    print(f"\n{describe_growth(runs)}")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def test_a_space_keeps_all_of_itself_and_of_its_rotation() -> None:
 def test_uniformity_is_the_mean_over_pairs_and_has_the_spheres_limit() -> None:
     unit = unit_rows(np.random.default_rng(1).standard_normal((300, 200)))
     np.testing.assert_allclose(uniformity(unit), np.log(np.exp(-2 * pdist(unit) ** 2).mean()), rtol=1e-12)
-    # Independent directions in high dimension are at a squared distance of about 2: -4 for t = 2 (METHODS 15).
+    # Independent directions in high dimension are at a squared distance of about 2: -4 for t = 2.
     assert uniformity(unit) == pytest.approx(-4, abs=0.1)
     assert uniformity(np.ones((5, 1))) == 0
 

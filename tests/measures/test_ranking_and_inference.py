@@ -64,7 +64,7 @@ def test_both_f1_scores_are_scikit_learns_on_the_resample_written_out(seed: int)
 
 
 def test_the_mean_f1_rewards_cosines_that_are_all_large() -> None:
-    # METHODS 17: with half of the pairs entailed, saying so of all gives 2 pi / (1 + pi) = 2/3 at every threshold.
+    # Half of the pairs are entailed: calling all of them entailed has 2 pi / (1 + pi) = 2/3 at every threshold.
     entailed = np.arange(100) % 2 == 0
     useless = mean_f1(np.full(100, 0.995), entailed, np.ones((1, 100)))
     perfect = mean_f1(np.where(entailed, 0.6, 0.4), entailed, np.ones((1, 100)))
