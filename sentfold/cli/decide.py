@@ -55,7 +55,7 @@ def command(
     decision.save(to)
     write_page(to / "verdict.html", decision, data, x)
     print(decision.describe())
-    print(f"  {to}: verdict.html, verdict.json, and the space, which sentfold.load_space reads")
+    print(f"  written to {to}/: verdict.html, verdict.json, and the chosen space, which sentfold.load_space reads")
     if mteb is not None:
         own = vectors.name if vectors else str(encoder)
         scores = {own: decision.cosine, **{f"{own} + {one.name}": one.score for one in decision.candidates}}

@@ -45,17 +45,17 @@ class Comparison:
     def describe(self) -> str:
         """One sentence, and the two scores."""
         first, second = self.names
-        amount = f"{abs(self.difference):.1f}"
+        amount = f"{abs(self.difference):+.1f}"
         ends = sorted((self.low, self.high) if self.difference >= 0 else (-self.low, -self.high))
         span = f"{amount} [{ends[0]:+.1f}, {ends[1]:+.1f}]"
         better, worse = (second, first) if self.difference >= 0 else (first, second)
-        reach = f"{self.items:,} {self.item} show differences from {self.detectable:.1f} points on."
+        reach = f"with {self.items:,} {self.item}, a difference below {self.detectable:.1f} points may go unseen."
         if self.groups < LEAST_GROUPS:
             said = f"No verdict: {self.groups} independent groups of {self.item} are fewer than {LEAST_GROUPS}."
         elif self.low > 0 or self.high < 0:
-            said = f"{better} is better than {worse} by {span}; {reach}"
+            said = f"{better} is better than {worse} by {span} points; {reach}"
         else:
-            said = f"No difference is shown: {better} is above {worse} by {span}; {reach}"
+            said = f"No difference is shown: {better} is above {worse} by {span} points; {reach}"
         return f"{said}\n  {self.metric}: {first} {self.scores[0]:.1f}, {second} {self.scores[1]:.1f}"
 
     def to_json(self) -> dict[str, Any]:

@@ -26,17 +26,18 @@ def verdict_sentence(decision: Decision) -> str:
         )
     automatic = decision.candidates[0]
     tried = len(decision.candidates) - 1
-    reach = f"{items} show differences from {detectable_points(decision):.1f} points on."
+    reach = f"with {items}, a difference below {detectable_points(decision):.1f} points may go unseen."
     if decision.recommended:
         how = next(candidate for candidate in decision.candidates if candidate.low > 0)
-        what = f"choosing among {tried} families" if how is automatic else "this family"
-        return f"Use {decision.name}: {what} is better by {span(how)}; {reach}"
+        what = f"a choice among {tried} kinds of change" if how is automatic else "this kind of change"
+        return f"Use {decision.name}: {what} beats plain cosine by {span(how)} points; {reach}"
     if not tried:
         return f"Keep cosine: no other space could be fitted to {items}."
     if automatic.identical:
-        return f"Keep cosine: choosing among {tried} families chose cosine itself; {reach}"
-    verb = "is better by" if automatic.difference >= 0 else "changes the score by"
-    return f"Keep cosine: choosing among {tried} families {verb} {span(automatic)}; {reach}"
+        return f"Keep cosine: the choice among {tried} kinds of change was cosine itself; {reach}"
+    return (
+        f"Keep cosine: a choice among {tried} kinds of change differs from cosine by {span(automatic)} points; {reach}"
+    )
 
 
 def detectable_points(decision: Decision) -> float:
@@ -48,7 +49,7 @@ def detectable_points(decision: Decision) -> float:
 
 def describe_decision(decision: Decision) -> str:
     """At most 11 lines: the sentence, the score of cosine, the best families, and what was left out."""
-    lines = [decision.verdict, f"  cosine: {decision.metric} {decision.cosine:.1f} in the same folds"]
+    lines = [decision.verdict, f"  cosine: {decision.metric} {decision.cosine:.1f} on the held-out parts"]
     if abs(decision.overall - decision.cosine) >= 0.05:
         lines[1] += f", {decision.overall:.1f} over all {decision.item} at once"
     moving = [candidate for candidate in decision.candidates[1:] if not candidate.identical]
@@ -57,9 +58,7 @@ def describe_decision(decision: Decision) -> str:
         lines[2] += " (the best of them, so its estimate is optimistic)"
     rest = [f"{candidate.difference:+.1f}" for candidate in moving[SHOWN:]]
     if rest:
-        lines.append(
-            f"  {len(rest)} more families: {rest[-1]} to {rest[0]}" if rest[1:] else f"  1 more family: {rest[0]}"
-        )
+        lines.append(f"  {len(rest)} more kinds: {rest[-1]} to {rest[0]}" if rest[1:] else f"  1 more kind: {rest[0]}")
     same = [candidate.name for candidate in decision.candidates[1:] if candidate.identical]
     if same:
         lines.append(f"  the same as cosine: {', '.join(same)}")
@@ -77,8 +76,8 @@ def describe_decision(decision: Decision) -> str:
             f"  A true difference of {decision.candidates[0].difference:.1f} would need about {more:,} {decision.item}."
         )
     lines.append(
-        "  Intervals hold for all candidates together (95%). They judge the procedure: fitting and choosing on part of "
-        "this data."
+        "  Intervals hold for all candidates together (95%). They judge the whole procedure: fit and choose on a part "
+        "of the data, score on the rest."
     )
     return "\n".join(lines)
 
@@ -95,8 +94,8 @@ def wanted_items(decision: Decision) -> int:
 
 
 def span(candidate: Candidate) -> str:
-    """`0.4 [-1.7, +2.5]`."""
-    return f"{candidate.difference:.1f} [{candidate.low:+.1f}, {candidate.high:+.1f}]"
+    """`+0.4 [-1.7, +2.5]`."""
+    return f"{candidate.difference:+.1f} [{candidate.low:+.1f}, {candidate.high:+.1f}]"
 
 
 def decision_record(decision: Decision) -> dict[str, Any]:
