@@ -17,7 +17,7 @@ from pipeline.report.selection_table import selection_table
 from pipeline.report.sweeps import Sweep
 from pipeline.report.text_report import report_text
 from sentfold.measures.registry import describe_protocol
-from sentfold.report.page import Notes, table_section
+from sentfold.report.page import Notes, table_content
 from sentfold.report.render import markdown, tidy_csv
 from sentfold.report.table import Entry, Panel, Table
 from tests.report.made_up import make_evidence, make_results
@@ -228,7 +228,7 @@ def test_queries_that_no_order_can_answer_are_counted_under_the_ranking() -> Non
     assert [said in panel.shows for panel in table.panels] == [True, False, False]  # once
     assert said in report_text(Evidence(results), [table], [])  # of report.md
     assert said in markdown(table)
-    assert "above 86.00" in table_section(table, Notes())  # of the page
+    assert "above 86.00" in str(table_content(table, Notes()))  # of the page
 
 
 def test_the_spread_over_starts_of_k_means_is_said_under_the_clustering() -> None:
