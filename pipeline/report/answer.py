@@ -42,9 +42,10 @@ class Comparisons:
         """On how many corpora a space has this mark."""
         return sum(own == sign for (name, _), (_, own) in self.found.items() if name == space)
 
-    def total(self, space: str) -> float:
-        """The sum of a space's differences."""
-        return sum(score.value or 0.0 for (name, _), (score, _) in self.found.items() if name == space)
+    def rank(self, space: str) -> tuple[int, int, float]:
+        """What orders spaces: most corpora above the baseline, then fewest below, then the sum of the differences."""
+        total = sum(score.value or 0.0 for (name, _), (score, _) in self.found.items() if name == space)
+        return self.count(space, 1), -self.count(space, -1), total
 
 
 def state_answer(results: Results, tasks: Mapping[str, list[str]], signs: Signs) -> Answer:
@@ -75,7 +76,7 @@ def _compare(results: Results, task: str, protocol: str, baseline: str, signs: S
 
 def _say(compared: Comparisons) -> Answer:
     spaces = list(dict.fromkeys(space for space, _ in compared.found))
-    best = max(spaces, key=lambda space: (compared.count(space, 1), compared.total(space)))
+    best = max(spaces, key=compared.rank)
     wins, losses, size = compared.count(best, 1), compared.count(best, -1), len(compared.corpora)
     than = f"`{compared.baseline}` ({describe_protocol(compared.protocol)})"
     corpora = f"{size} {compared.title} {'corpus' if size == 1 else 'corpora'}"

@@ -70,7 +70,7 @@ function bar(value, low, high, from, to, zero) {
     node.append(part);
   };
   if (zero) put("zero", at(0));
-  if (low !== null) put("line", at(low), at(high) - at(low));
+  if (low !== null && low <= to && high >= from) put("line", at(low), at(high) - at(low));
   if (value >= from && value <= to) put("dot", at(value));
   if ((low ?? value) < from) put("left", 0);
   if ((high ?? value) > to) put("right", 100);
@@ -276,7 +276,7 @@ function folded(name, title, draw) {
 function drawTable(table) {
   return make("div", {}, paragraph(table.about), ...table.panels.map((panel) => {
     const name = `${table.name}-${panel.letter}`;
-    return make("section", { "aria-labelledby": name }, make("h4", { id: name }, `(${panel.letter}) `, ...prose(panel.title)),
+    return make("div", {}, make("h3", { id: name }, `(${panel.letter}) `, ...prose(panel.title)),
       make("p", { class: "muted" }, "Protocol: ", ...prose(panel.protocol), "."), ...panel.shows.map((text) => paragraph(text, "shows")),
       ...drawPanel(panel, name), ...panel.caveats.map((text) => paragraph(text, "muted")),
       panel.notes.length ? make("details", {}, make("summary", {}, "How differences were judged"), ...panel.notes.map((text) => paragraph(text))) : "");

@@ -83,8 +83,8 @@ def _tally(decided: Sequence[Decided]) -> str:
             f'<li class="{CLASSES.get(word, "print")}"><b>{count}</b> <span class="verdict">{word}</span></li>'
             for word, count in counts.items()
         )
-        name = f"{heading[:1].upper()}{heading[1:]}" or "Of no space of this suite"
-        parts.append(f'<div><h3>{name}</h3><ul class="tally">{items}</ul></div>')
+        name = f"{heading[:1].upper()}{heading[1:]}" or "No test"
+        parts += [f'<div><h3>{name}</h3><ul class="tally">{items}</ul></div>'] if any(counts.values()) else []
     return f'<section class="ledger" aria-labelledby="tally-h">{"".join(parts)}</section>'
 
 

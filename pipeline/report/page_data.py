@@ -36,7 +36,8 @@ def page_data(evidence: Evidence, tables: Sequence[Table], decided: Sequence[Dec
     tasks = list_tasks(results)
     protocols = list(dict.fromkeys(protocol for own in tasks.values() for protocol in own))
     signs = find_signs(results, judged)
-    papers = {source: title for source, title in PAPERS.items() if any(paper_of(table) == source for table in tables)}
+    sources = {paper_of(table) for table in tables} | {one.claim.source for one in decided}
+    papers = [[source, title] for source, title in PAPERS.items() if source in sources]
     shown = [table for table in tables if table.name not in drawn and (decided or not paper_of(table))]
     content = [{**table_content(table, notes), "paper": paper_of(table)} for table in shown]
     printed = [_printed_rows(table, protocols, notes) for table, role, _, _ in judged if role == BASELINE]
@@ -48,7 +49,7 @@ def page_data(evidence: Evidence, tables: Sequence[Table], decided: Sequence[Dec
         "judged": _judged(judged),
         "notes": notes.content(),
         "order": list(results.suite.corpora),
-        "papers": list(papers.items()) if decided else [],
+        "papers": papers if decided else [],
         "printed": _printed_figures(notes),
         "printed_rows": dict(pair for rows in printed for pair in rows.items()),
         "protocols": {protocol: [describe_protocol(protocol), unit_of(protocol)] for protocol in protocols},

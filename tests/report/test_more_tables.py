@@ -140,6 +140,8 @@ def test_a_similarity_is_marked_against_the_cosine_of_the_same_vectors() -> None
     assert {name.removeprefix("spearman.all."): entry.sign for name, entry in entries.items() if not entry.blank} == {
         "cosine": 0, "dot": 0, "manhattan": -1, "abs-cosine": 1,
     }  # fmt: skip
+    titles = [head.title for head in panel.heads]
+    assert len(set(titles)) == len(titles) and titles[:2] == ["stsb cosine", "stsb inner product"]
     assert entries["spearman.all.lorentz-1"].reason == "stsb is not scored by spearman.all.lorentz-1"
     assert any("Of 3 differences to Spearman of cosine, all pairs, judged together, 1 are" in s for s in panel.shows)
     assert any("score by Spearman of cosine" in note for note in panel.notes)
