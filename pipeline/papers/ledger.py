@@ -139,6 +139,8 @@ def show_claims(suite: str, name: str = "") -> str:
             got=repr(error),
             remedy=f"run `sentfold run --suite {suite}`",
         ) from None
+    if not name and not claims:
+        return f"suite '{suite}' decides no published claim"
     if not name:
         return "\n".join(_line(key, claim) for key, claim in claims.items())
     if name not in claims:

@@ -150,7 +150,12 @@ function boardNumbers(one) { // [value, low, high, sign, caveats] of what is sho
   return own && [own[1], own[2], own[3], own[4], one[3]];
 }
 function drawBoard() {
-  const task = select("Task", "task", data.tasks.map(([title], place) => [String(place), title]), () => { state.protocol = ""; drawBoard(); });
+  $("scores").hidden = data.tasks.length === 0;
+  if (!data.tasks.length) return;
+  const task = select("Task", "task", data.tasks.map(([title], place) => [String(place), title]), () => {
+    writeState({ protocol: data.tasks[Number(state.task)][2][0], sort: "" });
+    drawBoard();
+  });
   const protocols = data.tasks[Number(state.task)][2];
   const protocol = select("Protocol", "protocol", protocols.map((name) => [name, data.protocols[name][0]]), drawBoard);
   const scores = data.scores[state.protocol];
