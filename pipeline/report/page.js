@@ -458,6 +458,7 @@ async function start() {
   spaceNumber = new Map(data.spaces.map(([name], place) => [name, place]));
   draw();
   window.addEventListener("hashchange", () => { if (location.hash.includes("=")) draw(); });
+  performance.mark("drawn");
   document.documentElement.dataset.ready = "yes";
 }
 start();
