@@ -118,7 +118,7 @@ def _highest(results: Results, tasks: Mapping[str, list[str]]) -> Answer:
                 interval = "" if own.low is None or own.high is None else f" [{own.low:.2f}, {own.high:.2f}]"
                 what = f"{describe_protocol(protocols[0])}, ×100"
                 return Answer(
-                    f"On `{corpus}`, `{best}` scores highest: {own.value:.2f}{interval} ({what}). No space of the "
+                    f"On `{corpus}`, `{best}` scores highest: {own.value:.2f}{interval} ({what}); no space of the "
                     "suite has a baseline, so no difference is judged.",
                     corpus,
                     protocols[0],

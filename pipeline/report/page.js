@@ -443,6 +443,7 @@ function draw() {
   for (const node of document.querySelectorAll("#more > details, #figures > details")) node.remove();
   $("more").append(...data.tables.filter((table) => !table.paper).map((table) => folded(table.name, table.title, () => drawTable(table))));
   drawPictures();
+  for (const entry of document.querySelectorAll("nav a")) entry.hidden = $(entry.hash.slice(1)).hidden;
   if (state.number) follow(state.number);
 }
 async function decode(text) {

@@ -271,6 +271,7 @@ def test_scores_are_searched_sorted_and_shown_as_differences_and_the_address_kee
     assert page.evaluate("document.querySelectorAll('#board th')[1].getAttribute('aria-sort')") == "ascending"
     assert "stsb, ascending" in page.evaluate("document.getElementById('said').textContent")
     assert page.evaluate("document.querySelector('#board td.best').textContent") != ""
+    assert page.evaluate("document.querySelectorAll('nav a:not([hidden])').length") == 6
     choose(page, "find", "lp")
     assert names(page) == ["minilm-lp", TUNED]
     choose(page, "show", "control")
