@@ -67,7 +67,9 @@ def claim_command(name: str, suite: str) -> str:
 
 
 def claims_markdown(decided: Sequence[Decided], suite: str) -> str:
-    """The whole list, by paper."""
+    """The whole list, by paper; one sentence for a suite that decides none."""
+    if not decided:
+        return f"# Claims, suite `{suite}`\n\nThe suite decides no published claim.\n"
     lines = [f"- {phrase}" for phrase in describe_counts(decided)]
     parts = [f"# Claims of the papers, suite `{suite}`\n", f"{INTRODUCTION}\n", describe_scope(decided), *lines, ""]
     parts.append(f"`{claim_command('NAME', suite)}` shows one claim.\n")
@@ -137,6 +139,8 @@ def show_claims(suite: str, name: str = "") -> str:
             got=repr(error),
             remedy=f"run `sentfold run --suite {suite}`",
         ) from None
+    if not name and not claims:
+        return f"suite '{suite}' decides no published claim"
     if not name:
         return "\n".join(_line(key, claim) for key, claim in claims.items())
     if name not in claims:

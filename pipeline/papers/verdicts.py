@@ -65,11 +65,14 @@ def decide_all(evidence: Evidence) -> list[Decided]:
     """The claims that this suite can speak of, in the order of the papers.
 
     These are the claims whose test the suite holds. A suite that scores something for claims of all papers lists those
-    that nothing here can test too.
+    that nothing here can test too. A suite that scores nothing for any claim lists none: the mathematics of the papers
+    is no news of the suite.
     """
     claims = load_claims()
     tested = {name: claim for name, claim in claims.items() if claim.test and _holds(claim.test, evidence)}
     scored = {claim.source for claim in tested.values() if claim.test and claim.test.corpora}
+    if not scored:
+        return []
     whole = scored == {claim.source for claim in claims.values()}
     return [
         decide(name, claim, evidence)

@@ -1,163 +1,465 @@
 "use strict";
-const facts = JSON.parse(document.getElementById("facts").textContent);
-const dialog = document.getElementById("lineage");
-let opener = null;
+const $ = (id) => document.getElementById(id);
+const ROLES = ["baseline", "control", "tuned control"];
+const DEFAULTS = { corpus: "", measure: "", against: "", range: "5", task: "0", protocol: "", show: "score",
+  sort: "", find: "", hide: "", number: "", paper: "", untested: "", open: "" };
+let data, state, notes, spaceNumber;
 
-// --- sorting: within each group of rows, so that measured and printed ones stay apart ----------------
-const place = (row, column) => {
-  const cell = row.children[column];
-  return column === 0 ? cell.textContent : cell.dataset.v ? Number(cell.dataset.v) : null;
-};
-const order = (one, other, sign) => {
-  if (one === null || other === null) return one === other ? 0 : one === null ? 1 : -1; // blanks stay last
-  return sign * (typeof one === "string" ? one.localeCompare(other, "en") : one - other);
-};
-for (const button of document.querySelectorAll("thead th button")) {
-  button.addEventListener("click", () => {
-    const head = button.parentElement;
-    const table = head.closest("table");
-    const column = [...head.parentElement.children].indexOf(head);
-    const first = column === 0 ? "ascending" : "descending"; // scores: the best first
-    const now = head.getAttribute("aria-sort");
-    const next = now === first ? (first === "ascending" ? "descending" : "ascending") : first;
-    for (const other of table.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort", next);
-    for (const body of table.tBodies) {
-      const rows = [...body.rows].filter((row) => !row.classList.contains("group"));
-      const sign = next === "ascending" ? 1 : -1;
-      const keys = new Map(rows.map((row) => [row, place(row, column)]));
-      rows.sort((one, other) => order(keys.get(one), keys.get(other), sign));
-      body.append(...rows);
-    }
-    document.getElementById("said").textContent = `Sorted by ${button.textContent.trim()}, ${next}`;
+// --- elements and texts -----------------------------------------------------------------------------
+// Texts become text nodes only: nothing of the data is read as markup.
+function make(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
+  return node;
+}
+const minus = (text) => text.replace(/(?<![\w-])-(?=\d)/g, "−");
+function prose(text) { // `code` and *emphasis* as elements
+  return text.split(/(`[^`]+`|(?<!\w)\*[^*]+\*(?!\w))/).map((part, place) =>
+    place % 2 === 0 ? minus(part) : make(part[0] === "`" ? "code" : "em", {}, minus(part.slice(1, -1))));
+}
+const paragraph = (text, kind) => make("p", kind ? { class: kind } : {}, ...prose(text));
+const say = (text) => { $("said").textContent = text; };
+const unitOf = (protocol) => data.protocols[protocol][1];
+function number(value, protocol, signed = false, digits = 2) {
+  const nats = protocol && unitOf(protocol) === "nats"; // stored on the ×100 scale
+  const text = Math.abs(nats ? value / 100 : value).toFixed(nats ? digits + 2 : digits);
+  const zero = Number(text) === 0;
+  return `${value < 0 && !zero ? "−" : signed && !zero ? "+" : ""}${text}`;
+}
+const interval = (low, high, protocol, signed) =>
+  low === null ? "" : `${number(low, protocol, signed)} to ${number(high, protocol, signed)}`;
+const unique = (values) => [...new Set(values)];
+
+// --- state: every choice is in the address ----------------------------------------------------------
+function readState() {
+  const given = location.hash.includes("=") ? new URLSearchParams(location.hash.slice(1)) : new URLSearchParams();
+  return Object.fromEntries(Object.entries(DEFAULTS).map(([key, value]) => [key, given.get(key) ?? value]));
+}
+function writeState(changes) {
+  Object.assign(state, changes);
+  const kept = Object.entries(state).filter(([key, value]) => value !== DEFAULTS[key]);
+  const hash = new URLSearchParams(kept).toString();
+  history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+}
+const listOf = (key) => state[key].split(",").filter(Boolean);
+function remember(key, name, present) {
+  const rest = listOf(key).filter((other) => other !== name);
+  writeState({ [key]: (present ? [...rest, name] : rest).join(",") });
+}
+function select(label, key, choices, changed) { // choices: [value, text]
+  if (!choices.some(([value]) => value === state[key]) && choices.length) state[key] = choices[0][0];
+  const box = make("select", { onchange: () => { writeState({ [key]: box.value }); changed(); }, name: key },
+    ...choices.map(([value, text]) => make("option", { value, selected: value === state[key] }, text)));
+  return make("label", {}, label, box);
+}
+
+// --- interval bars ----------------------------------------------------------------------------------
+// A bar from low to high with a dot at the value, on a scale from `from` to `to`; arrows point to what lies outside.
+function bar(value, low, high, from, to, zero) {
+  const at = (x) => 100 * Math.min(1, Math.max(0, (x - from) / (to - from || 1)));
+  const node = make("span", { class: "bar", "aria-hidden": "true" });
+  const put = (kind, left, width) => {
+    const part = make("i", { class: kind });
+    part.style.left = `${left}%`;
+    if (width !== undefined) part.style.width = `${width}%`;
+    node.append(part);
+  };
+  if (zero) put("zero", at(0));
+  if (low !== null && low <= to && high >= from) put("line", at(low), at(high) - at(low));
+  if (value >= from && value <= to) put("dot", at(value));
+  if ((low ?? value) < from) put("left", 0);
+  if ((high ?? value) > to) put("right", 100);
+  return node;
+}
+function marks(sign, caveats) {
+  const parts = [];
+  if (sign > 0) parts.push(make("span", { class: "up", role: "img", "aria-label": "above, beyond chance" }, "▲"));
+  if (sign < 0) parts.push(make("span", { class: "down", role: "img", "aria-label": "below, beyond chance" }, "▼"));
+  for (const text of caveats || [])
+    parts.push(make("span", { class: "caveat", role: "img", "aria-label": text.slice(2), title: text.slice(2) }, text[0]));
+  return parts;
+}
+
+// --- forest plot ------------------------------------------------------------------------------------
+function comparisons() { // every kind of other space: [key, text, test]
+  const baselines = unique(Object.values(data.scores).flatMap((own) => Object.values(own).flat())
+    .filter((one) => one && one[4]).map((one) => one[4][0]));
+  const ordered = data.spaces.map(([name]) => name).filter((name) => baselines.includes(name));
+  const found = [...ordered.map((name) => [name, `its baseline ${name}`]), ["control", "its control of the same size"],
+    ["tuned control", "PCA tuned on the same data"]];
+  const has = (key) => Object.values(data.scores[state.measure]?.[state.corpus] || {}).some((one) => difference(one, key));
+  return found.filter(([key]) => has(key));
+}
+function difference(one, key) {
+  if (!one || typeof one === "string") return null;
+  if (key === "control") return one[5];
+  if (key === "tuned control") return one[6];
+  return one[4] && one[4][0] === key ? one[4] : null;
+}
+function drawPlot() {
+  const words = (protocol) => data.protocols[protocol][0];
+  const compared = (protocol, corpus) => data.scores[protocol][corpus].some((one) => one && (one[4] || one[5]) && one !== String(one));
+  const measures = data.tasks.flatMap(([title, , protocols]) =>
+    protocols.filter((p) => Object.keys(data.scores[p]).some((c) => compared(p, c))).map((p) => [p, `${title}: ${words(p)}`]));
+  if (!measures.length) { $("plot").hidden = true; return; }
+  const measure = select("Measure", "measure", measures, drawPlot);
+  const corpora = data.order.filter((c) => data.scores[state.measure][c] && compared(state.measure, c));
+  const corpus = select("Corpus", "corpus", corpora.map((name) => [name, name]), drawPlot);
+  const against = select("Less the score of", "against", comparisons(), drawPlot);
+  const range = select("Scale", "range", ["1", "2", "5", "10", "20", "50"].map((r) => [r, `±${r} points`]), drawPlot);
+  const focus = document.activeElement?.name;
+  $("plot-controls").replaceChildren(corpus, measure, against, range);
+  if (["corpus", "measure", "against", "range"].includes(focus)) $("plot-controls").elements[focus].focus();
+  const rows = data.scores[state.measure][state.corpus]
+    .map((one, place) => [data.spaces[place][0], one, difference(one, state.against)]).filter(([, , d]) => d)
+    .sort((a, b) => b[2][1] - a[2][1]);
+  const limit = Number(state.range);
+  const axis = make("td", {}, make("div", { class: "axis" }, ...[-1, -0.5, 0, 0.5, 1].map((part) => {
+    const tick = make("span", {}, number(part * limit, "", true, Number.isInteger(part * limit) ? 0 : 1));
+    tick.style.left = `${50 + 50 * part}%`;
+    return tick;
+  })));
+  const named = state.against.includes("control") ? "its control" : state.against;
+  $("plot-rows").replaceChildren(make("table", { class: "forest" },
+    make("caption", { class: "skip" }, `Differences on ${state.corpus}`),
+    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "space"), axis, make("th", { scope: "col" }, "points [interval]"))),
+    make("tbody", {}, ...rows.map(([space, one, [other, value, low, high, sign]]) =>
+      make("tr", { class: sign > 0 ? "up" : sign < 0 ? "down" : "" },
+        make("th", { scope: "row" }, space),
+        make("td", {}, bar(value, low, high, -limit, limit, true)),
+        make("td", {}, make("button", { type: "button", class: "n", "data-number": `score/${space}/${state.corpus}/${state.measure}` },
+          `${number(value, state.measure, true)}`), ...marks(sign, one[3]),
+          low === null ? null : make("span", { class: "ci" }, ` [${number(low, state.measure, true)}, ${number(high, state.measure, true)}]`)))))));
+  const about = data.corpora[state.corpus];
+  const size = about.unit ? `${about.n} items in ${about.units} ${about.unit}` : `${about.n} items`;
+  $("plot-about").textContent = `${words(state.measure)} on ${state.corpus} (${size}), each space less ${named}: right of the ` +
+    `line is better. Bars: ${data.confidence} paired bootstrap intervals; an arrow points to what is outside the scale. ` +
+    "▲ and ▼ are beyond chance, all differences of the table of scores judged together.";
+}
+
+// --- leaderboard ------------------------------------------------------------------------------------
+function boardNumbers(one) { // [value, low, high, sign, caveats] of what is shown
+  if (!one || typeof one === "string") return null;
+  if (state.show === "score") return [one[0], one[1], one[2], one[4] ? one[4][4] : 0, one[3]];
+  const own = one[4 + ROLES.indexOf(state.show)];
+  return own && [own[1], own[2], own[3], own[4], one[3]];
+}
+function drawBoard() {
+  $("scores").hidden = data.tasks.length === 0;
+  if (!data.tasks.length) return;
+  const task = select("Task", "task", data.tasks.map(([title], place) => [String(place), title]), () => {
+    writeState({ protocol: data.tasks[Number(state.task)][2][0], sort: "" });
+    drawBoard();
   });
+  const protocols = data.tasks[Number(state.task)][2];
+  const protocol = select("Protocol", "protocol", protocols.map((name) => [name, data.protocols[name][0]]), drawBoard);
+  const scores = data.scores[state.protocol];
+  const roles = ROLES.filter((_, place) => Object.values(scores).flat().some((one) => one && one !== String(one) && one[4 + place]));
+  const show = select("Show", "show", [["score", "scores"], ...roles.map((role) => [role, `difference to the ${role}`])], drawBoard);
+  const find = make("input", { type: "search", name: "find", value: state.find, placeholder: "name or method",
+    oninput: () => { writeState({ find: find.value }); searchBoard(); } });
+  const focus = document.activeElement?.name;
+  $("board-controls").replaceChildren(task, protocol, show, make("label", {}, "Search", find));
+  if (["task", "protocol", "show"].includes(focus)) $("board-controls").elements[focus].focus();
+
+  const filled = data.order.filter((corpus) => scores[corpus]?.some(boardNumbers));
+  const hidden = listOf("hide");
+  $("columns").querySelector("fieldset").replaceChildren($("columns").querySelector("legend"), ...filled.map((corpus) => {
+    const box = make("input", { type: "checkbox", checked: !hidden.includes(corpus),
+      onchange: () => { remember("hide", corpus, !box.checked); drawBoard(); $("columns").querySelector(`input[value="${corpus}"]`).focus(); }, value: corpus });
+    return make("label", {}, box, corpus);
+  }));
+  const blank = data.tasks[Number(state.task)][1].filter((corpus) => !filled.includes(corpus));
+  $("columns").querySelector("p").textContent = blank.length ? `Blank, and left out: ${blank.map((corpus) =>
+    data.corpora[corpus].absent ? `${corpus} (${data.corpora[corpus].absent})` : corpus).join("; ")}.` : "";
+  const corpora = filled.filter((corpus) => !hidden.includes(corpus));
+  $("board").replaceChildren(boardTable(corpora, scores));
+  sortTable($("board").querySelector("table"), ...state.sort.split(":"));
+  searchBoard();
+  describeBoard(scores);
 }
-
-// --- lineage: every number is a link to #score/..., #printed/..., #about/... or #blank/... ------------------------
-const text = (tag, content) => Object.assign(document.createElement(tag), { textContent: content });
-const plain = (value) =>
-  value !== null && typeof value === "object"
-    ? Object.entries(value).filter(([, inner]) => inner !== null).map(([key, inner]) => `${key} ${plain(inner)}`).join(", ")
-    : String(value);
-
-function show(title, pairs) {
-  document.getElementById("lineage-title").textContent = title;
-  const list = document.getElementById("lineage-facts");
-  list.replaceChildren();
-  for (const [name, value] of pairs) {
-    if (value === undefined || value === null || value === "") continue;
-    list.append(text("dt", name));
-    const answer = document.createElement("dd");
-    answer.append(["Artifact", "Command", "Trace"].includes(name) ? text("code", value) : value);
-    list.append(answer);
-  }
-  if (!dialog.open) dialog.showModal();
-}
-
-const artifactOf = (place) => `data/${facts.suite}/spaces/${place}.parquet`;
-
-const against = (difference) => {
-  if (!difference) return null;
-  const [other, value, low, high] = difference;
-  const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number).toFixed(2)}`;
-  const interval = low === null ? "" : ` (${signed(low)} to ${signed(high)}, on the same resamples)`;
-  return `${signed(value)} against ${other}${interval}`;
-};
-
-function score(space, corpus, protocol) {
-  const made = facts.spaces[space];
-  const data = made && made.corpora[corpus];
-  const numbers = data && data.scores[protocol];
-  if (!numbers) return false;
-  const about = facts.corpora[corpus] || {};
-  const [value, low, high, baseline, control] = numbers;
-  show(`${space} on ${corpus}`, [
-    ["Score", `${value.toFixed(2)} (×100)`],
-    ["Interval", low === null ? null : `${low.toFixed(2)} to ${high.toFixed(2)}, ${facts.confidence} of ${facts.resamples} bootstrap resamples`],
-    ["Difference to its baseline", against(baseline)],
-    ["Difference to its control", against(control)],
-    ["Protocol", `${facts.protocols[protocol]} (${protocol})`],
-    ["Items", data.n],
-    ["Resampled by", data.unit ? `${data.units} ${data.unit}, ${Math.round(data.effective)} effective` : null],
-    ["Scheme", data.scheme],
-    ["Made of", made.made_of],
-    ["Parameters", plain(made.parameters)],
-    ["Dimension", data.dimension],
-    ["Corpus", [about.source, about.text].filter(Boolean).join("; ")],
-    ["Artifact", artifactOf(`${space}/${corpus}`)],
-    ["Command", `sentfold run --suite ${facts.suite}`],
-    ["Trace", `sentfold trace reports/${facts.suite}/tables/scores.csv --row ${space} --column "${corpus} ${protocol}"`],
-  ]);
-  return true;
-}
-
-// A number that no single score gave: what it was computed from, vectors by vectors.
-function computed([about, interval, places]) {
-  const sources = places.flatMap((place) => {
-    const [space, corpus] = place.split("/");
-    const made = facts.spaces[space];
-    const data = made.corpora[corpus];
-    const origin = facts.corpora[corpus] || {};
-    return [
-      ["Computed from", `${space} on ${corpus}`],
-      ["Items", data.n],
-      ["Resampled by", interval && data.unit ? `${data.units} ${data.unit}, ${Math.round(data.effective)} effective` : null],
-      ["Made of", made.made_of],
-      ["Parameters", plain(made.parameters)],
-      ["Dimension", data.dimension],
-      ["Corpus", [origin.source, origin.text].filter(Boolean).join("; ")],
-      ["Artifact", artifactOf(place)],
-    ];
+function boardTable(corpora, scores) {
+  const scale = corpora.map((corpus) => {
+    const all = scores[corpus].map(boardNumbers).filter(Boolean);
+    const usable = all.filter(([, , , , caveats]) => !caveats.some((text) => text[0] === "†"));
+    const limits = state.show === "score" ? [Math.min(...all.map((one) => one[1] ?? one[0])), Math.max(...all.map((one) => one[2] ?? one[0]))] : [-5, 5];
+    return { corpus, limits, best: Math.max(...usable.map((one) => one[0])) };
   });
-  show("A computed number", [
-    ["What it is", about],
-    ["Interval", interval && `${interval}, ${facts.confidence} of ${facts.resamples} bootstrap resamples`],
-    ...sources,
-    ["Command", `sentfold run --suite ${facts.suite}`],
-  ]);
+  const rows = data.spaces.map(([space, made], place) => [space, made, scale.map(({ corpus }) => scores[corpus][place])])
+    .filter(([, , own]) => own.some(boardNumbers));
+  const table = make("table", {},
+    make("caption", { class: "skip" }, `${data.protocols[state.protocol][0]}, ${state.show}`),
+    make("thead", {}, make("tr", {}, header("space"), ...corpora.map((corpus) => header(corpus)))),
+    make("tbody", { class: "measured" }, ...rows.map(([space, made, own]) =>
+      make("tr", { "data-find": `${space} ${made}`.toLowerCase() }, make("th", { scope: "row", title: made }, space),
+        ...own.map((one, place) => boardCell(space, one, scale[place]))))),
+    make("tbody", { class: "printed" }, ...(state.show === "score" ? data.printed_rows[state.protocol] || [] : []).map(([name, cells]) =>
+      make("tr", { "data-find": name.toLowerCase() }, make("th", { scope: "row", title: name }, name),
+        ...corpora.map((corpus) => cells[corpus] ? make("td", { "data-v": cells[corpus][0] }, link(`note/${cells[corpus][1]}`, cells[corpus][0])) : make("td", {}, "–"))))));
+  $("board").style.width = `min(100%, ${14 + 8 * corpora.length}rem)`; // few columns need no wide page
+  return table;
+}
+const link = (target, text, title) => make("button", { type: "button", class: "n", "data-number": target, title }, text);
+function boardCell(space, one, { corpus, limits, best }) {
+  const target = `score/${space}/${corpus}/${state.protocol}`;
+  const own = boardNumbers(one);
+  if (!own) return make("td", {}, one ? make("button", { type: "button", class: "n", "data-number": target, "aria-label": "blank" }, "–") : make("span", { class: "muted" }, "–"));
+  const [value, low, high, sign, caveats] = own;
+  const about = data.corpora[corpus];
+  const signed = state.show !== "score";
+  const hover = `n = ${about.n}${about.unit ? `, ${about.units} ${about.unit}` : ""}${low === null ? "" : `; ${data.confidence} interval ${interval(low, high, state.protocol, signed)}`}`;
+  const top = !signed && value === best && !caveats.some((text) => text[0] === "†");
+  return make("td", { "data-v": value, class: top ? "best" : null },
+    make("button", { type: "button", class: "n", "data-number": target, title: top ? `best of its column; ${hover}` : hover }, number(value, state.protocol, signed)),
+    ...marks(sign, caveats), bar(value, low, high, ...limits, signed));
+}
+function describeBoard(scores) {
+  const [shows, caveats, judged] = data.judged[state.protocol]?.[state.show === "score" ? "baseline" : state.show] || [[], [], []];
+  const names = unique(Object.values(scores).flat().filter((one) => one && one !== String(one) && one[4]).map((one) => one[4][0]));
+  const role = state.show === "score" && names.length ? `▲ and ▼ compare a space with its baseline (${names.join(", ")}). ` : "";
+  $("board-about").replaceChildren(
+    make("p", { class: "muted" }, `${role}Bars: ${data.confidence} intervals, ` +
+      (state.show === "score" ? "each column on its own scale. Bold: the best of a column." : "from −5 to +5 points, with arrows for what is outside.")),
+    ...shows.map((text) => paragraph(text)), ...caveats.map((text) => paragraph(text, "muted")),
+    judged.length ? make("details", {}, make("summary", {}, "How differences were judged"), ...judged.map((text) => paragraph(text))) : "");
+}
+function searchBoard() {
+  const wanted = state.find.toLowerCase().split(/\s+/).filter(Boolean);
+  let count = 0;
+  for (const row of $("board").querySelectorAll("tbody tr")) {
+    row.hidden = !wanted.every((word) => row.dataset.find.includes(word));
+    count += row.hidden ? 0 : 1;
+  }
+  if (state.find) say(`${count} rows`);
 }
 
-function follow() {
-  const [kind, ...rest] = decodeURIComponent(location.hash.slice(1)).split("/");
-  if (kind === "score" && score(...rest)) return;
-  if (kind === "printed" && facts.printed[rest[0]]) {
-    const [paper, table, model, dataset, metric, printed, protocol] = facts.printed[rest[0]];
-    show(`${model} on ${dataset}`, [
-      ["Printed", printed], ["Metric", metric], ["Paper", paper], ["Table", table], ["Protocol", protocol],
-      ["Carried in", "pipeline/papers/published.csv"],
-    ]);
-    return;
-  }
-  if (kind === "about" && facts.about[rest[0]]) {
-    computed(facts.about[rest[0]]);
-    return;
-  }
-  if (kind === "blank" && facts.blanks[rest[0]]) {
-    const [reason, command] = facts.blanks[rest[0]];
-    show("Why this is blank", [["Reason", reason], ["To fill it", command]]);
-    return;
-  }
-  if (dialog.open) dialog.close();
+// --- sorting: within each group of rows, so that measured and printed ones stay apart -----------------
+function header(text) {
+  return make("th", { scope: "col" }, make("button", { type: "button", class: "sort" }, text));
 }
-
+function sortTable(table, title, direction) {
+  const heads = [...table.tHead.rows[0].cells];
+  const column = heads.findIndex((head) => head.textContent === title);
+  if (column < 0 || !direction) return;
+  for (const head of heads) head.removeAttribute("aria-sort");
+  heads[column].setAttribute("aria-sort", direction);
+  const sign = direction === "ascending" ? 1 : -1;
+  const key = (row) => column === 0 ? row.cells[0].textContent : row.cells[column].dataset.v === undefined ? null : Number(row.cells[column].dataset.v);
+  for (const body of table.tBodies) {
+    const rows = [...body.rows].filter((row) => !row.classList.contains("group")).map((row) => [key(row), row]);
+    rows.sort(([a], [b]) => a === null || b === null ? (a === b ? 0 : a === null ? 1 : -1) // blanks stay last
+      : sign * (typeof a === "string" ? a.localeCompare(b, "en") : a - b));
+    body.append(...rows.map(([, row]) => row));
+  }
+}
 document.addEventListener("click", (event) => {
-  const link = event.target.closest && event.target.closest("a.n, a.blank");
-  if (!link) return;
-  opener = link;
-  if (link.getAttribute("href") === location.hash) follow(); // the same number again
+  const button = event.target.closest?.("button.sort");
+  if (!button) return;
+  const head = button.parentElement, table = head.closest("table");
+  const first = head.cellIndex === 0 ? "ascending" : "descending"; // scores: the best first
+  const second = first === "ascending" ? "descending" : "ascending";
+  const next = head.getAttribute("aria-sort") === first ? second : first;
+  sortTable(table, button.textContent, next);
+  if (table.closest("#board")) writeState({ sort: `${button.textContent}:${next}` });
+  say(`Sorted by ${button.textContent}, ${next}`);
 });
-dialog.addEventListener("close", () => {
-  if (/^#(score|printed|about|blank)\//.test(location.hash)) history.replaceState(null, "", location.pathname + location.search);
-  if (opener) opener.focus();
-  opener = null;
-});
-dialog.querySelector(".close").addEventListener("click", () => dialog.close());
-dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
-// --- claims: show those of the chosen verdicts --------------------------------------------------------
-for (const box of document.querySelectorAll(".choose input")) {
-  box.addEventListener("change", () => {
-    for (const item of document.querySelectorAll(`.claims > .${box.value}`)) item.hidden = !box.checked;
-  });
+
+// --- tables that are drawn when they are opened -------------------------------------------------------
+function folded(name, title, draw) {
+  const node = make("details", { id: name, class: "fold" }, make("summary", {}, title));
+  const open = () => { if (node.open && node.children.length === 1) node.append(draw()); };
+  node.addEventListener("toggle", () => { open(); if (listOf("open").includes(name) !== node.open) remember("open", name, node.open); });
+  node.open = listOf("open").includes(name);
+  open();
+  return node;
 }
-window.addEventListener("hashchange", follow);
-follow();
+function drawTable(table) {
+  return make("div", {}, paragraph(table.about), ...table.panels.map((panel) => {
+    const name = `${table.name}-${panel.letter}`;
+    return make("div", {}, make("h3", { id: name }, `(${panel.letter}) `, ...prose(panel.title)),
+      make("p", { class: "muted" }, "Protocol: ", ...prose(panel.protocol), "."), ...panel.shows.map((text) => paragraph(text, "shows")),
+      ...drawPanel(panel, name), ...panel.caveats.map((text) => paragraph(text, "muted")),
+      panel.notes.length ? make("details", {}, make("summary", {}, "How differences were judged"), ...panel.notes.map((text) => paragraph(text))) : "");
+  }));
+}
+function drawPanel(panel, name) {
+  const lines = panel.groups.flatMap((group) => group.lines);
+  const kept = panel.heads.map((_, place) => place).filter((place) => lines.some(([, , cells]) => cells[place][1]));
+  if (!kept.length) return [make("p", {}, "No cell of this table has a number.")];
+  const gone = panel.heads.filter((_, place) => !kept.includes(place));
+  const empty = ([, , cells]) => cells.every((cell) => !cell[1]);
+  const bodies = panel.groups.map((group) => make("tbody", { class: group.printed ? "printed" : "measured" },
+    make("tr", { class: "group" }, make("th", { scope: "rowgroup", colspan: kept.length + 1 }, group.title)),
+    ...group.lines.map((line) => make("tr", { class: empty(line) ? "empty" : null, hidden: empty(line) },
+      make("th", { scope: "row", title: line[1] }, line[0]), ...kept.map((place) => tableCell(line[2][place]))))));
+  for (const body of bodies) body.hidden = body.rows.length === 1 + body.querySelectorAll(".empty").length;
+  const table = make("table", {}, make("thead", {}, make("tr", {}, header("row"), ...kept.map((place) => header(panel.heads[place])))), ...bodies);
+  const blanks = lines.filter(empty).length;
+  const more = blanks ? make("button", { type: "button", class: "plain", onclick: () => {
+    for (const one of table.querySelectorAll("[hidden]")) one.hidden = false;
+    more.remove();
+  } }, `Show ${blanks} ${blanks === 1 ? "row" : "rows"} without a number`) : "";
+  return [make("div", { class: "scroll", role: "region", tabindex: "0", "aria-labelledby": name }, table), more,
+    gone.length ? make("p", { class: "muted" }, `Columns without a number, left out: ${gone.join(", ")}.`) : ""];
+}
+function tableCell([note, text, bounds, sign, caveats]) {
+  if (!text) return make("td", {}, make("button", { type: "button", class: "n", "data-number": `note/${note}`, "aria-label": "blank" }, "–"));
+  const value = Number(text);
+  return make("td", { "data-v": Number.isNaN(value) ? null : value },
+    make("button", { type: "button", class: "n", "data-number": `note/${note}` }, minus(text)), ...marks(sign, caveats),
+    bounds ? make("span", { class: "ci" }, minus(bounds)) : "");
+}
+
+// --- the papers ---------------------------------------------------------------------------------------
+function drawPapers() {
+  const tabs = $("tabs");
+  if (!tabs) return;
+  const names = data.papers.map(([source]) => source);
+  if (!names.includes(state.paper)) state.paper = names[0];
+  tabs.replaceChildren(...data.papers.map(([source, title]) => make("button", { type: "button", role: "tab", id: `tab-${source}`,
+    "aria-selected": String(source === state.paper), "aria-controls": "paper", tabindex: source === state.paper ? "0" : "-1",
+    onclick: () => choosePaper(source),
+    onkeydown: (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (step) choosePaper(names[(names.indexOf(source) + step + names.length) % names.length]);
+    } }, title)));
+  const claims = data.claims.filter((claim) => claim.paper === state.paper);
+  const tested = claims.filter((claim) => claim.tested);
+  const rest = claims.length - tested.length;
+  const box = make("input", { type: "checkbox", checked: state.untested === "1", onchange: () => { writeState({ untested: box.checked ? "1" : "" }); drawPapers(); } });
+  $("paper").setAttribute("aria-labelledby", `tab-${state.paper}`);
+  const tables = data.tables.filter((table) => table.paper === state.paper);
+  $("paper").replaceChildren(
+    make("h3", {}, "Claims"), make("p", { class: "muted" }, `${tested.length} of its claims can be tested in this suite.`),
+    make("ul", { class: "claims" }, ...(state.untested ? claims : tested).map(drawClaim)),
+    rest ? make("label", { class: "check" }, box, `show the ${rest} that cannot be tested here too`) : "",
+    tables.length ? make("h3", {}, "Tables, with this suite's rows") : "",
+    ...tables.map((table) => folded(table.name, table.title, () => drawTable(table))));
+}
+function choosePaper(source) {
+  writeState({ paper: source });
+  drawPapers();
+  $(`tab-${source}`).focus();
+}
+function drawClaim(claim) {
+  return make("li", {}, make("details", { class: data.classes[claim.outcome], id: `claim-${claim.name}` },
+    make("summary", {}, make("span", { class: "verdict" }, claim.outcome), " ", make("span", {}, ...prose(claim.says))),
+    paragraph(claim.about, "muted"),
+    ...claim.said.map(([heading, text]) => make("p", {}, heading ? make("b", {}, ...prose(heading)) : "", " ", ...prose(text))),
+    make("p", {}, make("code", {}, claim.command))));
+}
+
+// --- the side panel -----------------------------------------------------------------------------------
+let opener = null;
+const plain = (value) => value !== null && typeof value === "object"
+  ? Object.entries(value).map(([key, inner]) => `${key} ${plain(inner)}`).join(", ") : String(value);
+function showPanel(title, pairs) {
+  $("panel-h").textContent = title;
+  $("panel").querySelector("dl").replaceChildren(...pairs.filter(([, value]) => value !== undefined && value !== null && value !== "")
+    .flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, ["File", "Command", "Trace"].includes(name) ? make("code", {}, value) : value)]));
+  $("panel").hidden = false;
+  $("panel").scrollTop = 0;
+  $("panel").focus();
+}
+function facts(space, corpus) { // what a space was made of, and what it was scored on
+  const [, made, parameters, sizes] = data.spaces[spaceNumber.get(space)];
+  const own = data.corpora[corpus] || {};
+  return [
+    ["Space", space], ["Made of", made], ["Parameters", plain(parameters)], ["Dimension", sizes[data.order.indexOf(corpus)]],
+    ["Corpus", [corpus, own.source, own.text].filter(Boolean).join("; ")], ["Items", own.n],
+    ["Resampled by", own.unit ? `${own.units} ${own.unit}, ${Math.round(own.effective)} effective` : null], ["Scheme", own.scheme],
+    ["File", `data/${data.suite}/spaces/${space}/${corpus}.parquet`],
+  ];
+}
+function scorePairs(space, corpus, protocol) {
+  const one = data.scores[protocol]?.[corpus]?.[spaceNumber.get(space)];
+  if (!one) return null;
+  if (typeof one === "string") return [["Why this is blank", one], ...facts(space, corpus)];
+  const rows = ROLES.map((role, place) => {
+    const own = one[4 + place];
+    const bounds = own && own[2] !== null ? ` (${interval(own[2], own[3], protocol, true)}, on the same resamples)` : "";
+    return own && [`Less its ${role}`, `${number(own[1], protocol, true)} against ${own[0]}${bounds}${own[4] ? (own[4] > 0 ? "; above, beyond chance" : "; below, beyond chance") : ""}`];
+  });
+  return [["Score", `${number(one[0], protocol)} (${unitOf(protocol) === "x100" ? "×100" : unitOf(protocol)})`],
+    ["Interval", one[1] === null ? null : `${interval(one[1], one[2], protocol)}, ${data.confidence} of ${data.resamples} bootstrap resamples`],
+    ...one[3].map((text) => [text[0], text.slice(2)]), ...rows.filter(Boolean),
+    ["Protocol", `${data.protocols[protocol][0]} (${protocol})`], ...facts(space, corpus),
+    ["Trace", `sentfold trace reports/${data.suite}/tables/scores.csv --row ${space} --column "${corpus} ${protocol}"`],
+    ["Command", `sentfold run --suite ${data.suite}`]];
+}
+function follow(target) { // score/space/corpus/protocol, or note/number
+  let [kind, ...rest] = target.split("/");
+  const note = kind === "note" ? notes[Number(rest[0])] : null;
+  if (note) [kind, ...rest] = note;
+  const pairs = kind === "score" ? scorePairs(...rest) : null;
+  if (pairs) showPanel(`${rest[0]} on ${rest[1]}`, pairs);
+  else if (kind === "printed" && data.printed[rest[0]]) {
+    const [paper, table, model, dataset, metric, printed, protocol] = data.printed[rest[0]];
+    showPanel(`${model} on ${dataset}`, [["Printed", printed], ["Metric", metric], ["Paper", paper], ["Table", table],
+      ["Protocol", protocol], ["Carried in", "pipeline/papers/published.csv"]]);
+  } else if (kind === "about") {
+    const sources = rest[2].flatMap((where) => facts(...where.split("/")));
+    showPanel("A computed number", [["What it is", rest[0]], ["Interval", rest[1] && `${rest[1]}, ${data.confidence} of ${data.resamples} bootstrap resamples`],
+      ...sources, ["Command", `sentfold run --suite ${data.suite}`]]);
+  } else if (kind === "blank") showPanel("Why this is blank", [["Reason", rest[0]], ["To fill it", rest[1]]]);
+  else closePanel();
+}
+function closePanel() {
+  if ($("panel").hidden) return;
+  $("panel").hidden = true;
+  writeState({ number: "" });
+  opener?.focus();
+  opener = null;
+}
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("button.n");
+  if (!button) return;
+  opener = button;
+  writeState({ number: button.dataset.number });
+  follow(button.dataset.number);
+});
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") closePanel(); });
+$("close").addEventListener("click", closePanel);
+for (const form of document.querySelectorAll("form")) form.addEventListener("submit", (event) => event.preventDefault());
+
+// --- start ----------------------------------------------------------------------------------------------
+function drawPictures() {
+  $("figures").hidden = data.pictures.length === 0;
+  $("figures").append(...data.pictures.map(({ name, title, caption, svg }) => folded(`figure-${name}`, title, () => {
+    const drawing = document.importNode(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement, true);
+    return make("figure", {}, make("div", { class: "art", role: "region", tabindex: "0", "aria-label": title }, drawing), make("figcaption", {}, ...prose(caption)));
+  })));
+}
+function draw() {
+  state = readState();
+  drawPlot();
+  drawBoard();
+  drawPapers();
+  for (const node of document.querySelectorAll("#more > details, #figures > details")) node.remove();
+  $("more").append(...data.tables.filter((table) => !table.paper).map((table) => folded(table.name, table.title, () => drawTable(table))));
+  drawPictures();
+  for (const entry of document.querySelectorAll("nav a")) entry.hidden = $(entry.hash.slice(1)).hidden;
+  if (state.number) follow(state.number);
+}
+async function decode(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+async function start() {
+  data = await decode($("data").textContent);
+  notes = data.notes;
+  Object.assign(DEFAULTS, { corpus: data.answer.corpus, measure: data.answer.protocol, against: data.answer.baseline,
+    protocol: data.tasks[0]?.[2][0] ?? "", paper: data.papers[0]?.[0] ?? "" });
+  spaceNumber = new Map(data.spaces.map(([name], place) => [name, place]));
+  draw();
+  window.addEventListener("hashchange", () => { if (location.hash.includes("=")) draw(); });
+  performance.mark("drawn");
+  document.documentElement.dataset.ready = "yes";
+}
+start();

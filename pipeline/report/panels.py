@@ -24,7 +24,7 @@ from pipeline.report.evidence import Evidence
 from pipeline.report.made_of import listed
 from pipeline.report.results import Results
 from pipeline.report.sentences import count_differences, describe_panel, judge_panel, scored_columns
-from sentfold.measures.registry import describe_protocol, shorten_protocol
+from sentfold.measures.registry import all_measures, describe_protocol, shorten_protocol
 from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 
 Pair = tuple[str, str]
@@ -135,8 +135,15 @@ def heads_of(plan: PanelPlan) -> tuple[Head, ...]:
 
 
 def _head_title(column: Column, columns: Sequence[Column]) -> str:
-    several = sum(column.corpus == other.corpus for other in columns) > 1
-    return f"{column.corpus} {shorten_protocol(column.protocol)}" if several else column.corpus
+    """The corpus; with the metric where it has several columns, or with the similarity where they share the metric."""
+    protocols = [other.protocol for other in columns if other.corpus == column.corpus]
+    if len(protocols) == 1:
+        return column.corpus
+    metrics = [protocol.partition(".")[0] for protocol in protocols]
+    if metrics.count(column.protocol.partition(".")[0]) == 1:
+        return f"{column.corpus} {shorten_protocol(column.protocol)}"
+    last = column.protocol.split(".", 2)[-1]  # it may hold a point: lorentz-0.01
+    return f"{column.corpus} {next((m.short[last] for m in all_measures() if last in m.short), last)}"
 
 
 def measured_row(

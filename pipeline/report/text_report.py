@@ -18,10 +18,10 @@ SUMMARISED = ("similarity", "classification", "hyperboloid-1")
 def report_text(evidence: Evidence, tables: Sequence[Table], decided: Sequence[Decided]) -> str:
     """The whole of report.md."""
     suite = evidence.results.suite.suite
+    claims = f"[Claims](claims.md) of the five papers: {'; '.join(describe_counts(decided))}. " if decided else ""
     opening = (
-        f"[Claims](claims.md) of the five papers: {'; '.join(describe_counts(decided))}. First come the "
-        "main scores with their differences and intervals, then [all other tables, and what each "
-        "shows](#all-tables-and-what-each-panel-shows). [index.html](index.html) is all of it as one page, to be "
+        f"{claims}First come the main scores with their differences and intervals, then [all other tables, and what "
+        "each shows](#all-tables-and-what-each-panel-shows). [index.html](index.html) is all of it as one page, to be "
         "opened from disk.\n"
     )
     parts = [f"# Suite `{suite}`\n", opening, _introduction(evidence)]

@@ -1,21 +1,26 @@
-"""Tables and figures as HTML, for a page that allows no foreign script and no style attribute; texts are escaped."""
+"""Tables and figures for a page that draws them in the browser: JSON-able content, packed data, SVG without styles."""
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from html import escape
+from typing import Any
 from xml.etree import ElementTree
+
+import pyarrow as pa
 
 from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 
-UNITS = {"x100": "×100", "count": "", "cosine": "", "rating or cosine": ""}
+UNITS = {"x100": "", "count": "", "cosine": "", "rating or cosine": ""}
 
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 
 
-# --- text ---------------------------------------------------------------------------------------
+# --- text and data ------------------------------------------------------------------------------
 
 
 def prose(text: str) -> str:
@@ -23,101 +28,90 @@ def prose(text: str) -> str:
     safe = escape(text)
     safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
     safe = re.sub(r"(?<!\w)\*([^*]+)\*(?!\w)", r"<em>\1</em>", safe)
-    return minus(safe)
+    return re.sub(r"(?<![\w-])-(?=\d)", "−", safe)
 
 
-def minus(text: str) -> str:
-    """A minus sign for every hyphen before a number that follows no letter or digit."""
-    return re.sub(r"(?<![\w-])-(?=\d)", "−", text)
+def pack(content: Any) -> str:
+    """JSON with sorted keys, compressed by gzip, in base64: equal content gives equal bytes.
+
+    pyarrow compresses, because its wheel brings a zlib of a pinned version; Python takes the machine's zlib. The
+    header of the result has no time.
+    """
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return b64encode(pa.Codec("gzip", compression_level=9).compress(text.encode(), asbytes=True)).decode()
 
 
 # --- tables -------------------------------------------------------------------------------------
 
 
 class Notes:
-    """What the links of a page lead to that is no score and no printed figure, each numbered once."""
+    """What the side panel says of the cells, each text once. A cell names its note by number.
+
+    A note is one of: ["score", space, corpus, protocol]; ["printed", number of the figure]; ["about", what was
+    computed, interval, vectors]; ["blank", reason, command].
+    """
 
     def __init__(self) -> None:
-        self.blanks: dict[tuple[str, str], int] = {}
-        self.computed: dict[tuple[str, str, tuple[str, ...]], int] = {}
+        self._numbers: dict[tuple[Any, ...], int] = {}
 
-    def blank(self, entry: Entry) -> str:
-        """The link of a blank: to its reason and command."""
-        return f"blank/{self.blanks.setdefault((entry.reason, entry.command), len(self.blanks))}"
+    def number(self, entry: Entry) -> int:
+        """The number of an entry's note."""
+        if entry.blank:
+            note: tuple[Any, ...] = ("blank", entry.reason, entry.command)
+        elif entry.about or not entry.link:
+            note = ("about", entry.about, entry.interval, entry.of)
+        else:
+            note = tuple(entry.link.split("/"))
+        return self._numbers.setdefault(note, len(self._numbers))
 
-    def link(self, entry: Entry) -> str:
-        """The link of a number: to its score or figure, or to what it was computed from."""
-        if not entry.about:
-            return entry.link
-        return f"about/{self.computed.setdefault((entry.about, entry.interval, entry.of), len(self.computed))}"
-
-
-def table_section(table: Table, notes: Notes) -> str:
-    """One table with its panels, what each shows, and its notes."""
-    panels = "".join(_panel(table, letter, panel, notes) for letter, panel in table.lettered())
-    name = escape(table.name)
-    return (
-        f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{prose(table.title)}</h2>'
-        f"<p>{prose(table.about)}</p>{panels}</section>"
-    )
+    def content(self) -> list[list[Any]]:
+        """Every note, by number."""
+        return [list(note) for note in self._numbers]
 
 
-def _panel(table: Table, letter: str, panel: Panel, notes: Notes) -> str:
-    name = escape(f"{table.name}-{letter}")
-    bodies = "".join(_body(group, panel, notes) for group in panel.groups)
-    heads = "".join(_head(head) for head in panel.heads)
-    shows = "".join(f"<p>{prose(sentence)}</p>" for sentence in panel.shows)
-    return (
-        f'<h3 id="{name}">({letter}) {prose(panel.title)}</h3>'
-        f'<p class="protocol">Protocol: {prose(panel.protocol)}.</p>'
-        + (f'<div class="shows"><h4>What this shows</h4>{shows}</div>' if shows else "")
-        + f'<div class="scroll" role="region" tabindex="0" aria-labelledby="{name}"><table><thead><tr>'
-        f'<th scope="col"><button type="button">row</button></th>{heads}</tr></thead>{bodies}</table></div>'
-        + "".join(f'<p class="caveats">{prose(caveat)}</p>' for caveat in panel.caveats)
-        + _notes(panel)
-    )
+def table_content(table: Table, notes: Notes) -> dict[str, Any]:
+    """A table as JSON-able content."""
+    panels = [_panel(letter, panel, notes) for letter, panel in table.lettered()]
+    return {"about": table.about, "name": table.name, "panels": panels, "title": table.title}
+
+
+def _panel(letter: str, panel: Panel, notes: Notes) -> dict[str, Any]:
+    return {
+        "caveats": list(panel.caveats),
+        "groups": [_group(group, notes) for group in panel.groups],
+        "heads": [_head(head) for head in panel.heads],
+        "letter": letter,
+        "notes": list(panel.notes),
+        "protocol": panel.protocol,
+        "shows": list(panel.shows),
+        "title": panel.title,
+    }
 
 
 def _head(head: Head) -> str:
     unit = UNITS.get(head.unit, head.unit)
-    small = f" <small>{escape(unit)}</small>" if unit and unit != "×100" and unit not in head.title else ""
-    return f'<th scope="col"><button type="button">{escape(head.title)}{small}</button></th>'
+    return f"{head.title}, {unit}" if unit and unit not in head.title else head.title
 
 
-def _body(group: Group, panel: Panel, notes: Notes) -> str:
-    rows = "".join(_row(line, panel, notes) for line in group.lines)
-    title = f'<tr class="group"><th scope="rowgroup" colspan="{1 + len(panel.heads)}">{escape(group.title)}</th></tr>'
-    return f'<tbody class="{"printed" if group.printed else "measured"}">{title}{rows}</tbody>'
+def _group(group: Group, notes: Notes) -> dict[str, Any]:
+    return {
+        "lines": [_line(line, notes) for line in group.lines],
+        "printed": group.printed,
+        "title": group.title,
+    }
 
 
-def _row(line: Line, panel: Panel, notes: Notes) -> str:
-    made_of = f" <small>{escape(line.made_of)}</small>" if line.made_of else ""
-    cells = "".join(
-        _cell(entry, f"{line.name}, {head.title}", notes) for head, entry in zip(panel.heads, line.entries, strict=True)
-    )
-    return f'<tr><th scope="row">{escape(line.name)}{made_of}</th>{cells}</tr>'
+def _line(line: Line, notes: Notes) -> list[Any]:
+    return [line.name, line.made_of, [cell_content(entry, notes) for entry in line.entries]]
 
 
-def _cell(entry: Entry, where: str, notes: Notes) -> str:
-    if entry.blank:
-        label = escape(f"blank: {where}", quote=True)
-        return f'<td><a class="blank" href="#{notes.blank(entry)}" aria-label="{label}">–</a></td>'
-    number = minus(escape(entry.text))
-    link = notes.link(entry)
-    if link:
-        number = f'<a class="n" href="#{escape(link, quote=True)}">{number}</a>'
-    said = {1: ("up", "above, beyond chance"), -1: ("down", "below, beyond chance")}.get(entry.sign)
-    if said is not None:
-        number += f'<span class="{said[0]}" role="img" aria-label="{said[1]}">{entry.mark}</span>'
-    for caveat in entry.caveats:
-        number += f'<span class="caveat" role="img" aria-label="{escape(caveat.text, quote=True)}">{caveat.mark}</span>'
-    interval = f'<span class="ci">{minus(escape(entry.interval))}</span>' if entry.interval else ""
-    return f'<td data-v="{entry.value if entry.value is not None else ""}">{number}{interval}</td>'
-
-
-def _notes(panel: Panel) -> str:
-    notes = "".join(f"<p>{prose(note)}</p>" for note in panel.notes)
-    return f'<details class="notes"><summary>How differences were judged</summary>{notes}</details>' if notes else ""
+def cell_content(entry: Entry, notes: Notes) -> list[Any]:
+    """The number of the note, text, interval, sign and caveats; empty ones at the end are left out."""
+    caveats = [f"{caveat.mark} {caveat.text}" for caveat in entry.caveats]
+    cell = [notes.number(entry), entry.text, entry.interval, entry.sign, caveats]
+    while len(cell) > 1 and not cell[-1]:
+        cell.pop()
+    return cell
 
 
 # --- figures ------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from pipeline.report.made_of import find_twins
 from pipeline.report.panels import build_table
 from pipeline.report.results import Results
 from pipeline.report.text_report import report_text, summary_text
-from sentfold.report.page import Notes, table_section
+from sentfold.report.page import Notes, table_content
 from sentfold.report.render import latex, markdown, tidy_csv
 from sentfold.report.table import Caveat, Entry, Group, Head, Line, Panel, Table
 from tests.report.made_up import make_evidence, make_results, make_suite
@@ -55,12 +55,14 @@ def test_a_score_on_the_corpus_that_chose_the_parameters_is_marked_and_never_bet
 def test_every_form_of_a_table_and_the_page_explain_the_mark() -> None:
     results = chosen_results()
     table, evidence = similarity_table(results), make_evidence(results)
-    page = table_section(table, Notes())
+    page = table_content(table, Notes())["panels"][0]
     for written in (markdown(table), report_text(evidence, [table], []), summary_text(evidence, [table])):
         assert "90.00† [" in written
         assert SENTENCE in written
     assert r"90.00$^{\dagger}$" in latex(table) and "chosen on dev" in latex(table)
-    assert '90.00</a><span class="caveat"' in page and SENTENCE in page
+    cell = next(cells[0] for group in page["groups"] for name, _, cells in group["lines"] if name == SELECTED)
+    assert (cell[1], cell[4]) == ("90.00", [f"† parameters of {SELECTED} chosen on dev"])
+    assert any(SENTENCE in text for text in page["caveats"])
     for text in (tidy_csv(table), long_table(evidence)[0]):
         rows = list(csv.DictReader(io.StringIO(text), strict=True))
         marked = [row for row in rows if row["caveats"]]

@@ -17,7 +17,7 @@ from pipeline.report.selection_table import selection_table
 from pipeline.report.sweeps import Sweep
 from pipeline.report.text_report import report_text
 from sentfold.measures.registry import describe_protocol
-from sentfold.report.page import Notes, table_section
+from sentfold.report.page import Notes, table_content
 from sentfold.report.render import markdown, tidy_csv
 from sentfold.report.table import Entry, Panel, Table
 from tests.report.made_up import make_evidence, make_results
@@ -140,6 +140,8 @@ def test_a_similarity_is_marked_against_the_cosine_of_the_same_vectors() -> None
     assert {name.removeprefix("spearman.all."): entry.sign for name, entry in entries.items() if not entry.blank} == {
         "cosine": 0, "dot": 0, "manhattan": -1, "abs-cosine": 1,
     }  # fmt: skip
+    titles = [head.title for head in panel.heads]
+    assert len(set(titles)) == len(titles) and titles[:2] == ["stsb cosine", "stsb inner product"]
     assert entries["spearman.all.lorentz-1"].reason == "stsb is not scored by spearman.all.lorentz-1"
     assert any("Of 3 differences to Spearman of cosine, all pairs, judged together, 1 are" in s for s in panel.shows)
     assert any("score by Spearman of cosine" in note for note in panel.notes)
@@ -228,7 +230,7 @@ def test_queries_that_no_order_can_answer_are_counted_under_the_ranking() -> Non
     assert [said in panel.shows for panel in table.panels] == [True, False, False]  # once
     assert said in report_text(Evidence(results), [table], [])  # of report.md
     assert said in markdown(table)
-    assert "above 86.00" in table_section(table, Notes())  # of the page
+    assert "above 86.00" in str(table_content(table, Notes()))  # of the page
 
 
 def test_the_spread_over_starts_of_k_means_is_said_under_the_clustering() -> None:
