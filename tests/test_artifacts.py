@@ -321,6 +321,8 @@ def test_a_sound_artifact_is_not_called_damaged_where_memory_is_short(place: Pat
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
         said.add(done.stdout.splitlines()[0] if done.stdout else f"{done.returncode} {done.stderr[-300:]}")
         assert "delete" not in done.stdout
+    # Where not even the message fits, Python ends with its own MemoryError: no advice, so no wrong advice.
+    said = {one for one in said if not one.endswith("MemoryError\n")}
     assert said == {"(20000, 384)", "there is too little memory to read an artifact"}
 
 

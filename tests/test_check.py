@@ -51,11 +51,13 @@ def test_a_plan_that_does_not_follow_from_its_suite_file_is_refused_with_the_com
 
 
 @pytest.mark.parametrize(("space", "known"), [("minilm-lp", True), ("wl-dcd", False), ("minilm-no-such", False)])
-@pytest.mark.parametrize(("line", "key"), [("unfitted: [", "unfitted"), ("perceptron: [minilm, ", "perceptron")])
+@pytest.mark.parametrize(
+    ("line", "key"), [("[minilm-lp-landmark, ", "unfitted"), ("perceptron: [wl-average, ", "perceptron")]
+)
 def test_a_space_that_evaluate_names_has_to_be_one_that_can_be_made(
     checkout: Path, line: str, key: str, space: str, known: bool
 ) -> None:
-    change(checkout, "params.yaml", line, f"{key}: [{space}{'' if key == 'unfitted' else ', '}")
+    change(checkout, "params.yaml", line, f"{'' if key == 'unfitted' else 'perceptron: '}[{space}, ")
     if known:
         check_everything("quick")
     else:

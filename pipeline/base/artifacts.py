@@ -26,6 +26,8 @@ SCHEMA_VERSION = 1
 
 # The state of the files after an error in the middle of a stage.
 DISCARDED = "files that the stage wrote for earlier corpora are not recorded; the next run makes them again"
+# pyarrow reports a lack of memory as MemoryError, or as SystemError if there is none for the error itself.
+NO_MEMORY = (MemoryError, SystemError)
 _KEY = b"sentfold"
 _SEAL = b"sentfold-sha256"
 
@@ -178,7 +180,7 @@ def _read_any(path: Path, *, expected: str) -> dict[str, Any]:
             got="no such file",
             remedy="run `dvc repro`, which makes the artifact or copies it from DVC's cache",
         ) from None
-    except MemoryError as error:
+    except NO_MEMORY as error:
         raise _no_memory(path, error) from None
     except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: a column name that is not UTF-8
         raise _broken(
@@ -232,7 +234,7 @@ def read_table(path: Path, *, kind: str, columns: Mapping[str, pa.DataType] | No
         with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
             table = _read_plain(file, path.stat().st_size)
         found = {"columns": _columns_of(table), "rows": table.num_rows}
-    except MemoryError as error:
+    except NO_MEMORY as error:
         raise _no_memory(path, error) from None
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _broken(
@@ -252,8 +254,13 @@ def read_table(path: Path, *, kind: str, columns: Mapping[str, pa.DataType] | No
 
 def read_vectors(path: Path) -> Vectors:
     """The (n, d) float32 vectors of a space for one corpus. Raises as read_table does."""
-    vectors: Vectors = read_lists(read_table(path, kind="vectors"), "vector", path=path).astype(np.float32, copy=False)
-    if not np.isfinite(vectors).all():
+    try:
+        rows = read_lists(read_table(path, kind="vectors"), "vector", path=path)
+        vectors: Vectors = rows.astype(np.float32, copy=False)
+        finite = bool(np.isfinite(vectors).all())
+    except NO_MEMORY as error:
+        raise _no_memory(path, error) from None
+    if not finite:
         raise _broken(
             path, "an artifact has a vector that is not finite", expected="finite numbers", got="NaN or infinity"
         )
@@ -303,7 +310,7 @@ def _columns_of(table: pa.Table) -> dict[str, str]:
     return {field.name: str(field.type) for field in table.schema}
 
 
-def _no_memory(path: Path, error: MemoryError) -> ArtifactError:
+def _no_memory(path: Path, error: MemoryError | SystemError) -> ArtifactError:
     return ArtifactError(
         "there is too little memory to read an artifact",
         where=str(path),

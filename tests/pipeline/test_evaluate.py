@@ -92,7 +92,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout of artifacts alone: the corpora in two spaces, minilm-lp without regressions."""
     folder = tmp_path_factory.mktemp("made")
     content = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
-    content["evaluate"] |= {"resamples": 200, "folds": 4, "inner_folds": 3, "unfitted": ["minilm-lp"]}
+    named = {"unfitted": ["minilm-lp"], "perceptron": ["minilm"]}
+    content["evaluate"] |= {"resamples": 200, "folds": 4, "inner_folds": 3, **named}
     (folder / "params.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
