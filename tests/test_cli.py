@@ -321,7 +321,8 @@ def test_without_a_network_an_encoder_cannot_be_pinned(checkout: Checkout, close
 @pytest.mark.slow
 def test_without_a_network_a_pinned_encoder_cannot_be_fetched(checkout: Checkout, closed_port: str) -> None:
     write_sentences("paper", "stsb")
-    checkout.change("params.yaml", "revision: null # no commit", f"revision: {'0123456789' * 4} # no commit")
+    hub = "    hub: sentence-transformers/bert-base-nli-mean-tokens\n"
+    checkout.change("params.yaml", f"{hub}    revision: null", f"{hub}    revision: {'0123456789' * 4}")
     checkout.environment["HF_ENDPOINT"] = closed_port
     before = checkout.files()
     done = checkout.run("embed", "stsb", "--encoder", "sbert-base-nli", "--suite", "paper")
