@@ -1,7 +1,7 @@
 """Geometric embedding (GEM): words weighted by what they add to the span of their neighbours.
 
 Source: Yang, Zhu & Chen 2019, "Parameter-free sentence embedding via orthogonal basis", EMNLP,
-doi:10.18653/v1/D19-1059; METHODS.md, section 4, has the equations.
+doi:10.18653/v1/D19-1059. docs/methods.md has the equations.
 
 published  all punctuation is skipped; words without a vector are left out; the significance is divided by
            2m + 1; singular vectors of a sentence have their largest entry positive

@@ -15,7 +15,7 @@ Float64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 ENTAILMENT, NEUTRAL = 0, 1  # labels of the items; 2 is contradiction
-THRESHOLDS = np.arange(100) / 100  # 0.00 to 0.99: below 0 only trivial decisions remain (METHODS 17)
+THRESHOLDS = np.arange(100) / 100  # 0.00 to 0.99: below 0 only trivial decisions remain (docs/protocols.md)
 
 TITLE = "Inference"
 COLUMNS = {"premise": Text, "hypothesis": Text, "label": int}
