@@ -7,8 +7,9 @@ libraries, and no edit of one stage makes another stale.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +19,9 @@ from pipeline.lineage.recorder import recorded
 from pipeline.parent import die_with_parent
 from sentfold.errors import RunError, SentfoldError
 from sentfold.numeric_profile import is_supported, use_profile
+
+if TYPE_CHECKING:
+    from pipeline.base.suite import Suite
 
 app = typer.Typer(
     name="sentfold",
@@ -228,28 +232,26 @@ def transform(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
 def sweep(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
     """Score a grid on the suite's development corpus and choose; apart from it, on its test corpora."""
     begin_stage()
-    from time import process_time
-
-    from pipeline.base.suite import load_suite
-    from pipeline.stages.sweep import describe_cost
     from pipeline.stages.sweep import sweep as run
 
-    suite_plan = load_suite(suite)
-    encoder, maker = suite_plan.made_from(space)
-    chosen = run(suite_plan, encoder, maker)
-    typer.echo(f"{maker}: {chosen['value']} on {chosen['corpus']}, best of {chosen['points']}, {chosen['parameters']}")
-    typer.echo(describe_cost(encoder, maker, process_time()))
+    _sweep_with(run, space, suite)
 
 
 @app.command(name="sweep_clusters", rich_help_panel=STAGES)
 def sweep_clusters(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
     """Score a grid by k-means on a clustering corpus and choose; apart from it, on the other clustering corpora."""
     begin_stage()
+    from pipeline.stages.sweep_clusters import sweep_clusters as run
+
+    _sweep_with(run, space, suite)
+
+
+def _sweep_with(run: Callable[[Suite, str, str], dict[str, Any]], space: str, suite: str) -> None:
+    """Run a sweep of one space; print what it chose and what it cost."""
     from time import process_time
 
     from pipeline.base.suite import load_suite
     from pipeline.stages.sweep import describe_cost
-    from pipeline.stages.sweep_clusters import sweep_clusters as run
 
     suite_plan = load_suite(suite)
     encoder, maker = suite_plan.made_from(space)
