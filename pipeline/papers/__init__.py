@@ -1,1 +1,1 @@
-""""""
+"""The papers' claims and printed figures, and the outcome of each claim."""

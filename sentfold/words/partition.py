@@ -42,11 +42,11 @@ def check_size(size: int, n: int) -> None:
     """ParameterError unless 1 <= size <= n words."""
     if not 1 <= size <= n:
         raise ParameterError(
-            "more clusters than words",
+            "the number of clusters is out of range",
             where="sizes",
             expected=f"1 <= clusters <= {n} words",
             got=str(size),
-            remedy="lower `sizes` in params.yaml, or add a corpus",
+            remedy="change `sizes` in params.yaml, or add a corpus",
         )
 
 

@@ -308,7 +308,7 @@ METHODS: dict[str, Any] = {
 
 @pytest.mark.parametrize("method", METHODS)
 def test_more_clusters_than_words_are_refused_by_every_method(method: str, words: np.ndarray) -> None:
-    with pytest.raises(ParameterError, match="more clusters than words"):
+    with pytest.raises(ParameterError, match="the number of clusters is out of range"):
         METHODS[method](words[:20], 21)
 
 

@@ -145,7 +145,7 @@ def test_what_made_a_partition_is_recorded() -> None:
 def test_fewer_words_than_clusters_is_one_clear_error(method: str) -> None:
     with pytest.raises(ParameterError) as caught:
         run({**METHODS[method], "sizes": [15]})
-    for part in ("more clusters than words", "clusterings.it", "14 words", "15"):
+    for part in ("the number of clusters is out of range", "clusterings.it", "14 words", "15"):
         assert part in str(caught.value)
 
 

@@ -1,1 +1,1 @@
-""""""
+"""Reconstruction weights: each point as a weighted sum of its neighbours."""
