@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.base.artifacts import corpus_path, read_record
-from pipeline.base.params import GROUPS, PARAMS_FILE, load_parameters, read_yaml
+from pipeline.base.params import PARAMS_FILE, load_parameters, read_yaml
 from pipeline.base.suite import Suite, load_suite
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.manifolds import load_block, load_grid, load_maker
-from pipeline.plan import check_plan
+from pipeline.plan import GROUPS, check_plan
 from pipeline.report.parameters import ReportParameters
 from pipeline.stages.embed import EmbedParameters
 from pipeline.stages.encode import WordEncoderParameters

@@ -22,10 +22,27 @@ from sentfold.errors import ParameterError, SuiteError
 from sentfold.files import write_bytes_atomically
 from sentfold.manifold.base.grid import SUFFIX
 from sentfold.manifold.base.protocol import find_method
-from sentfold.settings import Parameters, Slug, validate
+from sentfold.settings import Parameters, Slug, refuse_unknown, validate
 
 DVC_FILE = "dvc.yaml"
 COUNTED = "word-freq"  # the data set of the catalogue that published word counts come from
+
+# The groups of params.yaml. A stage reads only its own groups, so no stage would notice a misspelt one; the first stage
+# compares with this list. The list is here, because a new group must not make other stages stale.
+GROUPS = (
+    "encoders",
+    "embed",
+    "knn_graph",
+    "manifolds",
+    "eigensolve",
+    "vocabulary",
+    "word_vectors",
+    "clusterings",
+    "word_encoders",
+    "evaluate",
+    "report",
+    "sensitivity",
+)
 
 
 class SuiteFile(Parameters):
@@ -87,7 +104,11 @@ def write_plan(suite: str) -> Path:
 
 
 def check_plan(suite: str) -> None:
-    """Raise SuiteError if the plan on disk is not the one that follows from the suite file and params.yaml."""
+    """Raise SuiteError if the plan on disk is not the one that follows from the suite file and params.yaml.
+
+    Raises ParameterError for a group of params.yaml that no stage reads.
+    """
+    refuse_unknown(read_yaml(PARAMS_FILE), GROUPS, where=str(PARAMS_FILE))
     path = plan_file(suite)
     if not path.exists() or path.read_text(encoding="utf-8") != plan_text(suite):
         raise SuiteError(

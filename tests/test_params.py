@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from pipeline.base.params import GROUPS, load_parameters, read_yaml
+from pipeline.base.params import load_parameters, read_yaml
 from pipeline.check import NAMED, SINGLE, check_everything
+from pipeline.plan import GROUPS, check_plan
 from pipeline.stages.embed import EmbedParameters
 from pipeline.stages.knn_graph import GraphParameters
 from sentfold.encoders.model_folder import ModelSource
@@ -120,12 +121,12 @@ def test_a_missing_value_is_refused_by_its_name(params: Path) -> None:
     said(caught.value, "knn_graph.neighbors", "required")
 
 
-def test_an_unknown_group_is_refused_by_whichever_stage_reads_first(params: Path) -> None:
+def test_an_unknown_group_is_refused_by_the_first_stage(params: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     params.write_text(params.read_text() + "\nembeds: {batch_size: 8}\n")
-    for model, key in ((EmbedParameters, "embed"), (GraphParameters, "knn_graph")):
-        with pytest.raises(ParameterError) as caught:
-            load_parameters(model, key, path=params)
-        said(caught.value, "embeds", "one of:", "knn_graph")
+    monkeypatch.chdir(params.parent)
+    with pytest.raises(ParameterError) as caught:
+        check_plan("quick")
+    said(caught.value, "embeds", "one of:", "knn_graph")
 
 
 def test_a_key_that_stands_twice_is_refused(params: Path) -> None:

@@ -12,27 +12,9 @@ from typing import Any
 import yaml
 
 from sentfold.errors import ParameterError, first_line
-from sentfold.settings import Model, refuse_unknown, validate
+from sentfold.settings import Model, validate
 
 PARAMS_FILE = Path("params.yaml")
-
-# The groups of params.yaml. A stage validates only the groups that it reads, so no stage would notice a misspelt group;
-# `load_parameters` compares with this list.
-GROUPS = (
-    "encoders",
-    "embed",
-    "knn_graph",
-    "manifolds",
-    "eigensolve",
-    "vocabulary",
-    "word_vectors",
-    "clusterings",
-    "word_encoders",
-    "evaluate",
-    "report",
-    "sensitivity",
-)
-
 
 MOST_VALUES = 1_000_000  # of one file, with every alias copied out; the largest dvc.lock of the project has 50,000
 DEEPEST = 100  # levels of one file, with every alias copied out
@@ -160,7 +142,6 @@ def load_parameters(model: type[Model], key: str, *, path: Path = PARAMS_FILE) -
     Raises ParameterError that names the key, its value and the allowed values.
     """
     content = read_yaml(path)
-    refuse_unknown(content, GROUPS, where=str(path))
     for part in key.split("."):
         if not isinstance(content, dict) or part not in content:
             known = ", ".join(sorted(map(str, content))) if isinstance(content, dict) else "nothing"

@@ -25,6 +25,11 @@ def embed(source: Source, settings: Settings) -> Embedded:
     return embed_linearly(source, soft_zca_map(source.axes, epsilon=settings.epsilon), rank=source.axes.rank)
 
 
+def fits(settings: Settings, shape: tuple[int, ...], held: int) -> bool:
+    """Always: the map keeps every dimension."""
+    return True
+
+
 def soft_zca_map(axes: PrincipalAxes, *, epsilon: float) -> LinearMap:
     """The map x -> (x - mean) U (L + e I)^(-1/2) U', with e = epsilon times the mean variance.
 

@@ -16,15 +16,17 @@ from dvc.dependency.param import ParamsDependency
 from dvc.repo import Repo
 from dvc.stage import PipelineStage
 
-from pipeline.base.params import GROUPS, load_parameters, read_yaml
+from pipeline.base.params import load_parameters, read_yaml
 from pipeline.base.suite import load_suite
+from pipeline.plan import GROUPS
 from sentfold.measures.registry import evaluate_parameters
 from tests.checkout import make_checkout_with_suites
 
 ROOT = Path(__file__).parents[2]
-# 182: two spaces chosen for clustering, three stages each, and a train and a test part of 20 Newsgroups for the whole.
-BUDGETS = {"quick": 64, "paper": 182, "paper-mirror": 182}
-SPACES = 51  # rows that a reader still compares, and what a report judges together
+# 193: two spaces chosen for clustering, three stages each, a train and a test part of 20 Newsgroups, and five cheap
+# changes of the vectors that newer papers recommend.
+BUDGETS = {"quick": 64, "paper": 193, "paper-mirror": 193}
+SPACES = 56  # rows that a reader still compares, and what a report judges together
 CONTENT: dict[str, Any] = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
 STAGES: dict[str, Any] = {name: stage.get("do", stage) for name, stage in CONTENT.items()}
 LAYERS = ("sentfold", "pipeline", "flows")
