@@ -298,6 +298,20 @@ def evaluate(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
 
 
 @app.command(rich_help_panel=STAGES)
+def search(
+    search: Annotated[str, typer.Argument(callback=slug, help="A space and a search of plan.yaml, <space>-<search>.")],
+    suite: SuiteOption = "quick",
+) -> None:
+    """Score one way to search in one space on every pool of the suite, with bootstrap replicates."""
+    begin_stage()
+    from pipeline.base.suite import load_suite
+    from pipeline.stages.search import search as run
+
+    for pool, facts in run(load_suite(suite), search).items():
+        typer.echo(f"{pool}: {facts.get('absent') or facts['scores']['nDCG@10']['value']}")
+
+
+@app.command(rich_help_panel=STAGES)
 def report(suite: SuiteOption = "quick") -> None:
     """Write the suite's tables, figures and summary."""
     begin_stage()

@@ -14,6 +14,7 @@ from pipeline.corpora.catalogue import find_corpus
 from pipeline.manifolds import load_block, load_grid, load_maker
 from pipeline.plan import GROUPS, check_plan
 from pipeline.report.parameters import ReportParameters
+from pipeline.searches import load_pool, load_search
 from pipeline.stages.embed import EmbedParameters
 from pipeline.stages.encode import WordEncoderParameters
 from pipeline.stages.knn_graph import GraphParameters
@@ -47,6 +48,8 @@ NAMED: dict[str, Callable[[str], object]] = {
     "clusterings": lambda name: load_parameters(ClusteringParameters, f"clusterings.{name}"),
     "word_encoders": lambda name: load_parameters(WordEncoderParameters, f"word_encoders.{name}"),
     "sensitivity": lambda name: load_parameters(SensitivityParameters, f"sensitivity.{name}"),
+    "searches": load_search,
+    "pools": load_pool,
 }
 
 

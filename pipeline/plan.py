@@ -25,6 +25,7 @@ from sentfold.manifold.base.protocol import find_method
 from sentfold.settings import Parameters, Slug, refuse_unknown, validate
 
 DVC_FILE = "dvc.yaml"
+PLAIN = "cosine"  # the block of `searches:` that derived spaces are searched by, and others are compared with
 COUNTED = "word-freq"  # the data set of the catalogue that published word counts come from
 
 # The groups of params.yaml. A stage reads only its own groups, so no stage would notice a misspelt one; the first stage
@@ -40,6 +41,8 @@ GROUPS = (
     "clusterings",
     "word_encoders",
     "evaluate",
+    "searches",
+    "pools",
     "report",
     "sensitivity",
 )
@@ -50,6 +53,7 @@ class SuiteFile(Parameters):
 
     extends    another suite, whose keys hold where this file has none
     chosen_on  selected space -> the clustering corpus that its parameters are chosen on, in place of `development`
+    searched   spaces in which documents are searched: an encoder's own by every block of `searches:`, others by cosine
     """
 
     suite: Slug
@@ -61,6 +65,7 @@ class SuiteFile(Parameters):
     counts: CountsKind = "own"
     development: Slug | None = None
     chosen_on: dict[Slug, Slug] = {}
+    searched: tuple[Slug, ...] = ()
     baseline: Slug | None = None
     wordless: tuple[Slug, ...] = ()
     blanks: dict[Slug, str] = {}
@@ -71,7 +76,7 @@ class SuiteFile(Parameters):
         for key in ("corpora", "spaces"):
             if not getattr(self, key):
                 raise ValueError(f"'{key}' is empty: name at least one")
-        for key in ("corpora", "spaces", "wordless", "sensitivities"):
+        for key in ("corpora", "spaces", "wordless", "sensitivities", "searched"):
             names = getattr(self, key)
             twice = {name for name in names if names.count(name) > 1}
             if twice:
@@ -81,6 +86,9 @@ class SuiteFile(Parameters):
             raise ValueError(f"'wordless' names {', '.join(sorted(strange))}, no corpora of the suite")
         if self.development is not None and self.development not in self.corpora:
             raise ValueError(f"'development' names '{self.development}', which is no corpus of the suite")
+        unmade = set(self.searched) - set(self.spaces)
+        if unmade:
+            raise ValueError(f"'searched' names {', '.join(sorted(unmade))}, no spaces of the suite")
         for space, corpus in self.chosen_on.items():
             if space not in self.spaces or corpus not in self.corpora:
                 raise ValueError(f"'chosen_on' names '{space}: {corpus}', which is no space and corpus of the suite")
@@ -232,6 +240,8 @@ class _Stages:
         self.manifolds: Mapping[str, Any] = params.get("manifolds") or {}
         self.word_vectors: Mapping[str, Any] = params.get("word_vectors") or {}
         self.clusterings: Mapping[str, Any] = params.get("clusterings") or {}
+        self.searches: Mapping[str, Any] = params.get("searches") or {}
+        self.pools: Mapping[str, Any] = params.get("pools") or {}
         self.origins = {space: self.origin(space) for space in written.spaces}
 
     def origin(self, space: str) -> tuple[str, str]:
@@ -286,8 +296,46 @@ class _Stages:
             "evaluate": {
                 space: {"source": encoder, "maker": maker} for space, (encoder, maker) in self.origins.items()
             },
+            "search": self.searched(),
         }
         return {**made, "word_counts": made["vocabulary"]}
+
+    def searched(self) -> dict[str, dict[str, Any]]:
+        """Space and search -> its method, its pools, and the search that it is compared with.
+
+        Raises SuiteError if no pool has its corpora in the suite, or a search has the name of a space.
+        """
+        made: dict[str, dict[str, Any]] = {}
+        pools = [name for name in self.pools if self.has_pool(name)]
+        if self.suite.searched and not pools:
+            raise SuiteError(
+                "the suite has no pool to search in",
+                where=f"{self.file}: searched",
+                expected=f"the corpora of a block of pools: in params.yaml: {', '.join(self.pools)}",
+                got=", ".join(self.suite.corpora),
+                remedy="add such corpora to the suite, or a block to pools:",
+            )
+        for space in self.suite.searched:
+            encoder, maker = self.origins[space]
+            for name in [PLAIN] if maker else self.searches:
+                method = str(self.block("searches", self.searches, name).get("method"))
+                against = f"{space if name != PLAIN else encoder}-{PLAIN}"
+                own = {"space": space, "search": name, "method": method, "against": against}
+                made[f"{space}-{name}"] = {**own, "pools": pools}
+        twice = set(made) & set(self.origins)
+        if twice:
+            raise SuiteError(
+                "a search has the name of a space",
+                where=f"{self.file}: searched",
+                got=", ".join(sorted(twice)),
+                remedy="give the block of searches: in params.yaml another name",
+            )
+        return made
+
+    def has_pool(self, name: str) -> bool:
+        """Whether the suite has the corpora of a pool, those of its development pairs included."""
+        development = self.block("pools", self.pools, name).get("development") or {}
+        return {name, development.get("corpus", name)} <= set(self.suite.corpora)
 
     def block(self, group: str, blocks: Mapping[str, Any], name: str) -> dict[str, Any]:
         """One block of params.yaml. Raises SuiteError if it is missing or no mapping."""

@@ -10,6 +10,7 @@ from pipeline.report.evidence import Evidence
 from pipeline.report.fact_tables import artifacts_table, geometry_table
 from pipeline.report.panels import build_table
 from pipeline.report.results import Results
+from pipeline.report.retrieval import retrieval_table
 from pipeline.report.selection_table import selection_table
 from pipeline.report.special_tables import cluster_table, example_table
 from pipeline.report.speed import speed_table
@@ -27,7 +28,7 @@ def build_tables(evidence: Evidence) -> list[Table]:
     but blanks tell nobody anything.
     """
     own = [build_table(evidence, name, plan, compared=True) for name, plan in own_plans(evidence).items()]
-    more = (selection_table(evidence), geometry_table(evidence))
+    more = (retrieval_table(evidence), selection_table(evidence), geometry_table(evidence))
     tables = [*own, *(table for table in more if table is not None)]
     special = {table.name: table for table in _special_tables(evidence)}
     if not has_papers(evidence.results):

@@ -35,6 +35,7 @@ class Evidence:
     parameters      space -> the parameters that its artifacts name
     made_of         space -> what it was made of, in words
     controls        (space, corpus) -> its control there; tuned_controls: the same of spaces with chosen parameters
+    searches        scores of the searches, with searches in the place of spaces; None for a suite without them
     sweeps          space -> its sweep, for the spaces that are chosen by one
     sensitivities   word encoder -> its scores against its hyper-parameters
     partitions      clustering -> its smallest partition, or None
@@ -50,6 +51,7 @@ class Evidence:
     made_of: Mapping[str, str] = field(default_factory=dict)
     controls: Mapping[tuple[str, str], str] = field(default_factory=dict)
     tuned_controls: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    searches: Results | None = None
     sweeps: Mapping[str, Sweep] = field(default_factory=dict)
     sensitivities: Mapping[str, Sensitivity] = field(default_factory=dict)
     partitions: Mapping[str, Partition | None] = field(default_factory=dict)

@@ -20,7 +20,7 @@ ABOUT = (
     "that. No space is made from an oracle."
 )
 LETTERS = {"neighbors": "k", "components": "p", "regularization": "r", "scaling": "scaling", "power": "power",
-           "removed": "removed", "amount": "amount"}  # fmt: skip
+           "removed": "removed", "amount": "amount", "epsilon": "ε"}  # fmt: skip
 
 
 def selection_table(evidence: Evidence) -> Table | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
 from sentfold.retrieval.base.protocol import Source
@@ -16,19 +14,18 @@ LEARNS = "documents"
 
 
 class Settings(Parameters):
-    """neighbors: k of the mean. among: where the neighbours are, the other documents or the bank of queries."""
+    """neighbors: k of the mean."""
 
     neighbors: int = Field(default=10, ge=1, le=10_000)
-    among: Literal["documents", "bank"] = "documents"
 
 
 def prepare(source: Source, settings: Settings) -> Scorer:
     """Scores q . d - r(d) / 2. The hubness r(q) of the query orders no documents and is left out.
 
     The authors take the neighbours of a document among the queries that are tested, which is transductive. Here
-    they are other documents, or development queries. Cost O(n^2 d) once, or O(n b d); per query O(n d).
+    they are other documents; among development queries CSLS is nearest-neighbour normalisation with weight 1/2.
+    Cost O(n^2 d) once; per query O(n d).
     Source: arXiv:1710.04087, eq. 3; its claim is for dictionaries of words, where hubs are fewer.
     """
-    bank = source.known_bank if settings.among == "bank" else None
-    near = hubness(source.documents, bank, settings.neighbors, workers=source.workers)
+    near = hubness(source.documents, None, settings.neighbors, workers=source.workers)
     return inner_products(source.documents, near / 2)

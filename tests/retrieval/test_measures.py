@@ -75,10 +75,10 @@ def test_with_ties_a_measure_is_its_mean_over_all_orders_of_the_tied_documents(l
 def test_ties_that_cross_a_cut_count_by_the_share_before_the_cut() -> None:
     pool = make_pool(np.array([[200, 0], [200, 1]]), np.ones(2), np.arange(150))
     values = measure_queries(ranked(np.zeros((1, 150)), pool), pool)
-    assert values["recall@1"][0] == pytest.approx(1 / 150)
-    assert values["recall@100"][0] == pytest.approx(100 / 150)
+    assert values["Recall@1"][0] == pytest.approx(1 / 150)
+    assert values["Recall@100"][0] == pytest.approx(100 / 150)
     first = [sum(1 / min(a, b) for b in range(1, 151) if b != a and min(a, b) <= 10) for a in range(1, 151)]
-    assert values["mrr@10"][0] == pytest.approx(sum(first) / (150 * 149))
+    assert values["MRR@10"][0] == pytest.approx(sum(first) / (150 * 149))
 
 
 def test_named_ties_are_broken_as_trec_eval_breaks_them_the_last_name_first() -> None:
@@ -107,7 +107,7 @@ def test_a_query_never_finds_its_own_text() -> None:
     pool = make_pool(np.array([[1, 0]]), np.ones(1), np.arange(3))
     ranking = ranked(np.array([[0.5, 1.0, 0.1]]), pool)
     assert ranking.top.tolist() == [[0, 2, 1]]
-    assert measure_queries(ranking, pool)["recall@1"] == [1.0]
+    assert measure_queries(ranking, pool)["Recall@1"] == [1.0]
     facts = describe_pool(ranking, pool)
     assert facts["unjudged_of_top_10"] == 0.5  # of the two documents that can be found
     assert (facts["documents"], facts["queries"], facts["judgements"]) == (3, 1, 1)
@@ -129,11 +129,11 @@ def test_scores_that_are_not_numbers_are_refused() -> None:
 
 
 def test_the_bootstrap_draws_queries() -> None:
-    values = {"map": np.array([0.0, 1.0, 1.0]), "mrr@10": np.array([0.5, 0.5, 0.5])}
+    values = {"MAP": np.array([0.0, 1.0, 1.0]), "MRR@10": np.array([0.5, 0.5, 0.5])}
     means = bootstrap_means(values, resamples=2000, seed=0)
-    assert set(np.round(3 * means["map"]).astype(int)) == {0, 1, 2, 3}
-    assert means["map"].mean() == pytest.approx(2 / 3, abs=4 * np.sqrt(2 / 27 / 2000))
-    assert (means["mrr@10"] == 0.5).all()
+    assert set(np.round(3 * means["MAP"]).astype(int)) == {0, 1, 2, 3}
+    assert means["MAP"].mean() == pytest.approx(2 / 3, abs=4 * np.sqrt(2 / 27 / 2000))
+    assert (means["MRR@10"] == 0.5).all()
 
 
 def test_folds_hold_every_query_once_and_no_relevant_document_twice() -> None:

@@ -46,7 +46,7 @@ def score(name: str, **settings: Any) -> np.ndarray:
 
 
 def mean_map(ranking: Ranking) -> float:
-    return float(measure_queries(ranking, POOL)["map"].mean())
+    return float(measure_queries(ranking, POOL)["MAP"].mean())
 
 
 COSINES = UNIT[DOCUMENTS:] @ UNIT[:DOCUMENTS].T
@@ -101,7 +101,6 @@ def test_csls_is_its_formula_and_orders_as_normalisation_by_half_the_mean() -> N
     r = np.sort(among, axis=1)[:, -4:].mean(axis=1)
     np.testing.assert_allclose(score("csls", neighbors=4), COSINES - r / 2, atol=2e-6)
     bank = np.sort(UNIT[:DOCUMENTS] @ SOURCE.known_bank.T, axis=1)[:, -4:].mean(axis=1)
-    np.testing.assert_allclose(score("csls", neighbors=4, among="bank"), COSINES - bank / 2, atol=2e-6)
     np.testing.assert_allclose(score("nnn", neighbors=4, weight=0.5), COSINES - bank / 2, atol=2e-6)
 
 
@@ -176,7 +175,7 @@ def test_an_adapter_learns_a_rotation_of_the_queries_from_other_folds_and_nothin
     def scores(x: np.ndarray) -> list[float]:
         x = x.astype(np.float32)
         return [
-            measure_queries(search(method, settings, x, pool), pool)["mrr@10"].mean()
+            measure_queries(search(method, settings, x, pool), pool)["MRR@10"].mean()
             for method, settings in ((cosine, cosine.Settings()), (adapter, adapter.Settings(ridge=0.1)))
         ]
 

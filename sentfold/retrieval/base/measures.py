@@ -21,7 +21,7 @@ Float64 = npt.NDArray[np.float64]
 
 TOP = 10
 CUTS = np.array([1, 10, 100])
-MEASURES = ("ndcg@10", "recall@1", "recall@10", "recall@100", "mrr@10", "map")
+MEASURES = ("nDCG@10", "Recall@1", "Recall@10", "Recall@100", "MRR@10", "MAP")
 DISCOUNTS = 1 / np.log2(np.arange(2, TOP + 2))
 
 

@@ -102,8 +102,9 @@ def search(
     """The ranking of a method on a pool.
 
     vectors  (N, d) finite vectors of the texts; lengths do not count, since every vector is divided by its own
-    bank     (b, d) vectors of queries of a development set, for methods that learn from a bank
-    seed     of the folds of a supervised method
+    bank     (b, d) vectors of queries of a development set, for methods that learn from a bank; without one, the
+             bank of a query is the pool's other queries, those of its own fold left out
+    seed     of the folds of a supervised method, and of one without a bank
     Raises ParameterError. Memory: two float32 copies of the documents, and what rank and the method say.
     """
     queries, documents = _unit_singles(vectors[pool.queries]), _unit_singles(vectors[pool.documents])
@@ -119,12 +120,13 @@ def _unit_singles(x: Floating) -> Singles:
 def _scorers(
     method: SearchMethod, settings: Parameters, source: Source, queries: Singles, pool: Pool, seed: int
 ) -> Iterator[tuple[Ints, Scorer]]:
-    """One scorer for all queries; for a supervised method one for each fold, fitted on the other folds."""
-    if method.LEARNS != "judgements":
+    """One scorer for all queries; for a method that learns from queries one for each fold, learned on the others."""
+    if method.LEARNS == "documents" or (method.LEARNS == "bank" and source.bank is not None):
         yield np.arange(len(queries)), method.prepare(source, settings)
         return
     query, document = pool.query[pool.relevant], pool.document[pool.relevant]
     for fold in fold_queries(pool, FOLDS, seed=seed):
         train = ~np.isin(query, fold)
         pairs = (queries[query[train]], source.documents[document[train]])
-        yield fold, method.prepare(Source(source.documents, source.bank, pairs, source.workers), settings)
+        bank = np.delete(queries, fold, axis=0)
+        yield fold, method.prepare(Source(source.documents, bank, pairs, source.workers), settings)

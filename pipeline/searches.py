@@ -1,0 +1,179 @@
+"""The blocks of `searches:` and `pools:` in params.yaml: ways to search, and retrieval tasks made from pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import ConfigDict, Field, model_validator
+
+from pipeline.base.artifacts import corpus_path, read_record, read_table
+from pipeline.base.cases import task_of
+from pipeline.base.params import PARAMS_FILE, load_parameters
+from sentfold.compare.bootstrap import group_design
+from sentfold.errors import ParameterError, located
+from sentfold.retrieval.base.pool import Pool, make_pool
+from sentfold.retrieval.base.protocol import SearchMethod, find_search
+from sentfold.settings import Parameters, Slug, validate
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class SearchBlock(Parameters):
+    """A block of `searches:`; the Settings of the method check all keys other than `method`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    method: str
+
+
+@dataclass(frozen=True)
+class Search:
+    """A method with its grid: every combination of the values that its block lists. The first setting varies slowest.
+
+    module  the file of the method in sentfold/retrieval
+    points  settings of the method; of equally good points the first is chosen
+    """
+
+    name: str
+    module: SearchMethod
+    points: tuple[Parameters, ...]
+
+
+def load_search(name: str) -> Search:
+    """The block searches.<name> of params.yaml. Raises ParameterError for a wrong method or a wrong value."""
+    where = f"{PARAMS_FILE}: searches.{name}"
+    block = load_parameters(SearchBlock, f"searches.{name}")
+    with located(where):
+        module = find_search(block.method)
+    listed = {key: value if isinstance(value, list) else [value] for key, value in (block.model_extra or {}).items()}
+    points = tuple(
+        validate(module.Settings, dict(zip(listed, chosen, strict=True)), where=where)
+        for chosen in product(*listed.values())
+    )
+    if not points:
+        raise ParameterError("a grid has no values", where=where, expected="lists of at least one value", got="[]")
+    return Search(name, module, points)
+
+
+class Part(Parameters):
+    """The pairs of a corpus, or of one of its splits."""
+
+    corpus: Slug
+    split: str | None = None
+
+
+class PoolBlock(Parameters):
+    """A block of `pools:`, named after the corpus whose pairs are the test: the first text asks, the second is found.
+
+    split        the split of the corpus that is the test; null: all of the corpus
+    column       the column of the items that says how relevant the second text is
+    relevant     the values of that column that mean relevant; or
+    least        the smallest value that means relevant
+    development  the pairs that choose parameters; null: half of the corpus's own, and the other half is the test
+    seed         of that half
+    remark       what a reader has to know of the pool
+    """
+
+    split: str | None = None
+    column: str
+    relevant: list[int] = []
+    least: float | None = None
+    development: Part | None = None
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    remark: str = ""
+
+    @model_validator(mode="after")
+    def _says_what_is_relevant(self) -> PoolBlock:
+        if bool(self.relevant) == (self.least is not None):
+            raise ValueError("give either `relevant` or `least`")
+        return self
+
+    def is_relevant(self, values: npt.NDArray[Any]) -> Bools:
+        """(n,) which values of the column mean relevant."""
+        found: Bools = np.isin(values, self.relevant) if self.least is None else values >= self.least
+        return found
+
+
+@dataclass(frozen=True)
+class JudgedPairs:
+    """Judged pairs of texts of one corpus: (j, 2) rows of the query and of the document, and (j,) grades 0 or 1."""
+
+    corpus: str
+    rows: Ints
+    grades: npt.NDArray[np.float64]
+
+    def only(self, kept: Any) -> JudgedPairs:
+        """Some of the pairs, by a mask or a slice."""
+        return JudgedPairs(self.corpus, self.rows[kept], self.grades[kept])
+
+    @property
+    def pool(self) -> Pool:
+        """The pairs as a retrieval task."""
+        return make_pool(self.rows, self.grades)
+
+
+def load_pool(name: str) -> PoolBlock:
+    """The block pools.<name> of params.yaml. Raises ParameterError."""
+    return load_parameters(PoolBlock, f"pools.{name}")
+
+
+def corpora_read_by(name: str, block: PoolBlock) -> tuple[str, ...]:
+    """The corpora that a pool is made from: that of the test, and that of the development."""
+    return (name,) if block.development is None else (name, block.development.corpus)
+
+
+def read_pairs(suite: str, name: str, block: PoolBlock) -> tuple[JudgedPairs, JudgedPairs] | str:
+    """The test pairs and the development pairs of a pool, or the reason why a corpus of it is absent.
+
+    Development pairs that share a text with the test are left out, and so are those beyond the number of test pairs.
+    Raises ParameterError if a corpus has no pairs, or lacks the column or the split.
+    """
+    for corpus in corpora_read_by(name, block):
+        items = corpus_path(suite, corpus, "items")
+        reason = read_record(items, kind=f"items.{task_of(items)}")["notes"].get("absent")
+        if reason is not None:
+            return str(reason)
+    test = _read_part(suite, block, Part(corpus=name, split=block.split))
+    if block.development is None:
+        half = _half_of_groups(test.rows, block.seed)
+        return test.only(~half), test.only(half)
+    development = _read_part(suite, block, block.development)
+    seen = set(_texts(suite, test)[test.rows.ravel()])
+    unseen = [not seen.intersection(pair) for pair in _texts(suite, development)[development.rows]]
+    return test, development.only(np.array(unseen)).only(slice(len(test.rows)))
+
+
+def _read_part(suite: str, block: PoolBlock, part: Part) -> JudgedPairs:
+    path = corpus_path(suite, part.corpus, "items")
+    items = read_table(path, kind=f"items.{task_of(path)}").to_pydict()
+    lacking = [column for column in ("row1", "row2", "split", block.column) if column not in items]
+    kept = np.array([part.split in (None, split) for split in items.get("split", [])], dtype=np.bool_)
+    if lacking or not kept.any():
+        raise ParameterError(
+            "a pool cannot be made from a corpus",
+            where=f"{PARAMS_FILE}: pools, the corpus {part.corpus}",
+            expected=f"pairs with a column {block.column}" + ("" if part.split is None else f", split {part.split}"),
+            got=f"no {', '.join(lacking)}" if lacking else f"splits {', '.join(sorted(set(items['split'])))}",
+            remedy="correct the block of the pool",
+        )
+    rows = np.column_stack([items["row1"], items["row2"]]).astype(np.int64)[kept]
+    relevant = block.is_relevant(np.array(items[block.column])[kept])
+    return JudgedPairs(part.corpus, rows, relevant.astype(np.float64))
+
+
+def _half_of_groups(rows: Ints, seed: int) -> Bools:
+    """(j,) a random half of the groups of pairs; pairs with a text in common, also through others, are one group."""
+    group = group_design(rows, [""] * len(rows)).members
+    order = np.random.default_rng(seed).permutation(int(group.max()) + 1)
+    half: Bools = order[group] % 2 == 1
+    return half
+
+
+def _texts(suite: str, pairs: JudgedPairs) -> npt.NDArray[np.object_]:
+    sentences = read_table(corpus_path(suite, pairs.corpus, "sentences"), kind="sentences")
+    return np.array(sentences.column("text").to_pylist(), dtype=object)
