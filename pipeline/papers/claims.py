@@ -13,7 +13,7 @@ from sentfold.settings import Parameters, validate
 
 CLAIMS_FILE = Path(__file__).with_name("claims.yaml")
 
-Source = Literal["sbert-lp", "lase", "s3e", "gem", "hyperboloid"]
+Source = Literal["sbert-lp", "lase", "s3e", "gem", "hyperboloid", "later"]
 Kind = Literal["higher", "best-setting", "rules", "cosines", "faster", "identity"]
 
 # What each kind of test cannot do without.

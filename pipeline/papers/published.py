@@ -20,6 +20,7 @@ PAPERS = {
     "s3e": "S3E",
     "gem": "GEM",
     "hyperboloid": "Hyperboloid",
+    "later": "Later papers",
     "mteb": "MTEB",
 }
 

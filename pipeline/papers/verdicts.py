@@ -73,7 +73,7 @@ def decide_all(evidence: Evidence) -> list[Decided]:
     scored = {claim.source for claim in tested.values() if claim.test and claim.test.corpora}
     if not scored:
         return []
-    whole = scored == {claim.source for claim in claims.values()}
+    whole = scored == {claim.source for claim in claims.values() if claim.test}
     return [
         decide(name, claim, evidence)
         for name, claim in claims.items()

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from pipeline.report.comparisons import BASELINE, CONTROL
 from pipeline.report.entries import HEADLINE, difference_entry, measured_entry
@@ -95,19 +95,24 @@ def _cell_text(cell: IndexedCell) -> str:
 
 
 def long_table(evidence: Evidence) -> tuple[str, list[IndexedCell]]:
-    """scores.csv: every score in every protocol, one per line, with its differences to baseline and control."""
+    """scores.csv: every score in every protocol, one per line, with its differences to baseline and control.
+
+    The scores of searches follow those of spaces; a search stands in the place of a space.
+    """
     rows: list[list[str]] = []
     cells: list[IndexedCell] = []
-    results = evidence.results
-    for space in results.suite.spaces:
-        for corpus in results.suite.corpora:
-            facts = results.facts(space, corpus)
-            if "absent" in facts:
-                rows.append([space, corpus, *[""] * (len(LONG_HEADER) - 4), facts["absent"], ""])
-            for protocol in facts.get("scores", {}):
-                row, own = _long_row(evidence, space, corpus, protocol, line=len(rows) + 2)
-                rows.append(row)
-                cells += own
+    searched = [] if evidence.searches is None else [replace(evidence, results=evidence.searches, controls={})]
+    for source in (evidence, *searched):
+        results = source.results
+        for space in results.suite.spaces:
+            for corpus in results.suite.corpora:
+                facts = results.facts(space, corpus)
+                if "absent" in facts:
+                    rows.append([space, corpus, *[""] * (len(LONG_HEADER) - 4), facts["absent"], ""])
+                for protocol in facts.get("scores", {}):
+                    row, own = _long_row(source, space, corpus, protocol, line=len(rows) + 2)
+                    rows.append(row)
+                    cells += own
     return csv_text(LONG_HEADER, rows), cells
 
 

@@ -108,6 +108,7 @@ def score_pool(
         "dimension": int(vectors.shape[1]),
         "drawn": drawn,
         "learns": method.module.LEARNS,
+        "n": len(pool.queries),
         "oracle": {
             "chosen": method.points[oracle].model_dump(),
             "value": round(100 * _mean(scored[oracle]), DIGITS),

@@ -480,7 +480,14 @@ def test_a_suite_that_scores_claims_of_all_papers_lists_those_that_nothing_can_t
     }
     decided = decide_all(make_evidence(make_results(scores)))
     assert [one.name for one in decided] == list(load_claims())
-    assert {claim.source for claim in load_claims().values()} == {"sbert-lp", "lase", "s3e", "gem", "hyperboloid"}
+    assert {claim.source for claim in load_claims().values()} == {
+        "sbert-lp",
+        "lase",
+        "s3e",
+        "gem",
+        "hyperboloid",
+        "later",
+    }
     assert all(one.because for one in decided)
     counts = count_outcomes(decided)
     assert sum(sum(counts[heading].values()) for heading in list(TALLY)[1:]) == len(decided)

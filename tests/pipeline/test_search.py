@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pipeline.base.artifacts import (
     corpus_path,
     read_table,
+    read_vectors,
     resamples_path,
     scores_path,
     space_path,
@@ -24,6 +25,8 @@ from pipeline.base.artifacts import (
 )
 from pipeline.base.params import read_yaml
 from pipeline.plan import SuiteFile
+from pipeline.report.evidence import Evidence
+from pipeline.report.retrieval import load_searches, retrieval_table
 from pipeline.searches import PoolBlock, load_pool, load_search, read_pairs
 from pipeline.stages.search import search
 from sentfold.errors import ParameterError, SuiteError
@@ -171,6 +174,33 @@ def test_an_absent_corpus_is_a_blank_with_its_reason(folder: Path) -> None:
     facts = search(SUITE, "minilm-cosine")
     assert facts["near"] == {"absent": "the mirror lacks it", "task": "retrieval"}
     assert "scores" in facts["split"]
+
+
+def test_the_table_has_each_score_its_difference_to_cosine_and_the_oracle(folder: Path) -> None:
+    for name in CORPORA:
+        x = read_vectors(space_path("made", "minilm", name))
+        write_vectors(space_path("made", "minilm-pca", name), x[:, :3], parameters={}, notes={"corpus": name})
+    keys = ("minilm-cosine", "minilm-nnn", "minilm-adapter", "minilm-pca-cosine")
+    made = SUITE.model_copy(update={"stages": {**SUITE.stages, "search": {k: SUITE.stages["search"][k] for k in keys}}})
+    found = {key: search(made, key) for key in keys}
+    results = load_searches(made, confidence=0.95)
+    assert results is not None
+    table = retrieval_table(Evidence(results=results, searches=results))
+    assert table is not None
+    cells = {(c.line.name, c.head.corpus, c.protocol): c.entry for c in table.cells()}
+    for key, facts in found.items():
+        for pool in ("near", "split", "half"):
+            assert cells[key, pool, "nDCG@10"].value == facts[pool]["scores"]["nDCG@10"]["value"]
+            assert cells[key, pool, "nDCG@10"].link == f"score/{key}/{pool}/nDCG@10"
+    less = "nDCG@10, less the baseline's"
+    own, plain = (found[key]["near"]["scores"]["nDCG@10"]["value"] for key in ("minilm-pca-cosine", "minilm-cosine"))
+    lost = cells["minilm-pca-cosine − minilm-cosine", "near", less]
+    assert lost.value == pytest.approx(own - plain, abs=0.011)
+    assert lost.sign == -1  # three of twelve coordinates
+    oracle = cells["minilm-nnn", "near", "nDCG@10: oracle, chosen on near itself"]
+    assert oracle.value == found["minilm-nnn"]["near"]["oracle"]["value"]
+    assert cells["near", "", "count"].value == found["minilm-cosine"]["near"]["development"]["queries"]
+    assert any("made up" in line for panel in table.panels for line in panel.shows)
 
 
 def test_a_plan_searches_encoders_by_everything_and_derived_spaces_by_cosine() -> None:

@@ -11,8 +11,8 @@ from scipy.linalg import expm
 from sentfold.errors import ParameterError
 from sentfold.retrieval import binary, diffusion, querybank
 from sentfold.retrieval.base.measures import measure_queries
-from sentfold.retrieval.base.pool import Pool, make_pool
-from sentfold.retrieval.base.protocol import Source, find_search, known_searches, search
+from sentfold.retrieval.base.pool import Pool, fold_queries, make_pool
+from sentfold.retrieval.base.protocol import FOLDS, Source, find_search, known_searches, search
 from sentfold.retrieval.base.ranking import Ranking, unit_rows
 
 DOCUMENTS, QUERIES, D = 120, 40, 16
@@ -189,6 +189,14 @@ def test_a_search_that_needs_a_bank_says_so() -> None:
     for name in ("nnn", "querybank"):
         method = find_search(name)
         with pytest.raises(ParameterError, match="needs a bank of queries"):
-            search(method, method.Settings(), X, POOL)
-    with pytest.raises(ParameterError, match="no search 'bm25'"):
-        find_search("bm25")
+            method.prepare(Source(SOURCE.documents), method.Settings())
+
+
+def test_without_a_bank_a_query_is_searched_by_the_queries_of_other_folds() -> None:
+    method = find_search("nnn")
+    settings = method.Settings(neighbors=3, weight=0.5)
+    ranking = search(method, settings, X, POOL, seed=5)
+    for fold in fold_queries(POOL, FOLDS, seed=5):
+        others = np.delete(X[POOL.queries], fold, axis=0)
+        alone = search(method, settings, X, POOL, bank=others)
+        np.testing.assert_array_equal(ranking.top[fold], alone.top[fold])
