@@ -11,13 +11,16 @@ from pipeline.report.comparisons import BASELINE
 from pipeline.report.entries import HEADLINE, difference_entry
 from pipeline.report.evidence import Evidence
 from pipeline.report.page import Picture
+from pipeline.report.results import Results
 from pipeline.report.sensitivity import draw_sensitivity
 from pipeline.report.speed import SPEED_CAPTION, draw_speed, speed_points
 from pipeline.report.sweeps import CLASS_PROTOCOL, WORDS, Sweep, draw_sweep
 from sentfold.measures.registry import describe_protocol
 from sentfold.report.drawing import draw_forest, figure_bytes
 from sentfold.report.table import explain_caveats
+from sentfold.retrieval.base.measures import MEASURES
 
+LIMIT = 5.0  # points; a figure of differences is not stretched for one that is larger
 SHOWN = 5  # test sets of a sweep that are drawn, in the suite's order
 
 
@@ -25,6 +28,7 @@ def draw_gallery(evidence: Evidence) -> list[Picture]:
     """The figures that this suite's artifacts can fill, the one that says most first."""
     return [
         *_differences(evidence),
+        *_retrieval(evidence),
         *_sweeps(evidence),
         *_sensitivities(evidence),
         *_speed(evidence),
@@ -38,28 +42,50 @@ def _named(name: str, title: str, caption: str, figure: Figure) -> Picture:
 def _differences(evidence: Evidence) -> Iterator[Picture]:
     """Every derived space against its baseline, on every similarity corpus that has a score; nothing without one."""
     results = evidence.results
+    others = _baselines_of(results)
+    title = f"What each space does to the cosine of {others}"
+    first = f"Right of the line: better than the cosine of {others}."
+    yield from _forest(results, results.corpora_of("similarity"), HEADLINE, "differences", title, first)
+
+
+def _retrieval(evidence: Evidence) -> Iterator[Picture]:
+    """Every search against cosine in the same space, on every pool; nothing for a suite without searches."""
+    results = evidence.searches
+    if results is not None:
+        title = "What each search does to retrieval by cosine"
+        first = "Right of the line: better than cosine. A cosine in another space is compared with that of its encoder."
+        yield from _forest(results, results.suite.corpora, MEASURES[0], "retrieval", title, first)
+
+
+def _baselines_of(results: Results) -> str:
+    spaces = [space for space in results.suite.derived_spaces if space in results.baselines]
+    return ", ".join(dict.fromkeys(results.baselines[space] for space in spaces))
+
+
+def _forest(
+    results: Results, corpora: Sequence[str], protocol: str, name: str, title: str, first: str
+) -> Iterator[Picture]:
+    """Differences of all derived spaces to their baselines, a panel per corpus with a score."""
     spaces = [space for space in results.suite.derived_spaces if space in results.baselines]
     panels = {
-        corpus: [difference_entry(results, (s, results.baselines[s]), corpus, HEADLINE, role=BASELINE) for s in spaces]
-        for corpus in results.corpora_of("similarity")
+        corpus: [difference_entry(results, (s, results.baselines[s]), corpus, protocol, role=BASELINE) for s in spaces]
+        for corpus in corpora
     }
     shown = {corpus: entries for corpus, entries in panels.items() if any(not entry.blank for entry in entries)}
     if not shown:
         return
-    others = ", ".join(dict.fromkeys(results.baselines[space] for space in spaces))
-    title = f"What each space does to the cosine of {others}"
     words = (
-        f"difference in {describe_protocol(HEADLINE)}; right of the line: better; bars: {results.confidence:.0%} "
+        f"difference in {describe_protocol(protocol)}; right of the line: better; bars: {results.confidence:.0%} "
         "paired bootstrap intervals"
     )
     caveats = explain_caveats(caveat for entries in shown.values() for entry in entries for caveat in entry.caveats)
-    caption = " ".join([f"Right of the line: better than the cosine of {others}.", *caveats])
-    axis = "points on the ×100 scale; each panel has its own range"
+    caption = " ".join([first, f"Arrows: differences beyond {LIMIT:g} points.", *caveats])
+    axis = f"points on the ×100 scale; an arrow and its number: beyond {LIMIT:g} points"
     marked = {
         f"{corpus} †" if any("†" in entry.marks for entry in entries) else corpus: entries
         for corpus, entries in shown.items()
     }
-    yield _named("differences", title, caption, draw_forest(spaces, marked, axis, title, words))
+    yield _named(name, title, caption, draw_forest(spaces, marked, axis, title, words, limit=LIMIT))
 
 
 def _sweeps(evidence: Evidence) -> Iterator[Picture]:

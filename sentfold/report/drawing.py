@@ -74,18 +74,29 @@ def look_of(place: int) -> Look:
 
 
 def draw_forest(
-    names: Sequence[str], panels: Mapping[str, Sequence[Entry]], axis: str, title: str, subtitle: str
+    names: Sequence[str],
+    panels: Mapping[str, Sequence[Entry]],
+    axis: str,
+    title: str,
+    subtitle: str,
+    *,
+    limit: float,
 ) -> Figure:
     """Differences with their intervals: a panel per corpus, a line per name, the first name on top.
 
     panels  title of a panel -> one entry per name; blank ones leave their line empty
+    limit   largest difference that is drawn to scale; a larger one is an arrow at the edge, with its number
+    All panels have one scale: the largest number in them, or the limit.
     """
+    numbers = [n for row in panels.values() for e in row for n in (e.value, e.low, e.high) if n is not None]
+    reach = min(limit, max(map(abs, numbers), default=limit) or limit)
     with style.context(["default", STYLE]):
         rows, columns = arrange_panels(len(panels), across=4)
         figure = Figure(figsize=(WIDTH, (0.55 + 0.17 * len(names)) * rows + 1.1), layout="constrained")
-        drawn: Any = figure.subplots(rows, columns, squeeze=False, sharey=True)
+        drawn: Any = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        drawn[0][0].set_xlim(-1.12 * reach, 1.12 * reach)
         for axes, (corpus, entries) in zip(drawn.flat, panels.items(), strict=False):
-            _draw_lines(axes, entries)
+            _draw_lines(axes, entries, reach)
             axes.set_title(corpus, loc="left", fontsize=10)
         drawn[0][0].set_yticks(range(len(names)), list(reversed(names)))
         drawn[0][0].set_ylim(-0.6, len(names) - 0.4)
@@ -96,16 +107,33 @@ def draw_forest(
     return figure
 
 
-def _draw_lines(axes: Axes, entries: Sequence[Entry]) -> None:
+def _draw_lines(axes: Axes, entries: Sequence[Entry], reach: float) -> None:
     axes.axvline(0, color=INK, linewidth=1)
     for place, entry in enumerate(entries):
         look, y = look_of(place), len(entries) - 1 - place
-        if entry.value is not None:
-            if entry.low is not None and entry.high is not None:
-                axes.plot([entry.low, entry.high], [y, y], color=look.colour, linewidth=2, solid_capstyle="round")
+        if entry.value is None:
+            continue
+        if entry.low is not None and entry.high is not None:
+            ends = [min(max(bound, -reach), reach) for bound in (entry.low, entry.high)]
+            axes.plot(ends, [y, y], color=look.colour, linewidth=2, solid_capstyle="round")
+        if abs(entry.value) <= reach:
             axes.plot([entry.value], [y], markersize=6.5, **look.mark())
+        else:
+            _draw_arrow(axes, entry.value, y, reach, look.colour)
     set_plain(axes)
     axes.spines["left"].set_visible(False)
+
+
+def _draw_arrow(axes: Axes, value: float, y: float, reach: float, colour: str) -> None:
+    """An arrow at the edge of a panel, and next to it the number that lies beyond."""
+    left = value < 0
+    edge = -reach if left else reach
+    axes.plot([edge], [y], marker="<" if left else ">", color=colour, markersize=6, markeredgecolor="white")
+    axes.annotate(
+        f"{value:+.1f}", (edge, y), xytext=(6 if left else -6, 0), textcoords="offset points", fontsize=7.5,
+        color=INK, va="center", ha="left" if left else "right",
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+    )  # fmt: skip
 
 
 def arrange_panels(number: int, *, across: int) -> tuple[int, int]:

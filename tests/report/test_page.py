@@ -55,7 +55,9 @@ def made_up_evidence(spaces: tuple[str, ...] = tuple(SCORES)) -> Evidence:
 
 def make_page(evidence: Evidence | None = None) -> str:
     evidence = evidence or made_up_evidence()
-    figure = draw_forest(["minilm-lp"], {"stsb": [Entry("+1", 1.0, 0.5, 1.5)]}, "axis", "Differences", "beneath")
+    figure = draw_forest(
+        ["minilm-lp"], {"stsb": [Entry("+1", 1.0, 0.5, 1.5)]}, "axis", "Differences", "beneath", limit=5.0
+    )
     picture = Picture("speed-quality", "Speed", "A caption.", figure_bytes(figure, "svg"))
     return write_page(evidence, build_tables(evidence), decide_all(evidence), [picture])
 
@@ -198,7 +200,9 @@ def test_prose_is_escaped_before_it_is_set() -> None:
 
 
 def test_a_figure_of_a_page_has_no_style_attribute_and_ids_of_its_own() -> None:
-    figure = draw_forest(["a", "b"], {"stsb": [Entry("+1", 1.0, 0.5, 1.5), Entry("+2", 2.0)]}, "axis", "T", "t")
+    figure = draw_forest(
+        ["a", "b"], {"stsb": [Entry("+1", 1.0, 0.5, 1.5), Entry("+2", 2.0)]}, "axis", "T", "t", limit=5.0
+    )
     svg = figure_bytes(figure, "svg")
     one, two = (inline_svg(svg, name=name, title="T <1>", colours=PAGE_COLOURS) for name in ("one", "two"))
     assert " style=" not in one and "<style" not in one and "<metadata" not in one
