@@ -36,6 +36,7 @@ class Evidence:
     made_of         space -> what it was made of, in words
     controls        (space, corpus) -> its control there; tuned_controls: the same of spaces with chosen parameters
     searches        scores of the searches, with searches in the place of spaces; None for a suite without them
+    search_costs    what each search costs, by its benchmark: processor, searches, sizes
     sweeps          space -> its sweep, for the spaces that are chosen by one
     sensitivities   word encoder -> its scores against its hyper-parameters
     partitions      clustering -> its smallest partition, or None
@@ -52,6 +53,7 @@ class Evidence:
     controls: Mapping[tuple[str, str], str] = field(default_factory=dict)
     tuned_controls: Mapping[tuple[str, str], str] = field(default_factory=dict)
     searches: Results | None = None
+    search_costs: Mapping[str, Any] = field(default_factory=lambda: {"processor": "", "searches": {}, "sizes": {}})
     sweeps: Mapping[str, Sweep] = field(default_factory=dict)
     sensitivities: Mapping[str, Sensitivity] = field(default_factory=dict)
     partitions: Mapping[str, Partition | None] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from pipeline.report.evidence import Evidence, Partition
 from pipeline.report.made_of import describe_spaces, find_twins
 from pipeline.report.parameters import ReportParameters
 from pipeline.report.results import Results, load_results, reading
-from pipeline.report.retrieval import load_searches
+from pipeline.report.retrieval import load_search_costs, load_searches
 from pipeline.report.sensitivity import load_sensitivities
 from pipeline.report.sweeps import load_sweeps
 from pipeline.words.artifacts import CLUSTER_COLUMNS, clusters_path, partition_name
@@ -56,6 +56,7 @@ def gather_evidence(suite: Suite) -> Evidence:
         controls=find_controls(results, made_by),
         tuned_controls=find_tuned_controls(results, made_by),
         searches=load_searches(suite, confidence=evaluated.confidence),
+        search_costs=load_search_costs(),
         sweeps=load_sweeps(suite),
         sensitivities=load_sensitivities(suite),
         partitions={name: _read_partition(suite, name) for name in suite.clusterings},

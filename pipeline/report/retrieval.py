@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pipeline.base.suite import Suite
 from pipeline.papers.plan import REFEREE, Column, PanelPlan, TablePlan
 from pipeline.report.evidence import Evidence
 from pipeline.report.panels import build_table
-from pipeline.report.results import Results, load_results
+from pipeline.report.results import Results, load_results, reading
 from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 from sentfold.retrieval.base.measures import MEASURES
 from sentfold.retrieval.base.protocol import find_search
@@ -25,6 +27,8 @@ ABOUT = (
     "judgement a document counts as not relevant: where many of the first ten documents have none, differences "
     "between searches may be differences in what was judged."
 )
+COSTS = Path("reports/benchmarks/searches.json")
+COSTS_COMMAND = f"python -m benchmarks.searches --json {COSTS}"
 LEARNED = {"documents": "", "bank": "; learns from development queries", "judgements": ""}
 
 
@@ -47,6 +51,13 @@ def load_searches(suite: Suite, *, confidence: float) -> Results | None:
     return load_results(searched, confidence=confidence)
 
 
+def load_search_costs() -> dict[str, Any]:
+    """What the benchmark of the searches wrote. Raises ArtifactError where it was never run."""
+    with reading("a benchmark's result", COSTS, remedy=f"run `{COSTS_COMMAND}`"):
+        content: dict[str, Any] = json.loads(COSTS.read_text(encoding="utf-8"))
+        return {name: content[name] for name in ("processor", "searches", "sizes")}
+
+
 def retrieval_table(evidence: Evidence) -> Table | None:
     """Scores by each measure, differences to cosine, the pools, and what choosing on the test would have bought."""
     results = evidence.searches
@@ -67,7 +78,7 @@ def retrieval_table(evidence: Evidence) -> Table | None:
     )
     own = replace(evidence, results=results, made_of=titles, controls={}, tuned_controls={})
     table = build_table(own, "retrieval", plan, compared=True)
-    more = (_pools_panel(evidence, results), _oracle_panel(evidence, results, titles))
+    more = (_pools_panel(evidence, results), _oracle_panel(evidence, results, titles), _cost_panel(evidence, results))
     return replace(table, panels=(*table.panels, *more))
 
 
@@ -134,3 +145,29 @@ def _oracle_entry(results: Results, key: str, pool: str) -> Entry:
 
 def _in_words(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in settings.items())
+
+
+def _cost_panel(evidence: Evidence, results: Results) -> Panel:
+    """What each search costs, by the benchmark: medians on one thread."""
+    costs = evidence.search_costs
+    heads = tuple(Head(title, "", title, "count") for title in ("µs per document", "ms per query", "× cosine", "bytes"))
+    searches = dict.fromkeys(item["search"] for item in results.suite.stages["search"].values())
+    lines = tuple(Line(name, "", _cost_entries(costs["searches"].get(name), name)) for name in searches)
+    sizes = costs["sizes"]
+    note = (
+        f"Medians, CPU time of one thread of {costs['processor']}: {sizes['documents']:,} documents of "
+        f"{sizes['dimension']} dimensions. The first column is the preparation, once; × cosine is of the query. The "
+        "bytes are of a stored document."
+    )
+    group = Group("Measured by the benchmark", False, lines)
+    return Panel("What a search costs", "CPU time and bytes", heads, (group,), (note,))
+
+
+def _cost_entries(cost: Mapping[str, Any] | None, name: str) -> tuple[Entry, ...]:
+    if cost is None:
+        return (Entry(reason="the benchmark has no such search", command=COSTS_COMMAND),) * 4
+    timed = [cost[key] for key in ("prepare_us_per_document", "ms_per_query", "ratio_to_cosine")]
+    about = f"cost of {name}, by {COSTS_COMMAND}"
+    entries = [Entry(f"{middle:g}", middle, low, high, about=about, digits=3) for low, middle, high in timed]
+    stored = cost["bytes_per_document"]
+    return (*entries, Entry(str(stored), float(stored), about=about))

@@ -185,7 +185,10 @@ def test_the_table_has_each_score_its_difference_to_cosine_and_the_oracle(folder
     found = {key: search(made, key) for key in keys}
     results = load_searches(made, confidence=0.95)
     assert results is not None
-    table = retrieval_table(Evidence(results=results, searches=results))
+    sizes = {"dimension": 3, "documents": 5}
+    timed = {key: [1.0, 2.0, 3.0] for key in ("prepare_us_per_document", "ms_per_query", "ratio_to_cosine")}
+    costs = {"processor": "one", "searches": {"nnn": {**timed, "bytes_per_document": 12}}, "sizes": sizes}
+    table = retrieval_table(Evidence(results=results, searches=results, search_costs=costs))
     assert table is not None
     cells = {(c.line.name, c.head.corpus, c.protocol): c.entry for c in table.cells()}
     for key, facts in found.items():
@@ -200,6 +203,8 @@ def test_the_table_has_each_score_its_difference_to_cosine_and_the_oracle(folder
     oracle = cells["minilm-nnn", "near", "nDCG@10: oracle, chosen on near itself"]
     assert oracle.value == found["minilm-nnn"]["near"]["oracle"]["value"]
     assert cells["near", "", "count"].value == found["minilm-cosine"]["near"]["development"]["queries"]
+    assert cells["nnn", "", "ms per query"].value == 2.0
+    assert cells["adapter", "", "bytes"].blank
     assert any("made up" in line for panel in table.panels for line in panel.shows)
 
 
