@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from itertools import permutations
 from math import log2
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,3 +146,26 @@ def test_folds_hold_every_query_once_and_no_relevant_document_twice() -> None:
     documents = [set(pool.document[np.isin(pool.query, fold)].tolist()) for fold in folds]
     assert sum(len(some) for some in documents) == len(set().union(*documents))
     assert min(len(fold) for fold in folds) >= 12
+
+
+def test_the_measures_are_those_of_trec_eval_with_its_rule_for_ties() -> None:
+    """trec_eval.json was written by make_trec_eval.py; of equal scores trec_eval puts the last name first."""
+    content = json.loads(Path(__file__).with_name("trec_eval.json").read_text(encoding="utf-8"))
+    queries = sorted(content["judged"])
+    documents = sorted(content["run"][queries[0]])
+    place = {name: row for row, name in enumerate(documents)}
+    judged = [
+        (len(documents) + q, place[d], g) for q, name in enumerate(queries) for d, g in content["judged"][name].items()
+    ]
+    rows, grades = np.array([pair[:2] for pair in judged]), np.array([pair[2] for pair in judged], dtype=float)
+    pool = make_pool(rows, grades, np.arange(len(documents)))
+    assert len(pool.queries) == len(queries) and not pool.dropped
+    scores = np.array([[content["run"][query][name] for name in documents] for query in queries])
+    values = measure_queries(ranked(scores, pool, names=np.arange(len(documents))), pool)
+    theirs = {"nDCG@10": "ndcg_cut_10", "MAP": "map", "Recall@1": "recall_1", "Recall@10": "recall_10",
+              "Recall@100": "recall_100"}  # fmt: skip
+    for ours, name in theirs.items():
+        expected = [content["trec_eval"][query][name] for query in queries]
+        np.testing.assert_allclose(values[ours], expected, atol=1e-6, err_msg=ours)
+    whole = np.array([content["trec_eval"][query]["recip_rank"] for query in queries])
+    np.testing.assert_allclose(values["MRR@10"], np.where(whole >= 0.1, whole, 0.0), atol=1e-6)
