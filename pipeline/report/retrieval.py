@@ -104,13 +104,18 @@ def _pool_entries(results: Results, search: str, pool: str, names: Sequence[str]
     if "absent" in facts:
         yield from [Entry(reason=facts["absent"])] * (len(names) + 2)
         return
-    about, of = f"counted by {search} on {pool}", (f"{search}/{pool}",)
+    about, of = f"counted by {search} on {pool}", _vectors_of(results, search, pool)
     for name in names:
         yield Entry(str(facts[name]), float(facts[name]), about=about, of=of)
     share = facts["unjudged_of_top_10"]
     yield Entry(f"{share:.2f}", share, about=about, of=of)
     queries = facts["development"]["queries"]
     yield Entry(str(queries), float(queries), about=about, of=of)
+
+
+def _vectors_of(results: Results, search: str, pool: str) -> tuple[str, ...]:
+    """The vectors that a search was given, as an entry names them."""
+    return (f"{results.suite.stages['search'][search]['space']}/{pool}",)
 
 
 def _remarks(results: Results, search: str) -> Iterator[str]:
@@ -140,7 +145,7 @@ def _oracle_entry(results: Results, key: str, pool: str) -> Entry:
         f"oracle: the best of {facts['points']} points on {pool} itself, {_in_words(oracle['chosen'])}; "
         f"the development pool chose {_in_words(chosen)}"
     )
-    return Entry(f"{oracle['value']:.2f}", oracle["value"], about=about, of=(f"{key}/{pool}",))
+    return Entry(f"{oracle['value']:.2f}", oracle["value"], about=about, of=_vectors_of(results, key, pool))
 
 
 def _in_words(settings: Mapping[str, Any]) -> str:
