@@ -22,17 +22,18 @@ install: $(VENV)/.installed ## make .venv from requirements.lock, every file by 
 # build where its settings name PyTorch's own index, else the public index has one that needs CUDA's libraries.
 # DVC keeps pickles of its own in a folder that any user of a machine may write to, unless it is told another.
 $(VENV)/.installed: requirements.lock pyproject.toml $(wildcard hashes/*.txt)
-	$(PYTHON) -m venv $(VENV)
+	@echo "installing the packages of requirements.lock in $(VENV), 2.7 GB: some minutes, once"
+	@$(PYTHON) -m venv $(VENV)
 ifeq ($(shell uname -sm),Linux x86_64)
-	$(HASHED) -r hashes/build.txt
-	$(HASHED) -r hashes/packages.txt
-	$(HASHED) -r hashes/torch-cpu.txt 2>$(VENV)/torch-cpu.log || $(HASHED) -r hashes/torch-cuda.txt
+	@$(HASHED) -r hashes/build.txt
+	@$(HASHED) -r hashes/packages.txt
+	@$(HASHED) -r hashes/torch-cpu.txt 2>$(VENV)/torch-cpu.log || $(HASHED) -r hashes/torch-cuda.txt
 else
-	$(PIP) -r requirements.lock
+	@$(PIP) -r requirements.lock
 endif
-	$(PIP) --no-deps --no-build-isolation -e .
-	mkdir -p -m 700 $(VENV)/dvc-site
-	$(VENV)/bin/dvc config --local core.site_cache_dir $(CURDIR)/$(VENV)/dvc-site
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@mkdir -p -m 700 $(VENV)/dvc-site
+	@$(VENV)/bin/dvc config --local core.site_cache_dir $(CURDIR)/$(VENV)/dvc-site
 	@touch $@
 
 hashes: install ## write hashes/ from requirements.lock and the public index
@@ -51,8 +52,9 @@ paper-mirror: install ## the same from the folder SENTFOLD_MIRROR
 	@sentfold run --suite paper-mirror
 
 .venv-crate/.installed: requirements-crate.lock
-	$(PYTHON) -m venv .venv-crate
-	.venv-crate/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-crate.lock
+	@echo "installing the validator of RO-Crates in .venv-crate"
+	@$(PYTHON) -m venv .venv-crate
+	@.venv-crate/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-crate.lock
 	@touch $@
 
 crate-venv: .venv-crate/.installed ## make .venv-crate, with the validator of RO-Crates, whose pins do not go with ours

@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from sentfold.errors import ParameterError, SentfoldError
+from sentfold.suggestions import suggest
 
 app = typer.Typer(
     name="sentfold", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -57,11 +58,7 @@ def run(
     from flows.run import run as run_suite
 
     request = RunRequest(suite, jobs, tuple(target or ()), profile, cast("Any", runner), address)
-    code = run_suite(request, Path.cwd(), wait=wait)
-    summary = Path("reports", suite, "summary.txt")
-    if not code and not target and summary.is_file():
-        typer.echo(f"{summary.read_text(encoding='utf-8')}\nreport: {summary.with_name('report.md')}")
-    raise typer.Exit(code)
+    raise typer.Exit(run_suite(request, Path.cwd(), wait=wait))
 
 
 @app.command(hidden=True)
@@ -105,7 +102,7 @@ def main() -> None:
     try:
         app()
     except SentfoldError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {suggest(error)}", file=sys.stderr)
         sys.exit(2)
 
 

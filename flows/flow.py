@@ -27,7 +27,7 @@ from flows.environment import stage_environment
 from flows.lock import hold_checkout
 from flows.plan import Plan, Runner, RunRequest, make_plan
 from flows.processes import start_guarded, wait_for
-from flows.progress import Progress, Summary, shown, unfinished
+from flows.progress import Progress, Summary, shown, unfinished, usual_seconds
 from flows.recovery import recover
 from flows.run_stage import Maker, StageResult, run_stage
 from flows.schedule import End, Start, end_of, execute, order_of
@@ -62,7 +62,7 @@ def sentfold(
     request, root, say = RunRequest(suite, jobs, tuple(targets or ()), profile, runner, address), Path.cwd(), _lines()
     with hold_checkout(root, wait=wait, purpose=request.command, say=say):
         plan = make_plan(request, root, check=check)
-        progress = Progress(total=len(plan.stale), say=say)
+        progress = Progress(plan.stale, usual_seconds(root, suite, plan.stale), say)
         try:
             with shown(progress), stage_tasks(plan, progress) as start_stage:
                 execute(plan, progress, start_stage)

@@ -5,7 +5,6 @@ The stages come from dvc.yaml, read as YAML; what is out of date comes from `dvc
 
 from __future__ import annotations
 
-import difflib
 import json
 import subprocess
 from collections import defaultdict
@@ -19,6 +18,7 @@ from flows.processes import dvc_command
 from pipeline.base.suite import suite_file
 from pipeline.lineage.stages import Stage
 from sentfold.errors import RunError
+from sentfold.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -164,12 +164,11 @@ def _unknown(graph: StageGraph, target: str) -> RunError:
     groups = dict.fromkeys(group_of(name) for name in graph.names)
     known = {*groups, *(name.rpartition(":")[2] for name in graph.names)}
     paths = {out for outs in graph.outs.values() for out in outs}
-    near = difflib.get_close_matches(target, sorted(known | paths), n=3)
     return RunError(
         f"nothing here is called '{target}'",
         where="--target",
         expected=f"a stage, an output's path, or one of: {', '.join(groups)}",
         got=target,
         state="no stage was started",
-        remedy=f"did you mean {' or '.join(near)}?" if near else "'dvc stage list' names every stage",
+        remedy=did_you_mean(target, sorted(known | paths), count=3, otherwise="'dvc stage list' names every stage"),
     )

@@ -16,6 +16,7 @@ from flows.graph import StageGraph, build_graph, changed_stages, group_of, requi
 from flows.processes import pause
 from flows.profile import PROFILE_FILE, Retry, RunProfile, check_profile, read_profile
 from flows.recovery import clear_leftovers
+from pipeline.base.params import read_yaml
 from pipeline.base.suite import plan_file
 from pipeline.lineage.stages import load_graph, require_suite
 from pipeline.lineage.trees import WorkingTree
@@ -24,6 +25,7 @@ from sentfold.errors import RunError
 Runner = Literal["threads", "dask"]
 
 MIRROR_VARIABLE = "SENTFOLD_MIRROR"
+ERROR = "error: "  # how an error of sentfold begins on the command line
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,8 @@ def make_plan(request: RunRequest, root: Path, *, check: bool = True) -> Plan:
     check  if anything is stale: bring the suite's plan.yaml up to date and check the suite, params.yaml and a mirror
 
     Removes what stages left that are gone: in a folder that a stage reads it would make that stage stale. Raises
-    SentfoldError about what is wrong with the suite or its parameters. Cost: that of `dvc status`, two seconds; of the
-    checks, some more.
+    SentfoldError about what is wrong with the suite, its parameters or its mirror. Cost: that of `dvc status`, two
+    seconds; of the checks, some more.
     """
     file = root / plan_file(request.suite)
     if not file.is_file():
@@ -102,7 +104,9 @@ def make_plan(request: RunRequest, root: Path, *, check: bool = True) -> Plan:
         before = file.read_bytes()
         _run_pipeline("plan", request.suite, root)
         _run_pipeline("check", request.suite, root)
-        return plan if file.read_bytes() == before else _compare(request, root)
+        plan = plan if file.read_bytes() == before else _compare(request, root)
+        _require_mirror(plan)
+        return plan
     if check and os.environ.get(MIRROR_VARIABLE):  # DVC does not see the mirror
         _run_pipeline("check", request.suite, root)
     return plan
@@ -112,6 +116,8 @@ def _run_pipeline(command: str, suite: str, root: Path) -> None:
     """Run a command of the checkout's pipeline. Raises RunError with what it printed if it fails."""
     words = [sys.executable, "-m", "pipeline", command, "--suite", suite]
     done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
+    if done.returncode and done.stderr.startswith(ERROR):
+        raise RunError(done.stderr.strip().removeprefix(ERROR), state="")  # it says everything
     if done.returncode:
         raise RunError(
             f"suite '{suite}' cannot be run",
@@ -119,6 +125,20 @@ def _run_pipeline(command: str, suite: str, root: Path) -> None:
             got="\n".join((done.stdout + done.stderr).strip().splitlines()[-15:]),
             state="no stage was started",
         )
+
+
+def _require_mirror(plan: Plan) -> None:
+    """Raise SourceError if corpora are to be read from a mirror and there is none: each download would fail by itself.
+
+    On another machine a worker has an environment of its own.
+    """
+    reads_source = any(group_of(stage) == "download" for stage in plan.stale)
+    source = read_yaml(plan.root / plan_file(plan.request.suite)).get("source")
+    if source != "mirror" or plan.request.address or not reads_source:
+        return
+    from pipeline.corpora.mirror import mirror_folder
+
+    mirror_folder()
 
 
 def _compare(request: RunRequest, root: Path) -> Plan:

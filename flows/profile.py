@@ -57,10 +57,19 @@ class RunProfile(Parameters):
 def read_profile(root: Path, path: Path | None) -> RunProfile:
     """The profile in `path`, from `root`; without a path that of run.yaml, or the defaults if there is none.
 
-    Raises ParameterError naming the key, its value and what is allowed.
+    Raises ParameterError if there is no such file, or naming the key, its value and what is allowed.
     """
     if path is None and not (root / PROFILE_FILE).exists():
         return RunProfile()
+    if path is not None and not (root / path).is_file():
+        raise ParameterError(
+            f"there is no run profile '{path}'",
+            where="--profile",
+            expected="a YAML file with the keys of run.yaml; its path begins at the root of the checkout",
+            got="a folder" if (root / path).is_dir() else "no such file",
+            state="no stage was started",
+            remedy="correct the path, or leave out --profile, which takes run.yaml",
+        )
     place = path or PROFILE_FILE
     content = read_yaml(root / place)
     # YAML has lists; a frozen model has tuples.

@@ -30,8 +30,9 @@ LEAVE_SECONDS = 15.0
 
 
 def run(request: RunRequest, root: Path, *, wait: bool = True) -> int:
-    """Bring a suite up to date, independent stages in parallel; the exit code is the flow's. Prints as it goes.
+    """Bring a suite up to date, independent stages in parallel; the exit code is the flow's.
 
+    Prints as it goes, and the suite's table at the end; a run with nothing to do prints three lines.
     wait  for another run that holds the checkout; False: raise RunError instead
 
     Raises SentfoldError about what is wrong with the suite or its parameters, and RunError if DVC cannot read the
@@ -39,15 +40,39 @@ def run(request: RunRequest, root: Path, *, wait: bool = True) -> int:
     """
     start = time.monotonic()
     with hold_checkout(root, wait=wait, purpose=request.command):
+        typer.echo(f"suite {request.suite}: looking for stages that are stale")
         plan = make_plan(request, root)
         if not plan.stale:
             typer.echo(Summary((), time.monotonic() - start))
+            _point_to_table(request, root)
             return 0
         typer.echo(
             f"{len(plan.stale)} of {len(plan.graph.names)} stages are stale, {request.jobs} at a time; "
             f"their logs: {LOG_FOLDER}"
         )
-        return _run_flow(plan)
+        code = _run_flow(plan)
+        if code == 0:
+            _print_table(request, root)
+        return code
+
+
+def _print_table(request: RunRequest, root: Path) -> None:
+    """Print the suite's table, unless the user asked for some stages alone."""
+    summary = _summary_of(request)
+    if not request.targets and (root / summary).is_file():
+        typer.echo((root / summary).read_text(encoding="utf-8"))
+        typer.echo(f"report: {summary.with_name('report.md')}")
+
+
+def _point_to_table(request: RunRequest, root: Path) -> None:
+    """Say where the suite's table is: a run that changed nothing does not print it again."""
+    summary = _summary_of(request)
+    if (root / summary).is_file():
+        typer.echo(f"table: sentfold show --suite {request.suite}; report: {summary.with_name('report.md')}")
+
+
+def _summary_of(request: RunRequest) -> Path:
+    return Path("reports", request.suite, "summary.txt")
 
 
 def _run_flow(plan: Plan) -> int:

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import typer
+
 from flows.environment import flow_environment
 from flows.processes import start_guarded
 from sentfold.errors import RunError
@@ -117,6 +119,7 @@ def prefect_server(root: Path) -> Iterator[Server]:
     if url := configured_url():
         yield Server(url)
         return
+    typer.echo("starting a Prefect server for this run, which takes some ten seconds")
     server, process = _start_server(root)
     try:
         _wait_until_healthy(server.url, process)

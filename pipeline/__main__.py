@@ -12,19 +12,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from pipeline.lineage.commands import app as lineage_commands
-from pipeline.lineage.commands import slug
+from pipeline.lineage.commands import from_users_folder, slug
 from pipeline.lineage.recorder import recorded
 from pipeline.parent import die_with_parent
+from sentfold.decision.progress import progress_bars
 from sentfold.errors import RunError, SentfoldError
 from sentfold.numeric_profile import is_supported, use_profile
+from sentfold.suggestions import suggest
 
 if TYPE_CHECKING:
     from pipeline.base.suite import Suite
 
+STAGES = "Stages (run by dvc.yaml; by hand they write the same files, unrecorded)"
+RUNS = "Runs"
+
+
+class StagesLast(TyperGroup):
+    """Lists the commands that a user runs before those that dvc.yaml runs."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write two lists: the commands, and the stages."""
+        for title, wants_stages in (("Commands", False), (STAGES, True)):
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (name, command.get_short_help_str(limit=200))
+                        for name, command in self.commands.items()
+                        if (getattr(command, "rich_help_panel", None) == STAGES) == wants_stages
+                    ]
+                )
+
+
 app = typer.Typer(
     name="sentfold",
+    cls=StagesLast,
     help="The referee of sentence geometry: embed sentences, fold them, score every space, report.",
     epilog="Start with `sentfold run`: it runs the quick suite and prints its table.",
     no_args_is_help=True,
@@ -32,10 +56,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-STAGES = "Stages (run by dvc.yaml; by hand they write the same files, unrecorded)"
-RUNS = "Runs"
-
 
 SUITES = "Which suite: quick, paper, paper-mirror, or your own."
 SuiteOption = Annotated[str, typer.Option("--suite", "-s", callback=slug, help=SUITES)]
@@ -291,10 +311,15 @@ def sensitivity(
 def evaluate(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
     """Score one space on every corpus of the suite, with bootstrap replicates."""
     begin_stage()
+    from pipeline.base.artifacts import scores_path
     from pipeline.base.suite import load_suite
     from pipeline.stages.evaluate import evaluate as run
 
-    run(load_suite(suite), space)
+    chosen = load_suite(suite)
+    chosen.check_space(space)
+    typer.echo(f"{space}: is scored on {', '.join(chosen.corpora)}")
+    run(chosen, space)
+    typer.echo(f"{space}: {scores_path(suite, space)}, and the bootstrap replicates in data/{suite}/resamples/{space}")
 
 
 @app.command(rich_help_panel=STAGES)
@@ -318,28 +343,21 @@ def report(suite: SuiteOption = "quick") -> None:
     from pipeline.base.suite import load_suite
     from pipeline.stages.report import report as run
 
-    typer.echo(f"report: {run(load_suite(suite))}")
-
-
-@app.command(rich_help_panel=STAGES)
-def plan(
-    suite: SuiteOption = "quick",
-    check: Annotated[bool, typer.Option("--check", help="Write no plan; fail if plan.yaml is not right.")] = False,
-) -> None:
-    """Write plan.yaml: what follows from a suite's few lines, as dvc.yaml reads it."""
-    from pipeline.plan import check_plan, mark_checked, write_plan
-
-    if check:
-        check_plan(suite)
-        typer.echo(f"the plan of suite '{suite}' follows from its suite file: {mark_checked(suite)}")
-    else:
-        typer.echo(f"plan: {write_plan(suite)}")
+    chosen = load_suite(suite)
+    typer.echo(f"report: compares {len(chosen.spaces)} spaces on {len(chosen.corpora)} corpora")
+    written = run(chosen)
+    typer.echo(f"report: {written}, and index.html, which is all of it as one page; tables/, figures/, claims.md")
 
 
 @app.command(name="new-suite", rich_help_panel=RUNS)
 def new_suite(
     name: Annotated[str, typer.Argument(callback=slug, help="The suite's name: a-z, 0-9 and hyphens.")],
-    file: Annotated[Path, typer.Argument(help="Pairs with scores, or texts with labels: CSV, TSV, JSONL, Parquet.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            callback=from_users_folder, help="Pairs with scores, or texts with labels: CSV, TSV, JSONL, Parquet."
+        ),
+    ],
     encoder: Annotated[str, typer.Option(help="An encoder of params.yaml, e.g. all-MiniLM-L6-v2 or wl-sif.")],
     columns: Annotated[
         str | None, typer.Option(help="left=a,right=b,score=c or text=a,label=b; split=d. Default: guessed.")
@@ -402,6 +420,21 @@ def check(suite: SuiteOption = "quick") -> None:
 
 
 @app.command(rich_help_panel=RUNS)
+def plan(
+    suite: SuiteOption = "quick",
+    check: Annotated[bool, typer.Option("--check", help="Write no plan; fail if plan.yaml is not right.")] = False,
+) -> None:
+    """Write plan.yaml: what follows from a suite's few lines, as dvc.yaml reads it."""
+    from pipeline.plan import check_plan, mark_checked, write_plan
+
+    if check:
+        check_plan(suite)
+        typer.echo(f"the plan of suite '{suite}' follows from its suite file: {mark_checked(suite)}")
+    else:
+        typer.echo(f"plan: {write_plan(suite)}")
+
+
+@app.command(rich_help_panel=RUNS)
 def catalogue() -> None:
     """List every corpus: its task, its size, its terms, and where it can be had."""
     from pipeline.corpora.catalogue import describe_catalogue
@@ -442,10 +475,10 @@ app.add_typer(lineage_commands)
 def main() -> None:
     """Entry point: an error of sentfold is printed without a traceback; its exit code says whether to try again."""
     try:
-        with recorded(sys.argv[1:]):
+        with recorded(sys.argv[1:]), progress_bars():
             app()
     except SentfoldError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {suggest(error)}", file=sys.stderr)
         sys.exit(error.exit_code)
 
 

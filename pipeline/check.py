@@ -132,12 +132,14 @@ def mirror_changes(suite: Suite) -> None:
     """Raise SourceError if the mirror no longer holds what the suite's corpora were read from.
 
     DVC cannot see the mirror, so without this a replaced file would keep its old numbers, and a blank
-    would stay blank after its file was added. Nothing is compared while no mirror is set.
+    would stay blank after its file was added. Raises SourceError too if the mirror is no folder. Nothing is compared
+    while no mirror is set.
     """
     if suite.source != "mirror" or not os.environ.get(MIRROR_VARIABLE):
         return
     from pipeline.corpora.mirror import changed_files, mirror_folder
 
+    mirror_folder()
     stale = []
     for slug in suite.corpora:
         path = corpus_path(suite.suite, slug, "items")

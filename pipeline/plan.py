@@ -114,9 +114,10 @@ def write_plan(suite: str) -> Path:
 def check_plan(suite: str) -> None:
     """Raise SuiteError if the plan on disk is not the one that follows from the suite file and params.yaml.
 
-    Raises ParameterError for a group of params.yaml that no stage reads.
+    Raises SuiteError too if there is no such suite, and ParameterError for a group of params.yaml that no stage reads.
     """
     refuse_unknown(read_yaml(PARAMS_FILE), GROUPS, where=str(PARAMS_FILE))
+    require_suite(suite)
     path = plan_file(suite)
     if not path.exists() or path.read_text(encoding="utf-8") != plan_text(suite):
         raise SuiteError(

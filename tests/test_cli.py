@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import socket
@@ -123,6 +124,7 @@ def write_ring_weights(suite: str, corpus: str, rows: int) -> Path:
 
 CASES: dict[str, Callable[[Checkout], tuple[list[str], list[str]]]] = {}
 LIMITS = {"a_full_disk": 4096}
+STARTED = {"a_report_without_scores": "report: compares 17 spaces on 5 corpora\n"}  # what it prints before it fails
 
 
 def case(prepare: Callable[[Checkout], tuple[list[str], list[str]]]) -> None:
@@ -243,6 +245,17 @@ def an_unknown_corpus(_: Checkout) -> tuple[list[str], list[str]]:
 
 
 @case
+def a_misspelled_corpus(_: Checkout) -> tuple[list[str], list[str]]:
+    return ["download", "worsim"], ["there is no corpus 'worsim'", "did you mean wordsim?"]
+
+
+@case
+def a_misspelled_corpus_of_a_suite(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.change("suite.yaml", "corpora: [lee,", "corpora: [leee,")
+    return ["plan"], ["there is no corpus 'leee'", "did you mean lee?"]
+
+
+@case
 def a_corpus_with_a_slash(_: Checkout) -> tuple[list[str], list[str]]:
     return ["download", "../lee"], ["../lee"]
 
@@ -255,12 +268,34 @@ def a_suite_whose_corpus_has_a_slash(checkout: Checkout) -> tuple[list[str], lis
 
 @case
 def an_unknown_suite(_: Checkout) -> tuple[list[str], list[str]]:
-    return ["evaluate", "minilm", "--suite", "papers"], ["papers", "paper-mirror", "quick"]
+    return ["evaluate", "minilm", "--suite", "papers"], ["papers", "paper-mirror", "quick", "did you mean paper?"]
+
+
+@case
+def a_check_of_an_unknown_suite(_: Checkout) -> tuple[list[str], list[str]]:
+    return ["check", "--suite", "qick"], ["there is no suite 'qick'", "did you mean quick?"]
 
 
 @case
 def an_unknown_space(_: Checkout) -> tuple[list[str], list[str]]:
     return ["evaluate", "minilm-isomap"], ["minilm-isomap"]
+
+
+@case
+def a_misspelled_space(_: Checkout) -> tuple[list[str], list[str]]:
+    return ["evaluate", "minilm-ppca"], ["minilm-ppca", "did you mean minilm-pca?"]
+
+
+@case
+def a_misspelled_claim(checkout: Checkout) -> tuple[list[str], list[str]]:
+    shutil.copytree(ROOT / "reports/quick", checkout.folder / "reports/quick")
+    return ["claims", "lase-fastr"], ["there is no claim 'lase-fastr'", "did you mean lase-faster?"]
+
+
+@case
+def a_check_of_a_mirror_that_is_no_folder(checkout: Checkout) -> tuple[list[str], list[str]]:
+    checkout.environment["SENTFOLD_MIRROR"] = "no/such/folder"
+    return ["check", "--suite", "paper-mirror"], ["SENTFOLD_MIRROR", "no/such/folder", "set SENTFOLD_MIRROR=FOLDER"]
 
 
 @case
@@ -285,7 +320,12 @@ def a_data_path_that_is_a_file(checkout: Checkout) -> tuple[list[str], list[str]
 
 
 def check_refusal(
-    checkout: Checkout, command: list[str], named: list[str], file_limit: int | None = None, code: int = 2
+    checkout: Checkout,
+    command: list[str],
+    named: list[str],
+    file_limit: int | None = None,
+    code: int = 2,
+    printed: str = "",
 ) -> None:
     before = checkout.files()
     done = checkout.run(*command, file_limit=file_limit)
@@ -295,14 +335,14 @@ def check_refusal(
     for name in named:
         assert name in done.stderr, f"{name!r} is not in:\n{done.stderr}"
     assert str(checkout.folder) not in done.stderr
-    assert (done.returncode, done.stdout) == (code, "")
+    assert (done.returncode, done.stdout) == (code, printed)
     assert checkout.files() == before
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_bad_input_is_refused_in_a_few_lines_and_leaves_no_file(checkout: Checkout, name: str) -> None:
     command, named = CASES[name](checkout)
-    check_refusal(checkout, command, named, file_limit=LIMITS.get(name))
+    check_refusal(checkout, command, named, file_limit=LIMITS.get(name), printed=STARTED.get(name, ""))
 
 
 @pytest.mark.slow
@@ -379,8 +419,11 @@ PURPOSES = {
 def test_every_command_is_listed_with_its_purpose(checkout: Checkout) -> None:
     done = checkout.run("--help")
     listing = done.stdout.partition("Commands:")[2]
-    listed = {line.split()[0] for line in listing.splitlines() if line.startswith("  ") and "`" not in line}
-    assert (done.returncode, listed) == (0, set(PURPOSES))
+    listed = re.findall(r"^  (\S+)  ", listing, re.MULTILINE)
+    assert (done.returncode, set(listed)) == (0, set(PURPOSES))
+    stages = [name for name in listed if name in yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]]
+    own = [name for name in listed if name == "plan" or name not in stages]  # `plan` is also a user's command
+    assert listed == [*own, *(name for name in stages if name != "plan")], "stages come last"
 
 
 @pytest.mark.parametrize("command", PURPOSES)
@@ -407,6 +450,34 @@ def test_a_download_says_what_it_wrote_and_writes_only_that(checkout: Checkout) 
     assert "353 items" in done.stdout
     new = set(checkout.files()) - before
     assert new == {f"data/quick/corpora/wordsim/{part}.parquet" for part in ("sentences", "items")}
+
+
+def test_an_evaluation_says_what_it_begins_and_what_it_wrote(checkout: Checkout) -> None:
+    checkout.add_suite("mine", "lee")
+    write_space("mine", "lee", 200)
+    rows = np.arange(100)
+    items = {"row1": rows, "row2": rows + 100, "score": rows / 20, "subset": [""] * 100, "split": ["all"] * 100}
+    about = {"corpus": "lee", "resample": "items", "sentences": 200, "task": "similarity", "text": "made up"}
+    write_table(
+        corpus_path("mine", "lee", "items"), pa.table(items), kind="items.similarity", parameters={}, notes=about
+    )
+    done = checkout.run("evaluate", "minilm", "--suite", "mine")
+    assert done.returncode == 0, done.stderr
+    begun, ended = done.stdout.splitlines()
+    assert begun == "minilm: is scored on lee"
+    for written in ("reports/mine/scores/minilm.json", "data/mine/resamples/minilm"):
+        assert written in ended and (checkout.folder / written).exists()
+
+
+def test_the_file_of_a_new_suite_is_looked_for_in_the_users_folder(checkout: Checkout) -> None:
+    folder = checkout.folder / "tables/own"
+    folder.mkdir(parents=True)
+    rows = "".join(f"text number {i},{'ab'[i % 2]}\n" for i in range(200))
+    (folder / "texts.csv").write_text(f"text,label\n{rows}")
+    checkout.environment["SENTFOLD_FOLDER"] = "tables/own"  # as `sentfold` sets it (tests/cli/test_main.py)
+    done = checkout.run("new-suite", "mine", "texts.csv", "--encoder", "minilm")
+    assert done.returncode == 0, done.stderr
+    assert (checkout.folder / "suites/mine/mine/all.csv").is_file()
 
 
 def test_the_small_commands_load_none_of_the_large_libraries(checkout: Checkout) -> None:

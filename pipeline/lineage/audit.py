@@ -13,6 +13,7 @@ from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
 from pipeline.lineage.recompute import Remade, causes_of
 from pipeline.lineage.scope import Cause, Scope, State, listed
 from pipeline.lineage.witnesses import unsigned, verified_signature
+from sentfold.decision.progress import counted
 
 Verdict = Literal["verified"] | State
 
@@ -128,7 +129,8 @@ class Auditor:
 
     def run(self, numbers: Sequence[Number]) -> Audit:
         """Check every number, then the reported files that hold none."""
-        findings = tuple(Finding(number, tuple(dict.fromkeys(self._causes(number)))) for number in numbers)
+        checked = counted(numbers, len(numbers), "number")
+        findings = tuple(Finding(number, tuple(dict.fromkeys(self._causes(number)))) for number in checked)
         named = {cause for finding in findings for cause in finding.causes}
         every = dict.fromkeys([*self._faults(tuple(self.scope.graph.stages)), *self.strays])
         apart = tuple(cause for cause in every if cause not in named)

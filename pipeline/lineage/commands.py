@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sentfold.cli.checkout import FOLDER_VARIABLE
 from sentfold.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -27,6 +29,11 @@ def slug(name: str) -> str:
         return check_slug(name)
     except ValueError as error:
         raise ParameterError("a name cannot be used", where="the command line", got=str(error)) from None
+
+
+def from_users_folder(path: Path) -> Path:
+    """A path of the command line, seen from the root; the path begins at the folder that the user ran `sentfold` in."""
+    return Path(os.environ.get(FOLDER_VARIABLE, ""), path)
 
 
 SuiteOption = Annotated[str, typer.Option("--suite", "-s", callback=slug, help="Which suite.")]
@@ -109,7 +116,12 @@ def diff(
 
 @app.command(rich_help_panel=PANEL)
 def crate(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to write; it must be new or empty.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER", callback=from_users_folder, help="The folder to write; it must be new or empty."
+        ),
+    ],
     suite: SuiteOption = "quick",
 ) -> None:
     """Write the report, its definitions and the runs behind it as a Workflow Run RO-Crate, for an archive."""

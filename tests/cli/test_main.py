@@ -29,6 +29,13 @@ def test_help_lists_every_command_with_one_line() -> None:
     assert all(listed.values())
 
 
+def test_help_begins_with_what_a_user_does_first_and_ends_with_the_stages() -> None:
+    lines = sentfold("--help").stdout.splitlines()
+    listed = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert listed[:5] == ["decide", "compare", "run", "show", "claims"]
+    assert "stages" in lines[-1]
+
+
 def test_a_misspelled_command_gets_the_nearest_name() -> None:
     done = sentfold("adit")
     assert done.returncode == 1
@@ -51,13 +58,13 @@ def test_a_command_of_the_checkout_runs_in_its_root_and_passes_the_exit_code_on(
     (tmp_path / "dvc.yaml").touch()
     (tmp_path / "pipeline").mkdir()
     (tmp_path / "pipeline/__main__.py").write_text(
-        "import pathlib, sys\nprint(pathlib.Path.cwd(), sys.argv[1:])\nsys.exit(7)\n"
+        "import os, pathlib, sys\nprint(pathlib.Path.cwd(), sys.argv[1:], os.environ['SENTFOLD_FOLDER'])\nsys.exit(7)\n"
     )
     inside = tmp_path / "data" / "deep"
     inside.mkdir(parents=True)
     done = sentfold("audit", "--strict", folder=inside)
     assert done.returncode == 7
-    assert done.stdout.strip() == f"{tmp_path} ['audit', '--strict']"
+    assert done.stdout.strip() == f"{tmp_path} ['audit', '--strict'] data/deep"
 
 
 def test_the_command_imports_nothing_of_pipeline_or_flows() -> None:

@@ -165,6 +165,28 @@ def test_the_password_of_the_examples_is_made_once_and_only_its_owner_can_read_i
     assert (tmp_path / "home/sentfold-password").stat().st_mode & 0o077 == 0
 
 
+def test_on_another_port_the_pages_of_the_server_call_that_port(tmp_path: Path) -> None:
+    inherited = {"PREFECT_SERVER_API_PORT": "4300", "PREFECT_UI_API_URL": "http://127.0.0.1:4200/api"}
+    set_to = settings_of("prefect.sh", {"PATH": os.environ["PATH"], "PREFECT_HOME": str(tmp_path), **inherited})
+    assert set_to["PREFECT_UI_API_URL"] == set_to["PREFECT_API_URL"] == "http://127.0.0.1:4300/api"
+    assert set_to["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false" and set_to["DO_NOT_TRACK"] == "1"
+
+
+def test_a_document_that_names_another_port_names_the_address_for_the_pages_too() -> None:
+    documents = [
+        SOURCE / "README.md",
+        SOURCE / "prefect.yaml",
+        *SOURCE.glob("docs/*.md"),
+        *SOURCE.glob("flows/examples/*"),
+    ]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in documents}
+    named = {
+        name for name, text in texts.items() if "PREFECT_SERVER_API_PORT" in text or "prefect server start --" in text
+    }
+    assert named == {"prefect.sh", "running.md"}
+    assert all("PREFECT_UI_API_URL" in texts[name] for name in named)
+
+
 def test_nothing_in_the_project_listens_on_every_network() -> None:
     everywhere = ".".join("0000")
     listed = subprocess.run(

@@ -30,6 +30,14 @@ def test_another_file_is_read_where_one_is_named(tmp_path: Path) -> None:
     assert read_profile(tmp_path, Path("large.yaml")).retries.download == Retry(attempts=7, delay=0.5)
 
 
+@pytest.mark.parametrize("name", ["runn.yaml", "."])
+def test_a_profile_that_is_no_file_is_refused_with_what_to_do(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ParameterError, match="there is no run profile") as caught:
+        read_profile(tmp_path, Path(name))
+    assert caught.value.where == "--profile"
+    assert "leave out --profile" in caught.value.remedy
+
+
 @pytest.mark.parametrize(
     ("text", "key"),
     [

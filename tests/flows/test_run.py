@@ -23,13 +23,25 @@ UP_TO_DATE = "everything is up to date"
 
 def test_nothing_stale_starts_no_flow_and_does_not_import_prefect(finished: Checkout) -> None:
     (finished.root / "prefect.py").write_text("raise SystemExit('prefect was imported')")
-    assert UP_TO_DATE in finished.run()
+    summary = finished.root / "reports/quick/summary.txt"
+    summary.parent.mkdir()
+    summary.write_text("a row\n" * 100)
+    first, second, third = finished.run().splitlines()
+    assert first == "suite quick: looking for stages that are stale"
+    assert UP_TO_DATE in second
+    assert third == "table: sentfold show --suite quick; report: reports/quick/report.md"
     assert finished.ran() == set()
 
 
 def test_a_changed_parameter_runs_exactly_its_stages_and_their_descendants(finished: Checkout) -> None:
     finished.change("a: 1", "a: 2")
-    assert "4 stages in" in finished.run()
+    summary = finished.root / "reports/quick/summary.txt"
+    summary.parent.mkdir()
+    summary.write_text("the table\n")
+    printed = finished.run()
+    assert "4 stages in" in printed
+    assert re.search(r"\[1/4\] download@a: ran after .* s, about \d\d:\d\d left", printed)
+    assert printed.endswith("the table\n\nreport: reports/quick/report.md\n")
     assert finished.ran() == {"download-quick-a", "embed-quick-a", "evaluate-quick", "report-quick"}
     assert UP_TO_DATE in finished.run()
 
@@ -119,6 +131,45 @@ def test_a_suite_that_its_own_check_refuses_is_not_run(finished: Checkout) -> No
     code, printed = finished.call("flows", "run")
     assert code == 2
     assert "rounding is odd" in printed and "sentfold check --suite quick" in printed
+    assert finished.ran() == set()
+
+
+def test_an_error_of_the_suite_is_the_only_one(finished: Checkout) -> None:
+    finished.change("rounding: 2", "rounding: 3")
+    says = "error: there is no corpus 'leee'\n  to do     did you mean lee?"
+    (finished.root / "pipeline/__main__.py").write_text(f"import sys\nsys.exit({says!r})")
+    code, printed = finished.call("flows", "run")
+    assert (code, printed.partition("\n")[2]) == (2, f"{says}\n")
+    assert finished.ran() == set()
+
+
+def test_a_missing_mirror_is_one_error_before_any_download_begins(finished: Checkout) -> None:
+    finished.edit("plan.yaml", "suite: quick", "suite: quick\nsource: mirror")
+    finished.change("a: 1", "a: 2")
+    code, printed = finished.call("flows", "run")
+    assert code == 2
+    assert printed.count("error:") == 1 and "there is no mirror" in printed
+    assert "set SENTFOLD_MIRROR=FOLDER" in printed
+    assert "stale, 2 at a time" not in printed
+    assert finished.ran() == set()
+
+
+@pytest.mark.slow
+def test_a_mirror_is_not_asked_for_where_no_download_is_stale(finished: Checkout) -> None:
+    finished.edit("plan.yaml", "suite: quick", "suite: quick\nsource: mirror")
+    finished.run()
+    assert finished.ran() == {"report-quick"}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "named"),
+    [("--profile", "runn.yaml", "there is no run profile 'runn.yaml'"), ("--target", "evalaute", "mean evaluate?")],
+)
+def test_a_wrong_option_is_one_error_at_once(finished: Checkout, option: str, value: str, named: str) -> None:
+    finished.change("a: 1", "a: 2")
+    code, printed = finished.call("flows", "run", option, value)
+    assert code == 2
+    assert printed.count("error:") == 1 and named in printed
     assert finished.ran() == set()
 
 

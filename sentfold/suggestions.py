@@ -1,0 +1,39 @@
+"""The nearest known name for a misspelled one, in the messages of every command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from sentfold.errors import SentfoldError
+
+CHOICES = "one of: "  # how the `expected` of an error begins that lists all known names
+
+
+def nearest_names(name: str, known: Iterable[str], *, count: int = 1, cutoff: float = 0.6) -> list[str]:
+    """At most `count` of the known names, the most similar first; none that is less similar than `cutoff` of 1."""
+    return get_close_matches(name, list(dict.fromkeys(known)), n=count, cutoff=cutoff)
+
+
+def did_you_mean(name: str, known: Iterable[str], *, otherwise: str, count: int = 1) -> str:
+    """The question whether one of the nearest names was meant; `otherwise` where no known name is near."""
+    near = nearest_names(name, known, count=count)
+    return f"did you mean {' or '.join(near)}?" if near else otherwise
+
+
+def suggest(error: SentfoldError) -> SentfoldError:
+    """The same error; if it lists all known names and one of them is near, its remedy begins with that name.
+
+    The misspelled name is the last one in quotes in the error's first line, without the keys that lead to it; else it
+    is what the error got.
+    """
+    if not error.expected.startswith(CHOICES):
+        return error
+    quoted = re.findall(r"'([^']+)'", error.what)
+    name = quoted[-1].rpartition(".")[2] if quoted else error.got
+    near = nearest_names(name, error.expected.removeprefix(CHOICES).split(", "))
+    if near and name not in near:
+        rest = f" Otherwise {error.remedy}" if error.remedy else ""
+        error.remedy = f"did you mean {near[0]}?{rest}"
+    return error

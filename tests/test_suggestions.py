@@ -1,0 +1,52 @@
+"""The nearest name: in every error that lists the known names, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentfold.errors import ParameterError, SentfoldError, SuiteError
+from sentfold.suggestions import did_you_mean, nearest_names, suggest
+
+NAMES = st.lists(st.text("abcdefghij-", min_size=4, max_size=12), min_size=1, max_size=8)
+
+
+@given(NAMES, st.data())
+def test_a_known_name_is_nearest_to_itself_also_without_its_last_letter(known: list[str], data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(known))
+    assert nearest_names(name, known) == [name]
+    assert nearest_names(name[:-1], [name]) == [name]
+
+
+def test_a_question_names_as_many_as_asked_for_and_is_replaced_where_nothing_is_near() -> None:
+    assert did_you_mean("lease", ["lee", "lase", "wordsim"], count=2, otherwise="-") == "did you mean lase or lee?"
+    assert did_you_mean("zzz", ["lee", "lase"], otherwise="look at the list") == "look at the list"
+
+
+@pytest.mark.parametrize(
+    ("what", "expected", "got", "remedy"),
+    [
+        ("suite 'quick' has no space 'minilm-ppca'", "one of: minilm, minilm-pca", "minilm-ppca", "minilm-pca"),
+        ("no parameters named 'encoders.minlm'", "one of: minilm, sbert", "minlm", "minilm"),
+        ("unknown key 'kinds.memory.at_onc'", "one of: stages, at_once", "'stage'", "at_once"),
+        ("there is no such runner", "one of: threads, dask", "desk", "dask"),
+    ],
+)
+def test_an_error_that_lists_the_names_asks_for_the_nearest(what: str, expected: str, got: str, remedy: str) -> None:
+    error = suggest(SuiteError(what, expected=expected, got=got, remedy="correct the file"))
+    assert error.remedy == f"did you mean {remedy}? Otherwise correct the file"
+    assert str(error).endswith(error.remedy)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ParameterError("there is no claim 'zzz'", expected="one of: lase-faster, gem-residual", got="zzz"),
+        ParameterError("bad value for 'seed'", expected="a number", got="seedling"),
+        ParameterError("the plan is of another suite", expected="suite: quick", got="suite: quack"),
+    ],
+)
+def test_other_errors_stay_as_they_are(error: SentfoldError) -> None:
+    before = str(error)
+    assert str(suggest(error)) == before
