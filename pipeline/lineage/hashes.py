@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,9 @@ ALWAYS_IGNORED = (".hg/", ".git/", ".git", ".dvc/")
 PASSED_OVER = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, "__pycache__/", "*.tmp", ".gitignore"])
 
 
+MOST_STARS = 3  # in a pattern: the time of a match can grow with the length of a name to this power
+
+
 class LineageError(SentfoldError):
     """A number, a commit or a record does not exist or cannot be read."""
 
@@ -26,7 +30,7 @@ class Digest:
     """A file's md5, or a folder's "<md5>.dir" with the md5 of each file in it by relative path.
 
     unreadable  the reason for each file that cannot be read, by relative path ("" is the path itself). Then md5 is
-                "", which equals no record.
+                "", which no entry of dvc.lock can be.
     hidden      files and folders that .dvcignore keeps out of the hash, by relative path
     """
 
@@ -58,12 +62,26 @@ def folder_digest(files: Mapping[str, str], hidden: Iterable[str] = ()) -> Diges
     return Digest(md5_of_bytes(listing.encode()) + ".dir", dict(files), hidden=list(hidden))
 
 
+def _unusable(line: int, expected: str, got: str) -> LineageError:
+    where = ".dvcignore" + (f", line {line}" if line else "")
+    return LineageError("a pattern cannot be used", where=where, expected=expected, got=got[:80])
+
+
 class IgnoreRules:
-    """What a .dvcignore keeps out of a folder's hash. content: of the file; None is a file that does not exist."""
+    """What a .dvcignore keeps out of a folder's hash. content: of the file; None is a file that does not exist.
+
+    Raises LineageError for a pattern that is malformed, or that a name can make slow.
+    """
 
     def __init__(self, content: bytes | None) -> None:
         lines = [] if content is None else content.decode("utf-8", "replace").splitlines()
-        self._rules = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, *lines])
+        for number, line in enumerate(lines, 1):
+            if len(re.findall(r"\*+", line)) > MOST_STARS:
+                raise _unusable(number, f"at most {MOST_STARS} times *, as to match more can take hours", line)
+        try:
+            self._rules = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, *lines])
+        except ValueError as error:
+            raise _unusable(0, "patterns as .gitignore has them", str(error)) from None
 
     def skips(self, path: str) -> bool:
         """Whether a file, or a folder if the path ends with a slash, is kept out of the hash."""

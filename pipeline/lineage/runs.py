@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.lineage.stages import Locked
+from pipeline.lineage.stages import Locked, is_inside
 from sentfold.errors import ArtifactError
 from sentfold.files import sha256_of
 
@@ -75,10 +75,22 @@ NEEDED = (
 def ended_runs(root: Path, suite: str) -> list[dict[str, Any]]:
     """The record of every run that ended, with or without success, in the order of their ends.
 
-    A record that lacks a part is left out.
+    A record that lacks a part, or has something else in its place, is left out.
     """
     records, _ = read_lines(runs_path(root, suite))
-    return [record for record in records if record.get("event") == "ended" and all(key in record for key in NEEDED)]
+    return [record for record in records if record.get("event") == "ended" and _is_whole(record)]
+
+
+def _is_whole(record: Mapping[str, Any]) -> bool:
+    blocks = [record.get(key) for key in ("code", "machine", "packages", "parameters", "outputs")]
+    return (
+        all(key in record for key in NEEDED)
+        and all(isinstance(block, dict) for block in blocks)
+        and {"commit", "dirty"} <= set(record["code"])
+        and "host" in record["machine"]
+        and isinstance(record["code"]["commit"], str | None)
+        and all(isinstance(facts, dict) and "sha256" in facts for facts in record["outputs"].values())
+    )
 
 
 class RunFinder:
@@ -143,6 +155,23 @@ def record_of(path: Path) -> dict[str, Any]:
         return parse_object((pq.read_metadata(path).metadata or {}).get(b"sentfold"))
     except (pa.ArrowException, OSError, ArtifactError):
         return {}
+
+
+def sealed_inputs(path: Path) -> dict[str, str]:
+    """Input -> sha256, from the record in an artifact; only files of the checkout: a forged record can name any."""
+    return inside_inputs(record_of(path))
+
+
+def inside_inputs(record: Mapping[str, Any]) -> dict[str, str]:
+    """Input -> sha256, as a record has them under `inputs`, without paths that leave the checkout."""
+    return {name: str(sha256) for name, sha256 in mapping_at(record, "inputs").items() if is_inside(name)}
+
+
+def mapping_at(content: Any, *keys: str) -> dict[str, Any]:
+    """The mapping under keys of JSON that may be anyone's; {} where there is none."""
+    for key in keys:
+        content = content.get(key) if isinstance(content, Mapping) else None
+    return content if isinstance(content, dict) else {}
 
 
 def parse_object(content: bytes | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.templates import expand, malformed
 from pipeline.lineage.trees import Tree
 from sentfold.errors import first_line
+
+MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
 
 
 @dataclass(frozen=True)
@@ -243,14 +246,22 @@ def _locked(lockfile: str, name: str, entry: Mapping[str, Any]) -> Locked:
         if not all(isinstance(values, dict) for values in (params, *params.values())):
             raise TypeError(f"params: {params}")
         _require_inside([*deps, *outs])
+        for entry in (*deps.values(), *outs.values()):
+            if not MD5.fullmatch(entry.md5):
+                raise ValueError(f"md5 '{entry.md5}' of {entry.path}")
         return Locked(name, " ".join(str(entry["cmd"]).split()), deps, params, outs)
 
 
 def _require_inside(paths: Iterable[str]) -> None:
     """Raise ValueError for a path that leaves the checkout: what stages write is removed and overwritten."""
     for path in paths:
-        if path.startswith("/") or ".." in PurePosixPath(path).parts or path in ("", "."):
+        if not is_inside(path):
             raise ValueError(f"'{path}' is outside of the checkout")
+
+
+def is_inside(path: str) -> bool:
+    """Whether a path stays in the checkout, and is not the checkout itself."""
+    return not (path.startswith("/") or ".." in PurePosixPath(path).parts or path in ("", "."))
 
 
 @contextmanager

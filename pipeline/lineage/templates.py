@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.lineage.hashes import LineageError
 
-_REFERENCE = re.compile(r"\$\{\s*([^}]+?)\s*\}")
+_REFERENCE = re.compile(r"\$\{([^{}]+)\}")  # without blanks around the name: to try all their numbers takes hours
 
 
 def expand(
@@ -52,9 +52,9 @@ def fill(template: Any, context: Mapping[str, Any], *, where: str) -> Any:
 
 def _look_up(context: Mapping[str, Any], reference: str, *, where: str) -> Any:
     value: Any = context
-    for part in reference.split("."):
+    for part in reference.strip().split("."):
         if not isinstance(value, Mapping) or part not in value:
-            raise malformed(where, f"${{{reference}}}", "no value", "a name in one of the files under `vars`")
+            raise malformed(where, f"${{{reference.strip()}}}", "no value", "a name in one of the files under `vars`")
         value = value[part]
     return value
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pipeline.lineage.audit import vector_paths
 from pipeline.lineage.hashes import folder_digest, md5_of_bytes
 from pipeline.lineage.numbers import Number, Scores, find_number, find_table
-from pipeline.lineage.runs import RunFinder, parse_object, record_of
+from pipeline.lineage.runs import RunFinder, inside_inputs, mapping_at, parse_object, record_of, sealed_inputs
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import Entry, Locked, related
 
@@ -170,12 +170,12 @@ class Tracer:
             # Scores name no inputs; the replicates of the same run do.
             places = [f"{out}/{self.number.corpus}.parquet" for out in locked.outs if out.startswith("data/")]
         for place in places:
-            inputs = record_of(self.scope.root / place).get("inputs")
+            inputs = sealed_inputs(self.scope.root / place)
             parts = PurePosixPath(place).parts
             if not inputs and len(parts) == 5 and parts[2] == "spaces":
-                inputs = self.lineage.get("spaces", {}).get(f"{parts[3]}/{Path(parts[4]).stem}", {}).get("inputs")
+                inputs = inside_inputs(mapping_at(self.lineage, "spaces", f"{parts[3]}/{Path(parts[4]).stem}"))
             if inputs:
-                return dict(inputs)
+                return inputs
         return {}
 
     def _named(self, path: str, entry: Entry) -> list[tuple[str, str]]:
@@ -248,8 +248,8 @@ class Tracer:
     def _origin(self, key: str, wanted: str) -> None:
         """Where a corpus came from, as its artifact or lineage.json says."""
         corpus = "".join(PurePosixPath(wanted).parts[3:4])
-        notes = self.lineage.get("corpora", {}).get(corpus, {})
-        own = record_of(self.scope.root / "/".join(wanted.split("/")[:4]) / "sentences.parquet").get("notes", {})
+        notes = mapping_at(self.lineage, "corpora", corpus)
+        own = mapping_at(record_of(self.scope.root / "/".join(wanted.split("/")[:4]) / "sentences.parquet"), "notes")
         facts = {name: value for name, value in {**notes, **own}.items() if name not in OTHER_FACTS}
         if not facts:
             return

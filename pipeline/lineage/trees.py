@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -79,7 +80,7 @@ class WorkingTree:
     def files_below(self, folder: str) -> list[str]:
         """See Tree."""
         place = self.root / folder
-        return sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if file.is_file())
+        return sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if _is_listed(file))
 
     @cached_property
     def _ignored(self) -> IgnoreRules:
@@ -192,15 +193,23 @@ class Revision:
 
     @cached_property
     def _entries(self) -> dict[str, tuple[str, str]]:
-        # path -> (mode, object)
-        listing = git(self.root, "ls-tree", "-r", "-z", "--full-tree", self.commit) or b""
-        entries = {}
+        # path -> (mode, object). The tree is the one that the commit itself names: git may know it from an index.
+        (content,) = self._objects([self.commit], [f"commit {self.commit}"], "commit")
+        top = content.partition(b"\n")[0].removeprefix(b"tree ").decode("ascii", "replace")
+        listing = git(self.root, "ls-tree", "-r", "-t", "-z", "--full-tree", top) or b""
+        entries, folders = {}, {"the root folder": top}
         for line in listing.decode("utf-8", "surrogateescape").split("\0"):
             facts, _, path = line.partition("\t")
-            if path:
-                mode, kind, name = facts.split()
-                if kind == "blob":
-                    entries[path] = (mode, name)
+            if not path:
+                continue
+            mode, kind, name = facts.split()
+            if path in entries or path in folders:
+                raise self._unsound(path, "one file of that name", "two, of which git shows now one, now the other")
+            if kind == "blob":
+                entries[path] = (mode, name)
+            elif kind == "tree":
+                folders[path] = name
+        self._objects(list(folders.values()), list(folders), "tree")
         return entries
 
     def _resolve(self, path: str) -> str | None:
@@ -216,28 +225,56 @@ class Revision:
 
     def _load(self, paths: Iterable[str]) -> None:
         wanted = [path for path in paths if path not in self._contents]
-        if not wanted:
-            return
-        names = "".join(f"{self._entries[path][1]}\n" for path in wanted)
-        stream = git(self.root, "cat-file", "--batch", stdin=names.encode()) or b""
-        for path in wanted:
-            header, _, stream = stream.partition(b"\n")
-            facts = header.split()
-            # "<object> missing", or nothing at all where git itself fails.
-            if len(facts) != 3 or facts[1] != b"blob":
-                raise self._lacking(path)
-            size = int(facts[2])
-            self._contents[path] = stream[:size]
-            stream = stream[size + 1 :]
+        names = [self._entries[path][1] for path in wanted]
+        self._contents.update(zip(wanted, self._objects(names, wanted, "blob"), strict=True))
 
-    def _lacking(self, path: str) -> LineageError:
+    def _objects(self, names: Sequence[str], titles: Sequence[str], kind: str) -> list[bytes]:
+        """The bytes of objects of git, each held against its name. titles: what each is, for messages.
+
+        Git hashes what it fetches, and not what it reads: a clone of a folder, or an alternate, has the objects of
+        whoever wrote that folder, and git shows any bytes that are under the name of an object there.
+        """
+        lines = "".join(f"{name}\n" for name in names)
+        stream = (git(self.root, "cat-file", "--batch", stdin=lines.encode()) or b"") if names else b""
+        found, begin = [], 0
+        for name, title in zip(names, titles, strict=True):
+            end = stream.find(b"\n", begin)
+            facts = stream[begin : max(end, begin)].split()
+            # "<object> missing", or nothing at all where git itself fails.
+            if len(facts) != 3 or facts[1] != kind.encode():
+                raise self._lacking(title, name)
+            content = stream[end + 1 : end + 1 + int(facts[2])]
+            if object_name(kind, content, length=len(name)) != name:
+                raise self._unsound(title, f"the object {name}", "other bytes than those that have this hash")
+            found.append(content)
+            begin = end + 1 + len(content) + 1
+        return found
+
+    def _lacking(self, title: str, name: str) -> LineageError:
         return LineageError(
             "git lacks a file of a commit",
-            where=f"{path} of {self.name}",
-            expected=f"the object {self._entries[path][1]}",
+            where=f"{title} of {self.name}",
+            expected=f"the object {name}",
             got="`git cat-file` does not find it",
             remedy="`git fsck` names what is lost; `git fetch --refetch` gets it again from a remote",
         )
+
+    def _unsound(self, title: str, expected: str, got: str) -> LineageError:
+        return LineageError(
+            "a commit in git's store is not sound",
+            where=f"{title} of {self.name}",
+            expected=expected,
+            got=got,
+            remedy="`git fsck` names all that is wrong; fetch the commit from a remote into a new clone",
+        )
+
+
+def object_name(kind: str, content: bytes, *, length: int) -> str:
+    """The name that git gives to an object: sha1 of a header and the content; sha256 where names have 64 digits."""
+    hashed = hashlib.new("sha1" if length == 40 else "sha256", usedforsecurity=False)
+    hashed.update(f"{kind} {len(content)}\0".encode())
+    hashed.update(content)
+    return hashed.hexdigest()
 
 
 def git(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None:
@@ -284,6 +321,11 @@ def _is_folder(place: Path) -> bool:
         return stat.S_ISDIR(place.stat().st_mode)
     except OSError:
         return False
+
+
+def _is_listed(place: Path) -> bool:
+    # A link to a folder is listed as git lists it, by its own name; what is behind the link is not.
+    return place.is_file() or (place.is_symlink() and place.is_dir())
 
 
 def _regular(place: Path) -> Path:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.machine import hash_code, hash_packages, is_code, normal_name
-from pipeline.lineage.runs import RunFinder, files_under, record_of
+from pipeline.lineage.runs import RunFinder, files_under, sealed_inputs
 from pipeline.lineage.scope import Cause, Scope, listed
 from pipeline.lineage.stages import Locked, Stage, related
 from pipeline.lineage.trees import Revision, git
@@ -63,7 +63,7 @@ class WitnessChecks:
         """The sha256 that an artifact keeps of what it was made of, against the files that are here."""
         for out in locked.outs.values():
             for file in files_under(self.scope.root, out.path) if self.scope.is_as_recorded(out) else ():
-                for path, sealed in record_of(self.scope.root / file).get("inputs", {}).items():
+                for path, sealed in sealed_inputs(self.scope.root / file).items():
                     if (self.scope.root / path).is_file() and self.finder.sha256(path) != sealed:
                         here = self.finder.sha256(path)
                         message = f"{file} was made of it with sha256 {sealed}; here it has {here}"
@@ -129,13 +129,27 @@ def verified_signature(scope: Scope) -> str:
         return ""
     commit, root = scope.head.commit, scope.root
     covers = "it covers every file of the commit, so tables, scores, dvc.lock and code, and not the files under data/"
-    if git(root, "verify-commit", commit) is not None:
+    least = trust_settings(root)
+    if git(root, *least, "verify-commit", commit) is not None:
         signer = (git(root, "log", "-1", "--format=%GS", commit) or b"").decode("utf-8", "replace").strip()
         return f"commit {commit[:10]} has a good signature of {signer}: {covers}"
-    for tag in (git(root, "tag", "--points-at", commit) or b"").decode("utf-8", "replace").split():
-        if git(root, "verify-tag", tag) is not None:
+    # By its object: as a name, `tags/v1` is the tag v1 to git, even where there is a tag that is called `tags/v1`.
+    listing = git(
+        root, "for-each-ref", f"--points-at={commit}", "--format=%(objectname) %(refname:lstrip=2)", "refs/tags"
+    )
+    for line in (listing or b"").decode("utf-8", "replace").splitlines():
+        name, _, tag = line.partition(" ")
+        if git(root, *least, "verify-tag", name) is not None:
             return f"tag {tag} of commit {commit[:10]} has a good signature: {covers}"
     return ""
+
+
+def trust_settings(root: Path) -> tuple[str, ...]:
+    """What tells git to verify by trusted keys alone, unless its configuration says how far a key must be trusted.
+
+    Else a signature of any key is good that is in GnuPG's keyring, and GnuPG can be told to fetch keys by itself.
+    """
+    return () if git(root, "config", "gpg.minTrustLevel") else ("-c", "gpg.minTrustLevel=marginal")
 
 
 def unsigned(scope: Scope) -> Cause:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sentfold.cli.inputs import WORDS, Columns, Mteb, Seed, Words, hash_inputs, read_inputs
+from sentfold.errors import escape_controls
 from sentfold.numeric_profile import use_profile
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def command(
         comparison = compare_vectors(data, x, y, names=(first, second), seed=seed)
         named, inputs = {"task": on.stem}, {first: made_of, second: also_of}
     for note in comparison.notes:
-        print(note, file=sys.stderr)
-    print(comparison.describe())
+        print(escape_controls(note), file=sys.stderr)
+    print(escape_controls(comparison.describe()))
     record = {**comparison.to_json(), "inputs": inputs}
     if to is not None:
         write_json(to, record)
@@ -69,7 +70,7 @@ def _compare_predictions(
     one, two = (read_predictions(Path(name), task) for name in (first, second))
     names = (one.model, two.model) if one.model != two.model else (first, second)
     for note in data.notes:
-        print(note, file=sys.stderr)
+        print(escape_controls(note), file=sys.stderr)
     comparison = compare_predictions(data, one, two, names=names, seed=seed)
     inputs = {name: {**hash_inputs(on), **hash_inputs(Path(name))} for name in (first, second)}
     return comparison, {"task": one.task, "part": f"{one.subset}/{one.split}"}, inputs

@@ -12,7 +12,7 @@ import pyarrow as pa
 import typer
 
 from sentfold.errors import ArtifactError, EncoderError, ParameterError, first_line
-from sentfold.files import read_parquet
+from sentfold.files import FREE, RATIO, read_parquet, require_regular
 
 if TYPE_CHECKING:
     from sentfold.encoders.base.lexicon import Lexicon
@@ -145,6 +145,7 @@ def read_sentences(path: Path) -> list[str]:
         texts: list[str] = read_columns(path, "text").column("text").to_pylist()
         return texts
     try:
+        require_regular(path)
         text = path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(path, "UTF-8, one sentence a line", error) from None
@@ -216,6 +217,11 @@ def read_centroids(path: Path) -> Float64:
     table = read_columns(path, "cluster", "vector")
     rows = read_integers(table, "cluster", path)
     vectors = read_matrix(table, path)
+    if 8 * (int(rows.max()) + 1) * vectors.shape[1] > FREE + RATIO * path.stat().st_size:
+        raise ArtifactError(
+            "the numbers of clusters leave too many out", where=str(path), expected="numbers from 0 on",
+            got=f"{len(rows):,} clusters, numbered up to {rows.max():,}",
+        )  # fmt: skip
     centroids = np.zeros((int(rows.max()) + 1, vectors.shape[1]))
     centroids[rows] = vectors
     return centroids
@@ -233,7 +239,8 @@ def read_columns(path: Path, *columns: str) -> pa.Table:
     expected = f"Parquet with the columns {', '.join(columns)}, without nulls"
     try:
         table = read_parquet(path)
-    except (OSError, pa.ArrowException) as error:
+        table.validate(full=True)
+    except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: a name that is not UTF-8
         raise unreadable(path, expected, error) from None
     for column in columns:
         if column not in table.column_names or table.column(column).null_count:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sentfold.errors import escape_controls
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -64,10 +66,8 @@ def read_inputs(
         x, notes, hashes = _encode(str(encoder), list(data.texts), words)
     else:
         raise DataError("there are no texts to encode", where=data.name, got="rows of vectors", remedy="give --vectors")
-    for note in () if quiet else data.notes:
-        print(note, file=sys.stderr)
-    for note in notes:
-        print(note, file=sys.stderr)
+    for note in (*(() if quiet else data.notes), *notes):
+        print(escape_controls(note), file=sys.stderr)
     return data, x, {**hash_inputs(source), **hashes}
 
 

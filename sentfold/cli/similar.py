@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
+from unicodedata import category
 
 import typer
 
 from sentfold.numeric_profile import use_profile
+
+
+def one_line(text: str) -> str:
+    """A text without what a terminal obeys: control characters and line breaks become escapes; all letters stay."""
+    obeyed = ("Cc", "Cs", "Zl", "Zp")
+    return "".join(c.encode("unicode_escape").decode() if category(c) in obeyed else c for c in text)
 
 
 def command(
@@ -45,4 +52,4 @@ def command(
         known, query = (load_space(space).transform(part) for part in (known, query))
     for row, cosine in most_similar(query[0], known, top):
         if cosine >= least:
-            print(f"{cosine:.3f}  {data.texts[row]}")
+            print(f"{cosine:.3f}  {one_line(data.texts[row])}")

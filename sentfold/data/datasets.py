@@ -192,7 +192,8 @@ def _is_empty(value: Any) -> bool:
 
 
 def _is_row(value: Any) -> bool:
-    return (isinstance(value, int) and not isinstance(value, bool) and value >= 0) or str(value).isdecimal()
+    text = str(value)
+    return text.isdecimal() and len(text) < 19  # more digits fit into no row number
 
 
 def _natural(name: str) -> tuple[int, float, str]:

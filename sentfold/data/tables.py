@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import struct
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,11 +15,17 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from sentfold.errors import SentfoldError, first_line
-from sentfold.files import read_parquet, require_regular
+from sentfold.files import FREE, RATIO, read_parquet, require_regular
 
 LONGEST = 1_000_000  # characters of one cell
 SAMPLE = 20  # records that the delimiter is guessed from
 DELIMITERS = (",", "\t", ";", "|")
+# What `datasets` writes of texts, numbers and vectors: types whose values take as many bytes in the file.
+PLAIN = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_primitive, pa.types.is_null, pa.types.is_list,
+    pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_struct, pa.types.is_decimal,
+    pa.types.is_binary, pa.types.is_large_binary,
+)  # fmt: skip
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
 
 
@@ -140,6 +148,11 @@ def _read_json_lines(path: Path) -> Table:
         records.append(record)
         places.append((str(path), "line", number))
     names = list(dict.fromkeys(name for record in records for name in record))
+    if 8 * len(names) * len(records) > FREE + RATIO * path.stat().st_size:
+        raise DataError(
+            "the lines have too many different keys", where=str(path), expected="objects of the same keys",
+            got=f"{len(names):,} keys in {len(records):,} lines",
+        )  # fmt: skip
     return Table(path.name, {name: [record.get(name) for record in records] for name in names}, places)
 
 
@@ -233,8 +246,8 @@ def _check_shape(path: Path, names: list[str], records: list[tuple[int, list[str
 def read_arrow_table(path: Path) -> pa.Table:
     """A Parquet file. Raises DataError."""
     try:
-        return read_parquet(path)
-    except (OSError, pa.ArrowException) as error:
+        return _checked(read_parquet(path))
+    except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: a name that is not UTF-8
         raise _unreadable(path, "a whole Parquet file that does not grow out of all proportion", error) from None
 
 
@@ -246,9 +259,51 @@ def _read_arrow(path: Path) -> Table:
     try:
         require_regular(path)
         with pa.memory_map(str(path)) as stream:
-            return _from_arrow(path, pa.ipc.open_stream(stream).read_all())
-    except (OSError, pa.ArrowException) as error:
-        raise _unreadable(path, "an Arrow stream", error) from None
+            _refuse_packed(stream)
+            stream.seek(0)
+            table = _checked(pa.ipc.open_stream(stream).read_all())
+            return _from_arrow(path, table)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise _unreadable(path, "an Arrow stream, as `datasets` saves one", error) from None
+
+
+def _checked(table: pa.Table) -> pa.Table:
+    """The table. Raises pa.ArrowInvalid for what pyarrow would read beyond the end of, and for texts not in UTF-8."""
+    if len(set(table.column_names)) < table.num_columns:
+        raise pa.ArrowInvalid(f"two columns have one name: {', '.join(table.column_names)}")
+    table.validate(full=True)
+    return table
+
+
+def _refuse_packed(stream: pa.NativeFile) -> None:
+    """Raise pa.ArrowInvalid for dictionaries, views and compressed buffers: small files of them unpack to gigabytes."""
+    schema = pa.ipc.read_schema(stream)
+    for field in schema:
+        if not any(test(field.type) for test in PLAIN):
+            raise pa.ArrowInvalid(f"column {field.name} is of the type {field.type}")
+    with suppress(EOFError):
+        while (message := pa.ipc.read_message(stream)) is not None:
+            if message.type != "record batch" or _is_compressed(message.metadata.to_pybytes()):
+                raise pa.ArrowInvalid(f"a compressed {message.type}")
+
+
+def _is_compressed(metadata: bytes) -> bool:
+    """Whether the flatbuffer of a record batch has the field `compression` (Message.fbs of Arrow's format)."""
+
+    def number(form: str, at: int) -> int:
+        return int(struct.unpack_from(form, metadata, at)[0])
+
+    def field(table: int, index: int) -> int:
+        entries = table - number("<i", table)  # the list of places of the table's fields, behind two lengths
+        known = 4 + 2 * index < number("<H", entries)
+        place = number("<H", entries + 4 + 2 * index) if known else 0
+        return table + place if place else 0
+
+    try:
+        header = field(number("<I", 0), 2)
+        return bool(field(header + number("<I", header), 3))
+    except struct.error as error:
+        raise pa.ArrowInvalid(f"a message that cannot be read: {error}") from None
 
 
 def _unreadable(path: Path, expected: str, error: Exception) -> DataError:
@@ -258,11 +313,13 @@ def _unreadable(path: Path, expected: str, error: Exception) -> DataError:
 
 def _from_arrow(path: Path, table: pa.Table) -> Table:
     """Its columns but those of lists, which are vectors."""
-    columns = {
-        name: table.column(name).to_pylist()
-        for name in table.column_names
-        if not pa.types.is_nested(table.schema.field(name).type)
-    }
+    columns = {}
+    for name in table.column_names:
+        if not pa.types.is_nested(table.schema.field(name).type):
+            try:
+                columns[name] = table.column(name).to_pylist()
+            except (ValueError, OverflowError, LookupError) as error:  # a date or a time zone that Python lacks
+                raise _unreadable(path, f"values of Python in the column {name}", error) from None
     return Table(path.name, columns, [(str(path), "row", number) for number in range(1, table.num_rows + 1)])
 
 

@@ -19,6 +19,7 @@ from sentfold.files import FREE, RATIO
 Floats = npt.NDArray[np.float32]
 
 HALVES = {"pairs": ("left", "right"), "queries": ("corpus", "queries")}  # names of two arrays in one file
+LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 BLOCK = 65_536  # rows that are converted and checked at a time
 ALIKE = 1e-3  # relative difference that two vectors of one text may have: float16, or batches of an encoder
 
@@ -180,7 +181,7 @@ def _read_lists(path: Path) -> tuple[list[str] | None, dict[str, npt.NDArray[Any
     arrays = {}
     for name in table.column_names:
         column, kind = table.column(name).combine_chunks(), table.schema.field(name).type
-        if pa.types.is_nested(kind):
+        if any(test(kind) for test in LISTS):
             arrays[name] = _matrix_of(column, f"{path}, column {name}")
         elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
             texts = column.to_pylist() if texts is None or name == "text" else texts

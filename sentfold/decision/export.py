@@ -79,14 +79,13 @@ def _remove(partial: Path) -> None:
 def _load(encoder: str) -> tuple[SentenceTransformer, dict[str, str]]:
     """The model and the sha256 of its files."""
     from sentfold.encoders.model_folder import ModelSource
-    from sentfold.encoders.transformer import TransformerEncoder
-    from sentfold.fold.texts import find_text_encoder
+    from sentfold.fold.texts import find_text_encoder, load_transformer
 
     found = find_text_encoder(encoder)
     if found.kind != "transformer":
         raise EncoderError("only a sentence transformer can be exported", where=encoder, got=found.kind)
     source = ModelSource(folder=found.folder, package=found.package, sha256=found.sha256)
-    return TransformerEncoder(encoder, source).fit().model, found.sha256
+    return load_transformer(encoder, source).model, found.sha256
 
 
 def _modules(space: Space) -> list[Any]:

@@ -6,9 +6,38 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Module
 
 from sentfold.decision.spaces import Space, load_space, save_space, space_widths
+from sentfold.encoders.model_folder import SPACE_MODULE, refuse_unsafe
+from sentfold.errors import EncoderError, first_line
+
+
+def load_exported(encoder: str, folder: Path) -> SentenceTransformer:
+    """Load a model folder of `sentfold export` with a map that is not linear, and no code that the folder names.
+
+    trust_remote_code=True would trust more than this class: the settings of a transformer, a tokenizer or a Dense
+    module can name code of other folders, of the hub, or any installed function. Raises EncoderError.
+    """
+    refuse_unsafe(encoder, folder)
+    try:
+        model = SentenceTransformer._load_with_module_classes(
+            str(folder),
+            {SPACE_MODULE: SpaceModule},
+            device="cpu",
+            local_files_only=True,
+            model_kwargs={"use_safetensors": True},
+        )
+    except Exception as error:  # noqa: BLE001  # a damaged model makes torch, transformers or json raise anything
+        raise EncoderError(
+            f"encoder '{encoder}' cannot be loaded",
+            where=folder.name,
+            expected="a folder that `sentfold export` wrote",
+            got=f"{type(error).__name__}: {first_line(error)}",
+            remedy="export the model again with `sentfold export`",
+        ) from None
+    return model.float().eval()
 
 
 class SpaceModule(Module):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from safetensors.numpy import load_file, save
 
 from sentfold.errors import ArtifactError, first_line
-from sentfold.files import write_bytes_atomically, write_json
+from sentfold.files import require_regular, write_bytes_atomically, write_json
 from sentfold.manifold.base.linear import LinearMap
 from sentfold.manifold.base.local import map_out_of_sample
 from sentfold.manifold.estimators.linear import nearest_fitted
@@ -171,6 +171,8 @@ def load_space(folder: str | Path) -> Space:
     """The space that save_space wrote. Raises ArtifactError."""
     folder = Path(folder)
     try:
+        for name in (SETTINGS, ARRAYS):
+            require_regular(folder / name)
         settings = json.loads((folder / SETTINGS).read_bytes())
         arrays = load_file(folder / ARRAYS)
         kind = settings.pop("kind")

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sentfold.data.columns import assign_columns
 from sentfold.data.tables import DataError, read_arrow_table, read_table
-from sentfold.data.vectors import read_arrays
+from sentfold.data.vectors import LISTS, read_arrays
 from sentfold.decision.shares import CONFIDENCE, bound_share
 from sentfold.decision.spaces import LandmarkSpace, SmoothedSpace, Space
 from sentfold.files import PARQUET, ROW_GROUP, fixed_lists, replace_whole
@@ -117,12 +117,14 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> int:
 
 def _read_texts(path: Path) -> list[str]:
     table = read_arrow_table(path)
-    if not {"text", "vector"} <= set(table.column_names):
+    kinds = {field.name: field.type for field in table.schema}
+    is_text = kinds.get("text") in (pa.string(), pa.large_string())
+    if not is_text or not any(test(kinds.get("vector", pa.null())) for test in LISTS):
         raise DataError(
             "a file has no texts with vectors",
             where=str(path),
-            expected="the columns text and vector",
-            got=", ".join(table.column_names),
+            expected="the columns text, of strings, and vector, of lists",
+            got=", ".join(f"{name} {kind}" for name, kind in kinds.items()),
         )
     texts: list[str] = table.column("text").to_pylist()
     return texts

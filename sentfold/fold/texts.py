@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sentfold.encoders.base.protocol import Encoded
-from sentfold.encoders.model_folder import ModelSource, model_digests
+from sentfold.encoders.model_folder import ModelSource, has_space, locate_model, model_digests
 from sentfold.encoders.transformer import FittedTransformer, TransformerEncoder
 from sentfold.errors import EncoderError
 from sentfold.files import sha256_of
@@ -117,7 +117,7 @@ def _load_encoder(settings: str) -> FittedTransformer | TokenMeans:
     name = str(encoder.package or encoder.folder)
     if encoder.kind == "transformer":
         source = ModelSource(folder=encoder.folder, package=encoder.package, sha256=encoder.sha256)
-        return TransformerEncoder(name, source, encoder.batch_size).fit()
+        return load_transformer(name, source, encoder.batch_size)
     folder = _package_folder(encoder.package) if encoder.package else Path(str(encoder.folder))
     if _digests_of(folder) != encoder.sha256:
         raise EncoderError(
@@ -129,6 +129,16 @@ def _load_encoder(settings: str) -> FittedTransformer | TokenMeans:
             remedy="install the same version on every worker",
         )
     return TokenMeans.load(folder)
+
+
+def load_transformer(name: str, source: ModelSource, batch_size: int = 64) -> FittedTransformer:
+    """The model of a folder whose files have the sha256 of `source`. No code of a folder runs. Raises EncoderError."""
+    folder = locate_model(name, source)
+    if not has_space(name, folder):
+        return TransformerEncoder(name, source, batch_size).fit()
+    from sentfold.decision.module import load_exported
+
+    return FittedTransformer(load_exported(name, folder), batch_size)
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,18 @@ from pipeline.base.artifacts import (
 )
 from pipeline.base.params import load_parameters
 from pipeline.stages.embed import embed
-from sentfold.encoders.model_folder import ModelSource, locate_model, model_digests, pin_lines, refuse_unsafe
+from sentfold.decision.spaces import LandmarkSpace, save_space
+from sentfold.encoders.model_folder import (
+    SPACE_MODULE,
+    ModelSource,
+    locate_model,
+    model_digests,
+    pin_lines,
+    refuse_unsafe,
+)
 from sentfold.encoders.transformer import encode_sentences, load_model, plan_batches, token_lengths
 from sentfold.errors import EncoderError, ParameterError
+from sentfold.fold.texts import load_transformer
 from tests.corpora.hub_server import HubServer, Page, serving
 
 ROOT = Path(__file__).parents[2]
@@ -380,6 +389,53 @@ def test_code_behind_the_configuration_never_runs(small: Path, tmp_path: Path) -
         (small / name).write_text(json.dumps({**old, **trust, "trust_remote_code": True}))
     refused(small, "cannot be loaded")
     assert not (tmp_path / "ran").exists()
+
+
+def add_space(folder: Path) -> list[dict[str, Any]]:
+    """Put a map that is not linear behind a model, as `sentfold export` does; its list of modules."""
+    rng = np.random.default_rng(0)
+    landmarks = rng.normal(size=(30, 8)).astype(np.float32)
+    save_space(LandmarkSpace(landmarks, rng.normal(size=(30, 3)), 4, 1e-3), folder / "9_Space")
+    modules: list[dict[str, Any]] = json.loads((folder / "modules.json").read_text())
+    modules.append({"idx": 9, "name": "9", "path": "9_Space", "type": SPACE_MODULE})
+    (folder / "modules.json").write_text(json.dumps(modules))
+    return modules
+
+
+def test_a_model_with_a_space_is_loaded_and_trusts_no_code_that_its_configuration_names(
+    small: Path, tmp_path: Path
+) -> None:
+    """The code is in another folder, or of the hub, and the key is written as JSON may write it."""
+    add_space(small)
+    assert load_transformer("mine", place_of(small)).encode(["a cat", "a dog"]).vectors.shape == (2, 3)
+    (tmp_path / "elsewhere").mkdir()
+    write_code(tmp_path / "elsewhere", tmp_path / "ran")
+    named = f"{tmp_path / 'elsewhere'}--mine.Mine"
+    config = json.loads((small / "config.json").read_text())
+    config |= {"model_type": "mine", "KEY": {"AutoConfig": named, "AutoModel": named}}
+    (small / "config.json").write_text(json.dumps(config).replace("KEY", "auto\\u005fmap"))
+    assert json.loads((small / "config.json").read_text())["auto_map"]["AutoModel"] == named
+    with pytest.raises(EncoderError, match="cannot be loaded"):
+        load_transformer("mine", place_of(small))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_dense_module_before_a_space_calls_no_function_that_its_configuration_names(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sentence_transformers.base.modules import Dense
+
+    (small / "8_Dense").mkdir()
+    Dense(8, 8).save(str(small / "8_Dense"))
+    modules = add_space(small)
+    modules.insert(-1, {"idx": 8, "name": "8", "path": "8_Dense", "type": "sentence_transformers.models.Dense"})
+    (small / "modules.json").write_text(json.dumps(modules))
+    config = json.loads((small / "8_Dense/config.json").read_text())
+    (small / "8_Dense/config.json").write_text(json.dumps(config | {"activation_function": "tempfile.mkdtemp"}))
+    (tmp_path / "marks").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "marks"))
+    load_transformer("mine", place_of(small))  # with the usual activation, as sentence-transformers has it
+    assert not list((tmp_path / "marks").iterdir())
 
 
 def test_the_bomb_and_the_code_of_these_tests_do_go_off(small: Path, tmp_path: Path) -> None:

@@ -1,0 +1,193 @@
+"""Files of a stranger that crash, fill the memory or command a terminal: each is one message, soon."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from sentfold.cli.encode import read_centroids, read_columns, read_sentences
+from sentfold.cli.similar import one_line
+from sentfold.data.datasets import read_dataset
+from sentfold.data.tables import DataError, read_table
+from sentfold.data.vectors import read_arrays
+from sentfold.decision.spaces import ARRAYS, SETTINGS, Unchanged, load_space, save_space
+from sentfold.decision.use import append_vectors, new_texts
+from sentfold.errors import ArtifactError
+
+ROWS = 20
+TEXTS = pa.array([f"text {row} here" for row in range(ROWS)])
+SCORES = pa.array([row % 5 for row in range(ROWS)], pa.float64())
+
+
+def spoil(data: pa.Array, place: int, old: bytes, new: bytes) -> pa.Array:
+    """The array with other bytes in one of its buffers."""
+    buffers = data.buffers()
+    buffers[place] = pa.py_buffer(buffers[place].to_pybytes().replace(old, new))
+    return pa.Array.from_buffers(data.type, len(data), buffers)
+
+
+ODD: dict[str, pa.Table] = {
+    "texts that are not UTF-8": pa.table({"left": spoil(TEXTS, 2, b"t", b"\xff"), "right": TEXTS, "score": SCORES}),
+    "two columns of one name": pa.Table.from_arrays([TEXTS, TEXTS, SCORES], ["left", "left", "score"]),
+    "a date that Python lacks": pa.table({
+        "left": TEXTS, "right": TEXTS, "score": SCORES, "when": pa.array([2**30] * ROWS, pa.int32()).cast(pa.date32()),
+    }),
+    "a time zone that nobody has": pa.table({
+        "left": TEXTS, "right": TEXTS, "score": SCORES,
+        "when": pa.array([0] * ROWS).cast(pa.timestamp("us", "Nowhere/Land")),
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_a_parquet_file_that_python_cannot_hold_is_refused(tmp_path: Path, case: str) -> None:
+    parquet.write_table(ODD[case], tmp_path / "p.parquet")
+    with pytest.raises(DataError, match="a file cannot be read") as caught:
+        read_dataset(tmp_path / "p.parquet")
+    assert caught.value.where == str(tmp_path / "p.parquet")
+
+
+def test_words_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
+    words = pa.table({"word": spoil(TEXTS, 2, b"t", b"\xff"), "vector": pa.array([[1.0]] * ROWS)})
+    parquet.write_table(words, tmp_path / "w.parquet")
+    with pytest.raises(ArtifactError, match="a file cannot be read"):
+        read_columns(tmp_path / "w.parquet", "word", "vector")
+
+
+# --- Arrow, as `datasets` saves it --------------------------------------------------------------------------
+
+
+def write_arrow(folder: Path, table: pa.Table, compression: str | None = None) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "dataset_info.json").write_text("{}")
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(str(folder / "data.arrow"), table.schema, options=options) as stream:
+        stream.write_table(table)
+    return folder / "data.arrow"
+
+
+PAIRS = pa.table({"left": TEXTS, "right": TEXTS, "score": SCORES})
+
+
+def test_a_saved_dataset_is_read_as_it_was_written(tmp_path: Path) -> None:
+    more = {"day": pa.array([1] * ROWS, pa.int32()).cast(pa.date32()), "yes": pa.array([True, None] * (ROWS // 2))}
+    table = pa.table({**{name: PAIRS[name] for name in PAIRS.column_names}, **more, "l": pa.array([[1.0]] * ROWS)})
+    write_arrow(tmp_path / "saved", table)
+    columns = read_table(tmp_path / "saved").columns
+    assert {name: columns[name] for name in columns if name != "split"} == table.drop(["l"]).to_pydict()
+
+
+def test_an_arrow_file_that_refers_beyond_its_end_does_not_end_the_process(tmp_path: Path) -> None:
+    """pyarrow takes the offsets of texts on trust, and reads whatever memory they point at."""
+    path = write_arrow(tmp_path / "saved", PAIRS)
+    offsets = np.frombuffer(TEXTS.buffers()[1], dtype=np.int32)[: ROWS + 1]
+    content = path.read_bytes()
+    assert offsets.tobytes() in content
+    forged = np.concatenate([offsets[:1], offsets[1:] + 2**30]).astype(np.int32)
+    path.write_bytes(content.replace(offsets.tobytes(), forged.tobytes(), 1))
+    with pytest.raises(DataError, match="a file cannot be read"):
+        read_table(tmp_path / "saved")
+
+
+PACKED: dict[str, tuple[pa.Table, str | None]] = {
+    "compressed": (PAIRS, "zstd"),
+    "texts of a dictionary": (PAIRS.set_column(0, "left", TEXTS.dictionary_encode()), None),
+    "a dictionary in a list": (PAIRS.append_column("l", pa.array([["a"]] * ROWS, pa.list_(
+        pa.dictionary(pa.int32(), pa.string())))), None),
+    "views of texts": (PAIRS.set_column(0, "left", TEXTS.cast(pa.string_view())), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PACKED)
+def test_an_arrow_file_that_can_unpack_to_gigabytes_is_refused_unread(tmp_path: Path, case: str) -> None:
+    write_arrow(tmp_path / "saved", *PACKED[case])
+    with pytest.raises(DataError, match="a file cannot be read"):
+        read_table(tmp_path / "saved")
+
+
+# --- text files -------------------------------------------------------------------------------------------------
+
+
+def test_lines_of_ever_other_keys_are_refused_before_they_fill_the_memory(tmp_path: Path) -> None:
+    """50,000 lines of one key each, 700 KB, were 2.5 billion cells, 20 GB."""
+    (tmp_path / "k.jsonl").write_text("".join(f'{{"k{row}": 1}}\n' for row in range(5_000)))
+    with pytest.raises(DataError, match="different keys") as caught:
+        read_table(tmp_path / "k.jsonl")
+    assert caught.value.got == "5,000 keys in 5,000 lines"
+    (tmp_path / "k.jsonl").write_text('{"a": 1, "b": 2}\n{"a": 3, "c": 4}\n')
+    assert read_table(tmp_path / "k.jsonl").columns == {"a": [1, 3], "b": [2, None], "c": [None, 4]}
+
+
+def test_numbers_of_thousands_of_digits_are_texts_and_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("left,right,score\n" + "".join(f"{'9' * 5000},{n},{n}\n" for n in range(3)))
+    assert read_dataset(tmp_path / "p.csv").texts == ("9" * 5000, "0", "1", "2")
+
+
+def test_sentences_from_a_pipe_or_a_device_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "zero.txt").symlink_to("/dev/zero")
+    for name in ("pipe.txt", "zero.txt"):
+        with pytest.raises(ArtifactError, match="cannot be read"):
+            read_sentences(tmp_path / name)
+
+
+def test_a_text_commands_no_terminal_and_keeps_its_letters() -> None:
+    assert one_line("a\x1b[2J\r\nb\x9b\u2028") == "a\\x1b[2J\\r\\nb\\x9b\\u2028"
+    assert one_line("naïve\xa0café 日本 👩\u200d💻") == "naïve\xa0café 日本 👩\u200d💻"
+
+
+# --- spaces, appended files, centroids ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [SETTINGS, ARRAYS])
+def test_a_pipe_in_place_of_a_part_of_a_space_is_refused_and_not_waited_for(tmp_path: Path, name: str) -> None:
+    save_space(Unchanged(), tmp_path)
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ArtifactError, match="no space that can be read"):
+        load_space(tmp_path)
+
+
+NO_FILES_TO_GROW: dict[str, dict[str, Any]] = {
+    "vectors that are texts": {"text": TEXTS, "vector": TEXTS},
+    "texts that are lists": {"text": pa.array([[1]] * ROWS), "vector": pa.array([[1.0]] * ROWS)},
+    "texts that are numbers": {"text": pa.array([1] * ROWS), "vector": pa.array([[1.0]] * ROWS)},
+    "vectors that are structs": {"text": TEXTS, "vector": pa.array([{"a": 1.0}] * ROWS)},
+}
+
+
+@pytest.mark.parametrize("case", NO_FILES_TO_GROW)
+def test_a_file_of_other_columns_is_not_appended_to(tmp_path: Path, case: str) -> None:
+    path = tmp_path / "v.parquet"
+    parquet.write_table(pa.table(NO_FILES_TO_GROW[case]), path)
+    before = path.read_bytes()
+    with pytest.raises(DataError, match="no texts with vectors"):
+        new_texts(path, ["a"])
+    with pytest.raises(DataError, match="no texts with vectors"):
+        append_vectors(path, ["a"], np.ones((1, 1), dtype=np.float32))
+    assert path.read_bytes() == before
+
+
+def test_a_struct_or_a_map_is_no_column_of_vectors(tmp_path: Path) -> None:
+    pairs = pa.array([[("a", 1.0)]] * ROWS, pa.map_(pa.string(), pa.float64()))
+    parquet.write_table(
+        pa.table({"text": TEXTS, "m": pairs, "s": pa.array([{"a": 1.0}] * ROWS)}), tmp_path / "v.parquet"
+    )
+    assert read_arrays(tmp_path / "v.parquet") == (TEXTS.to_pylist(), {})
+
+
+def test_centroids_with_numbers_far_apart_are_refused(tmp_path: Path) -> None:
+    for last, fits in ((3, True), (2**40, False)):
+        table = pa.table({"cluster": pa.array([0, last]), "vector": pa.array([[1.0, 2.0], [3.0, 4.0]])})
+        parquet.write_table(table, tmp_path / "c.parquet")
+        if fits:
+            assert read_centroids(tmp_path / "c.parquet").tolist() == [[1, 2], [0, 0], [0, 0], [3, 4]]
+        else:
+            with pytest.raises(ArtifactError, match="leave too many out"):
+                read_centroids(tmp_path / "c.parquet")

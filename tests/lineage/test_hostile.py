@@ -1,0 +1,241 @@
+"""Checkouts and commits of a stranger: what git's store, tags, locks and records can say, and must not be believed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+import zlib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.lineage.hashes import IgnoreRules, LineageError
+from pipeline.lineage.runs import ended_runs, mapping_at, runs_path, sealed_inputs
+from pipeline.lineage.scope import Scope
+from pipeline.lineage.stages import load_graph
+from pipeline.lineage.templates import fill
+from pipeline.lineage.trees import Revision, WorkingTree, object_name
+from pipeline.lineage.witnesses import WitnessChecks, verified_signature
+
+WHO = {f"GIT_{role}_{what}": "a@b.c" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+QUIET = {**os.environ, **WHO, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+
+
+def git(root: Path, *words: str, stdin: bytes | None = None, **more: str) -> str:
+    """What git prints; it must succeed."""
+    done = subprocess.run(
+        ["git", *words], cwd=root, input=stdin, env={**QUIET, **more}, capture_output=True, check=True
+    )
+    return done.stdout.decode().strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A commit of a suite without stages, and of a report."""
+    root = tmp_path / "repository"
+    (root / "reports/quick").mkdir(parents=True)
+    (root / "dvc.yaml").write_text("stages: {}\n")
+    (root / "reports/quick/report.md").write_text("cosine wins\n")
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "One")
+    return root
+
+
+# --- the store of git -----------------------------------------------------------------------------------------
+
+
+def write_object(root: Path, name: str, kind: str, content: bytes) -> None:
+    """Put bytes under the name of an object of git, whatever their hash is."""
+    place = root / ".git/objects" / name[:2] / name[2:]
+    place.parent.mkdir(exist_ok=True)
+    place.unlink(missing_ok=True)
+    place.write_bytes(zlib.compress(f"{kind} {len(content)}\0".encode() + content))
+
+
+@pytest.mark.parametrize("algorithm", ["sha1", "sha256"])
+def test_the_name_of_an_object_is_the_one_that_git_gives(tmp_path: Path, algorithm: str) -> None:
+    git(tmp_path, "init", "-q", f"--object-format={algorithm}")
+    name = git(tmp_path, "hash-object", "--stdin", stdin=b"some bytes\n")
+    assert object_name("blob", b"some bytes\n", length=len(name)) == name
+
+
+def test_other_bytes_under_the_name_of_a_file_are_named_where_a_clone_took_them_unread(
+    repository: Path, tmp_path: Path
+) -> None:
+    """`git clone` of a folder links objects unread: the commit, and its signature, are those of its author."""
+    file = git(repository, "rev-parse", "HEAD:reports/quick/report.md")
+    write_object(repository, file, "blob", b"cosine fails\n")
+    git(tmp_path, "clone", "-q", "--bare", str(repository), "clone")
+    assert (
+        git(tmp_path / "clone", "show", "HEAD:reports/quick/report.md") == "cosine fails"
+    )  # else it would be no attack
+    with pytest.raises(LineageError, match="not sound") as caught:
+        Revision(tmp_path / "clone", "HEAD").digest("reports/quick")
+    assert "reports/quick/report.md" in caught.value.where
+    assert file in caught.value.expected
+
+
+def test_another_folder_under_the_name_of_a_folder_is_named(repository: Path) -> None:
+    evil = git(repository, "hash-object", "-w", "--stdin", stdin=b"cosine fails\n")
+    folder = git(repository, "rev-parse", "HEAD:reports/quick")
+    write_object(repository, folder, "tree", b"100644 report.md\0" + bytes.fromhex(evil))
+    assert git(repository, "show", "HEAD:reports/quick/report.md") == "cosine fails"
+    with pytest.raises(LineageError, match="not sound") as caught:
+        Revision(repository, "HEAD").read("reports/quick/report.md")
+    assert caught.value.where.startswith("reports/quick of ")
+
+
+def test_another_commit_under_the_name_of_a_commit_is_named(repository: Path) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    content = subprocess.run(
+        ["git", "cat-file", "commit", "HEAD"], cwd=repository, capture_output=True, check=True
+    ).stdout
+    write_object(repository, commit, "commit", content.replace(b"One", b"Two"))
+    with pytest.raises(LineageError):
+        Revision(repository, "HEAD").read("dvc.yaml")
+
+
+def test_a_folder_with_two_files_of_one_name_is_refused(repository: Path) -> None:
+    """`git show` reads the first, a checkout has the last; a server that does not check objects hands both on."""
+    files = [git(repository, "hash-object", "-w", "--stdin", stdin=text) for text in (b"good\n", b"evil\n")]
+    entries = b"".join(b"100644 report.md\0" + bytes.fromhex(file) for file in files)
+    name = object_name("tree", entries, length=40)
+    write_object(repository, name, "tree", entries)
+    commit = git(repository, "commit-tree", name, "-m", "Two")
+    with pytest.raises(LineageError, match="not sound") as caught:
+        Revision(repository, commit).read("report.md")
+    assert "report.md" in caught.value.where
+
+
+# --- signatures -------------------------------------------------------------------------------------------------
+
+
+def test_a_tag_whose_name_is_read_as_another_tag_lends_no_signature(repository: Path, tmp_path: Path) -> None:
+    """git reads `tags/v1` as the tag v1, so a tag of that name on a forged commit had the signature of v1."""
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is not installed")
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    (tmp_path / "trusted").write_text(f"a@b.c {key.with_suffix('.pub').read_text()}")
+    settings = {"format": "ssh", "ssh.allowedSignersFile": str(tmp_path / "trusted")}
+    for name, value in (*((f"gpg.{name}", value) for name, value in settings.items()), ("user.signingkey", str(key))):
+        git(repository, "config", name, value)
+    git(repository, "tag", "-s", "-m", "v1", "v1")
+    assert "has a good signature" in verified_signature(Scope(repository, "quick"))
+    (repository / "reports/quick/report.md").write_text("cosine fails\n")
+    git(repository, "commit", "-q", "-a", "-m", "Forged")
+    git(repository, "update-ref", "refs/tags/tags/v1", "HEAD")
+    git(repository, "verify-tag", "tags/v1")  # git verifies it, else it would be no attack
+    assert verified_signature(Scope(repository, "quick")) == ""
+
+
+def test_a_gpg_key_that_is_known_and_not_trusted_signs_nothing(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GnuPG can fetch keys by itself, and a key can have any name; git alone calls the signature good."""
+    if shutil.which("gpg") is None:
+        pytest.skip("gpg is not installed")
+    homes = {name: tmp_path / name for name in ("author", "reader")}
+    for home in homes.values():
+        home.mkdir(mode=0o700)
+    author = {"GNUPGHOME": str(homes["author"])}
+    make = ["gpg", "--batch", "--quiet", "--passphrase", "", "--quick-gen-key", "a@b.c", "ed25519", "sign", "never"]
+    subprocess.run(make, env={**QUIET, **author}, check=True, capture_output=True)
+    git(repository, "commit", "-q", "--amend", "-Sa@b.c", "--no-edit", **author)
+    export = ["gpg", "--batch", "--export", "a@b.c"]
+    key = subprocess.run(export, env={**QUIET, **author}, check=True, capture_output=True).stdout
+    monkeypatch.setenv("GNUPGHOME", str(homes["reader"]))
+    subprocess.run(["gpg", "--batch", "--quiet", "--import"], input=key, check=True, capture_output=True)
+    git(repository, "verify-commit", "HEAD", GNUPGHOME=str(homes["reader"]))  # good, to git
+    assert verified_signature(Scope(repository, "quick")) == ""
+    monkeypatch.setenv("GNUPGHOME", str(homes["author"]))
+    assert "has a good signature" in verified_signature(Scope(repository, "quick"))
+    for home in homes.values():
+        subprocess.run(["gpgconf", "--kill", "all"], env={**QUIET, "GNUPGHOME": str(home)}, check=False)
+
+
+# --- dvc.lock, dvc.yaml, .dvcignore ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("md5", ["", "None", "0" * 31, "../" + "0" * 29, None])
+def test_an_entry_of_the_lock_without_an_md5_is_refused(repository: Path, md5: str | None) -> None:
+    """What cannot be read has the md5 "": with such an entry, a pipe in place of a table was as recorded."""
+    entry = {"cmd": "true", "outs": [{"path": "reports/quick/tables", **({} if md5 is None else {"md5": md5})}]}
+    (repository / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": {"report": entry}}))
+    os.mkfifo(repository / "reports/quick/tables")
+    assert WorkingTree(repository).digest("reports/quick/tables").md5 == ""  # type: ignore[union-attr]
+    with pytest.raises(LineageError, match=r"dvc\.lock is malformed"):
+        load_graph(WorkingTree(repository), "quick")
+
+
+def test_a_reference_that_does_not_end_takes_no_time() -> None:
+    """The pattern tried every number of blanks at three places: 3,000 of them took hours."""
+    began = time.process_time()
+    assert fill("${" + " " * 50_000, {}, where="dvc.yaml").startswith("${ ")
+    assert fill("${" * 20_000, {}, where="dvc.yaml").startswith("${${")
+    assert time.process_time() - began < 5
+    assert fill("${ a.b }, ${a.b}", {"a": {"b": 3}}, where="dvc.yaml") == "3, 3"
+
+
+def test_patterns_of_dvcignore_that_take_hours_are_refused() -> None:
+    with pytest.raises(LineageError, match="pattern") as caught:
+        IgnoreRules(b"*.tmp\n" + b"*a" * 12 + b"*b\n")
+    assert caught.value.where == ".dvcignore, line 2"
+    began = time.process_time()
+    rules = IgnoreRules(b"*a*a*b\n**/c*/\n")
+    assert not rules.skips("a" * 255)
+    assert rules.skips("x/aab")
+    assert time.process_time() - began < 5
+
+
+# --- files and records -----------------------------------------------------------------------------------------
+
+
+def test_a_link_to_a_folder_among_the_reports_is_without_witness(repository: Path) -> None:
+    (repository / "elsewhere").mkdir()
+    (repository / "elsewhere/better.svg").write_text("<svg/>")
+    (repository / "reports/quick/figures").symlink_to("../../elsewhere")
+    named = {cause.subject for cause in WitnessChecks(Scope(repository, "quick")).strays()}
+    assert "reports/quick/figures" in named
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "A link")
+    tree, commit = WorkingTree(repository), Revision(repository, "HEAD")
+    assert tree.files_below("reports/quick") == commit.files_below("reports/quick")
+
+
+def test_an_artifact_names_no_input_outside_of_the_checkout(tmp_path: Path) -> None:
+    """/proc/self/pagemap is a regular file of 256 GB; an audit hashed whatever an artifact named."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for inputs, left in (
+        ({"/proc/self/pagemap": "0", "../secret": "0", "data/a": "1"}, {"data/a": "1"}),
+        (["data/a"], {}),
+        ("data/a", {}),
+    ):
+        record = json.dumps({"inputs": inputs}).encode()
+        pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({b"sentfold": record}), tmp_path / "a.parquet")
+        assert sealed_inputs(tmp_path / "a.parquet") == left
+
+
+def test_a_record_of_runs_of_other_types_is_left_out(tmp_path: Path) -> None:
+    whole = dict.fromkeys(("run", "stage", "command", "started", "ended", "seconds", "exit", "peak_memory_bytes"), 0)
+    whole |= {"event": "ended", "code": {"commit": None, "dirty": None}, "machine": {"host": "a"}, "packages": {}}
+    whole |= {"parameters": {}, "outputs": {"a": {"sha256": "0"}}}
+    wrong = [
+        {key: value} for key in ("code", "machine", "packages", "parameters", "outputs") for value in ([], None, "a")
+    ]
+    wrong += [{"outputs": {"a": []}}, {"outputs": {"a": {}}}, {"code": {}}, {"code": {"commit": [], "dirty": 0}}]
+    path = runs_path(tmp_path, "quick")
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(whole | other) + "\n" for other in ({}, *wrong, {"machine": {}})))
+    assert ended_runs(tmp_path, "quick") == [whole]
+
+
+def test_a_mapping_is_found_or_there_is_none() -> None:
+    assert mapping_at({"a": {"b": {"c": 1}}}, "a", "b") == {"c": 1}
+    for content in (None, [], {"a": [1]}, {"a": {"b": 3}}):
+        assert mapping_at(content, "a", "b") == {}
