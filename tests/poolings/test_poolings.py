@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -182,3 +184,8 @@ def test_a_name_that_is_no_transformer_is_refused(name: str) -> None:
 
 def test_a_wrong_pooling_is_refused_before_the_model_is_loaded() -> None:
     assert "mean-without-sep" in str(refuse("no-such-model", "max"))
+
+
+def test_the_modules_of_the_poolings_load_no_torch_before_a_model_is_asked_for() -> None:
+    code = "import sys, sentfold.poolings.hidden_states; assert not {'torch', 'transformers'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
