@@ -23,8 +23,12 @@ Float64 = npt.NDArray[np.float64]
 
 def command(
     encoder: Annotated[str, typer.Argument(help="A method, e.g. sif; or the folder or package of a transformer.")],
-    source: Annotated[Path, typer.Argument(help="Sentences: UTF-8, one a line; or Parquet with a column text.")],
-    target: Annotated[Path, typer.Argument(help="The Parquet file to write: vector, in the order of the sentences.")],
+    source: Annotated[
+        Path | None, typer.Argument(help="Sentences: UTF-8, one a line; or Parquet with a column text.")
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Argument(help="The Parquet file to write: vector, in the order of the sentences.")
+    ] = None,
     fit_on: Annotated[Path | None, typer.Option(help="Sentences to learn from, if not SOURCE; repeats count.")] = None,
     words: Annotated[
         str, typer.Option(help="Word vectors: Parquet with word, vector; a published file; or a package.")
@@ -42,14 +46,36 @@ def command(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method.")
     ] = None,
+    by: Annotated[
+        str | None, typer.Option("--encoder", metavar="NAME", help="With --out: `encode SOURCE --encoder NAME`.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="With --encoder: the Parquet file to write.")] = None,
+    pooling: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a transformer's layers: cls, cls-pooled, mean, mean-without-sep, first-last, last-two, "
+            "second-to-second-last, sbert-wk."
+        ),
+    ] = None,
+    layer_start: Annotated[int, typer.Option(min=0, help="First layer of sbert-wk; 0 is the embedding layer.")] = 4,
+    window: Annotated[int, typer.Option(min=1, help="Layers of context on each side, of sbert-wk.")] = 2,
+    max_length: Annotated[int, typer.Option(min=3, help="Tokens that a pooling reads of a sentence.")] = 128,
 ) -> None:
     """Write one vector per sentence of SOURCE."""
     from sentfold.decision.progress import open_bar
     from sentfold.encoders.base.protocol import known_methods
 
+    encoder, source, target = name_inputs(encoder, source, target, by, out)
     sentences = read_sentences(source)
-    if encoder.lower() not in known_methods():
-        record: dict[str, Any] = {"encoder": encoder}
+    if pooling is not None:
+        from sentfold.poolings.hidden_states import encode_by_pooling
+
+        record: dict[str, Any] = {"encoder": encoder, "pooling": pooling, "max_length": max_length}
+        if pooling == "sbert-wk":
+            record |= {"layer_start": layer_start, "window": window}
+        encoded = encode_by_pooling(sentences, **record)
+    elif encoder.lower() not in known_methods():
+        record = {"encoder": encoder}
         encoded = encode_by_model(encoder, sentences)
     else:
         fitting = sentences if fit_on is None else read_sentences(fit_on)
@@ -69,6 +95,21 @@ def command(
     for what, number in counted.items():
         if number:
             print(f"  {what}: {number}")
+
+
+def name_inputs(
+    encoder: str, source: Path | None, target: Path | None, by: str | None, out: Path | None
+) -> tuple[str, Path, Path]:
+    """Encoder, source and target: three arguments, or the source with --encoder and --out. Raises ParameterError."""
+    if source is not None and target is not None and by is None and out is None:
+        return encoder, source, target
+    if source is None and target is None and by is not None and out is not None:
+        return by, Path(encoder), out
+    raise ParameterError(
+        "the encoder, the sentences and the file to write are needed once each",
+        where="sentfold encode",
+        expected="ENCODER SOURCE TARGET, or SOURCE --encoder NAME --out FILE",
+    )
 
 
 def encode_by_model(name: str, sentences: list[str]) -> Encoded:

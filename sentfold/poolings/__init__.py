@@ -1,0 +1,1 @@
+"""Sentence vectors from the hidden states of a transformer without training: the forward pass, and the poolings."""

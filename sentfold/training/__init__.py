@@ -1,0 +1,1 @@
+"""Training of sentence encoders: heads behind a transformer, losses, and a normalizing flow. Needs `sentfold[text]`."""

@@ -1,0 +1,62 @@
+"""`sentfold encode --pooling`: the layers of a transformer, read from a folder without modules.json."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from sentfold.cli.encode import name_inputs
+from sentfold.errors import ParameterError
+from sentfold.poolings.hidden_states import encode_by_pooling
+from tests.tiny_bert import write_bert
+
+LINES = ["the dog naps", "", "a cat sat on the quiet harbour", "  ", "snow falls"]
+
+
+def test_the_command_writes_one_vector_per_line_blank_lines_included(tmp_path: Path) -> None:
+    folder, texts, out = write_bert(tmp_path / "bert"), tmp_path / "texts.txt", tmp_path / "out.parquet"
+    texts.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    code = "from sentfold.cli.main import main; main()"
+    options = ["--pooling", "sbert-wk", "--layer-start", "3", "--window", "1", "--max-length", "9"]
+    words = ["encode", str(texts), "--encoder", str(folder), *options, "--out", str(out)]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "blank: 2" in done.stdout
+    table = pq.read_table(out)
+    got = np.array(table.column("vector").to_pylist(), dtype=np.float32)
+    wanted = encode_by_pooling(
+        LINES, encoder=str(folder), pooling="sbert-wk", max_length=9, layer_start=3, window=1
+    ).vectors
+    assert table.column_names == ["vector"] and len(got) == len(LINES)
+    np.testing.assert_allclose(got, wanted, atol=1e-6)  # the same computation in another process
+    record = json.loads(table.schema.metadata[b"sentfold encode"])
+    assert record["pooling"] == "sbert-wk" and (record["layer_start"], record["window"], record["max_length"]) == (
+        3,
+        1,
+        9,
+    )
+
+
+def test_encoder_source_and_target_are_named_in_one_of_two_ways() -> None:
+    wanted = ("sif", Path("s.txt"), Path("o.parquet"))
+    assert name_inputs("sif", Path("s.txt"), Path("o.parquet"), None, None) == wanted
+    assert name_inputs("s.txt", None, None, "sif", Path("o.parquet")) == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "by", "out"),
+    [(None, None, None, None), ("s", None, None, None), ("s", "t", "sif", None), (None, None, "sif", None),
+     (None, None, None, "o"), ("s", None, "sif", "o")],
+)  # fmt: skip
+def test_any_other_way_to_name_them_is_refused(
+    source: str | None, target: str | None, by: str | None, out: str | None
+) -> None:
+    paths = [None if word is None else Path(word) for word in (source, target, out)]
+    with pytest.raises(ParameterError, match="--encoder NAME --out FILE"):
+        name_inputs("x", paths[0], paths[1], by, paths[2])
