@@ -8,20 +8,20 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
 .DEFAULT_GOAL := help
-.PHONY: help install hashes sbom crate-venv reproduce paper paper-mirror test test-slow test-faults lint
+.PHONY: help install hashes sbom crate-venv reproduce paper paper-mirror test test-slow test-faults lint docs
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:[^#]*## /\t/' | expand -t 16
 
-PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
-HASHED := $(PIP) --require-hashes --no-deps --no-build-isolation
+PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+HASHED = $(PIP) --require-hashes --no-deps --no-build-isolation
 
 install: $(VENV)/.installed ## make .venv from requirements.lock, every file by its sha256
 
 # hashes/ is for Linux x86-64; elsewhere the versions alone are pinned. One build of torch is taken: pip finds the CPU
 # build where its settings name PyTorch's own index, else the public index has one that needs CUDA's libraries.
 # DVC keeps pickles of its own in a folder that any user of a machine may write to, unless it is told another.
-$(VENV)/.installed: requirements.lock pyproject.toml $(wildcard hashes/*.txt)
+$(VENV)/.installed: requirements.lock pyproject.toml $(patsubst %,hashes/%.txt,build packages torch-cpu torch-cuda)
 	@echo "installing the packages of requirements.lock in $(VENV), 2.7 GB: some minutes, once"
 	@$(PYTHON) -m venv $(VENV)
 ifeq ($(shell uname -sm),Linux x86_64)
@@ -51,13 +51,24 @@ paper: install ## set up, run the paper suite from the Hugging Face hub and offi
 paper-mirror: install ## the same from the folder SENTFOLD_MIRROR
 	@sentfold run --suite paper-mirror
 
-.venv-crate/.installed: requirements-crate.lock
-	@echo "installing the validator of RO-Crates in .venv-crate"
-	@$(PYTHON) -m venv .venv-crate
-	@.venv-crate/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-crate.lock
+# Environments of their own, whose pins do not go with those of requirements.lock, or need not.
+.venv-%/.installed: VENV = .venv-$*
+.venv-%/.installed: requirements-%.lock hashes/%.txt
+	@echo "installing the packages of $< in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+ifeq ($(shell uname -sm),Linux x86_64)
+	@$(HASHED) -r hashes/$*.txt
+else
+	@$(PIP) -r $<
+endif
 	@touch $@
 
 crate-venv: .venv-crate/.installed ## make .venv-crate, with the validator of RO-Crates, whose pins do not go with ours
+
+docs: .venv-docs/.installed ## write the site of the documentation to site/; a broken link is an error
+	@.venv-docs/bin/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env -c docs . site
+	@cp site/README.html site/index.html
+	@echo "the site is in site/: open site/index.html"
 
 lint: install ## ruff and mypy
 	@ruff check .

@@ -1,10 +1,11 @@
-"""Write the sha256 of every distribution that requirements.lock pins, for `pip install --require-hashes`.
+"""Write the sha256 of every distribution that the locks pin, for `pip install --require-hashes`.
 
     make hashes
 
 Writes hashes/build.txt (the build backend), hashes/packages.txt (all pins but torch), hashes/torch-cpu.txt and
-hashes/torch-cuda.txt (one binary of torch each), for Linux x86-64 and Python 3.11. The hashes are those that the
-public index states; no wheel is downloaded. The CPU build of torch is not on the public index: its hash is that of
+hashes/torch-cuda.txt (one binary of torch each) from requirements.lock, and hashes/crate.txt and hashes/docs.txt from
+the locks of these two environments, for Linux x86-64 and Python 3.11. The hashes are those that the public index
+states; no wheel is downloaded. The CPU build of torch is not on the public index: its hash is that of
 the file which pip's settings on this machine find (PyTorch's own index has it), and its file stays as it is where
 pip finds none.
 """
@@ -21,6 +22,7 @@ from typing import Any
 
 FOLDER = Path("hashes")
 LOCK = Path("requirements.lock")
+FURTHER = ("crate", "docs")  # environments whose pins are in requirements-NAME.lock
 BACKEND = "setuptools"
 # Settings of pip that could name another index than the public one.
 SETTINGS = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX")
@@ -45,7 +47,7 @@ def write(name: str, title: str, pins: dict[str, str]) -> None:
 
 
 def main() -> None:
-    """Write the four files."""
+    """Write the files."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         python = f"{folder}/bin/python"  # this Python's own pip may be one that downloads what it resolves
@@ -61,6 +63,9 @@ def main() -> None:
             {pin: pins[pin] for pin in pins if pin != torch},
         )
         further = {pin: digest for pin, digest in cuda.items() if pin == torch or pin not in {**pins, **build}}
+        for name in FURTHER:
+            lock = f"requirements-{name}.lock"
+            write(f"{name}.txt", f"What {lock} pins.", resolve(python, "--no-deps", "-r", lock))
         write("torch-cuda.txt", "The build of torch on the public index, and the libraries that it needs.", further)
         try:
             cpu = resolve(python, "--no-deps", f"{torch}+cpu", public=False)

@@ -28,8 +28,8 @@ def pins(name: str) -> dict[str, str]:
     return {normal_name(match[1]): match[2] for match in found if match}
 
 
-def locked() -> dict[str, str]:
-    lines = (ROOT / "requirements.lock").read_text().split()
+def locked(name: str = "requirements.lock") -> dict[str, str]:
+    lines = (ROOT / name).read_text().split()
     return {normal_name(name): version for name, _, version in (line.partition("==") for line in lines)}
 
 
@@ -38,6 +38,11 @@ def test_the_hashes_pin_the_versions_of_the_lock() -> None:
     assert pins("packages.txt") | torch == locked()
     assert pins("packages.txt").keys().isdisjoint({*torch, *pins("build.txt")})
     assert pins("torch-cuda.txt")["torch"] == pins("torch-cpu.txt")["torch"].partition("+")[0] == torch["torch"]
+
+
+@pytest.mark.parametrize("name", ["crate", "docs"])
+def test_the_hashes_of_a_further_environment_pin_the_versions_of_its_lock(name: str) -> None:
+    assert pins(f"{name}.txt") == locked(f"requirements-{name}.lock")
 
 
 def test_the_build_backend_is_pinned_and_young_enough_for_the_project() -> None:
@@ -55,7 +60,7 @@ def test_what_is_installed_has_a_hash() -> None:
 
 def test_pip_installs_by_hash_alone_and_refuses_another_file(tmp_path: Path) -> None:
     recipe = (ROOT / "Makefile").read_text()
-    assert "HASHED := $(PIP) --require-hashes --no-deps" in recipe and recipe.count("$(HASHED) -r hashes/") == 4
+    assert "HASHED = $(PIP) --require-hashes --no-deps" in recipe and recipe.count("$(HASHED) -r hashes/") == 5
     wheel = tmp_path / "six-1.17.0-py2.py3-none-any.whl"
     wheel.write_bytes(b"another file under a pinned name")
     (line,) = [line for line in (ROOT / "hashes/packages.txt").read_text().splitlines() if line.startswith("six==")]
