@@ -69,8 +69,9 @@ def run_case(case: Case, folder: Path) -> dict[str, Any]:
     begin = time.monotonic()
     process = subprocess.Popen([sys.executable, "-c", CODE, *words], cwd=folder, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
-    if status:
-        raise RuntimeError(f"sentfold {' '.join(words)} ended with status {status}")
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"sentfold {' '.join(words)} ended with status {process.returncode}")
     return {
         "wall_seconds": round(time.monotonic() - begin, 1),
         "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),

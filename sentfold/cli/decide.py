@@ -17,6 +17,7 @@ from sentfold.cli.inputs import (
     Vectors,
     Words,
     hash_inputs,
+    print_notes,
     read_inputs,
 )
 from sentfold.numeric_profile import use_profile
@@ -53,6 +54,7 @@ def command(
         print(f"{geometry.describe()}\n  written to {to}/: verdict.json{untold}")
         return
     decision = decide_dataset(data, x, seed=seed)
+    print_notes(decision.notes[len(data.notes) :])
     decision = replace(decision, record={**decision.record, "inputs": hashes})
     decision.save(to)
     save_fit(to, fitted)

@@ -97,7 +97,7 @@ def _write_model(folder: Path, space: Space, encoder: str, partial: Path, texts:
 
 def _write_method(
     folder: Path, space: Space, encoder: str, words: str, partial: Path, texts: Sequence[str]
-) -> tuple[list[str], Floats]:
+) -> tuple[Sequence[str], Floats]:
     """Write a fitted method with the space behind it, without sentence-transformers.
 
     Returns the texts and one of words that the method knows, and the library's vectors of these.
@@ -156,7 +156,7 @@ def _load(encoder: str) -> tuple[SentenceTransformer, dict[str, str]]:
             "a SentenceTransformer needs a library that is not installed", where="the Python environment",
             got=f"no module '{error.name}'", remedy="pip install 'sentfold[text]'",
         ) from None  # fmt: skip
-    modules = [StaticEmbedding(means.tokenizer, embedding_weights=means.table), Normalize()]
+    modules: list[Any] = [StaticEmbedding(means.tokenizer, embedding_weights=means.table), Normalize()]
     return SentenceTransformer(modules=modules, device="cpu"), found.sha256
 
 

@@ -32,7 +32,7 @@ def embed_texts(
     """
     if not (isinstance(vectors, str) or callable(vectors) or hasattr(vectors, "encode")):
         return np.asarray(vectors), pairs, labels
-    columns = pairs[:2] if pairs is not None else labels[:1] if isinstance(labels, tuple) else ()
+    columns: Sequence[Any] = pairs[:2] if pairs is not None else labels[:1] if isinstance(labels, tuple) else ()
     cells = [list(np.asarray(column, dtype=object).ravel()) for column in columns]
     if not cells or not all(isinstance(text, str) for column in cells for text in column):
         raise DataError(
