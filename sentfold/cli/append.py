@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sentfold.cli.inputs import WORDS, Words, print_notes
 from sentfold.numeric_profile import use_profile
 
 
@@ -15,22 +16,25 @@ def command(
     target: Annotated[Path, typer.Argument(help="The Parquet file to begin or to add to: text, vector.")],
     encoder: Annotated[str, typer.Option(help="The encoder whose vectors the space was fitted on.")],
     space: Annotated[Path, typer.Option(help="The folder that `sentfold decide` or `sentfold compress` wrote.")],
+    words: Words = WORDS,
     columns: Annotated[str | None, typer.Option(help="text=a.")] = None,
 ) -> None:
     """Texts that the file has are left out; the others are encoded, mapped and added."""
     use_profile()
     from sentfold.data.columns import parse_columns
-    from sentfold.data.vectors import encode_texts
+    from sentfold.decision.encoders import open_encoder
     from sentfold.decision.spaces import load_space
-    from sentfold.decision.use import append_vectors, measure_drift, new_texts, read_texts
+    from sentfold.decision.use import append_vectors, map_vectors, measure_drift, new_texts, read_texts
 
-    texts = new_texts(target, read_texts(source, parse_columns(columns)))
+    found, notes = read_texts(source, parse_columns(columns))
+    print_notes(notes)
+    texts = new_texts(target, found)
     if not texts:
         print(f"{target}: it has all of these texts already")
         return
     fitted = load_space(space)
-    vectors = encode_texts(encoder, texts)
-    total = append_vectors(target, texts, fitted.transform(vectors))
+    vectors = open_encoder(encoder, words, space=space, fit_on=())(texts)
+    total = append_vectors(target, texts, map_vectors(fitted, vectors, space))
     print(f"{target}: {len(texts):,} texts added, {total:,} in all")
     drift = measure_drift(fitted, vectors)
     print("  " + (drift.describe() if drift else "This space has no landmarks, so it cannot say when a refit is due."))

@@ -42,10 +42,10 @@ def command(
             raise DataError("predictions are compared with predictions", where="A, B", expected="two folders of mteb")
         comparison, named, inputs = _compare_predictions(first, second, on, columns, task, seed)
     else:
-        data, x, made_of = read_inputs(on, *_vectors_or_encoder(first), columns, words)
-        _, y, also_of = read_inputs(on, *_vectors_or_encoder(second), columns, words, quiet=True)
-        comparison = compare_vectors(data, x, y, names=(first, second), seed=seed)
-        named, inputs = {"task": on.stem}, {first: made_of, second: also_of}
+        one = read_inputs(on, *_vectors_or_encoder(first), columns, words)
+        two = read_inputs(on, *_vectors_or_encoder(second), columns, words, quiet=True)
+        comparison = compare_vectors(one.data, one.vectors, two.vectors, names=(first, second), seed=seed)
+        named, inputs = {"task": on.stem}, {first: one.hashes, second: two.hashes}
     for note in comparison.notes:
         print(escape_controls(note), file=sys.stderr)
     print(escape_controls(comparison.describe()))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sentfold.cli.inputs import WORDS, Columns, EncoderName, Seed, Source, Vectors, Words, read_inputs
+from sentfold.cli.inputs import WORDS, Columns, EncoderName, Seed, Source, Vectors, Words, print_notes, read_inputs
 from sentfold.numeric_profile import profile_name, use_profile
 
 
@@ -26,10 +26,13 @@ def command(
     from dataclasses import replace
 
     from sentfold.decision.compress import compress_dataset
+    from sentfold.decision.encoders import save_fit
 
-    data, x, inputs = read_inputs(source, vectors, encoder, columns, words)
+    data, x, hashes, fitted = read_inputs(source, vectors, encoder, columns, words)
     found = compress_dataset(data, x, margin=margin, seed=seed)
+    print_notes(found.notes[len(data.notes) :])
     print(found.describe())
     if to:
-        replace(found, record={**found.record, "inputs": inputs, "numeric_profile": profile_name()}).save(to)
+        replace(found, record={**found.record, "inputs": hashes, "numeric_profile": profile_name()}).save(to)
+        save_fit(to, fitted)
         print(f"  {to}: verdict.json" + (", and the map for sentfold.load_space" if found.space else ""))

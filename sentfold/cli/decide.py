@@ -17,6 +17,7 @@ from sentfold.cli.inputs import (
     Vectors,
     Words,
     hash_inputs,
+    print_notes,
     read_inputs,
 )
 from sentfold.numeric_profile import use_profile
@@ -39,20 +40,24 @@ def command(
     from dataclasses import replace
 
     from sentfold.decision.decide import decide_dataset
+    from sentfold.decision.encoders import save_fit
     from sentfold.decision.mteb import write_task_results
     from sentfold.decision.page import write_page
     from sentfold.decision.unlabelled import describe_sentences
     from sentfold.files import write_json
 
-    data, x, inputs = read_inputs(source, vectors, encoder, columns, words)
+    data, x, hashes, fitted = read_inputs(source, vectors, encoder, columns, words)
     if data.kind == "sentences":
         geometry = describe_sentences(x, seed=seed)
-        write_json(to / "verdict.json", {**geometry.to_json(), "inputs": inputs})
-        print(geometry.describe() + ("\n  Without scores or labels there is nothing to tell mteb." if mteb else ""))
+        write_json(to / "verdict.json", {**geometry.to_json(), "inputs": hashes})
+        untold = "; without scores or labels there is nothing to tell mteb" if mteb else ""
+        print(f"{geometry.describe()}\n  written to {to}/: verdict.json{untold}")
         return
     decision = decide_dataset(data, x, seed=seed)
-    decision = replace(decision, record={**decision.record, "inputs": inputs})
+    print_notes(decision.notes[len(data.notes) :])
+    decision = replace(decision, record={**decision.record, "inputs": hashes})
     decision.save(to)
+    save_fit(to, fitted)
     write_page(to / "verdict.html", decision, data, x)
     print(decision.describe())
     print(f"  written to {to}/: verdict.html, verdict.json, and the chosen space, which sentfold.load_space reads")

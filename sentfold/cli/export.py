@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sentfold.cli.inputs import WORDS, Words
 from sentfold.numeric_profile import use_profile
 
 
 def command(
     space: Annotated[Path, typer.Argument(help="The folder that `sentfold decide` or `sentfold compress` wrote.")],
     encoder: Annotated[
-        str, typer.Option(help="The encoder: all-MiniLM-L6-v2, a model's folder, an installed package.")
+        str, typer.Option(help="The encoder: all-MiniLM-L6-v2, a model's folder, a package, a method as sif.")
     ],
     to: Annotated[Path, typer.Option(help="The folder to write.")],
+    words: Words = WORDS,
 ) -> None:
     """Write the folder, load it again, and compare its vectors with the library's."""
     use_profile()
     from sentfold.decision.export import export_space
 
-    apart = export_space(space, encoder, to)
-    print(f"{to}: SentenceTransformer loads it; its vectors equal the library's within {apart:.1g}")
+    apart = export_space(space, encoder, to, words=words)
+    checked = find_spec("sentence_transformers") is not None
+    loads = "SentenceTransformer loads it" if checked else "SentenceTransformer is not installed here to load it"
+    print(f"{to}: {loads}; its vectors equal the library's within {apart:.1g}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sentfold.data.datasets import Dataset
+    from sentfold.decision.encoders import FittedMethod
 
 Source = Annotated[
     Path,
@@ -42,10 +44,20 @@ Mteb = Annotated[
 WORDS = "wordllama"
 
 
+class Inputs(NamedTuple):
+    """Data, its vectors, the hashes of all files behind both, and the fit of a method over word vectors."""
+
+    data: Dataset
+    vectors: npt.NDArray[np.float32]
+    hashes: dict[str, str]
+    fitted: FittedMethod | None = None
+
+
 def read_inputs(
     source: Path, vectors: Path | None, encoder: str | None, columns: str | None, words: str, *, quiet: bool = False
-) -> tuple[Dataset, npt.NDArray[np.float32], dict[str, str]]:
-    """The data, its vectors, and the hashes of the files. What was guessed or is odd goes to stderr, unless quiet.
+) -> Inputs:
+    """The data of a file, its vectors, and what made them. What was guessed or is odd goes to stderr, unless quiet,
+    before a text is encoded.
 
     Raises DataError, and EncoderError for an encoder that is missing.
     """
@@ -60,15 +72,22 @@ def read_inputs(
             got="neither" if vectors is None else "both", remedy="--encoder all-MiniLM-L6-v2, with sentfold[text]",
         )  # fmt: skip
     data = read_dataset(source, parse_columns(columns))
-    if vectors is not None:
-        (x, notes), hashes = read_vectors(vectors, data), hash_inputs(vectors)
-    elif data.texts:
-        x, notes, hashes = _encode(str(encoder), list(data.texts), words)
-    else:
+    if encoder is not None and not data.texts:
         raise DataError("there are no texts to encode", where=data.name, got="rows of vectors", remedy="give --vectors")
-    for note in (*(() if quiet else data.notes), *notes):
+    print_notes(() if quiet else data.notes)
+    if vectors is not None:
+        x, notes = read_vectors(vectors, data)
+        made = Inputs(data, x, {**hash_inputs(source), **hash_inputs(vectors)})
+    else:
+        made, notes = _encode(data, source, str(encoder), words)
+    print_notes(notes)
+    return made
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """What was guessed or is odd, one a line, to stderr."""
+    for note in notes:
         print(escape_controls(note), file=sys.stderr)
-    return data, x, {**hash_inputs(source), **hashes}
 
 
 def hash_inputs(path: Path) -> dict[str, str]:
@@ -79,16 +98,26 @@ def hash_inputs(path: Path) -> dict[str, str]:
     return {str(file.relative_to(path.parent)): sha256_of(file) for file in files}
 
 
-def _encode(encoder: str, texts: list[str], words: str) -> tuple[npt.NDArray[np.float32], list[str], dict[str, str]]:
-    """Vectors, notes, and what made them. A method over word vectors is fitted on the texts, without their labels."""
-    from sentfold.cli.encode import encode_by_words
-    from sentfold.data.vectors import encode_texts
+def _encode(data: Dataset, source: Path, encoder: str, words: str) -> tuple[Inputs, list[str]]:
+    """The inputs, and notes. A method over word vectors is fitted on the texts, without their labels."""
+    from sentfold.decision.encoders import encode_by_name, fit_method
     from sentfold.encoders.base.protocol import known_methods
 
+    texts, hashes = list(data.texts), hash_inputs(source)
     if encoder.lower() not in known_methods():
-        return encode_texts(encoder, texts), [], {"encoder": encoder}
-    encoded = encode_by_words(encoder, texts, words)
+        return Inputs(data, encode_by_name(encoder, texts), {**hashes, **hash_encoder(encoder)}), []
+    fitted, encoded = fit_method(encoder, texts, words)
     notes = [f"{encoder} is fitted on these {len(texts):,} texts, without their labels"]
     notes += [f"{what}: {number:,}" for what, number in encoded.fallbacks.items() if number]
-    made_of = hash_inputs(Path(words)) if Path(words).is_file() else {"words": words}
-    return encoded.vectors, notes, {"encoder": encoder.lower(), **made_of}
+    made_of = {"encoder": encoder.lower(), Path(words).name: fitted.sha256}
+    return Inputs(data, encoded.vectors, {**hashes, **made_of}, fitted), notes
+
+
+def hash_encoder(encoder: str) -> dict[str, str]:
+    """The encoder's name, and file -> sha256 of the files that decide its vectors."""
+    from sentfold.decision.encoders import is_exported
+    from sentfold.fold.texts import find_text_encoder
+
+    digests = hash_inputs(Path(encoder)) if is_exported(Path(encoder)) else find_text_encoder(encoder).sha256
+    weights = {name: digest for name, digest in digests.items() if name.endswith((".safetensors", ".parquet"))}
+    return {"encoder": Path(encoder).name, **weights}

@@ -8,6 +8,7 @@ from unicodedata import category
 
 import typer
 
+from sentfold.cli.inputs import WORDS, Words, print_notes
 from sentfold.numeric_profile import use_profile
 
 
@@ -20,11 +21,14 @@ def one_line(text: str) -> str:
 def command(
     text: Annotated[str, typer.Argument(help="A text.")],
     among: Annotated[Path, typer.Argument(help="Texts: CSV, TSV, JSONL, Parquet, or one a line.")],
-    encoder: Annotated[str, typer.Option(help="all-MiniLM-L6-v2, a model's folder, an exported folder, a package.")],
+    encoder: Annotated[
+        str, typer.Option(help="all-MiniLM-L6-v2, a model's or an exported folder, a package, a method as sif.")
+    ],
     vectors: Annotated[
         Path | None, typer.Option(help="Vectors of the texts by the same encoder; else they are encoded now.")
     ] = None,
     space: Annotated[Path | None, typer.Option(help="The folder that `sentfold decide` wrote.")] = None,
+    words: Words = WORDS,
     columns: Annotated[str | None, typer.Option(help="text=a; for pairs left=a,right=b,score=c.")] = None,
     top: Annotated[int, typer.Option(min=1, help="How many texts.")] = 10,
     least: Annotated[float, typer.Option(help="Least cosine, for example that of `sentfold threshold`.")] = -1.0,
@@ -34,22 +38,26 @@ def command(
     from sentfold.data.columns import parse_columns
     from sentfold.data.datasets import read_dataset
     from sentfold.data.tables import DataError
-    from sentfold.data.vectors import encode_texts, read_vectors
+    from sentfold.data.vectors import read_vectors
+    from sentfold.decision.encoders import open_encoder
     from sentfold.decision.spaces import load_space
-    from sentfold.decision.use import most_similar
+    from sentfold.decision.use import map_vectors, most_similar
 
     data = read_dataset(among, parse_columns(columns))
     if not data.texts:
         raise DataError("there are no texts to show", where=data.name, got="rows of vectors")
-    known = read_vectors(vectors, data)[0][: len(data.texts)] if vectors else encode_texts(encoder, data.texts)
-    query = encode_texts(encoder, [text])
+    print_notes(data.notes)
+    fitted = load_space(space) if space else None
+    encode = open_encoder(encoder, words, space=space, fit_on=data.texts)
+    known = read_vectors(vectors, data)[0][: len(data.texts)] if vectors else encode(data.texts)
+    query = encode([text])
     if query.shape[1] != known.shape[1]:
         raise DataError(
             "the vectors are of another encoder", where=str(vectors), expected=f"{query.shape[1]} dimensions",
             got=str(known.shape[1]),
         )  # fmt: skip
-    if space:
-        known, query = (load_space(space).transform(part) for part in (known, query))
+    if fitted and space:
+        known, query = (map_vectors(fitted, part, space) for part in (known, query))
     for row, cosine in most_similar(query[0], known, top):
         if cosine >= least:
             print(f"{cosine:.3f}  {one_line(data.texts[row])}")

@@ -39,7 +39,7 @@ def command(
     if data.kind != "pairs":
         raise DataError("a threshold needs pairs", where=data.name, expected="pairs with scores", got=data.kind)
     match = matches_from(data.values, match_from)
-    data, x, inputs = read_inputs(source, vectors, encoder, columns, words)
+    data, x, hashes, _ = read_inputs(source, vectors, encoder, columns, words)
     found = find_threshold(
         cosines(x, data.rows)[0],
         match,
@@ -51,6 +51,6 @@ def command(
     )
     print(found.describe())
     if to:
-        record = {"inputs": inputs, "match_from": match_from, "seed": seed, "numeric_profile": profile_name()}
+        record = {"inputs": hashes, "match_from": match_from, "seed": seed, "numeric_profile": profile_name()}
         write_json(to, {**found.to_json(), **record, "notes": list(data.notes)})
         print(f"  {to}: all numbers")

@@ -17,13 +17,15 @@ def read_beir(folder: Path) -> Dataset:
 
     A query that has the identifier of a document never finds that document, as in BEIR.
     """
-    documents = _read_texts(folder / "corpus.jsonl")
-    queries = _read_texts(folder / "queries.jsonl")
+    documents, odd = _read_texts(folder / "corpus.jsonl", "documents")
+    queries, odd_queries = _read_texts(folder / "queries.jsonl", "queries")
     judged = [(part, _read_judgements(path, set(documents), set(queries))) for part, path in _qrels(folder)]
     grades: Judgements = {}
     parts: dict[str, str] = {}
+    twice: list[str] = []
     for part, judgements in judged:
         for query, found in judgements.items():
+            twice += [query] if parts.get(query, part) != part else []
             grades.setdefault(query, {}).update(found)
             parts.setdefault(query, part)
     kept = [query for query in queries if any(grade > 0 for grade in grades.get(query, {}).values())]
@@ -38,10 +40,16 @@ def read_beir(folder: Path) -> Dataset:
     relevant = tuple(
         {row_of[document]: grade for document, grade in sorted(grades[query].items()) if grade > 0} for query in kept
     )
-    notes = [f"{len(documents)} documents, {len(kept)} queries"]
-    if len(kept) < len(queries):
-        notes.append(f"{len(queries) - len(kept)} queries without a relevant document are left out")
+    known = set(kept)
+    notes = [f"{len(documents)} documents, {len(kept)} queries", *odd, *odd_queries]
+    left_out = [query for query in queries if query not in known]
+    notes += _named("queries without a relevant document are left out", left_out)
+    notes += _named("queries are judged in two parts and count for the first of these", twice)
     named = {parts[query] for query in kept}
+    if {"train", "test"} <= named:
+        seen = {queries[query] for query in kept if parts[query] != "test"}
+        leaks = [query for query in kept if parts[query] == "test" and queries[query] in seen]
+        notes += _named("queries of the test part are in the other parts too", leaks)
     return Dataset(
         name=folder.name,
         kind="queries",
@@ -56,8 +64,12 @@ def read_beir(folder: Path) -> Dataset:
     )
 
 
-def _read_texts(path: Path) -> dict[str, str]:
-    """Identifier -> title and text."""
+def _named(what: str, names: list[str]) -> list[str]:
+    return [f"{len(names)} {what}; the first: {names[0]}"] if names else []
+
+
+def _read_texts(path: Path, what: str) -> tuple[dict[str, str], list[str]]:
+    """Identifier -> title and text, and a note on the texts that repeat an earlier one."""
     table = read_table(path)
     for column in ("_id", "text"):
         if column not in table.columns:
@@ -65,6 +77,8 @@ def _read_texts(path: Path) -> dict[str, str]:
                 f"a file has no key '{column}'", where=str(path), expected="_id and text", got=", ".join(table.columns)
             )
     texts: dict[str, str] = {}
+    copies: list[str] = []
+    seen: set[str] = set()
     titles = table.columns.get("title", [None] * len(table))
     for row, (name, title, text) in enumerate(zip(table.columns["_id"], titles, table.columns["text"], strict=True)):
         if name is None or str(name) in texts:
@@ -72,7 +86,9 @@ def _read_texts(path: Path) -> dict[str, str]:
         texts[str(name)] = f"{title or ''} {text or ''}".strip()
         if not texts[str(name)]:
             raise refuse_value(table, row, "text", "a text is empty", expected="a text")
-    return texts
+        copies += [table.place(row)] if texts[str(name)] in seen else []
+        seen.add(texts[str(name)])
+    return texts, _named(f"{what} repeat the text of an earlier one", copies)
 
 
 def _qrels(folder: Path) -> list[tuple[str, Path]]:

@@ -118,8 +118,8 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
 def _read_sentences(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dataset:
     kept = _drop_empty(table, (roles["text"],), notes)
     texts, copies, rows = distinct_texts(table, (roles["text"],), kept)
-    if len(texts) < len(rows):
-        notes.append(f"{len(rows) - len(texts)} sentences repeat others and count once")
+    again = np.setdiff1d(np.arange(len(rows)), copies).tolist()
+    notes += _counted("sentences repeat earlier ones and count once", again, lambda item: table.place(kept[item]))
     return Dataset(
         table.name, "sentences", texts, rows, np.empty(0), copies=copies, cells=len(rows),
         notes=tuple(notes),
@@ -228,10 +228,13 @@ def odd_pairs(pairs: Ints, scores: Float64, splits: Sequence[str], place: Callab
     low, high = np.quantile(scores, [0.01, 0.99])
     reach = 3 * (high - low)
     beyond = np.flatnonzero((reach > 0) & ((scores < low - reach) | (scores > high + reach)))
+    marked = len(np.unique(scores)) > 2 and bool(((scores == -1) | (scores >= 0)).all())
+    unknown = np.flatnonzero(scores == -1) if marked else beyond[:0]
     return [
         *_counted("pairs of a text with itself", same, place),
         *_repeats("pairs", keys, scores.tolist(), place),
-        *_counted("scores are far from all others; is this one scale?", [int(item) for item in beyond], place),
+        *_counted("scores are far from all others; is this one scale?", beyond.tolist(), place),
+        *_counted("scores are -1 and all others at least 0; does -1 mean that there is none?", unknown.tolist(), place),
         *_leaks([set(key) for key in keys], splits, place),
     ]
 

@@ -183,9 +183,15 @@ def _read_lists(path: Path) -> tuple[list[str] | None, dict[str, npt.NDArray[Any
         column, kind = table.column(name).combine_chunks(), table.schema.field(name).type
         if any(test(kind) for test in LISTS):
             arrays[name] = _matrix_of(column, f"{path}, column {name}")
-        elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        elif _is_text(kind):
             texts = column.to_pylist() if texts is None or name == "text" else texts
     return texts, arrays
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Whether a column holds texts; pandas and polars write repeated ones as a dictionary."""
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain))
 
 
 def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:

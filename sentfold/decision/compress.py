@@ -17,9 +17,9 @@ from sentfold.compare.multiplicity import POWER
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FAMILIES, FLOAT, Code, coded_measures, linear_code, list_codes
-from sentfold.decision.decide import fold_means
+from sentfold.decision.decide import Encoding, fold_means
 from sentfold.decision.folds import LEAST_GROUPS, plan_folds
-from sentfold.decision.inputs import make_task, task_of
+from sentfold.decision.inputs import embed_texts, make_task, task_of
 from sentfold.decision.nested import ENOUGH, Material, label_free_rows
 from sentfold.decision.progress import counted, open_bar
 from sentfold.decision.spaces import Space
@@ -117,12 +117,11 @@ class Compression:
         }
 
     def save(self, folder: str | Path) -> None:
-        """Write verdict.json, and the map of the chosen form where it has one. Raises ArtifactError."""
-        from sentfold.decision.spaces import save_space
+        """Write verdict.json, and the map of the chosen form, or the unchanged space. Raises ArtifactError."""
+        from sentfold.decision.spaces import Unchanged, save_space
         from sentfold.files import write_json
 
-        if self.space:
-            save_space(self.space, Path(folder))
+        save_space(self.space or Unchanged(), Path(folder))
         write_json(Path(folder) / "verdict.json", self.to_json())
 
 
@@ -150,7 +149,7 @@ def _short(form: Form) -> str:
 
 
 def compress(
-    vectors: npt.ArrayLike,
+    vectors: npt.ArrayLike | Encoding,
     *,
     pairs: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
     labels: tuple[npt.ArrayLike, npt.ArrayLike] | npt.ArrayLike | None = None,
@@ -167,7 +166,8 @@ def compress(
     """
     from sentfold.data.vectors import check_vectors
 
-    x, notes = check_vectors(np.asarray(vectors), "vectors")
+    array, pairs, labels = embed_texts(vectors, pairs, labels)
+    x, notes = check_vectors(array, "vectors")
     task, needed, free = make_task(len(x), pairs, labels)
     material = Material(x, needed, free, task, plan_folds(task, splits, seed=seed, repeats=1))
     return compress_material(material, margin, resamples=resamples, seed=seed, notes=tuple(notes))

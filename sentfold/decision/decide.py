@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ import numpy.typing as npt
 from sentfold.compare.bootstrap import draw_weights
 from sentfold.compare.multiplicity import Adjusted, Contrast, adjust
 from sentfold.data.datasets import Dataset
+from sentfold.data.vectors import SentenceEncoder
 from sentfold.decision.families import FAMILIES, Family
 from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, plan_folds
-from sentfold.decision.inputs import check_splits, make_task, task_of
+from sentfold.decision.inputs import check_splits, embed_texts, make_task, task_of
 from sentfold.decision.nested import Fitted, Material, fit_families, measurer, space_of_all
 from sentfold.decision.progress import counted
 from sentfold.decision.spaces import Space, Unchanged, save_space
@@ -25,6 +26,8 @@ Floats = npt.NDArray[np.float32]
 Floating = npt.NDArray[np.floating[Any]]
 Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+Encoding = str | SentenceEncoder | Callable[[list[str]], Any]
 
 RESAMPLES = 2_000
 WEIGHTS = 4_000_000  # of items in resamples, at a time
@@ -114,7 +117,7 @@ class Decision:
 
 
 def decide(
-    vectors: npt.ArrayLike,
+    vectors: npt.ArrayLike | Encoding,
     *,
     pairs: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
     labels: tuple[npt.ArrayLike, npt.ArrayLike] | npt.ArrayLike | None = None,
@@ -124,7 +127,8 @@ def decide(
 ) -> Decision:
     """Which space of these vectors, if any, serves the data better than cosine.
 
-    vectors  (n, d) finite; rows that no item names are used without labels
+    vectors  (n, d) finite; rows that no item names are used without labels. Or an encoder: a name, an object with
+             `encode` such as a SentenceTransformer, or a function of a list; pairs and labels then hold texts, not rows
     pairs    (left, right, scores): rows of both texts, (m,) each, and (m,) scores, larger = more alike
     labels   (rows, classes), or the class of every vector
     splits   train, dev or test per item: honoured instead of folds
@@ -134,7 +138,8 @@ def decide(
     """
     from sentfold.data.vectors import check_vectors
 
-    x, notes = check_vectors(np.asarray(vectors), "vectors")
+    array, pairs, labels = embed_texts(vectors, pairs, labels)
+    x, notes = check_vectors(array, "vectors")
     task, needed, free = make_task(len(x), pairs, labels)
     check_splits(splits, len(task.keys))
     return decide_task(Material(x, needed, free, task, plan_folds(task, splits, seed=seed)), families, seed, notes)

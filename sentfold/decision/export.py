@@ -5,60 +5,67 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sentfold.decision.spaces import ARRAYS, LinearSpace, Space, Unchanged, load_space, space_widths
+from sentfold.data.vectors import encode_texts
+from sentfold.decision.encoders import (
+    FIT,
+    SPACE_FOLDER,
+    WORDS_FOLDER,
+    is_exported,
+    load_exported,
+    load_fit,
+    open_encoder,
+    save_words,
+)
+from sentfold.decision.spaces import ARRAYS, LinearSpace, Space, Unchanged, load_space, save_space, space_widths
+from sentfold.encoders.base.protocol import known_methods
+from sentfold.encoders.model_folder import SPACE_MODULE
 from sentfold.errors import ArtifactError, EncoderError, ParameterError, SolverError, first_line
-from sentfold.files import sha256_of, write_text
+from sentfold.files import sha256_of, write_json, write_text
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+Floats = npt.NDArray[np.float32]
+
 EXACT = 1e-5  # of the largest number, between the folder's vectors and the library's
+WORD_MODULE = "sentfold.decision.word_module.WordModule"
 PROBES = ("One sentence.", "Another sentence, which is longer than the first one.", "", "2 + 2 = 4", "Ein Satz.")
 
 
-def export_space(folder: Path, encoder: str, target: Path, *, texts: Sequence[str] = PROBES) -> float:
+def export_space(
+    folder: Path, encoder: str, target: Path, *, words: str = "wordllama", texts: Sequence[str] = PROBES
+) -> float:
     """Write a folder that holds an encoder with a space behind it, and a model card; return the largest difference.
 
-    folder   that Decision.save or Compression.save wrote: the space, and verdict.json for the card
-    encoder  the sentence transformer whose vectors the space was fitted on: a name, a folder, a package
+    folder   that `sentfold decide` or `sentfold compress` wrote: the space, verdict.json for the card, and the fit of a
+             method over word vectors
+    encoder  whose vectors the space was fitted on: the name, folder or package of a model, or the name of the method
+    words    the word vectors of a method
     texts    on which the vectors of the folder, loaded again, must equal those of the library to within 1e-5 of the
              largest number
-    A linear map becomes a Dense module, so that SentenceTransformer(target) needs nothing else. Other spaces become
-    sentfold.decision.module.SpaceModule, which is imported from the installed library, with trust_remote_code=True.
+    A linear map behind a model becomes a Dense module, so that SentenceTransformer(target) needs nothing else. Other
+    spaces become sentfold.decision.module.SpaceModule, and methods sentfold.decision.word_module.WordModule: these are
+    imported from the installed library, with trust_remote_code=True.
     Raises ParameterError if the target is not empty or the widths differ, ArtifactError, EncoderError, SolverError.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ParameterError("the target is not empty", where=str(target), expected="a new folder")
-    from sentfold.encoders.model_folder import refuse_unsafe
-
     space = load_space(folder)
-    model, digests = _load(encoder)
-    width, own = space_widths(space)[0], int(model.get_embedding_dimension() or 0)
-    if width not in (None, own):
-        raise ParameterError(
-            "the space was fitted on vectors of another encoder",
-            where=str(folder),
-            expected=f"{own} dimensions, as {encoder} has",
-            got=f"{width}",
-        )
-    wanted = space.transform(_encode(model, texts))
     partial = target.with_name(f".{target.name}.partial")
     try:
         _remove(partial)
-        for module in _modules(space):
-            model.append(module)
-        model.save_pretrained(str(partial), create_model_card=False)
-        write_text(partial / "README.md", model_card(folder, space, encoder, digests))
-        refuse_unsafe(encoder, partial)  # an encoder's `auto_map` would run once the folder's own module is trusted
-        for file in partial.rglob("*.safetensors"):  # safetensors hides its files from all but their owner
-            shutil.copymode(partial / "README.md", file)
-        apart = _largest_difference(partial, space, texts, wanted)
+        if encoder.lower() in known_methods() or (folder / FIT).is_file():
+            probes, wanted = _write_method(folder, space, encoder, words, partial, texts)
+        else:
+            probes, wanted = texts, _write_model(folder, space, encoder, partial, texts)
+        apart = _largest_difference(partial, probes, wanted)
         if target.exists():
             target.rmdir()
         partial.rename(target)
@@ -69,6 +76,59 @@ def export_space(folder: Path, encoder: str, target: Path, *, texts: Sequence[st
     return apart
 
 
+def _write_model(folder: Path, space: Space, encoder: str, partial: Path, texts: Sequence[str]) -> Floats:
+    """Write a model with the space behind it; return the library's vectors of the texts."""
+    from sentfold.encoders.model_folder import refuse_unsafe
+
+    model, digests = _load(encoder)
+    _check_width(folder, space, int(model.get_embedding_dimension() or 0), encoder)
+    static = type(model[0]).__name__ == "StaticEmbedding"
+    wanted = space.transform(encode_texts(encoder, texts) if static else _encode(model, texts))
+    for module in _modules(space):
+        model.append(module)
+    model.save_pretrained(str(partial), create_model_card=False)
+    card = model_card(folder, space, encoder, digests, plain=isinstance(space, LinearSpace | Unchanged))
+    write_text(partial / "README.md", card)
+    refuse_unsafe(encoder, partial)  # an encoder's `auto_map` would run once the folder's own module is trusted
+    for file in partial.rglob("*.safetensors"):  # safetensors hides its files from all but their owner
+        shutil.copymode(partial / "README.md", file)
+    return wanted
+
+
+def _write_method(
+    folder: Path, space: Space, encoder: str, words: str, partial: Path, texts: Sequence[str]
+) -> tuple[Sequence[str], Floats]:
+    """Write a fitted method with the space behind it, without sentence-transformers.
+
+    Returns the texts and one of words that the method knows, and the library's vectors of these.
+    """
+    encode = open_encoder(encoder, words, space=folder, fit_on=())  # refuses another method, and a folder without a fit
+    fitted = load_fit(folder, words)
+    _check_width(folder, space, fitted.dimension, encoder)
+    save_words(fitted, partial / WORDS_FOLDER)
+    save_space(space, partial / SPACE_FOLDER)
+    modules = [
+        {"idx": place, "name": str(place), "path": path, "type": kind}
+        for place, (path, kind) in enumerate([(WORDS_FOLDER, WORD_MODULE), (SPACE_FOLDER, SPACE_MODULE)])
+    ]
+    write_json(partial / "modules.json", modules)
+    digests = {Path(words).name: fitted.sha256}
+    write_text(partial / "README.md", model_card(folder, space, encoder, digests, plain=False))
+    probes = [*texts, " ".join(list(fitted.counts)[:20])]
+    return probes, space.transform(encode(probes))
+
+
+def _check_width(folder: Path, space: Space, own: int, encoder: str) -> None:
+    width = space_widths(space)[0]
+    if width not in (None, own):
+        raise ParameterError(
+            "the space was fitted on vectors of another encoder",
+            where=str(folder),
+            expected=f"{own} dimensions, as {encoder} has",
+            got=f"{width}",
+        )
+
+
 def _remove(partial: Path) -> None:
     """Remove what a killed export left: its modules would become part of the folder. A link is not followed."""
     if partial.is_symlink():
@@ -77,15 +137,26 @@ def _remove(partial: Path) -> None:
 
 
 def _load(encoder: str) -> tuple[SentenceTransformer, dict[str, str]]:
-    """The model and the sha256 of its files."""
+    """The model and the sha256 of its files. Means of token vectors become a StaticEmbedding of unit length."""
     from sentfold.encoders.model_folder import ModelSource
-    from sentfold.fold.texts import find_text_encoder, load_transformer
+    from sentfold.fold.texts import find_text_encoder, load_token_means, load_transformer
 
     found = find_text_encoder(encoder)
-    if found.kind != "transformer":
-        raise EncoderError("only a sentence transformer can be exported", where=encoder, got=found.kind)
-    source = ModelSource(folder=found.folder, package=found.package, sha256=found.sha256)
-    return load_transformer(encoder, source).model, found.sha256
+    if found.kind == "transformer":
+        source = ModelSource(folder=found.folder, package=found.package, sha256=found.sha256)
+        return load_transformer(encoder, source).model, found.sha256
+    means = load_token_means(found)
+    try:
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.base.modules import Normalize
+        from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    except ModuleNotFoundError as error:
+        raise EncoderError(
+            "a SentenceTransformer needs a library that is not installed", where="the Python environment",
+            got=f"no module '{error.name}'", remedy="pip install 'sentfold[text]'",
+        ) from None  # fmt: skip
+    modules: list[Any] = [StaticEmbedding(means.tokenizer, embedding_weights=means.table), Normalize()]
+    return SentenceTransformer(modules=modules, device="cpu"), found.sha256
 
 
 def _modules(space: Space) -> list[Any]:
@@ -106,17 +177,25 @@ def _modules(space: Space) -> list[Any]:
     return [Dense(matrix.shape[0], matrix.shape[1], activation_function=None, init_weight=weight, init_bias=bias)]
 
 
-def _encode(model: SentenceTransformer, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+def _encode(model: SentenceTransformer, texts: Sequence[str]) -> Floats:
     return np.asarray(model.encode(list(texts), show_progress_bar=False), dtype=np.float32)
 
 
-def _largest_difference(folder: Path, space: Space, texts: Sequence[str], wanted: npt.NDArray[np.float32]) -> float:
-    """Between the vectors of the folder, loaded again, and those wanted. Raises SolverError above EXACT."""
-    from sentence_transformers import SentenceTransformer
+def _largest_difference(folder: Path, texts: Sequence[str], wanted: Floats) -> float:
+    """Between the vectors of the folder, loaded again, and those wanted. Raises SolverError above EXACT.
 
-    trusted = not isinstance(space, LinearSpace | Unchanged)
-    again = SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=trusted)
-    apart = float(np.abs(_encode(again, texts) - wanted).max() / max(1.0, float(np.abs(wanted).max())))
+    A method over word vectors is loaded by the library where sentence-transformers is not installed.
+    """
+    if is_exported(folder) and find_spec("sentence_transformers") is None:
+        got = load_exported(folder).encode(texts)
+    else:
+        from sentence_transformers import SentenceTransformer
+
+        types = [module["type"] for module in json.loads((folder / "modules.json").read_bytes())]
+        trusted = bool({WORD_MODULE, SPACE_MODULE} & set(types))
+        again = SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=trusted)
+        got = _encode(again, texts)
+    apart = float(np.abs(got - wanted).max() / max(1.0, float(np.abs(wanted).max())))
     if not apart <= EXACT:
         raise SolverError(
             "the exported folder gives other vectors than the library",
@@ -130,13 +209,15 @@ def _largest_difference(folder: Path, space: Space, texts: Sequence[str], wanted
 # --- the card -------------------------------------------------------------------------------------------
 
 
-def model_card(folder: Path, space: Space, encoder: str, digests: dict[str, str]) -> str:
-    """README.md: what the model is, what the space was fitted on, its numbers with intervals, and hashes."""
+def model_card(folder: Path, space: Space, encoder: str, digests: dict[str, str], *, plain: bool) -> str:
+    """README.md: what the model is, what the space was fitted on, its numbers with intervals, and hashes.
+
+    plain  whether SentenceTransformer needs nothing of sentfold
+    """
     record = _read_verdict(folder / "verdict.json")
     width = space_widths(space)[1]
-    plain = isinstance(space, LinearSpace | Unchanged)
     settings = ", ".join(f"{key}: {value}" for key, value in space.settings().items())
-    weights = {name: digest for name, digest in digests.items() if name.endswith(".safetensors")}
+    weights = {name: digest for name, digest in digests.items() if not name.endswith((".json", ".txt"))}
     return "\n".join([
         "---", "library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags: [sentfold]", "---",
         f"# {encoder}, with a space of sentfold", "",
@@ -145,7 +226,7 @@ def model_card(folder: Path, space: Space, encoder: str, digests: dict[str, str]
         "```python", "from sentence_transformers import SentenceTransformer",
         f"model = SentenceTransformer(FOLDER{'' if plain else ', trust_remote_code=True'})",
         "```", "",
-        "" if plain else "The last module is the installed `sentfold.decision.module`; this folder has no code.", "",
+        "" if plain else "Modules named `sentfold...` come from the installed sentfold; this folder has no code.", "",
         "## What it is worth", "", record["verdict"], "", *_numbers(record), "",
         "## Fitted on", "", *[f"- `{name}`: {digest}" for name, digest in record.get("inputs", {}).items()],
         *[f"- {note}" for note in record.get("notes", [])], "",

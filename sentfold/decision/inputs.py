@@ -10,9 +10,42 @@ import numpy.typing as npt
 
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
+from sentfold.data.vectors import encode_texts
+from sentfold.decision.encoders import encode_by_name
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, Task
 
 Ints = npt.NDArray[np.int64]
+
+
+Three = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
+Two = tuple[npt.ArrayLike, npt.ArrayLike]
+
+
+def embed_texts(
+    vectors: Any, pairs: Three | None, labels: Two | npt.ArrayLike | None
+) -> tuple[npt.NDArray[Any], Three | None, Two | npt.ArrayLike | None]:
+    """Vectors, and pairs or labels that name rows of these. What is an array already is returned as it is.
+
+    vectors  an array; or an encoder: a name, an object with `encode`, or a function of a list of texts. `pairs` and
+             `labels` then hold texts where they otherwise hold rows, and each distinct text is encoded once
+    Raises DataError where there are no texts, and EncoderError.
+    """
+    if not (isinstance(vectors, str) or callable(vectors) or hasattr(vectors, "encode")):
+        return np.asarray(vectors), pairs, labels
+    columns: Sequence[Any] = pairs[:2] if pairs is not None else labels[:1] if isinstance(labels, tuple) else ()
+    cells = [list(np.asarray(column, dtype=object).ravel()) for column in columns]
+    if not cells or not all(isinstance(text, str) for column in cells for text in column):
+        raise DataError(
+            "an encoder needs texts", where="pairs, labels", got="no texts",
+            expected="pairs=(left texts, right texts, scores) or labels=(texts, classes)",
+        )  # fmt: skip
+    row_of = {text: row for row, text in enumerate(dict.fromkeys(text for column in cells for text in column))}
+    x = encode_by_name(vectors, list(row_of)) if isinstance(vectors, str) else encode_texts(vectors, list(row_of))
+    rows = [np.array([row_of[text] for text in column]) for column in cells]
+    if pairs is not None:
+        return x, (rows[0], rows[1], pairs[2]), labels
+    assert isinstance(labels, tuple)
+    return x, None, (rows[0], labels[1])
 
 
 def task_of(data: Dataset, n: int) -> tuple[Task, Ints, Ints]:
@@ -33,8 +66,8 @@ def task_of(data: Dataset, n: int) -> tuple[Task, Ints, Ints]:
 
 def make_task(
     n: int,
-    pairs: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None,
-    labels: tuple[npt.ArrayLike, npt.ArrayLike] | npt.ArrayLike | None,
+    pairs: Three | None,
+    labels: Two | npt.ArrayLike | None,
 ) -> tuple[Task, Ints, Ints]:
     """The task of arrays over n vectors, the rows that it needs, and the free rows. Raises DataError."""
     if (pairs is None) == (labels is None):

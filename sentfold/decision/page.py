@@ -26,7 +26,8 @@ Floating = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.int64]
 
 DRAWN = 1_000  # texts on a map
-LETTERS = 90  # of a text
+LETTERS = 90  # of a text, at most
+LARGEST = 280_000  # bytes of a page
 MOVED = 8  # pairs that are listed
 GRID = 999  # coordinates are whole numbers from 0 to this
 
@@ -89,19 +90,27 @@ def write_page(path: Path, decision: Decision, data: Dataset, vectors: Floating)
     drawn = rows[np.unique(np.linspace(0, len(rows) - 1, min(DRAWN, len(rows))).astype(np.int64))]
     names = [data.texts[row] if data.texts else f"row {row}" for row in drawn]
     maps = [flat_map(vectors[drawn]), flat_map(decision.alternative.transform(vectors[drawn]))]
-    page = PAGE.format(
-        verdict=escape(decision.verdict),
-        change=escape(describe_change(decision)),
-        metric=escape(decision.metric),
-        forest=draw_candidates(decision.candidates),
-        count=f"{len(drawn):,}",
-        after=escape(decision.alternative_name),
-        moved=moved_pairs(decision, data, vectors) if data.kind == "pairs" else "",
-        points=script_json(maps),
-        texts=script_json([name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…" for name in names]),
-        grid=GRID,
-    )
+    parts = {
+        "verdict": escape(decision.verdict),
+        "change": escape(describe_change(decision)),
+        "metric": escape(decision.metric),
+        "forest": draw_candidates(decision.candidates),
+        "count": f"{len(drawn):,}",
+        "after": escape(decision.alternative_name),
+        "moved": moved_pairs(decision, data, vectors),
+        "points": script_json(maps),
+        "grid": GRID,
+    }
+    letters, page = LETTERS, PAGE.format(**parts, texts=script_json(cut_texts(names, LETTERS)))
+    while len(page.encode()) > LARGEST and letters > 1:  # letters of some scripts have four bytes, and `<` has six
+        letters = 3 * letters // 4
+        page = PAGE.format(**parts, texts=script_json(cut_texts(names, letters)))
     write_text(path, page)
+
+
+def cut_texts(texts: Sequence[str], letters: int) -> list[str]:
+    """Texts of at most so many letters."""
+    return [text if len(text) <= letters else f"{text[: letters - 1]}…" for text in texts]
 
 
 def describe_change(decision: Decision) -> str:
@@ -152,20 +161,42 @@ def flat_map(x: Floating) -> list[int]:
 
 
 def moved_pairs(decision: Decision, data: Dataset, vectors: Floating) -> str:
-    """A table of the pairs whose rank by cosine changes most."""
-    used = np.unique(data.rows)
-    places = np.searchsorted(used, data.rows)
+    """A table of the related pairs whose rank by cosine changes most."""
+    pairs, values = related_pairs(data)
+    if not len(pairs):
+        return ""
+    used, places = np.unique(pairs, return_inverse=True)
+    places = places.reshape(pairs.shape)
     before, after = (cosines(x, places)[0] for x in (vectors[used], decision.alternative.transform(vectors[used])))
-    ranks = [100 * (rankdata(values) - 1) / max(len(values) - 1, 1) for values in (before, after)]
+    ranks = [100 * (rankdata(similar) - 1) / max(len(similar) - 1, 1) for similar in (before, after)]
     moved = np.argsort(-np.abs(ranks[1] - ranks[0]), kind="stable")[:MOVED]
-    texts = [tuple(data.texts[row] if data.texts else f"row {row}" for row in data.rows[item]) for item in moved]
+    texts = [tuple(data.texts[row] if data.texts else f"row {row}" for row in pairs[item]) for item in moved]
     rows = [
-        f"<tr><td>{data.values[item]:g}<td>{ranks[0][item]:.0f} → {ranks[1][item]:.0f}"
+        f"<tr><td>{escape(values[item][:LETTERS])}<td>{ranks[0][item]:.0f} → {ranks[1][item]:.0f}"
         f"<td>{escape(left[:LETTERS])}<td>{escape(right[:LETTERS])}"
         for item, (left, right) in zip(moved, texts, strict=True)
     ]
-    head = "<tr><th>score<th>rank of cosine, 0 to 100<th>text<th>text"
+    said = {"pairs": "score", "labels": "class", "queries": "grade"}[data.kind]
+    head = f"<tr><th>{said}<th>rank of cosine, 0 to 100<th>text<th>text"
     return f"<h2>The pairs that move most</h2><table>{head}{''.join(rows)}</table>"
+
+
+def related_pairs(data: Dataset) -> tuple[Ints, list[str]]:
+    """(m, 2) rows of the pairs; of queries with their relevant documents; or of labelled texts, each with the next text
+    of its class; and the score, the grade or the class of each."""
+    if data.kind == "queries":
+        edges = [
+            (int(row), document, f"{grade:g}")
+            for row, relevant in zip(data.rows, data.relevant, strict=True)
+            for document, grade in relevant.items()
+        ]
+        return np.array([edge[:2] for edge in edges]), [grade for *_, grade in edges]
+    if data.kind == "labels":
+        order = np.argsort(data.values, kind="stable")
+        same = data.values[order[1:]] == data.values[order[:-1]]
+        pairs = np.column_stack([data.rows[order[:-1]], data.rows[order[1:]]])[same]
+        return pairs, [data.classes[int(number)] for number in data.values[order[1:]][same]]
+    return data.rows, [f"{score:g}" for score in data.values]
 
 
 def script_json(content: Any) -> str:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from sentfold.compare.multiplicity import POWER
+from sentfold.data.tables import DataError
 from sentfold.decision.families import FAMILIES, Family, Rows
 from sentfold.decision.progress import counted
 from sentfold.decision.spaces import Space
@@ -26,6 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 SAMPLE = 2_000  # texts that are looked at
 NEAREST = 10
+LEAST = 3 * (NEAREST + 1)  # texts: each third has nearest neighbours
 RANDOM_PAIRS = 20_000
 MARGIN = 2.0  # points of Spearman that the number of pairs is told for
 ASSUMED = 0.7  # Spearman of cosine with the scores that nobody has given yet
@@ -60,7 +62,7 @@ class Geometry:
     reasons: dict[str, str]
 
     def describe(self) -> str:
-        """At most 12 lines, the first of them what cannot be decided."""
+        """At most 11 lines, the first of them what cannot be decided."""
         most = max((shape.pairs for shape in self.shapes), default=0)
         lines = [
             "No decision: without scores or labels nothing tells which space is better. The numbers only describe.",
@@ -72,7 +74,7 @@ class Geometry:
             f"{shape.stable:.0%} the same on other texts, hubness {shape.hubness:.1f}; {shape.pairs:,} pairs"
             for shape in self.shapes
         ]
-        return "\n".join(lines[:12])
+        return "\n".join(lines[:11])
 
     def to_json(self) -> dict[str, Any]:
         """All numbers, JSON-able."""
@@ -80,11 +82,16 @@ class Geometry:
 
 
 def describe_sentences(vectors: Floating, *, families: tuple[Family, ...] = FAMILIES, seed: int = 0) -> Geometry:
-    """The geometry of every label-free family on (n, d) vectors, n >= 30.
+    """The geometry of every label-free family on (n, d) vectors. Raises DataError for n < 33.
 
     A third of a sample of the texts is mapped by spaces that were fitted on the other two thirds, one each.
     Cost: two fits of every family at one point of its grid, the middle one.
     """
+    if len(vectors) < LEAST:
+        raise DataError(
+            "there are too few different sentences to describe", where="sentences", expected=f"at least {LEAST}",
+            got=str(len(vectors)),
+        )  # fmt: skip
     order = np.random.default_rng(seed).permutation(len(vectors))[:SAMPLE]
     held_out, first, second = (vectors[np.sort(part)] for part in np.array_split(order, 3))
     tried = [family for family in families if not family.supervised]

@@ -15,7 +15,7 @@ from sentfold.data.columns import assign_columns
 from sentfold.data.tables import DataError, read_arrow_table, read_table
 from sentfold.data.vectors import LISTS, read_arrays
 from sentfold.decision.shares import CONFIDENCE, bound_share
-from sentfold.decision.spaces import LandmarkSpace, SmoothedSpace, Space
+from sentfold.decision.spaces import LandmarkSpace, SmoothedSpace, Space, space_widths
 from sentfold.files import PARQUET, ROW_GROUP, fixed_lists, replace_whole
 from sentfold.neighbors.neighbors import nearest_among, nearest_neighbors
 from sentfold.retrieval.base.ranking import first_places, unit_rows
@@ -75,12 +75,34 @@ def measure_drift(space: Space, vectors: Floating) -> Drift | None:
     return Drift(len(far), float(far.mean()), low)
 
 
-def read_texts(path: Path, columns: Mapping[str, str]) -> list[str]:
-    """The texts of a file, one or more; empty ones are left out. Raises DataError."""
+def map_vectors(space: Space, vectors: Floating, folder: Path) -> Floats:
+    """(m, p) images. Raises DataError for vectors of another width than those that the folder's space was fitted on."""
+    width = space_widths(space)[0]
+    if width not in (None, vectors.shape[1]):
+        raise DataError(
+            "the space was fitted on vectors of another encoder", where=str(folder), expected=f"{width} dimensions",
+            got=str(vectors.shape[1]), remedy="name the encoder that the space was fitted with",
+        )  # fmt: skip
+    return space.transform(vectors)
+
+
+def read_texts(path: Path, columns: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """The texts of a file, one or more, and notes; empty ones are left out and counted. Raises DataError."""
     table = read_table(path)
-    _, roles, _ = assign_columns(table, columns)
-    cells = [cell for role in ("text", "left", "right") if role in roles for cell in table.columns[roles[role]]]
-    return [cell for cell in cells if isinstance(cell, str) and cell.strip()]
+    _, roles, guessed = assign_columns(table, columns)
+    used = [role for role in ("text", "left", "right") if role in roles]
+    named = ", ".join(f"{role} = {roles[role]}" for role in used)
+    notes = [f"columns: {named}" + (" (guessed; --columns overrides)" if guessed else ""), *table.notes]
+    cells = [(role, row) for role in used for row in range(len(table))]
+    empty = [(role, row) for role, row in cells if not _is_text(table.columns[roles[role]][row])]
+    if empty:
+        role, row = empty[0]
+        notes.append(f"{len(empty)} cells without a text are left out; the first: {table.place(row, roles[role])}")
+    return [table.columns[roles[role]][row] for role, row in cells if _is_text(table.columns[roles[role]][row])], notes
+
+
+def _is_text(cell: object) -> bool:
+    return isinstance(cell, str) and bool(cell.strip())
 
 
 def new_texts(path: Path, texts: Sequence[str]) -> list[str]:

@@ -118,6 +118,12 @@ def _load_encoder(settings: str) -> FittedTransformer | TokenMeans:
     if encoder.kind == "transformer":
         source = ModelSource(folder=encoder.folder, package=encoder.package, sha256=encoder.sha256)
         return load_transformer(name, source, encoder.batch_size)
+    return load_token_means(encoder)
+
+
+def load_token_means(encoder: TextEncoder) -> TokenMeans:
+    """The token vectors of an encoder of this kind. Raises EncoderError if its files have other bytes."""
+    name = str(encoder.package or encoder.folder)
     folder = _package_folder(encoder.package) if encoder.package else Path(str(encoder.folder))
     if _digests_of(folder) != encoder.sha256:
         raise EncoderError(

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sentfold.cli.encode import command, read_columns, read_integers, read_sentences
+from sentfold.cli.encode import command, read_sentences
+from sentfold.data.words import read_columns, read_integers
 from sentfold.encoders.base.lexicon import Lexicon
 from sentfold.encoders.base.protocol import known_methods
 from sentfold.errors import ArtifactError, EncoderError, SentfoldError

@@ -34,12 +34,13 @@ def folder(tmp_path: Path) -> Path:
 def test_a_method_is_fitted_on_the_texts_and_says_so(
     name: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data, x, inputs = read_inputs(folder / "pairs.csv", None, "sif", None, str(folder / name))
-    texts = list(data.texts)
-    assert x == pytest.approx(SIF(WORDS).fit(texts).encode(texts), abs=1e-6)
+    read = read_inputs(folder / "pairs.csv", None, "sif", None, str(folder / name))
+    texts = list(read.data.texts)
+    assert read.vectors == pytest.approx(SIF(WORDS).fit(texts).encode(texts), abs=1e-6)
     assert "sif is fitted on these 6 texts, without their labels" in capsys.readouterr().err
-    assert inputs["encoder"] == "sif"
-    assert set(inputs) == {"encoder", "pairs.csv", name}
+    assert read.hashes["encoder"] == "sif"
+    assert set(read.hashes) == {"encoder", "pairs.csv", name}
+    assert read.fitted is not None and read.fitted.sha256 == read.hashes[name]
 
 
 def test_a_method_that_needs_clusters_says_which_command_has_them(folder: Path) -> None:

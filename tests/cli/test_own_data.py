@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.test_main import sentfold
@@ -42,3 +44,32 @@ def test_graded_scores_without_a_border_are_refused_before_anything_is_encoded(f
     assert done.returncode == 2
     assert "--match-from" in done.stderr
     assert not (folder / "out.json").exists()
+
+
+def test_pairs_that_are_left_out_because_all_share_a_text_are_counted_on_stderr(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sentfold.cli.compress import command
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    np.save("v.npy", rng.normal(size=(40, 8)).astype(np.float32))
+    pairs = [f"{left},{right},{rng.integers(5)}" for left, right in zip(range(39), range(1, 40), strict=True)]
+    Path("pairs.csv").write_text("\n".join(["row1,row2,score", *pairs]) + "\n")
+    command(Path("pairs.csv"), vectors=Path("v.npy"))
+    assert "of 39 pairs, which cross two folds, are left out" in capsys.readouterr().err
+
+
+def test_a_table_is_encoded_with_its_texts_which_decide_matches(tmp_path: Path) -> None:
+    from sentfold.cli.encode import command
+    from sentfold.cli.inputs import read_inputs
+
+    words = {"word": ["a", "b", "c"], "vector": [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]}
+    pq.write_table(pa.table(words), tmp_path / "words.parquet")
+    (tmp_path / "pairs.csv").write_text("left,right,score\na b,c,1\n,b,0\nc,a b,2\n")
+    command("average", tmp_path / "pairs.csv", tmp_path / "v.parquet", words=str(tmp_path / "words.parquet"))
+    table = pq.read_table(tmp_path / "v.parquet")
+    assert table.column("text").to_pylist() == ["a b", "c", "c", "b", "a b"]
+    read = read_inputs(tmp_path / "pairs.csv", tmp_path / "v.parquet", None, None, "")
+    assert read.data.texts == ("a b", "c")
+    assert read.vectors[:2].tolist() == [[0.5, 0.5], [1.0, 1.0]]

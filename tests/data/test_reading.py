@@ -115,6 +115,44 @@ def test_what_is_odd_is_counted_with_its_first_place(tmp_path: Path) -> None:
     assert "p.csv, line 5" in notes
 
 
+def test_what_is_odd_about_queries_and_sentences_is_counted_with_its_first_place(tmp_path: Path) -> None:
+    texts = ["one", "two", "one", "three"]
+    (tmp_path / "corpus.jsonl").write_text(
+        "\n".join(json.dumps({"_id": f"d{row}", "text": text}) for row, text in enumerate(texts))
+    )
+    asked = {"q1": "which", "q2": "what", "q3": "which", "q4": "why", "none": "what"}
+    (tmp_path / "queries.jsonl").write_text(
+        "\n".join(json.dumps({"_id": name, "text": text}) for name, text in asked.items())
+    )
+    (tmp_path / "qrels").mkdir()
+    head = "query-id\tcorpus-id\tscore\n"
+    (tmp_path / "qrels" / "train.tsv").write_text(head + "q1\td0\t1\nq2\td1\t1\n")
+    (tmp_path / "qrels" / "test.tsv").write_text(head + "q2\td1\t1\nq3\td2\t1\nq4\td3\t1\n")
+    notes = "\n".join(read_dataset(tmp_path).notes)
+    for said in (
+        f"1 documents repeat the text of an earlier one; the first: {tmp_path}/corpus.jsonl, line 3",
+        f"2 queries repeat the text of an earlier one; the first: {tmp_path}/queries.jsonl, line 3",
+        "1 queries without a relevant document are left out; the first: none",
+        "1 queries are judged in two parts and count for the first of these; the first: q2",
+        "1 queries of the test part are in the other parts too; the first: q3",
+    ):
+        assert said in notes
+    (tmp_path / "s.txt").write_text("a cat\na dog\n\na cat\na cat\n")
+    notes = "\n".join(read_dataset(tmp_path / "s.txt").notes)
+    assert f"2 sentences repeat earlier ones and count once; the first: {tmp_path}/s.txt, line 4" in notes
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"), [([0, 2.5, -1, 5], True), ([1, -1, 1, -1], False), ([0, -2, -1, 1], False)]
+)
+def test_a_score_that_may_mean_that_there_is_none_is_asked_about(
+    scores: list[float], said: bool, tmp_path: Path
+) -> None:
+    rows = [f"a cat {row},a dog {row},{score}" for row, score in enumerate(scores)]
+    (tmp_path / "p.csv").write_text("\n".join(["left,right,score", *rows]) + "\n")
+    assert any("does -1 mean that there is none?" in note for note in read_dataset(tmp_path / "p.csv").notes) is said
+
+
 def test_roles_that_the_user_gives_win_over_names(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("left,right,score,mine\na cat,a dog,1,0\na cow,a hen,0,5\n")
     data = read_dataset(tmp_path / "p.csv", {"score": "mine"})
@@ -175,6 +213,12 @@ def test_vectors_in_parquet_are_matched_by_text_and_others_are_unlabelled(
     assert vectors.shape == (7, 5)
     assert any("1 vectors of other texts" in note for note in notes)
     assert any("zero" in note for note in notes)
+
+
+def test_texts_that_parquet_has_as_a_dictionary_are_matched_too(data: Dataset, tmp_path: Path) -> None:
+    texts = pa.array(TEXTS[::-1]).dictionary_encode()
+    parquet.write_table(pa.table({"text": texts, "v": VECTORS[::-1].tolist()}), tmp_path / "v.parquet")
+    assert np.array_equal(read_vectors(tmp_path / "v.parquet", data)[0], VECTORS)
 
 
 def test_pairs_may_name_rows_of_the_vectors(tmp_path: Path) -> None:

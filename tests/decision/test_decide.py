@@ -196,6 +196,35 @@ def test_arrays_that_do_not_fit_are_value_errors(arguments: dict[str, object], n
     assert isinstance(refused.value, ValueError)
 
 
+class ByLength:
+    """An encoder as a SentenceTransformer is one, which counts what it was given."""
+
+    def __init__(self) -> None:
+        self.given: list[str] = []
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        self.given += texts
+        return np.stack([np.random.default_rng(list(text.encode())).normal(size=6) for text in texts])
+
+
+@pytest.mark.parametrize("as_function", [False, True])
+def test_an_encoder_in_place_of_vectors_gives_the_decision_of_its_vectors(as_function: bool) -> None:
+    rng = np.random.default_rng(0)
+    left, right = ([f"text {number} {side}" for number in rng.integers(0, 50, 60)] for side in "ab")
+    scores = rng.normal(size=60)
+    model = ByLength()
+    texts = list(dict.fromkeys([*left, *right]))
+    x = ByLength().encode(texts)
+    rows = tuple(np.array([texts.index(text) for text in side]) for side in (left, right))
+    by_encoder = decide(model.encode if as_function else model, pairs=(left, right, scores), families=FEW[:1])
+    assert model.given == texts  # each distinct text once
+    assert by_encoder.to_json() == decide(x, pairs=(*rows, scores), families=FEW[:1]).to_json()
+    with pytest.raises(DataError, match="needs texts"):
+        decide(model, labels=[0, 1] * 30)
+    with pytest.raises(DataError, match="needs texts"):
+        decide(model, pairs=(*rows, scores))
+
+
 # --- spaces -------------------------------------------------------------------------------------------
 
 

@@ -112,5 +112,5 @@ def test_a_verdict_that_is_none_is_an_error_that_names_it(tmp_path: Path, record
     save_space(linear(), tmp_path)
     (tmp_path / "verdict.json").write_text(record)
     with pytest.raises(ArtifactError, match="verdict cannot be read") as caught:
-        model_card(tmp_path, linear(), "a", {})
+        model_card(tmp_path, linear(), "a", {}, plain=True)
     assert caught.value.where == str(tmp_path / "verdict.json")

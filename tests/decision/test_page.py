@@ -8,11 +8,12 @@ from html import unescape
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from sentfold.data.datasets import read_dataset
+from sentfold.data.datasets import Dataset, read_dataset
 from sentfold.decision.decide import decide_dataset
 from sentfold.decision.families import Family, all_but_the_top, mean_removal
-from sentfold.decision.page import DRAWN, GRID, flat_map, write_page
+from sentfold.decision.page import DRAWN, GRID, flat_map, related_pairs, write_page
 
 FAMILIES = (Family("mean removal", mean_removal), Family("all but the top", all_but_the_top))
 
@@ -39,12 +40,36 @@ def test_the_page_is_small_and_loads_nothing(tmp_path: Path) -> None:
     assert {min(points[0]), max(points[0])} == {0, GRID}
 
 
+@pytest.mark.parametrize("letter", ["\U0001f600", "<", "語"])
+def test_the_page_is_small_whatever_letters_the_texts_have(letter: str, tmp_path: Path) -> None:
+    page, _ = page_of(tmp_path, 600, letter * 100)
+    assert len(page.encode()) < 300_000
+    assert letter in json.loads(re.search(r"texts = (\[.*?\]);\n", page)[1])[0]  # type: ignore[index]
+
+
 def test_texts_cannot_end_the_script_or_become_markup(tmp_path: Path) -> None:
     page, _ = page_of(tmp_path, 40, "</script><b>&amp;")
     assert page.count("</script>") == 1
     assert "<b>" not in page
     texts = json.loads(re.search(r"texts = (\[.*?\]);", page)[1])  # type: ignore[index]
     assert texts[0].startswith("</script><b>&amp; 0")
+
+
+def test_the_pairs_that_move_most_are_of_one_class_or_a_query_with_its_document() -> None:
+    kinds = [
+        Dataset("t", "labels", tuple("abcde"), np.arange(5), np.array([1.0, 0, 1, 0, 2]), classes=("x", "y", "z")),
+        Dataset(
+            "q", "queries", tuple("abcde"), np.array([3, 4]), np.array([-1.0, -1.0]), documents=np.arange(3),
+            relevant=({0: 2.0, 2: 1.0}, {1: 1.0}),
+        ),
+    ]  # fmt: skip
+    expected = [
+        ([[1, 3], [0, 2]], ["x", "y"]),
+        ([[3, 0], [3, 2], [4, 1]], ["2", "1", "1"]),
+    ]
+    for data, (rows, values) in zip(kinds, expected, strict=True):
+        found = related_pairs(data)
+        assert (found[0].tolist(), found[1]) == (rows, values)
 
 
 def test_the_map_is_that_of_two_principal_components() -> None:

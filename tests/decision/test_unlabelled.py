@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sentfold.data.tables import DataError
 from sentfold.decision.families import Family, all_but_the_top, mean_removal, smoothing
 from sentfold.decision.unlabelled import CRITICAL, describe_sentences, pairs_needed, shared_neighbors
 
@@ -46,3 +47,11 @@ def test_a_family_that_needs_more_texts_is_left_out_with_a_reason() -> None:
     geometry = describe_sentences(x, families=(Family("smoothing", smoothing, local=True),))
     assert geometry.shapes == ()
     assert geometry.reasons == {"smoothing": "too few texts"}
+
+
+def test_too_few_sentences_for_nearest_neighbours_are_an_error_and_enough_are_described() -> None:
+    x = np.random.default_rng(3).normal(size=(33, 4)).astype(np.float32)
+    with pytest.raises(DataError, match="too few different sentences") as refused:
+        describe_sentences(x[:32])
+    assert (refused.value.expected, refused.value.got) == ("at least 33", "32")
+    assert describe_sentences(x, families=(Family("mean removal", mean_removal),)).texts == 33

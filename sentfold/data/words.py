@@ -1,0 +1,201 @@
+"""Word vectors, counts and clusters from the files of a user, or from an installed package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sentfold.errors import ArtifactError, EncoderError, first_line
+from sentfold.files import FREE, RATIO, read_parquet
+
+if TYPE_CHECKING:
+    from sentfold.encoders.base.lexicon import Lexicon
+
+Float64 = npt.NDArray[np.float64]
+
+
+@contextmanager
+def readers_installed(words: str) -> Iterator[None]:
+    """Turn a missing package, which reads these words, into an EncoderError that names the package."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise EncoderError(
+            f"the package '{error.name}' is missing, which reads these words", where=f"--words {words}",
+            remedy="pip install 'sentfold[text]', or give Parquet with word, vector",
+        ) from None  # fmt: skip
+
+
+def read_lexicon(
+    sentences: list[str],
+    fitting: list[str],
+    tokenizer: str,
+    words: str,
+    dimension: int,
+    binary: bool,
+    counts: Path | None,
+) -> Lexicon:
+    """Words with vectors and counts. Raises ArtifactError or SourceError for a file that cannot be read.
+
+    sentences  all whose words may be asked for
+    fitting    those that words are counted in, where no counts are given
+    """
+    from collections import Counter
+
+    from sentfold.encoders.base.lexicon import Lexicon
+    from sentfold.words.counts import WordCounts
+    from sentfold.words.tokenizers import tokenize
+
+    names, vectors = read_word_vectors(sentences, tokenizer, words, dimension, binary)
+    if counts is None:
+        counter = Counter(token for tokens in tokenize(fitting, tokenizer) for token in tokens)
+        table_of_counts = WordCounts(tuple(counter), np.array(list(counter.values()), dtype=np.int64))
+    else:
+        table = read_columns(counts, "word", "count")
+        table_of_counts = WordCounts(read_words(table, counts), read_integers(table, "count", counts))
+    return Lexicon(names, vectors, table_of_counts)
+
+
+def read_word_vectors(
+    sentences: Sequence[str], tokenizer: str, words: str, dimension: int, binary: bool
+) -> tuple[tuple[str, ...], npt.NDArray[np.float32]]:
+    """Words and their (v, d) vectors: all of a Parquet file; of other sources those that the sentences may ask for.
+
+    words  Parquet with word, vector; a published file, of `dimension` numbers a word, or `binary`; or a package
+    Raises ArtifactError or SourceError for a file that cannot be read.
+    """
+    from sentfold.words.files import read_file
+    from sentfold.words.tokenizers import tokenize
+    from sentfold.words.wordllama import token_means
+
+    lowered = [text.lower() for text in sentences]
+    asked = list(dict.fromkeys(token for tokens in tokenize([*sentences, *lowered], tokenizer) for token in tokens))
+    path = Path(words)
+    if path.suffix == ".parquet":
+        table = read_columns(path, "word", "vector")
+        names, vectors = read_words(table, path), read_matrix(table, path).astype(np.float32)
+    elif path.is_file():
+        found = read_file(path, set(asked), dimension=dimension, binary=binary)
+        names, vectors = found.words, found.vectors
+    elif path.suffix or path.name != words:
+        raise unreadable(path, "Parquet with word, vector; a published file; or the name of a package", "no such file")
+    else:
+        names, vectors = tuple(asked), token_means(asked, package=words, sha256=None)
+    if not np.isfinite(vectors).all():
+        raise ArtifactError("a word vector is not finite", where=words, expected="finite numbers")
+    return names, vectors
+
+
+def count_numbers(path: Path) -> int:
+    """Numbers per word of a published file, by its first line; 1 where no such file is asked for."""
+    from sentfold.words.files import open_stream
+
+    if path.suffix == ".parquet" or not path.is_file():
+        return 1
+    with open_stream(path) as stream:
+        fields = stream.readline(400_000).split()
+    has_header = len(fields) == 2 and all(field.isdigit() for field in fields)
+    return max(1, int(fields[1]) if has_header else len(fields) - 1)
+
+
+def read_clusters(lexicon: Lexicon, clusters: str | None, centroids: Path | None) -> Lexicon:
+    """The lexicon with the clusters of a file, or with as many as k-means is to make; words in none become unknown."""
+    from sentfold.encoders.base.estimator import add_clusters
+
+    if clusters is None:
+        return lexicon
+    if clusters.isdecimal():
+        return add_clusters(lexicon, int(clusters))
+    path = Path(clusters)
+    table = read_columns(path, "word", "cluster")
+    labels = dict(zip(read_words(table, path), read_integers(table, "cluster", path).tolist(), strict=True))
+    return add_clusters(lexicon, labels, None if centroids is None else read_centroids(centroids))
+
+
+def read_centroids(path: Path) -> Float64:
+    """(k, d) float64 centroids in the order of their clusters' numbers; zeros for a number that is left out."""
+    table = read_columns(path, "cluster", "vector")
+    rows = read_integers(table, "cluster", path)
+    vectors = read_matrix(table, path)
+    if 8 * (int(rows.max()) + 1) * vectors.shape[1] > FREE + RATIO * path.stat().st_size:
+        raise ArtifactError(
+            "the numbers of clusters leave too many out", where=str(path), expected="numbers from 0 on",
+            got=f"{len(rows):,} clusters, numbered up to {rows.max():,}",
+        )  # fmt: skip
+    centroids = np.zeros((int(rows.max()) + 1, vectors.shape[1]))
+    centroids[rows] = vectors
+    return centroids
+
+
+def read_directions(path: Path) -> tuple[Float64, Float64]:
+    """(k, d) float64 directions, one a row, and their (k,) singular values."""
+    table = read_columns(path, "vector", "singular_value")
+    values = np.asarray(table.column("singular_value").to_numpy(), dtype=np.float64)
+    return read_matrix(table, path).astype(np.float64), values
+
+
+def read_columns(path: Path, *columns: str) -> pa.Table:
+    """These columns of a Parquet file of anyone's making, without nulls. Raises ArtifactError."""
+    expected = f"Parquet with the columns {', '.join(columns)}, without nulls"
+    try:
+        table = read_parquet(path)
+        table.validate(full=True)
+    except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: a name that is not UTF-8
+        raise unreadable(path, expected, error) from None
+    for column in columns:
+        if column not in table.column_names or table.column(column).null_count:
+            got = "nulls" if column in table.column_names else f"the columns {', '.join(table.column_names)}"
+            raise ArtifactError(
+                f"a file has no complete column '{column}'", where=str(path), expected=expected, got=got
+            )
+    return table.select(list(columns))
+
+
+def read_integers(table: pa.Table, column: str, path: Path) -> npt.NDArray[np.int64]:
+    """A column of counts or numbers, (n,). Raises ArtifactError for what is no integer from 0 to 2^53."""
+    try:
+        numbers = np.asarray(table.column(column).cast(pa.int64()).to_numpy())
+    except (pa.ArrowException, ValueError) as error:
+        numbers, got = np.array([-1]), first_line(error)
+    else:
+        got = f"{numbers.min()} to {numbers.max()}" if len(numbers) else ""
+    if len(numbers) and not (numbers.min() >= 0 and numbers.max() <= 2**53):
+        raise ArtifactError(
+            f"the column '{column}' holds other things than counts", where=str(path), expected="integers, 0 to 2^53",
+            got=got,
+        )  # fmt: skip
+    return numbers
+
+
+def unreadable(path: Path, expected: str, error: Exception | str) -> ArtifactError:
+    """The error for a file that is missing or of another format."""
+    got = error if isinstance(error, str) else first_line(error)
+    return ArtifactError(
+        "a file cannot be read", where=str(path), expected=expected, got=got, remedy="correct the path"
+    )
+
+
+def read_words(table: pa.Table, path: Path) -> tuple[str, ...]:
+    """The distinct words of a table. Raises ArtifactError if a word occurs twice."""
+    words = tuple(table.column("word").to_pylist())
+    if len(set(words)) < len(words):
+        raise ArtifactError("a word occurs twice", where=str(path), expected="distinct words")
+    return words
+
+
+def read_matrix(table: pa.Table, path: Path) -> npt.NDArray[Any]:
+    """The column vector, lists of one length, as an (n, d) array. Raises ArtifactError."""
+    lists = table.column("vector").to_pylist()
+    lengths = {len(row) if isinstance(row, list) else 0 for row in lists}
+    if len(lengths) != 1 or 0 in lengths:
+        got = str(table.schema.field("vector").type)
+        raise ArtifactError(
+            "the column 'vector' has no vectors", where=str(path), expected="lists of one length", got=got
+        )
+    return np.array(lists)

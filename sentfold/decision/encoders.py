@@ -1,0 +1,288 @@
+"""Encoders by name: a model, a method over word vectors that is fitted on the texts, or a folder that holds one.
+
+A method learns from texts, so a space that was fitted on its vectors needs the very same fit later. `sentfold decide`
+and `sentfold compress` write the fit next to the space; `export` writes both into one folder.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors.numpy import load_file, save
+
+from sentfold.data.words import count_numbers, read_lexicon, read_word_vectors, readers_installed
+from sentfold.decision.spaces import Space, load_space
+from sentfold.encoders.base.protocol import Encoded, known_methods
+from sentfold.errors import ArtifactError, EncoderError, ParameterError, first_line
+from sentfold.files import replace_whole, sha256_of, write_bytes_atomically, write_json
+
+if TYPE_CHECKING:
+    from sentfold.encoders.base.protocol import Fitted
+
+Floats = npt.NDArray[np.float32]
+TextVectors = Callable[[Sequence[str]], Floats]
+
+FIT, DIRECTIONS = "encoder.json", "encoder.safetensors"
+WORDS = "words.parquet"  # in an exported folder
+WORDS_FOLDER, SPACE_FOLDER = "0_WordModule", "1_SpaceModule"  # of an exported folder, as SentenceTransformer names them
+
+
+@dataclass(frozen=True)
+class FittedMethod:
+    """A method over word vectors after its fit, with all that decides its vectors.
+
+    method, settings  of the method
+    words, sha256     the file or the installed package that has the word vectors, and the digest of these
+    counts            word -> occurrences in the texts of the fit
+    learned           directions (k, d) and singular_values (k,); k = 0 for a method that removes none
+    dimension         of a sentence vector
+    """
+
+    method: str
+    settings: dict[str, Any]
+    words: str
+    sha256: str
+    counts: dict[str, int]
+    learned: dict[str, npt.NDArray[np.float64]]
+    dimension: int
+
+    def encode(self, texts: Sequence[str]) -> Encoded:
+        """(n, d) float32. A text's vector depends on this text alone. Raises ArtifactError, EncoderError."""
+        if not any(text.strip() for text in texts):
+            return Encoded(np.zeros((len(texts), self.dimension), dtype=np.float32), {"empty": len(texts)})
+        whole = Path(self.words).suffix == ".parquet"
+        return (self._with_all_words if whole else self._with_words_of(texts)).encode(list(texts))
+
+    @cached_property
+    def _with_all_words(self) -> Fitted:
+        return self._with_words_of(())
+
+    def _with_words_of(self, texts: Sequence[str]) -> Fitted:
+        """The encoder, with all words of a Parquet file, or with those of the texts from another source."""
+        from sentfold.encoders.base.lexicon import Lexicon
+        from sentfold.words.counts import WordCounts
+
+        method, settings = load_method(self.method, self.settings)
+        with readers_installed(self.words):
+            names, vectors = read_word_vectors(texts, settings.tokenizer, self.words, *_form(self.words))
+        counts = WordCounts(tuple(self.counts), np.array(list(self.counts.values()), dtype=np.int64))
+        encoder = method.build(Lexicon(names, vectors, counts), settings)
+        directions = self.learned["directions"]
+        fitted: Fitted = (
+            encoder.fit_directions(directions, self.learned["singular_values"]) if len(directions) else encoder.fit([])
+        )
+        return fitted
+
+    def save(self, folder: Path) -> None:
+        """Write encoder.json and encoder.safetensors. The word vectors are not copied. Raises ArtifactError."""
+        record = {
+            "method": self.method,
+            "settings": self.settings,
+            "words": Path(self.words).name,
+            "sha256": self.sha256,
+            "counts": self.counts,
+            "dimension": self.dimension,
+        }
+        write_bytes_atomically(folder / DIRECTIONS, save(self.learned))
+        write_json(folder / FIT, record)
+
+
+def fit_method(name: str, texts: Sequence[str], words: str) -> tuple[FittedMethod, Encoded]:
+    """A method with its usual settings, fitted on the texts, and the vectors of these.
+
+    words  as `sentfold encode` takes them; how many numbers a word has is read from a published file itself
+    Raises EncoderError if what reads these words is not installed; ParameterError for a method that needs clusters;
+    ArtifactError or SourceError for words that cannot be read.
+    """
+    method, settings = load_method(name, {})
+    if settings.tokenizer == "whitespace":  # raw text has punctuation at its words
+        method, settings = load_method(name, {"tokenizer": "regex"})
+    listed = list(texts)
+    try:
+        with readers_installed(words):
+            lexicon = read_lexicon(listed, listed, settings.tokenizer, words, *_form(words), None)
+        fitted: Fitted = method.build(lexicon, settings).fit(listed)
+    except ParameterError as error:
+        error.remedy = f"write vectors with `sentfold encode {name} ... --clusters 10`, and give them as --vectors"
+        raise
+    encoded = fitted.encode(listed)
+    empty = np.zeros((0, encoded.vectors.shape[1]))
+    learned = {
+        "directions": np.ascontiguousarray(fitted.learned.get("directions", empty), dtype=np.float64),
+        "singular_values": np.ascontiguousarray(fitted.learned.get("singular_values", empty[:, 0]), dtype=np.float64),
+    }
+    counts = dict(zip(lexicon.counts.words, lexicon.counts.counts.tolist(), strict=True))
+    kept = FittedMethod(
+        name.lower(), settings.model_dump(mode="json"), words, digest_words(words), counts, learned,
+        int(encoded.vectors.shape[1]),
+    )  # fmt: skip
+    return kept, encoded
+
+
+def save_fit(folder: Path, fitted: FittedMethod | None) -> None:
+    """Write the fit of a method into the folder of a space; without one, remove that of an earlier space."""
+    if fitted is not None:
+        fitted.save(folder)
+        return
+    for name in (FIT, DIRECTIONS):
+        (folder / name).unlink(missing_ok=True)
+
+
+def load_method(name: str, values: dict[str, Any]) -> tuple[Any, Any]:
+    """The module of a method, and its settings. Raises EncoderError, ParameterError."""
+    from sentfold.encoders.base.protocol import find_method
+    from sentfold.encoders.base.settings import make_settings
+
+    method = find_method(name)
+    return method, make_settings(method, values, where=name)
+
+
+def load_fit(folder: Path, words: str) -> FittedMethod:
+    """The method that FittedMethod.save wrote. Raises ArtifactError, also for other word vectors than those of the fit.
+
+    words  the file or package that has the word vectors
+    """
+    try:
+        record = json.loads((folder / FIT).read_bytes())
+        learned = load_file(folder / DIRECTIONS)
+        fitted = FittedMethod(
+            str(record["method"]), dict(record["settings"]), words, str(record["sha256"]),
+            {str(word): int(count) for word, count in record["counts"].items()},
+            {name: _numbers(learned[name], axes) for name, axes in (("directions", 2), ("singular_values", 1))},
+            int(record["dimension"]),
+        )  # fmt: skip
+        load_method(fitted.method, fitted.settings)
+    except Exception as error:  # noqa: BLE001  # a damaged file makes json or safetensors raise anything
+        raise ArtifactError(
+            "a folder holds no fitted method that can be read", where=str(folder / FIT),
+            expected=f"{FIT} and {DIRECTIONS}, as `sentfold decide --encoder METHOD` writes them",
+            got=f"{type(error).__name__}: {first_line(error)}",
+        ) from None  # fmt: skip
+    if digest_words(words) != fitted.sha256:
+        raise ArtifactError(
+            "these are not the word vectors of the fit", where=f"--words {words}",
+            expected=f"{record['words']}, sha256 {fitted.sha256}", got=digest_words(words) or "no such file or package",
+            remedy=f"give the same word vectors: --words {record['words']}",
+        )  # fmt: skip
+    return fitted
+
+
+def digest_words(words: str) -> str:
+    """sha256 of a file of word vectors, or of the vectors in an installed package; empty where there is none."""
+    from sentfold.words.wordllama import WEIGHTS
+
+    path = Path(words)
+    if not path.is_file() and words.isidentifier():
+        spec = find_spec(words)
+        places = list(spec.submodule_search_locations or []) if spec else []
+        path = Path(places[0]) / WEIGHTS if places else path
+    return sha256_of(path) if path.is_file() else ""
+
+
+# --- an encoder by its name ---------------------------------------------------------------------------
+
+
+def open_encoder(name: str, words: str, *, space: Path | None, fit_on: Sequence[str]) -> TextVectors:
+    """What turns texts into vectors, for commands that use a space.
+
+    name    a model's, a folder's, a package's, or that of a method over word vectors
+    space   the folder of the space: it holds the fit of a method
+    fit_on  texts that a method is fitted on where there is no space; () where this would be a fit of its own each time
+    Raises EncoderError, ArtifactError.
+    """
+    known = space is not None and (space / FIT).is_file()
+    if known and space is not None:
+        fitted = load_fit(space, words)
+        if fitted.method == name.lower():
+            return lambda texts: fitted.encode(texts).vectors
+        raise EncoderError(
+            "the space was fitted on vectors of another encoder", where=str(space), expected=fitted.method, got=name,
+            remedy=f"--encoder {fitted.method}",
+        )  # fmt: skip
+    if name.lower() not in known_methods():
+        return partial(encode_by_name, name)
+    if space is not None or not fit_on:
+        raise EncoderError(
+            f"the method {name} has to be fitted on texts, and this folder holds no fit of it", where=str(space),
+            expected=f"a folder with {FIT}",
+            remedy=f"write the folder with `sentfold decide ... --encoder {name}`",
+        )  # fmt: skip
+    refitted = fit_method(name, fit_on, words)[0]
+    return lambda texts: refitted.encode(texts).vectors
+
+
+def encode_by_name(name: str, texts: Sequence[str]) -> Floats:
+    """(n, d) float32 vectors by a model, or by the folder of a method that `export` wrote. Raises EncoderError."""
+    from sentfold.data.vectors import encode_texts
+
+    return load_exported(Path(name)).encode(texts) if is_exported(Path(name)) else encode_texts(name, texts)
+
+
+@dataclass(frozen=True)
+class ExportedMethod:
+    """A fitted method and the space behind it."""
+
+    fitted: FittedMethod
+    space: Space
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        """(n, p) float32."""
+        return self.space.transform(self.fitted.encode(texts).vectors)
+
+
+def is_exported(folder: Path) -> bool:
+    """Whether `export` wrote the folder for a method over word vectors."""
+    return (folder / WORDS_FOLDER / FIT).is_file()
+
+
+def load_exported(folder: Path) -> ExportedMethod:
+    """The method and the space of an exported folder. Raises ArtifactError."""
+    return ExportedMethod(load_words(folder / WORDS_FOLDER), load_space(folder / SPACE_FOLDER))
+
+
+def load_words(folder: Path) -> FittedMethod:
+    """The fitted method of an exported module: its word vectors are in the folder, or in an installed package."""
+    own = folder / WORDS
+    try:
+        words = str(own) if own.is_file() else str(json.loads((folder / FIT).read_bytes())["words"])
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        words = str(own)  # load_fit says what is wrong with the folder
+    return load_fit(folder, words)
+
+
+def save_words(fitted: FittedMethod, folder: Path) -> None:
+    """Write the module that load_words reads: the fit, and the word vectors where they are in a Parquet file.
+
+    Raises ParameterError for a published file: it can hold gigabytes of words that nobody asks for.
+    """
+    words = Path(fitted.words)
+    if words.is_file() and words.suffix != ".parquet":
+        raise ParameterError(
+            "a published file of word vectors is not put into a folder", where=f"--words {words}",
+            expected="Parquet with word, vector; or an installed package",
+            remedy="write the words that you need as Parquet, and decide with these",
+        )  # fmt: skip
+    fitted.save(folder)
+    if words.is_file():
+        with replace_whole(folder / WORDS) as temporary:
+            shutil.copyfile(words, temporary)
+
+
+def _form(words: str) -> tuple[int, bool]:
+    """Numbers per word of a published file, and whether it is word2vec's binary format."""
+    return count_numbers(Path(words)), ".bin" in Path(words).suffixes
+
+
+def _numbers(array: npt.NDArray[Any], axes: int) -> npt.NDArray[np.float64]:
+    if array.dtype != np.float64 or array.ndim != axes or not np.isfinite(array).all():
+        raise ValueError(f"{array.dtype} of shape {array.shape}, or not finite")
+    return array

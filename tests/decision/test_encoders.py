@@ -1,0 +1,191 @@
+"""A method over word vectors that was fitted once gives the same vectors later, also without `sentfold[text]`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sentfold.data.vectors import encode_texts
+from sentfold.decision.encoders import (
+    fit_method,
+    is_exported,
+    load_exported,
+    load_fit,
+    open_encoder,
+    save_fit,
+)
+from sentfold.decision.export import export_space
+from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Unchanged, save_space
+from sentfold.errors import ArtifactError, EncoderError, ParameterError
+from sentfold.files import fixed_lists
+from sentfold.manifold.base.linear import LinearMap
+from tests.cli.test_main import ROOT
+from tests.decision.test_export import load_elsewhere
+
+WORDS = [
+    *("the", "a", "dog", "cat", "sleeps", "runs", "snow", "falls", "on", "quiet", "harbour"),
+    *("prices", "rose", "by", "again", ".", ",", "3", "%"),
+]
+TEXTS = ["The dog sleeps.", "A cat runs on the snow", "prices rose again, by 3 %", "the quiet harbour", "snow falls."]
+FRESH = ["A dog runs again", "", "unheard-of words only", "The harbour sleeps."]
+METHODS = ("average", "sif", "usif", "pmeans", "dct", "gem")
+ABSENT = ("torch", "sentence_transformers", "transformers", "tokenizers", "gensim", "wordllama")
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> str:
+    """A Parquet file of word vectors."""
+    vectors = np.random.default_rng(0).normal(size=(len(WORDS), 12)).astype(np.float32)
+    pq.write_table(pa.table({"word": WORDS, "vector": fixed_lists(vectors)}), tmp_path / "words.parquet")
+    return str(tmp_path / "words.parquet")
+
+
+def linear(d: int) -> LinearSpace:
+    rng = np.random.default_rng(1)
+    return LinearSpace(LinearMap(rng.normal(size=d) / 9, rng.normal(size=(d, 5)), np.ones(5)))
+
+
+def light(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command `sentfold` in a process that cannot import what `sentfold[text]` brings."""
+    code = f"""
+import sys
+from importlib.machinery import PathFinder
+
+class Light(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in {ABSENT!r} else PathFinder.find_spec(name, path, target)
+
+sys.meta_path = [Light if finder is PathFinder else finder for finder in sys.meta_path]
+sys.path.insert(0, {str(ROOT)!r})
+from sentfold.cli.main import main
+main()
+"""
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_saved_fit_gives_the_vectors_of_the_fit(name: str, words: str, tmp_path: Path) -> None:
+    fitted, encoded = fit_method(name, TEXTS, words)
+    fitted.save(tmp_path / "space")
+    again = load_fit(tmp_path / "space", words)
+    # uSIF computes its shares from the stored singular values again: one rounding. float32 holds seven digits.
+    np.testing.assert_allclose(again.encode(TEXTS).vectors, encoded.vectors, atol=1e-6 * np.abs(encoded.vectors).max())
+    alone = np.concatenate([again.encode([text]).vectors for text in FRESH])
+    np.testing.assert_allclose(alone, again.encode(FRESH).vectors, atol=1e-6)
+    assert again.dimension == encoded.vectors.shape[1]
+    assert again.counts["the"] == 3  # a dog of the texts to encode is none of the fit
+
+
+def test_other_word_vectors_and_damaged_folders_are_refused(words: str, tmp_path: Path) -> None:
+    fit_method("sif", TEXTS, words)[0].save(tmp_path / "space")
+    other = tmp_path / "other.parquet"
+    pq.write_table(pa.table({"word": ["the"], "vector": fixed_lists(np.ones((1, 12), np.float32))}), other)
+    for wrong in (str(other), "no-such-package", str(tmp_path / "missing.parquet")):
+        with pytest.raises(ArtifactError, match="not the word vectors of the fit") as refused:
+            load_fit(tmp_path / "space", wrong)
+        assert "--words words.parquet" in refused.value.remedy
+    for content in ("[]", "{", json.dumps({"method": "no-such"})):
+        (tmp_path / "space" / "encoder.json").write_text(content)
+        with pytest.raises(ArtifactError, match="no fitted method"):
+            load_fit(tmp_path / "space", words)
+
+
+def test_a_space_is_used_with_the_fit_that_it_was_made_with_and_with_no_other(words: str, tmp_path: Path) -> None:
+    space = tmp_path / "space"
+    save_space(Unchanged(), space)
+    with pytest.raises(EncoderError, match="holds no fit"):
+        open_encoder("sif", words, space=space, fit_on=TEXTS)
+    fitted, encoded = fit_method("sif", TEXTS, words)
+    save_fit(space, fitted)
+    kept = open_encoder("SIF", words, space=space, fit_on=FRESH)(TEXTS)
+    np.testing.assert_allclose(kept, encoded.vectors, atol=1e-6)
+    for name in ("average", "all-MiniLM-L6-v2"):
+        with pytest.raises(EncoderError, match="another encoder"):
+            open_encoder(name, words, space=space, fit_on=TEXTS)
+    save_fit(space, None)  # a later decision on vectors leaves no fit of an earlier one behind
+    assert sorted(path.name for path in space.iterdir()) == ["space.json", "space.safetensors"]
+
+
+def test_a_published_file_of_word_vectors_is_not_copied_into_an_export(tmp_path: Path) -> None:
+    lines = [f"{word} {number} 1.0 2.0" for number, word in enumerate(WORDS)]
+    (tmp_path / "words.txt").write_text("\n".join(lines) + "\n")
+    fitted, _ = fit_method("average", TEXTS, str(tmp_path / "words.txt"))
+    fitted.save(tmp_path / "space")
+    save_space(Unchanged(), tmp_path / "space")
+    with pytest.raises(ParameterError, match="published file"):
+        export_space(tmp_path / "space", "average", tmp_path / "model", words=str(tmp_path / "words.txt"))
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sif", "gem"])
+def test_sentence_transformers_loads_an_exported_method_and_saves_it_again(
+    name: str, words: str, tmp_path: Path
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    fitted, _ = fit_method(name, TEXTS, words)
+    rng = np.random.default_rng(2)
+    space = (
+        linear(12)
+        if name == "sif"
+        else LandmarkSpace(rng.normal(size=(40, 12)).astype(np.float32), rng.normal(size=(40, 3)), 6, 1e-3)
+    )
+    save_space(space, tmp_path / "space")
+    fitted.save(tmp_path / "space")
+    assert export_space(tmp_path / "space", name, tmp_path / "model", words=words) <= 1e-5
+    Path(words).unlink()  # the folder has its own
+    wanted = space.transform(load_exported(tmp_path / "model").fitted.encode(FRESH).vectors)
+    model = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
+    assert np.abs(model.encode(FRESH) - wanted).max() <= 1e-5 * np.abs(wanted).max()
+    model.save_pretrained(str(tmp_path / "again"), create_model_card=False)
+    assert is_exported(tmp_path / "again")
+    np.testing.assert_allclose(load_exported(tmp_path / "again").encode(FRESH), wanted, atol=1e-6)
+
+
+def test_means_of_token_vectors_become_a_model_that_needs_no_sentfold(tmp_path: Path) -> None:
+    save_space(linear(256), tmp_path / "space")
+    assert export_space(tmp_path / "space", "wordllama", tmp_path / "model") <= 1e-5
+    loaded = load_elsewhere(tmp_path / "model", trusted=False)
+    assert loaded["sentfold"] is False
+    texts = ["A dog sleeps.", "Snow falls on the quiet harbour.", "", "prices rose by 3%"]
+    wanted = linear(256).transform(encode_texts("wordllama", texts))
+    assert np.abs(np.array(loaded["vectors"]) - wanted).max() <= 1e-5 * np.abs(wanted).max()
+
+
+def test_a_light_install_uses_a_space_of_word_vectors_from_the_decision_to_the_export(
+    words: str, tmp_path: Path
+) -> None:
+    fitted, encoded = fit_method("sif", TEXTS, words)
+    save_space(linear(12), tmp_path / "verdict")
+    fitted.save(tmp_path / "verdict")
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    common = ("--encoder", "sif", "--words", "words.parquet", "--space", "verdict")
+    found = light("similar", TEXTS[3], "texts.txt", *common, "--top", "2", folder=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.splitlines()[0] == f"1.000  {TEXTS[3]}"
+    added = light("append", "texts.txt", "all.parquet", *common, folder=tmp_path)
+    assert "5 texts added, 5 in all" in added.stdout, added.stderr
+    vectors = np.array(pq.read_table(tmp_path / "all.parquet").column("vector").to_pylist())
+    wanted = linear(12).transform(encoded.vectors)
+    np.testing.assert_allclose(vectors, wanted, atol=1e-5)
+    made = light("export", "verdict", *common[:4], "--to", "model", folder=tmp_path)
+    assert "SentenceTransformer is not installed" in made.stdout, made.stderr
+    done = light("encode", "model", "texts.txt", "v.parquet", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(
+        np.array(pq.read_table(tmp_path / "v.parquet").column("vector").to_pylist()), wanted, atol=1e-5
+    )
+    missing = light("similar", "a", "texts.txt", "--encoder", "all-MiniLM-L6-v2", folder=tmp_path)
+    assert missing.returncode == 2
+    assert "sentfold[text]" in missing.stderr and "Traceback" not in missing.stderr
