@@ -49,7 +49,7 @@ class Checkout:
             env={**clean, "PYTHONDONTWRITEBYTECODE": "1", "HOME": home, "HF_HOME": home, **self.environment},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,  # machines may be busy
             check=False,
             preexec_fn=limit,  # setrlimit alone is safe between fork and exec
         )

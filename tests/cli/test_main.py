@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 def sentfold(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from sentfold.cli.main import main; main()"
     return subprocess.run(
-        [sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )
 
 
