@@ -246,9 +246,9 @@ def _locked(lockfile: str, name: str, entry: Mapping[str, Any]) -> Locked:
         if not all(isinstance(values, dict) for values in (params, *params.values())):
             raise TypeError(f"params: {params}")
         _require_inside([*deps, *outs])
-        for entry in (*deps.values(), *outs.values()):
-            if not MD5.fullmatch(entry.md5):
-                raise ValueError(f"md5 '{entry.md5}' of {entry.path}")
+        for recorded in (*deps.values(), *outs.values()):
+            if not MD5.fullmatch(recorded.md5):
+                raise ValueError(f"md5 '{recorded.md5}' of {recorded.path}")
         return Locked(name, " ".join(str(entry["cmd"]).split()), deps, params, outs)
 
 
