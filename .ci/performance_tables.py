@@ -131,6 +131,16 @@ def neighbours() -> str:
     return f"{table}\n\nShare of the peak that sentfold reaches, counting each pair of rows once: {share:.2f}."
 
 
+def searches() -> str:
+    head = ["search", "µs per document, once", "ms per query", "× cosine", "range", "bytes of a document"]
+    rows = [
+        [name, f"{cost['prepare_us_per_document'][1]:g}", f"{cost['ms_per_query'][1]:g}"]
+        + [f"{cost['ratio_to_cosine'][1]:.2f}", _span(cost["ratio_to_cosine"][::2], 2), str(cost["bytes_per_document"])]
+        for name, cost in sorted(load("searches")["searches"].items(), key=lambda item: item[1]["ratio_to_cosine"][1])
+    ]
+    return markdown(head, rows)
+
+
 def products() -> str:
     head = ["order of the rows", "CPU s to order", "neighbours within 8,192 rows"]
     head += [f"ms per vector, {width} at a time" for width in (8, 16, 32)]
@@ -260,6 +270,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "new-rows": new_rows,
     "products": products,
     "profile": profile,
+    "searches": searches,
     "thesis": thesis,
     "word-pairs": word_pairs,
     "words": words,

@@ -218,7 +218,7 @@ def an_unknown_key_in_params(checkout: Checkout) -> tuple[list[str], list[str]]:
 @case
 def an_unknown_group_in_params(checkout: Checkout) -> tuple[list[str], list[str]]:
     checkout.change("params.yaml", "\nknn_graph:", "\nknn-graph:")
-    return ["reconstruction_weights", "minilm-lp"], ["knn-graph", "knn_graph"]
+    return ["plan", "--check"], ["knn-graph", "knn_graph"]
 
 
 @case
@@ -401,6 +401,7 @@ PURPOSES = {
     "sweep_clusters": "k-means",
     "selected": "parameters",
     "sensitivity": "one at a time",
+    "search": "way to search",
     "evaluate": "Score",
     "report": "tables",
     "show": "table",

@@ -26,8 +26,8 @@ def embed(source: Source, settings: Settings) -> Embedded:
 
 
 def fits(settings: Settings, shape: tuple[int, ...], held: int) -> bool:
-    """Always: the map keeps every dimension."""
-    return True
+    """Whether there are more than two rows: all variance of two rows is along one line."""
+    return shape[0] > 2
 
 
 def soft_zca_map(axes: PrincipalAxes, *, epsilon: float) -> LinearMap:

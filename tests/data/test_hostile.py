@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from sentfold.cli.encode import read_centroids, read_columns, read_sentences
+from sentfold.cli.encode import read_sentences
 from sentfold.cli.similar import one_line
 from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError, read_table
 from sentfold.data.vectors import read_arrays
+from sentfold.data.words import read_centroids, read_columns
 from sentfold.decision.spaces import ARRAYS, SETTINGS, Unchanged, load_space, save_space
 from sentfold.decision.use import append_vectors, new_texts
 from sentfold.errors import ArtifactError

@@ -105,7 +105,8 @@ def test_without_records_the_stages_that_ran_tell_the_time_left() -> None:
 
 
 def test_the_usual_time_of_a_stage_is_that_of_its_last_success(tmp_path: Path) -> None:
-    base = dict.fromkeys(NEEDED) | {"event": "ended"}
+    blocks = {"code": {"commit": None, "dirty": False}, "machine": {"host": "one"}, "packages": {}, "parameters": {}}
+    base = dict.fromkeys(NEEDED) | blocks | {"event": "ended", "outputs": {}}
     for stage, seconds, code in (("a@x", 4, 0), ("a@x", 5.5, 0), ("a@x", 9, 2), ("b", 1, 1), ("c", "long", 0)):
         append_line(runs_path(tmp_path, "other"), base | {"stage": stage, "seconds": seconds, "exit": code})
     names = [f"suites/other/dvc.yaml:{stage}" for stage in ("a@x", "b", "c", "d")]
