@@ -134,8 +134,14 @@ def neighbours() -> str:
 def searches() -> str:
     head = ["search", "µs per document, once", "ms per query", "× cosine", "range", "bytes of a document"]
     rows = [
-        [name, f"{cost['prepare_us_per_document'][1]:g}", f"{cost['ms_per_query'][1]:g}"]
-        + [f"{cost['ratio_to_cosine'][1]:.2f}", _span(cost["ratio_to_cosine"][::2], 2), str(cost["bytes_per_document"])]
+        [
+            name,
+            f"{cost['prepare_us_per_document'][1]:g}",
+            f"{cost['ms_per_query'][1]:g}",
+            f"{cost['ratio_to_cosine'][1]:.2f}",
+            _span(cost["ratio_to_cosine"][::2], 2),
+            str(cost["bytes_per_document"]),
+        ]
         for name, cost in sorted(load("searches")["searches"].items(), key=lambda item: item[1]["ratio_to_cosine"][1])
     ]
     return markdown(head, rows)
