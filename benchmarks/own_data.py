@@ -1,4 +1,4 @@
-"""Seconds and memory of `sentfold decide` and `sentfold compress` on a user's vectors, beside what they may take.
+"""Seconds and memory of `sentfold decide` and `sentfold compress` on a user's vectors, each printed next to its limit.
 
     python -m benchmarks.own_data [--only "decide, 1,000 pairs alone"] [--json reports/benchmarks/own-data.json]
 

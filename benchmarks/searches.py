@@ -1,10 +1,11 @@
 """What each search of params.yaml costs: preparation for each document, time for each query, bytes for each document.
 
-    python -m benchmarks.searches --json FILE [--documents 20000] [--queries 200] [--repeats 5]
+    python -m benchmarks.searches --json FILE [--documents 10000] [--queries 200] [--repeats 3]
 
 Random unit vectors of 384 dimensions, one thread, CPU seconds, medians over repeats with their range. Every search has
-the first point of its grid. The cosine is timed next to each of them in every repeat, and ratios are to it: preparation
-for all documents is apart. A bank of queries has 1,000, and a supervised search learns from 1,000 pairs.
+the first point of its grid. Cosine is timed right before each search in every repeat, and each ratio is to that time.
+The preparation of the documents is timed apart. A bank has 1,000 queries, and a supervised search learns from 1,000
+pairs.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ def measure(search: Search, source: Source, queries: Singles, repeats: int) -> d
     for _ in range(repeats):
         seconds, scorer = seconds_of(lambda: search.module.prepare(source, search.points[0]))
         prepared.append(seconds)
-        beside, _ = seconds_of(lambda: plain(queries))
+        by_cosine, _ = seconds_of(lambda: plain(queries))
         asked.append(seconds_of(lambda scorer=scorer: scorer(queries))[0])
-        ratios.append(asked[-1] / beside)
+        ratios.append(asked[-1] / by_cosine)
     return {
         "bytes_per_document": STORED.get(search.module.__name__.rpartition(".")[2], 4 * DIMENSION),
         "ms_per_query": spread([1000 * s / len(queries) for s in asked]),
@@ -71,9 +72,9 @@ def spread(values: list[float]) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, required=True)
-    parser.add_argument("--documents", type=int, default=20_000)
+    parser.add_argument("--documents", type=int, default=10_000)
     parser.add_argument("--queries", type=int, default=200)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     chosen = parser.parse_args()
     source, queries = made_up(chosen.documents, chosen.queries)
     rows = {}

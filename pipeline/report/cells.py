@@ -97,7 +97,7 @@ def _cell_text(cell: IndexedCell) -> str:
 def long_table(evidence: Evidence) -> tuple[str, list[IndexedCell]]:
     """scores.csv: every score in every protocol, one per line, with its differences to baseline and control.
 
-    The scores of searches follow those of spaces; a search stands in the place of a space.
+    The rows of spaces come first, then those of searches; in these the column `space` has the name of the search.
     """
     rows: list[list[str]] = []
     cells: list[IndexedCell] = []

@@ -29,7 +29,6 @@ ABOUT = (
 )
 COSTS = Path("reports/benchmarks/searches.json")
 COSTS_COMMAND = f"python -m benchmarks.searches --json {COSTS}"
-LEARNED = {"documents": "", "bank": "; learns from development queries", "judgements": ""}
 
 
 def load_searches(suite: Suite, *, confidence: float) -> Results | None:
@@ -84,7 +83,8 @@ def retrieval_table(evidence: Evidence) -> Table | None:
 
 def _made_of(item: Mapping[str, Any]) -> str:
     method = find_search(item["method"])
-    return f"{method.TITLE}{LEARNED[method.LEARNS]}, in {item['space']}"
+    learned = "; learns from development queries" if method.LEARNS == "bank" else ""
+    return f"{method.TITLE}{learned}, in {item['space']}"
 
 
 def _pools_panel(evidence: Evidence, results: Results) -> Panel:

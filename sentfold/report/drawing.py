@@ -125,7 +125,7 @@ def _draw_lines(axes: Axes, entries: Sequence[Entry], reach: float) -> None:
 
 
 def _draw_arrow(axes: Axes, value: float, y: float, reach: float, colour: str) -> None:
-    """An arrow at the edge of a panel, and next to it the number that lies beyond."""
+    """An arrow at the edge of a panel, with the number that is too large for the panel printed next to it."""
     left = value < 0
     edge = -reach if left else reach
     axes.plot([edge], [y], marker="<" if left else ">", color=colour, markersize=6, markeredgecolor="white")

@@ -130,7 +130,7 @@ def test_looks_differ_in_shape_or_filling_and_neighbours_in_dash_too() -> None:
 
 def test_no_figure_of_any_suite_here_uses_a_look_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    # The rows of a figure of differences have their names beside them: they need no look of their own.
+    # In a figure of differences each row is labelled with its name, so two rows may look alike.
     series = {"timed encoders": len(load_benchmark()["rates"])}
     gem = load_parameters(SensitivityParameters, "sensitivity.wl-gem")
     series["variants of GEM"] = len(gem.variants)
