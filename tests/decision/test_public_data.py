@@ -7,6 +7,7 @@ column `split`. Encoding takes minutes.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import spearmanr
 from sklearn.decomposition import PCA
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import NearestNeighbors
 
 from sentfold.data.datasets import Dataset, read_dataset
 from sentfold.data.vectors import encode_texts
@@ -42,12 +43,16 @@ def test_on_trec_the_gain_of_principal_components_is_found() -> None:
     right = [classes[row] for row in test]
 
     def by_neighbours(space: np.ndarray) -> float:
-        nearest = KNeighborsClassifier(3, algorithm="brute").fit(unit(space[train]), [classes[row] for row in train])
-        return 100 * float(np.mean(nearest.predict(unit(space[test])) == right))
+        """Accuracy of the three nearest; of equally frequent classes that of the nearest text counts."""
+        near = (
+            NearestNeighbors(n_neighbors=3, algorithm="brute").fit(unit(space[train])).kneighbors(unit(space[test]))[1]
+        )
+        voted = [Counter(classes[train[place]] for place in row).most_common(1)[0][0] for row in near]
+        return 100 * float(np.mean(np.array(voted) == right))
 
-    # scikit-learn takes the smaller of two equally frequent classes, `decide` that of the nearest: a few of 500 texts.
-    assert by_neighbours(x) == pytest.approx(68.0, abs=1.0)
-    assert decision.cosine == pytest.approx(by_neighbours(x), abs=1.0)
+    # One text of 500 is 0.2 points: two neighbours at one distance, which rounding orders.
+    assert by_neighbours(x) == pytest.approx(68.0, abs=0.25)
+    assert decision.cosine == pytest.approx(by_neighbours(x), abs=0.25)
     assert decision.items == len(test) == 500
     assert decision.recommended
     assert decision.candidates[0].low > 0
