@@ -85,7 +85,8 @@ def command_line() -> Iterator[str]:
         shown = help_of(apps[package], [name, "--help"], prog_name="sentfold")
         yield from (f"### sentfold {name}", "", *block("text", shown))
     yield from ("## Stages", "", "`dvc.yaml` runs these. By hand they write the same files, unrecorded.", "")
-    for name in sorted(typer.main.get_command(pipeline_app).commands.keys() - CHECKOUT_COMMANDS):  # type: ignore[attr-defined]
+    stages: Any = typer.main.get_command(pipeline_app)  # of several commands, so a group, which has `commands`
+    for name in sorted(stages.commands.keys() - CHECKOUT_COMMANDS):
         shown = help_of(pipeline_app, [name, "--help"], prog_name="python -m pipeline")
         yield from (f"### {name}", "", *block("text", shown))
 

@@ -23,7 +23,7 @@ from pipeline.base.params import load_parameters
 from pipeline.base.suite import Suite
 from pipeline.searches import JudgedPairs, PoolBlock, Search, corpora_read_by, load_pool, load_search, read_pairs
 from sentfold.compare.bootstrap import corpus_seed, percentile_interval
-from sentfold.errors import located
+from sentfold.errors import SuiteError, located
 from sentfold.files import write_json
 from sentfold.retrieval.base.measures import bootstrap_means, describe_pool, measure_queries
 from sentfold.retrieval.base.pool import Pool
@@ -51,9 +51,9 @@ def search(chosen: Suite, key: str) -> dict[str, Any]:
     """Score one search in one space on every pool; write its scores and its replicates. Returns the scores.
 
     key  an instance of the stage: a space and a block of `searches:`
-    A pool is blank with its reason where the source lacks a corpus of it.
+    A pool is blank with its reason where the source lacks a corpus of it. Raises SuiteError for an unknown key.
     """
-    suite, made = chosen.suite, chosen.stages["search"][key]
+    suite, made = chosen.suite, _instance(chosen, key)
     method, parameters = load_search(made["search"]), load_parameters(ResampleParameters, "evaluate")
     content: dict[str, Any] = {}
     for name in made["pools"]:
@@ -77,6 +77,19 @@ def search(chosen: Suite, key: str) -> dict[str, Any]:
         )
     write_json(scores_path(suite, key), {"corpora": content, "space": key, "suite": suite})
     return content
+
+
+def _instance(chosen: Suite, key: str) -> dict[str, Any]:
+    known = chosen.stages["search"]
+    if key not in known:
+        raise SuiteError(
+            f"suite '{chosen.suite}' has no search '{key}'",
+            where=chosen.written,
+            expected=f"one of: {', '.join(known)}" if known else "spaces in `searched`",
+            got=key,
+            remedy=f"correct the name, or add the space to `searched` in {chosen.written} and run `sentfold plan`",
+        )
+    return known[key]
 
 
 def score_pool(

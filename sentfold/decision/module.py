@@ -44,7 +44,7 @@ class SpaceModule(Module):
     """Maps each sentence embedding by a space of sentfold, on the CPU. No gradient passes."""
 
     def __init__(self, space: Space) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # sentence-transformers leaves it untyped
         self.space = space
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:

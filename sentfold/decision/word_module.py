@@ -18,7 +18,7 @@ class WordModule(InputModule):
     save_in_root = False
 
     def __init__(self, fitted: FittedMethod) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # sentence-transformers leaves it untyped
         self.fitted = fitted
 
     def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **_: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, Literal
@@ -84,7 +85,7 @@ def uniformity(unit: Tensor, *, t: float) -> Tensor:
     return (-t * squared).logsumexp(dim=0) - math.log(len(rows))
 
 
-class PairLoss(nn.Module):
+class PairLoss(nn.Module, ABC):
     """A loss on the embeddings of two columns of sentences."""
 
     def __init__(self, model: SentenceTransformer) -> None:
@@ -96,9 +97,9 @@ class PairLoss(nn.Module):
         embeddings = [self.model(features)["sentence_embedding"] for features in sentence_features]
         return self.compute_loss_from_embeddings(embeddings, labels)
 
+    @abstractmethod
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """The loss of two (m, d) embeddings and (m,) labels from 0 to 1."""
-        raise NotImplementedError
 
 
 class AlignmentUniformityLoss(PairLoss):

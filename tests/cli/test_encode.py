@@ -114,7 +114,7 @@ def test_the_command_line_takes_every_option_as_documented(files: Files, tmp_pat
     encoder = make_encoder(
         "gem", make_lexicon(), tokenizer="wordpunct", variant="released", removed=3, window=4, candidates=9
     )
-    wanted = encoder.fit_directions(rows, values).encode(SENTENCES).vectors  # type: ignore[attr-defined]
+    wanted = encoder.fit_directions(rows, values).encode(SENTENCES).vectors
     np.testing.assert_array_equal(read(out), wanted)
     record = json.loads(pq.read_schema(out).metadata[b"sentfold encode"])
     assert record["encoder"] == "gem" and record["settings"]["removed"] == 3

@@ -192,7 +192,7 @@ def test_the_same_data_gives_the_same_bytes_on_any_number_of_threads(tmp_path: P
 )
 def test_arrays_that_do_not_fit_are_value_errors(arguments: dict[str, object], named: str) -> None:
     with pytest.raises(DataError, match=named) as refused:
-        sentfold.decide(np.random.default_rng(0).normal(size=(20, 4)), **arguments)  # type: ignore[arg-type]
+        sentfold.decide(np.random.default_rng(0).normal(size=(20, 4)), **arguments)
     assert isinstance(refused.value, ValueError)
 
 
@@ -233,7 +233,7 @@ def test_a_saved_space_maps_new_vectors_as_before(spaces: object, tmp_path: Path
     rng = np.random.default_rng(1)
     x = (rng.normal(size=(400, 20)) @ rng.normal(size=(20, 20))).astype(np.float32)
     fresh = rng.normal(size=(7, 20)).astype(np.float32)
-    for point in spaces(Rows(x, x, x[:0])):  # type: ignore[operator]
+    for point in spaces(Rows(x, x, x[:0])):
         for dimensions in point.names.values():
             space = point.space.cut(dimensions) if dimensions else point.space
             save_space(space, tmp_path / "space")

@@ -168,7 +168,7 @@ def test_an_entry_of_the_lock_without_an_md5_is_refused(repository: Path, md5: s
     entry = {"cmd": "true", "outs": [{"path": "reports/quick/tables", **({} if md5 is None else {"md5": md5})}]}
     (repository / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": {"report": entry}}))
     os.mkfifo(repository / "reports/quick/tables")
-    assert WorkingTree(repository).digest("reports/quick/tables").md5 == ""  # type: ignore[union-attr]
+    assert WorkingTree(repository).digest("reports/quick/tables").md5 == ""
     with pytest.raises(LineageError, match=r"dvc\.lock is malformed"):
         load_graph(WorkingTree(repository), "quick")
 

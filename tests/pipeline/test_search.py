@@ -224,6 +224,15 @@ def test_a_pool_needs_its_development_corpus_in_the_suite() -> None:
         make_suite(params, suite="made", corpora=("near",), spaces=("minilm",), searched=("minilm",))
 
 
+def test_an_unknown_search_is_one_clear_error() -> None:
+    with pytest.raises(SuiteError, match="no search 'minilm-bm25'") as caught:
+        search(SUITE, "minilm-bm25")
+    assert "minilm-nnn" in str(caught.value)
+    without = make_suite(suite="made", corpora=("near",), spaces=("minilm",))
+    with pytest.raises(SuiteError, match="searched"):
+        search(without, "minilm-cosine")
+
+
 def test_a_suite_without_searches_needs_no_pool() -> None:
     assert make_suite(suite="made", corpora=("near",), spaces=("minilm",)).stages["search"] == {}
 

@@ -27,7 +27,7 @@ SCALES = st.sampled_from([0.1, 1.0, 20.0])
 
 def make_loss(kind: str, **numbers: float) -> Any:
     """The loss on embeddings; its model is never called."""
-    return build_loss(LossSettings.model_validate({"kind": kind, **numbers}), nn.Identity())  # type: ignore[arg-type]
+    return build_loss(LossSettings.model_validate({"kind": kind, **numbers}), nn.Identity())
 
 
 def rows(seed: int, *, n: int = 6, d: int = 5, scale: float = 1.0) -> torch.Tensor:
