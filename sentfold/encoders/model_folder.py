@@ -230,7 +230,7 @@ def has_space(encoder: str, folder: Path) -> bool:
 
 
 def _refuse_code(encoder: str, folder: Path) -> None:
-    """Raise EncoderError if the folder has or names code: a folder with a space is loaded with trust_remote_code."""
+    """Raise EncoderError if a folder with a space has or names code."""
     named = [
         path for path in folder.rglob("*.json") if "auto_map" in path.read_text(encoding="utf-8", errors="replace")
     ]

@@ -75,8 +75,20 @@ class Encoding:
 
 
 def load_model(encoder: str, folder: Path) -> SentenceTransformer:
-    """Load a model folder: safetensors only, no code from the folder, float32, on the CPU. Raises EncoderError."""
+    """Load a model folder: safetensors only, no code from the folder, float32, on the CPU. Raises EncoderError.
+
+    A folder that `sentfold export` wrote with a map that is not linear is refused: sentence-transformers would load it
+    only with trust in all code that the folder names. `sentfold encode` loads such a folder without that trust.
+    """
     refuse_unsafe(encoder, folder)
+    if has_space(encoder, folder):
+        raise EncoderError(
+            f"encoder '{encoder}' has a map that is not linear",
+            where="modules.json",
+            expected="modules of sentence_transformers",
+            got="a space of sentfold",
+            remedy="encode with `sentfold encode`, or use the model from before the export",
+        )
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -97,7 +109,6 @@ def load_model(encoder: str, folder: Path) -> SentenceTransformer:
             str(folder),
             device="cpu",
             local_files_only=True,
-            trust_remote_code=has_space(encoder, folder),  # for SPACE_MODULE; refuse_unsafe has refused all other code
             model_kwargs={"use_safetensors": True},
         )
     except Exception as error:  # noqa: BLE001  # a damaged model makes torch, transformers or json raise anything

@@ -420,6 +420,12 @@ def test_a_model_with_a_space_is_loaded_and_trusts_no_code_that_its_configuratio
     assert not (tmp_path / "ran").exists()
 
 
+def test_the_stage_refuses_a_model_with_a_space(small: Path) -> None:
+    """sentence-transformers would load it only with trust in all code that the folder names."""
+    add_space(small)
+    refused(small, "a map that is not linear", "sentfold encode")
+
+
 def test_a_dense_module_before_a_space_calls_no_function_that_its_configuration_names(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
