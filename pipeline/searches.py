@@ -21,6 +21,7 @@ from sentfold.settings import Parameters, Slug, validate
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Float64 = npt.NDArray[np.float64]
 
 
 class SearchBlock(Parameters):
@@ -73,7 +74,7 @@ class PoolBlock(Parameters):
     split        the split of the corpus that is the test; null: all of the corpus
     column       the column of the items that says how relevant the second text is
     relevant     the values of that column that mean relevant; or
-    least        the smallest value that means relevant
+    least        the smallest value that means relevant; with neither, the values are the grades, relevant above 0
     development  the pairs that choose parameters; null: half of the corpus's own, and the other half is the test
     seed         of that half
     remark       what a reader has to know of the pool
@@ -89,32 +90,39 @@ class PoolBlock(Parameters):
 
     @model_validator(mode="after")
     def _says_what_is_relevant(self) -> PoolBlock:
-        if bool(self.relevant) == (self.least is not None):
+        if self.relevant and self.least is not None:
             raise ValueError("give either `relevant` or `least`")
         return self
 
-    def is_relevant(self, values: npt.NDArray[Any]) -> Bools:
-        """(n,) which values of the column mean relevant."""
-        found: Bools = np.isin(values, self.relevant) if self.least is None else values >= self.least
-        return found
+    def grades_of(self, values: npt.NDArray[Any]) -> Float64:
+        """(n,) grades: 1 for the values of the column that mean relevant, else 0; or the values themselves."""
+        if self.relevant:
+            return np.isin(values, self.relevant).astype(np.float64)
+        return (values if self.least is None else values >= self.least).astype(np.float64)
 
 
 @dataclass(frozen=True)
 class JudgedPairs:
-    """Judged pairs of texts of one corpus: (j, 2) rows of the query and of the document, and (j,) grades 0 or 1."""
+    """Judged pairs of texts of one corpus.
+
+    rows       (j, 2) rows of the query and of the document
+    grades     (j,) grades
+    documents  rows of all documents, where the corpus has a collection of them; None: those of the pairs alone
+    """
 
     corpus: str
     rows: Ints
-    grades: npt.NDArray[np.float64]
+    grades: Float64
+    documents: Ints | None = None
 
     def only(self, kept: Any) -> JudgedPairs:
-        """Some of the pairs, by a mask or a slice."""
-        return JudgedPairs(self.corpus, self.rows[kept], self.grades[kept])
+        """Some of the pairs, by a mask or a slice. The documents of a collection stay."""
+        return JudgedPairs(self.corpus, self.rows[kept], self.grades[kept], self.documents)
 
     @property
     def pool(self) -> Pool:
         """The pairs as a retrieval task."""
-        return make_pool(self.rows, self.grades)
+        return make_pool(self.rows, self.grades, self.documents)
 
 
 def load_pool(name: str) -> PoolBlock:
@@ -131,6 +139,7 @@ def read_pairs(suite: str, name: str, block: PoolBlock) -> tuple[JudgedPairs, Ju
     """The test pairs and the development pairs of a pool, or the reason why a corpus of it is absent.
 
     Development pairs that share a text with the test are left out, and so are those beyond the number of test pairs.
+    In a collection of documents, which both parts search, that holds for the queries instead.
     Raises ParameterError if a corpus has no pairs, or lacks the column or the split.
     """
     for corpus in corpora_read_by(name, block):
@@ -143,6 +152,8 @@ def read_pairs(suite: str, name: str, block: PoolBlock) -> tuple[JudgedPairs, Ju
         half = _half_of_groups(test.rows, block.seed)
         return test.only(~half), test.only(half)
     development = _read_part(suite, block, block.development)
+    if test.documents is not None:
+        return test, development.only(_other_queries(suite, test, development))
     seen = set(_texts(suite, test)[test.rows.ravel()])
     unseen = [not seen.intersection(pair) for pair in _texts(suite, development)[development.rows]]
     return test, development.only(np.array(unseen)).only(slice(len(test.rows)))
@@ -162,8 +173,17 @@ def _read_part(suite: str, block: PoolBlock, part: Part) -> JudgedPairs:
             remedy="correct the block of the pool",
         )
     rows = np.column_stack([items["row1"], items["row2"]]).astype(np.int64)[kept]
-    relevant = block.is_relevant(np.array(items[block.column])[kept])
-    return JudgedPairs(part.corpus, rows, relevant.astype(np.float64))
+    collection = read_record(path, kind=f"items.{task_of(path)}")["notes"].get("documents")
+    documents = None if collection is None else np.arange(int(collection))
+    return JudgedPairs(part.corpus, rows, block.grades_of(np.array(items[block.column])[kept]), documents)
+
+
+def _other_queries(suite: str, test: JudgedPairs, development: JudgedPairs) -> Bools:
+    """(j,) the development pairs of queries that are no test queries: of as many queries as the test has, in order."""
+    asked = set(_texts(suite, test)[test.rows[:, 0]])
+    texts = _texts(suite, development)[development.rows[:, 0]]
+    chosen = set([text for text in dict.fromkeys(texts) if text not in asked][: len(asked)])
+    return np.array([text in chosen for text in texts], dtype=np.bool_)
 
 
 def _half_of_groups(rows: Ints, seed: int) -> Bools:

@@ -35,7 +35,7 @@ def change(checkout: Path, file: str, old: str, new: str) -> None:
     path.write_text(path.read_text().replace(old, new))
 
 
-@pytest.mark.parametrize("suite", ["quick", "paper", "paper-mirror"])
+@pytest.mark.parametrize("suite", ["quick", "paper", "paper-mirror", "beir"])
 def test_the_suites_that_are_shipped_pass(checkout: Path, suite: str) -> None:
     assert check_everything(suite).suite == suite
 

@@ -31,6 +31,16 @@ class PackageFiles(Parameters):
     reader: str
 
 
+class TextTables(Parameters):
+    """Where the texts are that judgements name by id, in BEIR's form: columns `_id`, `text` and, of documents, `title`.
+
+    documents, queries  glob patterns as in `files` of a HubSplit
+    """
+
+    documents: tuple[str, ...]
+    queries: tuple[str, ...]
+
+
 class HubSplit(Parameters):
     """One split of a dataset on the Hugging Face hub, at a pinned revision.
 
@@ -41,6 +51,7 @@ class HubSplit(Parameters):
     labels   label on the hub -> canonical integer label; empty if the labels are equal
     keep     column on the hub -> values; rows with other values are dropped
     subsets  name of a subset -> its number of rows, in file order; only if the hub has no subset column
+    texts    for judgements of documents by queries: the tables of their texts
     """
 
     id: str
@@ -50,6 +61,7 @@ class HubSplit(Parameters):
     labels: dict[str, int] = {}
     keep: dict[str, tuple[str | int, ...]] = {}
     subsets: dict[str, int] = {}
+    texts: TextTables | None = None
 
     @model_validator(mode="after")
     def _revision_is_pinned(self) -> HubSplit:

@@ -53,8 +53,15 @@ def read_split(name: str, dataset: Dataset, split: str, *, patience: Patience = 
             local = _download(place, listing[path], patience)
             frames.append(_map_columns(_parse(local, path, place), place, path))
             hashes[_name(place, path)] = sha256_of(local)
-    frame = pl.concat(frames, how="vertical_relaxed")
-    return Reading(frame=_name_subsets(frame, dataset, place), source="hub", files=hashes)
+    frame, further = pl.concat(frames, how="vertical_relaxed"), tuple[str, ...]()
+    if place.texts is not None:
+        queries, documents = (
+            {path: _download(place, listing[path], patience) for path in _choose_files(list(listing), patterns, place)}
+            for patterns in (place.texts.queries, place.texts.documents)
+        )
+        frame, further = _join_texts(frame, place, _read_texts(queries, place), _read_texts(documents, place))
+        hashes |= {_name(place, path): sha256_of(local) for path, local in {**queries, **documents}.items()}
+    return Reading(_name_subsets(frame, dataset, place), source="hub", files=hashes, further=further)
 
 
 # --- network -----------------------------------------------------------------------------------
@@ -215,6 +222,45 @@ def _map_columns(frame: pl.DataFrame, place: HubSplit, path: str) -> pl.DataFram
         frame = frame.filter(pl.col(column).is_in(list(values)))
     frame = frame.select(pl.col(column).alias(canonical) for canonical, column in place.columns.items())
     return _map_labels(frame, place, path) if place.labels else frame
+
+
+def _read_texts(files: dict[str, Path], place: HubSplit) -> dict[str, str]:
+    """Id -> title and text, joined by a blank as BEIR joins them. Raises SourceError on a missing column."""
+    texts: dict[str, str] = {}
+    for path, local in files.items():
+        frame = _parse(local, path, place)
+        for column in ("_id", "text"):
+            if column not in frame.columns:
+                raise SourceError(
+                    f"column '{column}' is missing",
+                    where=_name(place, path),
+                    expected="_id, text",
+                    got=", ".join(frame.columns),
+                    remedy="correct `texts` in the catalogue, or pin the revision that has them",
+                )
+        titles = frame["title"].fill_null("") if "title" in frame.columns else [""] * len(frame)
+        rows = zip(frame["_id"].cast(pl.String), titles, frame["text"].fill_null(""), strict=True)
+        texts |= {name: f"{title} {text}".strip() for name, title, text in rows}
+    return texts
+
+
+def _join_texts(
+    frame: pl.DataFrame, place: HubSplit, queries: dict[str, str], documents: dict[str, str]
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Judgements with the texts that they name by id, and all documents. Raises SourceError if an id has no text."""
+    for kind, texts in (("query", queries), ("document", documents)):
+        names = frame[f"{kind}_id"].cast(pl.String)
+        unknown = [name for name in names if name not in texts]
+        if unknown:
+            raise SourceError(
+                f"a judgement names a {kind} without a text",
+                where=_name(place),
+                expected=f"ids of the table of the {kind} texts",
+                got=str(unknown[0]),
+                remedy="correct `texts` in the catalogue, or pin a revision whose tables fit",
+            )
+        frame = frame.with_columns(pl.Series(kind, [texts[name] for name in names], dtype=pl.String))
+    return frame, tuple(documents.values())
 
 
 def _map_labels(frame: pl.DataFrame, place: HubSplit, path: str) -> pl.DataFrame:

@@ -25,6 +25,13 @@ COLUMNS: Mapping[str, dict[str, type[pl.DataType]]] = {
         "relevance": pl.Int64,
         "rank": pl.Int64,
     },
+    "retrieval": {
+        "query_id": pl.String,
+        "query": pl.String,
+        "document_id": pl.String,
+        "document": pl.String,
+        "relevance": pl.Int64,
+    },
     "inference": {"premise": pl.String, "hypothesis": pl.String, "label": pl.Int64},
     "example": {"sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64, "subset": pl.String},
     "counts": {"word": pl.String, "count": pl.Int64},
@@ -39,7 +46,7 @@ class Reading:
     source    "package", "mirror", "hub", "archive", "inline" or "own"
     files     name of each file, without a path of this machine -> sha256
     replaced  number of characters that are U+FFFD because their bytes were not valid in the encoding
-    further   sentences of the corpus that no item refers to
+    further   sentences of the corpus that no item refers to; of a retrieval task, all documents
     """
 
     frame: pl.DataFrame

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ SENTENCE_COLUMNS = {
     "classification": {"text": "row"},
     "clustering": {"text": "row"},
     "ranking": {"query": "row1", "candidate": "row2"},
+    "retrieval": {"query": "row1", "document": "row2"},
     "counts": {},
 }
 
@@ -65,11 +67,15 @@ def download(slug: str, suite: Suite, *, skip_missing: bool | None = None) -> Do
 
 
 def write_corpus(suite: str, corpus: Corpus, readings: dict[str, Reading]) -> Download:
-    """Write sentences.parquet (each distinct text once, in order of appearance) and items.parquet."""
+    """Write sentences.parquet (each distinct text once, in order of appearance) and items.parquet.
+
+    Of a retrieval task the documents are the first sentences; the notes have their number.
+    """
     row_columns = SENTENCE_COLUMNS[corpus.dataset.layout]
     frame, text = prepare_texts(corpus, pl.concat([reading.frame for reading in readings.values()]))
     further = [text for reading in readings.values() for text in reading.further]
-    sentences, rows = number_sentences([frame[column].to_list() for column in row_columns], further)
+    documents = list(dict.fromkeys(further)) if corpus.dataset.layout == "retrieval" else []
+    sentences, rows = number_sentences([frame[column].to_list() for column in row_columns], further, first=documents)
     items = pl.DataFrame(dict(zip(row_columns.values(), rows, strict=True))).hstack(
         frame.drop(*row_columns).get_columns()
     )
@@ -84,6 +90,8 @@ def write_corpus(suite: str, corpus: Corpus, readings: dict[str, Reading]) -> Do
         "task": corpus.dataset.task,
         "text": text,
     }
+    if documents:
+        notes["documents"] = len(documents)
     if corpus.slug in corpus.dataset.supervised:
         notes["supervised"] = corpus.dataset.supervised[corpus.slug]
     if row_columns:
@@ -130,14 +138,17 @@ def body_of(message: str) -> str:
     return body if empty else head
 
 
-def number_sentences(columns: list[list[str]], further: list[str]) -> tuple[list[str], list[np.ndarray]]:
+def number_sentences(
+    columns: list[list[str]], further: list[str], *, first: Sequence[str] = ()
+) -> tuple[list[str], list[np.ndarray]]:
     """The distinct texts in order of first appearance (read item by item), and the row of each item's texts.
 
     columns  texts of the items, one list per sentence column, equally long
     further  texts of the corpus that are in no item
+    first    distinct texts that come before all others
     Returns the texts, and one int32 array of row numbers per column.
     """
-    known: dict[str, int] = {}
+    known: dict[str, int] = {text: row for row, text in enumerate(first)}
     for item in zip(*columns, strict=True):
         for text in item:
             known.setdefault(text, len(known))

@@ -81,6 +81,29 @@ def nothing_was_written() -> bool:
 # --- what is right ----------------------------------------------------------------------------------
 
 
+def test_the_documents_of_a_collection_are_its_first_sentences_and_each_text_is_there_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The query of the second judgement is a document too, and both splits bring the whole collection."""
+    monkeypatch.chdir(tmp_path)
+    collection = ("a", "b", "a", "c")
+    rows = {
+        "test": {"query": ["q", "c"], "document": ["b", "a"], "relevance": [1, 2]},
+        "dev": {"query": ["p"], "document": ["c"], "relevance": [1]},
+    }
+    readings = {}
+    for split, columns in rows.items():
+        ids = {"query_id": columns["query"], "document_id": columns["document"]}
+        frame = pl.DataFrame({**ids, **columns}).with_columns(split=pl.lit(split))
+        readings[split] = Reading(frame, "hub", further=collection)
+    write_corpus("mine", corpus_of("retrieval", splits={"test": 2, "dev": 1}), readings)
+    sentences = read_table(corpus_path("mine", "pairs", "sentences"), kind="sentences").column("text").to_pylist()
+    assert sentences == ["a", "b", "c", "q", "p"]
+    items = read_table(corpus_path("mine", "pairs", "items"), kind="items.retrieval").to_pydict()
+    assert (items["row1"], items["row2"]) == ([3, 2, 4], [1, 0, 2])
+    assert read_record(corpus_path("mine", "pairs", "items"), kind="items.retrieval")["notes"]["documents"] == 3
+
+
 def test_a_corpus_of_the_catalogue_is_read_from_its_file(mirror: Path) -> None:
     source = put(mirror, "stsb/test.parquet", pairs(1379))
     assert download("stsb", SUITE) == Download("stsb", sentences=5, items=1379)

@@ -123,6 +123,41 @@ def test_several_files_make_one_split_in_the_order_of_the_catalogue(server: HubS
     assert read(dataset("b.jsonl", "a-*.jsonl")).frame["sentence1"].to_list() == [row["first"] for row in PAIRS]
 
 
+DOCUMENTS = [{"_id": "d1", "title": "Tea", "text": "is hot."}, {"_id": "d2", "title": "", "text": "Ice"}]
+JUDGED = {
+    "columns": {"query_id": "query-id", "document_id": "corpus-id", "relevance": "score"},
+    "texts": {"documents": ("corpus.jsonl",), "queries": ("queries.jsonl",)},
+}
+
+
+def add_collection(server: HubServer, *judgements: tuple[str, str, int]) -> Dataset:
+    """A collection in BEIR's form on the server."""
+    server.add("corpus.jsonl", as_jsonl(DOCUMENTS))
+    server.add("queries.jsonl", as_jsonl([{"_id": "q1", "text": "What is hot?"}]))
+    rows = [{"query-id": query, "corpus-id": document, "score": score} for query, document, score in judgements]
+    server.add("qrels/test.jsonl", as_jsonl(rows))
+    return dataset("qrels/test.jsonl", count=len(rows), task="retrieval", **JUDGED)
+
+
+def test_judgements_of_a_collection_get_the_texts_that_they_name_and_all_documents_come_along(
+    server: HubServer,
+) -> None:
+    data = add_collection(server, ("q1", "d1", 2))
+    reading = read(data)
+    frame = check_columns(reading.frame, data, where="test")
+    assert frame.rows() == [("q1", "What is hot?", "d1", "Tea is hot.", 2)]
+    assert reading.further == ("Tea is hot.", "Ice")
+    assert [name.rpartition("/")[2] for name in reading.files] == ["test.jsonl", "queries.jsonl", "corpus.jsonl"]
+
+
+@pytest.mark.parametrize(("judgement", "kind"), [(("q2", "d1", 1), "query"), (("q1", "d3", 1), "document")])
+def test_a_judgement_of_a_text_that_is_not_there_is_refused(
+    server: HubServer, judgement: tuple[str, str, int], kind: str
+) -> None:
+    error = failure(add_collection(server, ("q1", "d1", 1), judgement))
+    assert f"names a {kind} without a text" in str(error) and judgement[kind == "document"] in str(error)
+
+
 def test_the_first_pattern_that_matches_is_taken(server: HubServer) -> None:
     server.add("data/test-00000.parquet", as_parquet(PAIRS))
     data = dataset(files=(("test.jsonl.gz", "data/test-*.parquet"),))

@@ -254,9 +254,30 @@ def test_a_corpus_that_does_not_fit_its_pool_is_one_clear_error(
 
 
 def test_a_pool_says_in_one_way_what_is_relevant() -> None:
-    for wrong in ({"column": "label"}, {"column": "label", "relevant": [1], "least": 1.0}):
-        with pytest.raises(ValidationError, match="either"):
-            PoolBlock.model_validate(wrong)
+    with pytest.raises(ValidationError, match="either"):
+        PoolBlock.model_validate({"column": "label", "relevant": [1], "least": 1.0})
+
+
+def test_a_collection_is_searched_whole_by_test_and_development_and_no_query_is_on_both_sides(folder: Path) -> None:
+    """Rows 0 to 4 are the documents, of which the last is not judged; the query of row 6 occurs in both splits."""
+    texts = {"text": [f"text {row}" for row in range(9)]}
+    notes = {"corpus": "many", "task": "retrieval", "documents": 5}
+    items = {
+        "row1": [5, 5, 6, 6, 7, 8], "row2": [0, 1, 2, 0, 3, 1], "relevance": [2, 0, 1, 1, 1, 1],
+        "split": ["test", "test", "test", "dev", "dev", "dev"],
+    }  # fmt: skip
+    for part, table in (("sentences", texts), ("items", items)):
+        kind = part if part == "sentences" else "items.retrieval"
+        write_table(corpus_path("made", "many", part), pa.table(table), kind=kind, parameters={}, notes=notes)
+    block = PoolBlock.model_validate(
+        {"split": "test", "column": "relevance", "development": {"corpus": "many", "split": "dev"}}
+    )
+    pairs = read_pairs("made", "many", block)
+    assert not isinstance(pairs, str)
+    test, development = (side.pool for side in pairs)
+    assert test.documents.tolist() == development.documents.tolist() == [0, 1, 2, 3, 4]
+    assert (test.queries.tolist(), development.queries.tolist()) == ([5, 6], [7, 8])
+    assert test.grade.tolist() == [2.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize(
