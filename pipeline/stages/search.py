@@ -21,13 +21,13 @@ from pipeline.base.artifacts import (
 )
 from pipeline.base.params import load_parameters
 from pipeline.base.suite import Suite
-from pipeline.searches import JudgedPairs, PoolBlock, Search, corpora_read_by, load_pool, load_search, read_pairs
+from pipeline.searches import PoolBlock, Search, corpora_read_by, load_pool, load_search, read_pairs
 from sentfold.compare.bootstrap import corpus_seed, percentile_interval
 from sentfold.errors import SuiteError, located
 from sentfold.files import write_json
 from sentfold.retrieval.base.measures import bootstrap_means, describe_pool, measure_queries
 from sentfold.retrieval.base.pool import Pool
-from sentfold.retrieval.base.protocol import search as rank_documents
+from sentfold.retrieval.base.protocol import search_points
 from sentfold.settings import Parameters
 
 Float64 = npt.NDArray[np.float64]
@@ -103,10 +103,10 @@ def score_pool(
     """
     (pool, vectors), (known, others) = test, development
     bank = others[known.queries]
-    trials = [rank_documents(method.module, point, others, known, seed=seed) for point in method.points]
+    trials = search_points(method.module, method.points, others, known, seed=seed)
     tried = [_mean(measure_queries(ranking, known)) for ranking in trials]
     best = int(np.argmax(tried))
-    rankings = [rank_documents(method.module, point, vectors, pool, bank=bank, seed=seed) for point in method.points]
+    rankings = search_points(method.module, method.points, vectors, pool, bank=bank, seed=seed)
     scored = [measure_queries(ranking, pool) for ranking in rankings]
     oracle = int(np.argmax([_mean(values) for values in scored]))
     drawn = {"effective_units": float(len(pool.queries)), "unit": "queries", "units": len(pool.queries)}
@@ -143,12 +143,9 @@ def _read_pool(
     pairs = read_pairs(suite, name, block)
     if isinstance(pairs, str):
         return pairs
-    test, development = (_with_vectors(suite, space, side) for side in pairs)
-    return test, development
-
-
-def _with_vectors(suite: str, space: str, pairs: JudgedPairs) -> tuple[Pool, Floating]:
-    return pairs.pool, read_vectors(space_path(suite, space, pairs.corpus))
+    test, development = pairs
+    vectors = {corpus: read_vectors(space_path(suite, space, corpus)) for corpus in corpora_read_by(name, block)}
+    return (test.pool, vectors[test.corpus]), (development.pool, vectors[development.corpus])
 
 
 def _mean(values: dict[str, Float64]) -> float:

@@ -27,5 +27,5 @@ def prepare(source: Source, settings: Settings) -> Scorer:
     Cost O(n^2 d) once; per query O(n d).
     Source: arXiv:1710.04087, eq. 3; its claim is for dictionaries of words, where hubs are fewer.
     """
-    near = hubness(source.documents, None, settings.neighbors, workers=source.workers)
+    near = hubness(source, settings.neighbors)
     return inner_products(source.documents, near / 2)

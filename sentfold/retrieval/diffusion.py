@@ -7,7 +7,6 @@ import scipy.sparse as sp
 from pydantic import Field
 
 from sentfold.manifold.base.linear import sparse_graph
-from sentfold.neighbors.neighbors import nearest_neighbors
 from sentfold.retrieval.base.protocol import Source
 from sentfold.retrieval.base.ranking import Scorer, Singles, first_places
 from sentfold.retrieval.base.scorers import inner_products
@@ -69,12 +68,10 @@ def mutual_graph(source: Source, settings: Settings) -> sp.csr_array:
 
     Symmetric; the eigenvalues are in [-1, 1], so the diffusion converges for every damping below 1.
     """
-    documents = source.documents
-    k = min(settings.neighbors, len(documents) - 1)
-    near = nearest_neighbors(documents, k, metric="cosine", workers=source.workers)
+    near = source.nearest(settings.neighbors)
     edges = sparse_graph(near.indices, np.maximum(1 - near.distances, 0) ** settings.power)
     if settings.shuffled is not None:
-        order = np.random.default_rng(settings.shuffled).permutation(len(documents))
+        order = np.random.default_rng(settings.shuffled).permutation(len(source.documents))
         edges = edges[order][:, order]
     mutual = edges.minimum(edges.T)
     degrees = mutual.sum(axis=1)

@@ -26,5 +26,5 @@ def prepare(source: Source, settings: Settings) -> Scorer:
     Cost O(n b d) once for a bank of b queries; per query O(n d).
     Source: arXiv:2410.24114, whose claim is for captions and images; both parameters are chosen on training data.
     """
-    near = hubness(source.documents, source.known_bank, settings.neighbors, workers=source.workers)
+    near = hubness(source, settings.neighbors, among=source.known_bank)
     return inner_products(source.documents, settings.weight * near)

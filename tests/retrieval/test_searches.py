@@ -12,7 +12,7 @@ from sentfold.errors import ParameterError
 from sentfold.retrieval import binary, diffusion, querybank
 from sentfold.retrieval.base.measures import measure_queries
 from sentfold.retrieval.base.pool import Pool, fold_queries, make_pool
-from sentfold.retrieval.base.protocol import FOLDS, Source, find_search, known_searches, search
+from sentfold.retrieval.base.protocol import FOLDS, Source, find_search, known_searches, search, search_points
 from sentfold.retrieval.base.ranking import Ranking, unit_rows
 
 DOCUMENTS, QUERIES, D = 120, 40, 16
@@ -200,3 +200,14 @@ def test_without_a_bank_a_query_is_searched_by_the_queries_of_other_folds() -> N
         others = np.delete(X[POOL.queries], fold, axis=0)
         alone = search(method, settings, X, POOL, bank=others)
         np.testing.assert_array_equal(ranking.top[fold], alone.top[fold])
+
+
+def test_points_that_are_searched_together_rank_as_each_does_alone() -> None:
+    """The neighbours of the largest k serve all points: those of a smaller k are the first of them, bit for bit."""
+    for name in ("csls", "diffusion"):
+        method = find_search(name)
+        points = [method.Settings(neighbors=k) for k in (2, 7, 4)]
+        together = search_points(method, points, X, POOL)
+        for point, ranking in zip(points, together, strict=True):
+            alone = search(method, point, X, POOL)
+            assert np.array_equal(ranking.top, alone.top) and np.array_equal(ranking.scores, alone.scores)

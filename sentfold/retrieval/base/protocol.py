@@ -13,8 +13,8 @@ The score of a document for a query must not depend on the other queries that ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
@@ -23,6 +23,7 @@ import numpy as np
 
 from sentfold.errors import ParameterError
 from sentfold.kernels.threads import one_blas_thread
+from sentfold.neighbors.neighbors import Neighbors, nearest_neighbors
 from sentfold.retrieval.base.pool import Ints, Pool, fold_queries
 from sentfold.retrieval.base.ranking import Floating, Ranking, Scorer, Singles, rank, unit_rows
 from sentfold.settings import Parameters
@@ -39,12 +40,27 @@ class Source:
                and the caller's table has to say so.
     pairs      (t, d) queries of other folds and (t, d) one relevant document of each; for LEARNS = judgements
     workers    threads, which do not change the result
+    deepest    the largest k that will be asked of `nearest`, whose first answer then serves all later ones
     """
 
     documents: Singles
     bank: Singles | None = None
     pairs: tuple[Singles, Singles] | None = None
     workers: int = 2
+    deepest: int = 1
+    _near: list[Neighbors] = field(init=False, repr=False, compare=False, default_factory=list)
+
+    def nearest(self, k: int) -> Neighbors:
+        """The k nearest other documents of each document by cosine, exactly; all of them if there are fewer.
+
+        Cost O(n^2 d) once, and again for a k above `deepest`.
+        """
+        others = len(self.documents) - 1
+        if not self._near or self._near[0].indices.shape[1] < min(k, others):
+            found = min(max(k, self.deepest), others)
+            self._near[:] = [nearest_neighbors(self.documents, found, metric="cosine", workers=self.workers)]
+        near = self._near[0]
+        return Neighbors(near.indices[:, :k].copy(), near.distances[:, :k].copy(), near.recomputed)
 
     @property
     def known_bank(self) -> Singles:
@@ -99,7 +115,22 @@ def search(
     seed: int = 0,
     workers: int = 2,
 ) -> Ranking:
-    """The ranking of a method on a pool.
+    """The ranking of a method on a pool. See search_points."""
+    (ranking,) = search_points(method, [settings], vectors, pool, bank=bank, seed=seed, workers=workers)
+    return ranking
+
+
+def search_points(
+    method: SearchMethod,
+    points: Sequence[Parameters],
+    vectors: Floating,
+    pool: Pool,
+    *,
+    bank: Floating | None = None,
+    seed: int = 0,
+    workers: int = 2,
+) -> list[Ranking]:
+    """The rankings of a method on a pool with each of several settings, which share what is computed of the documents.
 
     vectors  (N, d) finite vectors of the texts; lengths do not count, since every vector is divided by its own
     bank     (b, d) vectors of queries of a development set, for methods that learn from a bank; without one, the
@@ -108,9 +139,10 @@ def search(
     Raises ParameterError. Memory: two float32 copies of the documents, and what rank and the method say.
     """
     queries, documents = _unit_singles(vectors[pool.queries]), _unit_singles(vectors[pool.documents])
-    known = Source(documents, None if bank is None else _unit_singles(bank), None, workers)
+    deepest = max(getattr(settings, "neighbors", 1) for settings in points)
+    known = Source(documents, None if bank is None else _unit_singles(bank), None, workers, deepest)
     with one_blas_thread():
-        return rank(_scorers(method, settings, known, queries, pool, seed), queries, pool)
+        return [rank(_scorers(method, settings, known, queries, pool, seed), queries, pool) for settings in points]
 
 
 def _unit_singles(x: Floating) -> Singles:
@@ -129,4 +161,4 @@ def _scorers(
         train = ~np.isin(query, fold)
         pairs = (queries[query[train]], source.documents[document[train]])
         bank = np.delete(queries, fold, axis=0)
-        yield fold, method.prepare(Source(source.documents, bank, pairs, source.workers), settings)
+        yield fold, method.prepare(Source(source.documents, bank, pairs, source.workers, source.deepest), settings)

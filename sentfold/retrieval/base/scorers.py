@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentfold.neighbors.neighbors import nearest_among, nearest_neighbors
+from sentfold.neighbors.neighbors import nearest_among
+from sentfold.retrieval.base.protocol import Source
 from sentfold.retrieval.base.ranking import Scorer, Singles
 
 
@@ -19,14 +20,14 @@ def inner_products(documents: Singles, bias: npt.NDArray[np.floating[Any]] | Non
     return lambda queries: queries @ documents.T - subtracted
 
 
-def hubness(documents: Singles, bank: Singles | None, k: int, *, workers: int) -> npt.NDArray[np.float64]:
-    """(n,) mean cosine of each document with its k nearest of the bank; of the other documents, if bank is None.
+def hubness(source: Source, k: int, *, among: Singles | None = None) -> npt.NDArray[np.float64]:
+    """(n,) mean cosine of each document with its k nearest among b queries; among the other documents, if None.
 
-    k is lowered to what is there. Cost O(n b d) for a bank of b queries, exact.
+    k is lowered to what is there. Exact. Cost O(n b d); O(n^2 d) once for the documents themselves.
     """
-    if bank is None:
-        near = nearest_neighbors(documents, min(k, len(documents) - 1), metric="cosine", workers=workers)
+    if among is None:
+        near = source.nearest(k)
     else:
-        near = nearest_among(documents, bank, min(k, len(bank)), metric="cosine", workers=workers)
+        near = nearest_among(source.documents, among, min(k, len(among)), metric="cosine", workers=source.workers)
     means: npt.NDArray[np.float64] = 1 - near.distances.mean(axis=1)
     return means
