@@ -39,8 +39,9 @@ endif
 hashes: install ## write hashes/ from requirements.lock and the public index
 	@python .ci/hash_requirements.py
 
-sbom: install ## write sbom.json: what is installed, with licences and hashes (CycloneDX)
+sbom: install ## write sbom.json, and sbom-NAME.json for each further environment: packages, licences, hashes (CycloneDX)
 	@python .ci/sbom.py > sbom.json
+	@for one in crate docs; do if [ -d .venv-$$one ]; then python .ci/sbom.py .venv-$$one > sbom-$$one.json; fi; done
 
 reproduce: install ## set up, run the quick suite, print its table
 	@sentfold run --suite quick

@@ -224,6 +224,24 @@ def evaluate() -> str:
     return markdown(["space", "dimensions", *timed, "all, geometry and heads included"], rows)
 
 
+def own_data() -> str:
+    if not (RESULTS / "own-data.json").is_file():
+        return "Not measured yet."
+    head = ["command", "wall s", "at most", "CPU s", "memory, MB", "at most"]
+    rows = [
+        [
+            name,
+            f"{run['wall_seconds']:.1f}",
+            f"{run['allowed_seconds']:.0f}" if run["allowed_seconds"] else "",
+            f"{run['cpu_seconds']:.1f}",
+            f"{run['megabytes']:,}",
+            f"{run['allowed_megabytes']:,}",
+        ]
+        for name, run in load("own-data")["cases"].items()
+    ]
+    return markdown(head, rows)
+
+
 def profile() -> str:
     head = ["work", "profile, CPU s", "native, CPU s", "ratio (range over pairs)"]
     rows = [
@@ -274,6 +292,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "manifold": manifold,
     "neighbours": neighbours,
     "new-rows": new_rows,
+    "own-data": own_data,
     "products": products,
     "profile": profile,
     "searches": searches,

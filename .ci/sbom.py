@@ -1,6 +1,7 @@
 """Print which distributions are installed here, with their licences and hashes, as CycloneDX 1.6.
 
     make sbom
+    python .ci/sbom.py [ENVIRONMENT]     a folder such as .venv-docs, instead of the environment of this Python
 
 One component per distribution of the environment. A licence is the expression of its metadata where it has one, else
 the field `License` where that is one line, else its classifiers; a distribution that says nothing has no licence here.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
@@ -52,12 +54,16 @@ def component(package: Distribution, hashes: dict[tuple[str, str], str]) -> dict
     return found | ({"licenses": said} if said else {})
 
 
-def bill() -> dict[str, Any]:
-    """The whole document."""
+def bill(environment: Path | None = None) -> dict[str, Any]:
+    """The whole document, of this Python's environment or of the virtual environment in a folder."""
     text = "".join(path.read_text(encoding="utf-8") for path in sorted(Path("hashes").glob("*.txt")))
     hashes = {(normal(name), version): digest for name, version, digest in PIN.findall(text)}
-    packages = {normal(package.metadata["Name"]): package for package in distributions()}
-    own = component(packages.pop(PROJECT), hashes) | {"type": "application"}
+    where = (
+        {} if environment is None else {"path": [str(path) for path in environment.glob("lib/python*/site-packages")]}
+    )
+    packages = {normal(package.metadata["Name"]): package for package in distributions(**where)}
+    own = {"type": "application", "name": environment.name, "bom-ref": environment.name} if environment else {}
+    own = own or component(packages.pop(PROJECT), hashes) | {"type": "application"}
     needs = {normal(name): _needs(package, packages) for name, package in packages.items()}
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -84,4 +90,4 @@ def _needs(package: Distribution, packages: dict[str, Distribution]) -> list[str
 
 
 if __name__ == "__main__":
-    print(json.dumps(bill(), indent=1, sort_keys=True, ensure_ascii=False))
+    print(json.dumps(bill(*map(Path, sys.argv[1:])), indent=1, sort_keys=True, ensure_ascii=False))

@@ -1,11 +1,13 @@
 """Inject every fault of tests/faults and count what came of it.
 
-    python -m benchmarks.faults [--hours] [--select EXPRESSION] [--records FILE] [--out reports/faults.json]
+    python -m benchmarks.faults [--hours] [--select EXPRESSION] [--jobs 2] [--records FILE] [--out reports/faults.json]
+    python -m benchmarks.faults --kills [--jobs 2] [--records FILE] [--out reports/faults.json]
     python -m benchmarks.faults --print reports/faults.json
     python -m benchmarks.faults --time [--repeat 3]
 
-Injects each fault one to three times, as continuous integration does; --hours injects each about twenty times. Every
-outcome is appended to --records as it comes, and the table is of all that stand there, from one run or many.
+Injects each fault one to three times, as continuous integration does; --hours injects each about twenty times; --kills
+injects a hundred: twenty kills at random moments of a stage, of dvc, of its guard, of the flow and of `sentfold run`.
+Every outcome is appended to --records as it comes, and the table is of all that stand there, from one run or many.
 An outcome is counted as it is, whether its test passes or fails. Prints a table in Markdown. --time injects
 nothing and times an undisturbed run of the suite that the faults disturb, from nothing, best of --repeat: on an
 idle machine, which the load before it tells.
@@ -25,6 +27,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+# The tests of twenty kills each at random moments.
+KILLS = "random_moment or (flow_that_is_ended and not SIG)"
 COLUMNS = ("injected", "orphans", "wrong reads", "reruns completed", "equal bytes")
 
 
@@ -50,7 +54,7 @@ def table(rows: dict[str, dict[str, int]]) -> str:
     return "\n".join(lines)
 
 
-def inject(records: Path, *, hours: bool, select: str) -> int:
+def inject(records: Path, *, hours: bool, select: str, jobs: int = 1) -> int:
     """Run the tests, each of which appends its outcomes to `records`; pytest's exit code."""
     command = [
         sys.executable,
@@ -63,6 +67,8 @@ def inject(records: Path, *, hours: bool, select: str) -> int:
     ]
     if select:
         command += ["-k", select]
+    if jobs > 1:
+        command += ["-n", str(jobs), "--dist", "load"]
     # A test may also take its time: a machine that is busy is no fault.
     command += ["--timeout", "3600"]
     return subprocess.run(command, env={**os.environ, "SENTFOLD_FAULT_RECORDS": str(records)}, check=False).returncode
@@ -105,6 +111,8 @@ def best_undisturbed(repeat: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hours", action="store_true", help="each fault about twenty times")
+    parser.add_argument("--kills", action="store_true", help="a hundred kills at random moments")
+    parser.add_argument("--jobs", type=int, default=1, help="faults that are injected at a time")
     parser.add_argument("--select", default="", help="an expression of pytest's -k")
     parser.add_argument("--records", type=Path, default=Path(".dvc/tmp/sentfold-faults.jsonl"))
     parser.add_argument("--none", action="store_true", help="inject nothing, count what stands in --records")
@@ -121,7 +129,9 @@ def main() -> None:
         return
     arguments.records.parent.mkdir(parents=True, exist_ok=True)
     arguments.records.touch()
-    code = 0 if arguments.none else inject(arguments.records.absolute(), hours=arguments.hours, select=arguments.select)
+    hours, select = (True, KILLS) if arguments.kills else (arguments.hours, arguments.select)
+    records = arguments.records.absolute()
+    code = 0 if arguments.none else inject(records, hours=hours, select=select, jobs=arguments.jobs)
     outcomes = [json.loads(line) for line in arguments.records.read_text(encoding="utf-8").splitlines()]
     rows = count(outcomes)
     if arguments.out:

@@ -118,6 +118,21 @@ def test_the_bill_of_materials_has_the_fields_that_cyclonedx_requires(bill: dict
         assert {entry["ref"], *entry["dependsOn"]} <= references.keys()
 
 
+def test_a_further_environment_has_a_bill_of_its_own_with_the_hashes_of_its_lock(tmp_path: Path) -> None:
+    (line,) = [line for line in (ROOT / "hashes/docs.txt").read_text().splitlines() if line.startswith("alabaster==")]
+    name, version, digest = re.split(r"==| --hash=sha256:", line)
+    about = tmp_path / ".venv-docs/lib/python3.11/site-packages" / f"{name}-{version}.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\nLicense: BSD\n")
+    command = [sys.executable, str(ROOT / ".ci/sbom.py"), str(tmp_path / ".venv-docs")]
+    found = json.loads(subprocess.check_output(command, cwd=ROOT))
+    assert found["metadata"]["component"]["name"] == ".venv-docs"
+    (part,) = found["components"]
+    assert (part["name"], part["hashes"][0]["content"], part["licenses"]) == (
+        name, digest, [{"license": {"name": "BSD"}}],
+    )  # fmt: skip
+
+
 def test_the_bill_of_materials_lists_what_is_installed_with_licences(bill: dict[str, Any]) -> None:
     names = {normal_name(package.metadata["Name"]) for package in distributions()}
     parts = {normal_name(part["name"]): part for part in bill["components"]}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sentfold.cli.checkout import FOLDER_VARIABLE
-from sentfold.errors import ParameterError
+from sentfold.errors import ParameterError, escape_controls
 
 if TYPE_CHECKING:
     from pipeline.lineage.recompute import Remade
@@ -72,7 +72,7 @@ def audit(
 
     def again(scope: Scope) -> list[Remade]:
         def tell(line: str) -> None:
-            typer.echo(f"run again: {line}", err=True)
+            typer.echo(escape_controls(f"run again: {line}"), err=True)
 
         return rerun(scope, everything=recompute == "all", seed=seed, tell=tell)
 

@@ -90,7 +90,9 @@ def run_command(command: str, folder: Path) -> tuple[int, str]:
     paths = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
     environment = {**kept, "PATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
     try:
-        done = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            program, cwd=folder, env=environment, capture_output=True, text=True, errors="replace", check=False
+        )
     except OSError as error:
         return 127, f"{program[0]} cannot be started: {error.strerror}"
     said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]

@@ -23,6 +23,7 @@ from sentfold.suggestions import nearest_names
 Origin = Literal["score", "difference", "derived", "printed", "unknown"]
 
 SCHEMA = 1
+LARGEST = 1e300  # a score beyond it is none; JSON has integers of any length
 FIELDS = (
     "value", "low", "high", "difference", "difference_low", "difference_high",
     "control_difference", "control_low", "control_high",
@@ -141,6 +142,13 @@ def _numbers(
 
 def _number(path: str, cell: Mapping[str, Any], column: str, indexed: str, text: str) -> Number:
     corpus, protocol, key = cell["corpus"], cell["protocol"], list(cell["key"])
+    # Of other types they could be no keys of a mapping, and so end the audit.
+    if not all(
+        isinstance(part, str) for part in (cell["row"], corpus, protocol, cell["origin"], cell["unit"], indexed)
+    ):
+        raise TypeError(f"a cell of line {cell['line']} has something else where texts are")
+    if not all(isinstance(part, str | int) for part in (cell["line"], *key)):
+        raise TypeError(f"a cell of line {cell['line']} has something else where names and numbers are")
     # sts.csv, the table for programs, has a column per corpus.
     field, title = (column, " ".join(filter(None, (corpus, protocol)))) if column in FIELDS else ("value", column)
     origin: Origin = cell["origin"]
@@ -239,7 +247,7 @@ class Scores:
         if number.origin == "difference":
             names, field = [number.space, number.other], "value"
         found = [self.score(space, number.corpus, number.protocol).get(field) for space in names]
-        values = [float(value) for value in found if isinstance(value, int | float)]
+        values = [float(value) for value in found if isinstance(value, int | float) and abs(value) <= LARGEST]
         if len(values) < len(names):
             return None
         first, *others = values

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline.lineage.checks import StageChecks
 from pipeline.lineage.hashes import LineageError
@@ -26,6 +25,7 @@ from pipeline.lineage.isolated_stage import lay_out, run_command
 from pipeline.lineage.scope import Cause, Scope, brief
 from pipeline.lineage.stages import Entry, Stage
 from pipeline.lineage.trees import Tree, WorkingTree
+from sentfold.files import read_parquet
 from sentfold.numeric_profile import NAME, is_supported
 
 Outcome = Literal["equal", "within bound", "differs", "failed", "skipped"]
@@ -231,7 +231,7 @@ def _versus(recorded: str, remade: str) -> str:
 def _first_value(recorded: bytes, remade: bytes) -> str:
     """The first column and row of two Parquet files that differ."""
     try:
-        old, new = (pq.read_table(pa.BufferReader(content)) for content in (recorded, remade))
+        old, new = (read_parquet(content) for content in (recorded, remade))  # which unpacks no bomb
     except (pa.ArrowException, OSError):
         return "which is no Parquet file that can be read"
     if (old.column_names, old.num_rows) != (new.column_names, new.num_rows):
@@ -240,8 +240,9 @@ def _first_value(recorded: bytes, remade: bytes) -> str:
     for column in old.column_names:
         if not old[column].equals(new[column]):
             pairs = zip(old[column].to_pylist(), new[column].to_pylist(), strict=True)
-            row, pair = next((row, pair) for row, pair in enumerate(pairs) if repr(pair[0]) != repr(pair[1]))
-            return f"column {column}, row {row}: {_versus(str(pair[0]), str(pair[1]))}"
+            for row, (one, other) in enumerate(pairs):
+                if repr(one) != repr(other):  # two NaN are alike here, and not to Arrow
+                    return f"column {column}, row {row}: {_versus(str(one), str(other))}"
     return f"its metadata: {_versus(*(str(table.schema.metadata) for table in (old, new)))}"
 
 

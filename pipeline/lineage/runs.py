@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.lineage.stages import Locked, is_inside
-from sentfold.errors import ArtifactError
-from sentfold.files import sha256_of
+from sentfold.errors import ArtifactError, first_line
+from sentfold.files import require_regular, sha256_of
 
 
 def append_line(path: Path, record: Mapping[str, Any]) -> None:
@@ -38,13 +38,25 @@ def append_line(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def read_lines(path: Path, begin: int = 0) -> tuple[list[dict[str, Any]], list[int]]:
-    """Every whole record from a byte on, and the numbers of the lines that are none: torn by a kill, or edited."""
+    """Every whole record from a byte on, and the numbers of the lines that are none: torn by a kill, or edited.
+
+    Raises ArtifactError for a folder, a pipe or a device in its place.
+    """
     try:
+        require_regular(path)
         with path.open("rb") as stream:
             stream.seek(begin)
             content = stream.read()
     except FileNotFoundError:
         return [], []
+    except OSError as error:
+        raise ArtifactError(
+            "the record of runs cannot be read",
+            where=str(path),
+            expected="a regular file",
+            got=error.strerror or first_line(error),
+            remedy="remove it: it is a record of this machine alone, and runs begin a new one",
+        ) from None
     records, torn = [], []
     for number, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():

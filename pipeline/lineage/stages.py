@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from pipeline.lineage.templates import expand, malformed
 from pipeline.lineage.trees import Tree
 from sentfold.errors import first_line
 
+LONGEST_PATH, LONGEST_NAME = 2_000, 255  # letters; the system looks for no file of a longer name
 MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
 
 
@@ -224,10 +226,14 @@ def _stage(dvcfile: str, name: str, filled: Mapping[str, Any]) -> Stage:
     with _well_formed(dvcfile, name, "cmd, a command; deps, params and outs, lists"):
         for entry in filled.get("params", []):
             for file, keys in ({"params.yaml": [entry]} if isinstance(entry, str) else entry).items():
+                if not all(isinstance(key, str) for key in keys or ()):
+                    raise TypeError(f"params: {keys}")
                 params[file] = (*params.get(file, ()), *(keys or ()))
         outs = [path for section in ("outs", "metrics", "plots") for path in _paths(filled.get(section, []))]
         deps = dict.fromkeys(_paths(filled.get("deps", [])))  # an input that is named twice is one input
         _require_inside([*deps, *outs, *params])
+        if not shlex.split(filled["cmd"]):  # which raises ValueError for a quote without its end
+            raise ValueError("an empty command")
         return Stage(name, " ".join(filled["cmd"].split()), tuple(deps), params, tuple(outs))
 
 
@@ -256,12 +262,14 @@ def _require_inside(paths: Iterable[str]) -> None:
     """Raise ValueError for a path that leaves the checkout: what stages write is removed and overwritten."""
     for path in paths:
         if not is_inside(path):
-            raise ValueError(f"'{path}' is outside of the checkout")
+            raise ValueError(f"'{path[:200]}' is outside of the checkout, or no name of a file")
 
 
 def is_inside(path: str) -> bool:
-    """Whether a path stays in the checkout, and is not the checkout itself."""
-    return not (path.startswith("/") or ".." in PurePosixPath(path).parts or path in ("", "."))
+    """Whether a path can be one in the checkout, and is not the checkout itself."""
+    parts = PurePosixPath(path).parts
+    named = "\0" not in path and len(path) < LONGEST_PATH and all(len(part) <= LONGEST_NAME for part in parts)
+    return named and not (path.startswith("/") or ".." in parts or path in ("", "."))
 
 
 @contextmanager

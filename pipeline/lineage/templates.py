@@ -39,7 +39,13 @@ def fill(template: Any, context: Mapping[str, Any], *, where: str) -> Any:
     becomes text.
     """
     if isinstance(template, dict):
-        return {fill(key, context, where=where): fill(value, context, where=where) for key, value in template.items()}
+        filled = [
+            (fill(key, context, where=where), fill(value, context, where=where)) for key, value in template.items()
+        ]
+        wrong = [key for key, _ in filled if isinstance(key, dict | list)]
+        if wrong:
+            raise malformed(where, "a key", str(wrong[0]), "a name")
+        return dict(filled)
     if isinstance(template, list):
         return [fill(value, context, where=where) for value in template]
     if not isinstance(template, str):

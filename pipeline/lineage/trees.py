@@ -301,7 +301,7 @@ def head_of(root: Path) -> Revision | None:
 
 def reason_of(place: Path, error: OSError) -> str:
     """Why a file cannot be read, in a few words."""
-    if place.is_symlink() and isinstance(error, NOTHING_THERE):
+    if isinstance(error, NOTHING_THERE) and place.is_symlink():
         return f"a link to {place.readlink()}, which is not there"
     return (error.strerror or str(error)).lower()
 

@@ -36,7 +36,7 @@ def run_in_checkout(words: list[str], folder: Path) -> None:
     """Replace this process by a command of the checkout that holds `folder`. The command runs in the checkout's root.
 
     words  the command and its options. Paths in them begin at `folder`, which the command reads from FOLDER_VARIABLE.
-    Raises RunError outside of a checkout.
+    Raises RunError outside of a checkout, and below one of another user.
     """
     root = find_checkout(folder)
     if root is None:
@@ -47,6 +47,7 @@ def run_in_checkout(words: list[str], folder: Path) -> None:
             state="nothing was run",
             remedy="clone the project and run the command there",
         )
+    refuse_others_code(root, folder)
     os.environ[FOLDER_VARIABLE] = os.path.relpath(folder, root)
     os.chdir(root)
     package, _ = CHECKOUT_COMMANDS[words[0]]
@@ -59,3 +60,21 @@ def find_checkout(folder: Path) -> Path | None:
         if (place / "dvc.yaml").is_file() and (place / "pipeline" / "__main__.py").is_file():
             return place
     return None
+
+
+def refuse_others_code(root: Path, folder: Path) -> None:
+    """Raise RunError for a checkout above `folder` that another user wrote, who could lay one into /tmp or /home.
+
+    In the root of a checkout its code is what the user asks for, if one user owns all of it. git's safe.directory has
+    the same reason (CVE-2022-24765).
+    """
+    places = (root, root / "dvc.yaml", root / "pipeline", root / "pipeline" / "__main__.py")
+    owners = {place.stat().st_uid for place in places}
+    if not owners <= {os.getuid(), 0} and (root != folder or len(owners) > 1):
+        raise RunError(
+            "the checkout here belongs to another user, whose code would run with your rights",
+            where=str(root),
+            expected="a checkout of your own",
+            state="nothing was run",
+            remedy="if you trust its code, run the command in that folder itself",
+        )

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sentfold.cli.inputs import WORDS, Columns, Mteb, Seed, Words, hash_inputs, read_inputs
+from sentfold.cli.inputs import (
+    WORDS,
+    Columns,
+    Mteb,
+    Seed,
+    Words,
+    hash_inputs,
+    read_inputs,
+    refuse_odd_names,
+    refuse_target,
+)
 from sentfold.errors import escape_controls
 from sentfold.numeric_profile import use_profile
 
@@ -36,6 +46,7 @@ def command(
     from sentfold.decision.mteb import prediction_files, write_task_results
     from sentfold.files import write_json
 
+    refuse_target(to, first, second, on)
     by_mteb = [bool(prediction_files(Path(name))) for name in (first, second)]
     if any(by_mteb):
         if not all(by_mteb):
@@ -66,6 +77,7 @@ def _compare_predictions(
     from sentfold.decision.comparison import compare_predictions
     from sentfold.decision.mteb import read_predictions
 
+    refuse_odd_names(on, Path(first), Path(second))
     data = read_dataset(on, parse_columns(columns))
     one, two = (read_predictions(Path(name), task) for name in (first, second))
     names = (one.model, two.model) if one.model != two.model else (first, second)

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from sentfold.cli.inputs import WORDS, Columns, EncoderName, Seed, Source, Vectors, Words, print_notes, read_inputs
+from sentfold.cli.inputs import (
+    WORDS,
+    Columns,
+    EncoderName,
+    Seed,
+    Source,
+    Vectors,
+    Words,
+    print_notes,
+    read_inputs,
+    refuse_target,
+)
 from sentfold.numeric_profile import profile_name, use_profile
 
 
@@ -28,6 +39,7 @@ def command(
     from sentfold.decision.compress import compress_dataset
     from sentfold.decision.encoders import save_fit
 
+    refuse_target(to, source, folder=True)
     data, x, hashes, fitted = read_inputs(source, vectors, encoder, columns, words)
     found = compress_dataset(data, x, margin=margin, seed=seed)
     print_notes(found.notes[len(data.notes) :])

@@ -19,6 +19,7 @@ from sentfold.cli.inputs import (
     hash_inputs,
     print_notes,
     read_inputs,
+    refuse_target,
 )
 from sentfold.numeric_profile import use_profile
 
@@ -46,6 +47,7 @@ def command(
     from sentfold.decision.unlabelled import describe_sentences
     from sentfold.files import write_json
 
+    refuse_target(to, source, folder=True)
     data, x, hashes, fitted = read_inputs(source, vectors, encoder, columns, words)
     if data.kind == "sentences":
         geometry = describe_sentences(x, seed=seed)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import typer
 
-from sentfold.cli.inputs import print_notes
+from sentfold.cli.inputs import print_notes, refuse_target
 from sentfold.data.words import (
     read_clusters,
     read_columns,
@@ -75,6 +75,7 @@ def command(
     from sentfold.encoders.base.protocol import known_methods
 
     encoder, source, target = name_inputs(encoder, source, target, by, out)
+    refuse_target(target, source, fit_on, words, counts, clusters, centroids, directions)
     sentences = read_sentences(source)
     if pooling is not None:
         from sentfold.poolings.hidden_states import encode_by_pooling

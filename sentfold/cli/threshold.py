@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sentfold.cli.inputs import WORDS, Columns, EncoderName, Seed, Source, Vectors, Words, read_inputs
+from sentfold.cli.inputs import WORDS, Columns, EncoderName, Seed, Source, Vectors, Words, read_inputs, refuse_target
 from sentfold.numeric_profile import profile_name, use_profile
 
 
@@ -35,6 +35,7 @@ def command(
     from sentfold.files import write_json
     from sentfold.measures.base.pairs import cosines
 
+    refuse_target(to, source, vectors)
     data = read_dataset(source, parse_columns(columns))  # refused here, before an encoder takes minutes
     if data.kind != "pairs":
         raise DataError("a threshold needs pairs", where=data.name, expected="pairs with scores", got=data.kind)

@@ -11,6 +11,8 @@ from sentfold.data.tables import DataError, Table, is_number, read_table, refuse
 
 Judgements = dict[str, dict[str, float]]  # query -> document -> grade
 
+HIGHEST = 1_000_000  # grade; sums of gains stay exact
+
 
 def read_beir(folder: Path) -> Dataset:
     """The documents, then the queries that have a relevant document. Raises DataError that names file and line.
@@ -116,8 +118,10 @@ def _read_judgements(path: Path, documents: set[str], queries: set[str]) -> Judg
         query, document = (str(table.columns[name][row]) for name in (query_column, document_column))
         grade = table.columns[grade_column][row]
         _check_judgement(table, row, (query_column, query in queries), (document_column, document in documents))
-        if not is_number(grade) or float(grade) != float(grade):
-            raise refuse_value(table, row, grade_column, "a grade is no number", expected="0, 1, 2, ...")
+        if not is_number(grade) or not abs(float(grade)) <= HIGHEST:
+            raise refuse_value(
+                table, row, grade_column, "a grade is no number", expected=f"0, 1, 2, ..., at most {HIGHEST:,}"
+            )
         found.setdefault(query, {})[document] = float(grade)
     return found
 

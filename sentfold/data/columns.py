@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sentfold.data.tables import DataError, Table, is_number
+from sentfold.data.tables import TRUE_WORDS, DataError, Table, is_score
 
 # Names that columns of public data sets have, by role; the first that a table has is taken.
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -50,8 +50,18 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
         where=table.name,
         expected="two columns of texts and one of scores; one of texts and one of labels; or one of texts",
         got=", ".join(table.columns),
-        remedy="name them: --columns left=a,right=b,score=c, or --columns text=a,label=b",
+        remedy=_example(table),
     )
+
+
+def _example(table: Table) -> str:
+    """How to name the columns, with the names of the file's own columns where texts can be told from others."""
+    texts = [name for name in table.columns if _is_text(table.columns[name])]
+    others = [name for name in table.columns if name not in texts]
+    if len(texts) == 2 and others:
+        why = f"; scores are numbers, or {', '.join(TRUE_WORDS)}"
+        return f'name them: --columns "left={texts[0]},right={texts[1]},score={others[0]}"{why}'
+    return "name them: --columns left=a,right=b,score=c, or --columns text=a,label=b"
 
 
 def parse_columns(text: str | None) -> dict[str, str]:
@@ -97,7 +107,7 @@ def _by_contents(table: Table, wanted: Mapping[str, str]) -> dict[str, str]:
     others = [name for name in free if name not in texts]
     found = dict(wanted) | ({"split": split} if split and "split" not in wanted else {})
     if len(texts) == 2:
-        numbers = [name for name in others if all(is_number(cell) for cell in table.columns[name])]
+        numbers = [name for name in others if all(is_score(cell) for cell in table.columns[name])]
         found |= {"left": texts[0], "right": texts[1]} | ({"score": numbers[0]} if len(numbers) == 1 else {})
     elif len(texts) == 1:
         found |= {"text": texts[0]} | ({"label": others[0]} if len(others) == 1 else {})

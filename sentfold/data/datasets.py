@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sentfold.data.columns import assign_columns
-from sentfold.data.tables import LONGEST, DataError, Table, read_table, refuse_value
+from sentfold.data.tables import LONGEST, TRUE_WORDS, DataError, Table, read_table, refuse_value
 
 Ints = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Kind = Literal["pairs", "labels", "queries", "sentences"]
 
-TRUE_WORDS = {"true": 1.0, "yes": 1.0, "match": 1.0, "duplicate": 1.0, "false": 0.0, "no": 0.0, "different": 0.0}
 PARTS = {"train": "train", "training": "train", "dev": "dev", "validation": "dev", "valid": "dev", "val": "dev"}
 
 
@@ -197,7 +196,7 @@ def _is_row(value: Any) -> bool:
 
 
 def _natural(name: str) -> tuple[int, float, str]:
-    return (0, float(name), name) if name.lstrip("-").isdecimal() else (1, 0.0, name)
+    return (0, float(name), name) if name.removeprefix("-").isdecimal() else (1, 0.0, name)
 
 
 def _parse_splits(table: Table, roles: Mapping[str, str], kept: list[int], notes: list[str]) -> tuple[str, ...]:

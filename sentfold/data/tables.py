@@ -19,6 +19,7 @@ from sentfold.files import FREE, RATIO, read_parquet, require_regular
 
 LONGEST = 1_000_000  # characters of one cell
 SAMPLE = 20  # records that the delimiter is guessed from
+TRUE_WORDS = {"true": 1.0, "yes": 1.0, "match": 1.0, "duplicate": 1.0, "false": 0.0, "no": 0.0, "different": 0.0}
 DELIMITERS = (",", "\t", ";", "|")
 # What `datasets` writes of texts, numbers and vectors: types whose values take as many bytes in the file.
 PLAIN = (
@@ -202,6 +203,11 @@ def is_number(cell: object) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_score(cell: object) -> bool:
+    """Whether a cell can be a score: a number, or one of TRUE_WORDS."""
+    return str(cell).strip().lower() in TRUE_WORDS or is_number(cell)
 
 
 def _parse(path: Path, text: str, delimiter: str, quoting: Literal[0, 3]) -> list[tuple[int, list[str]]]:

@@ -21,6 +21,7 @@ Floats = npt.NDArray[np.float32]
 HALVES = {"pairs": ("left", "right"), "queries": ("corpus", "queries")}  # names of two arrays in one file
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 BLOCK = 65_536  # rows that are converted and checked at a time
+LEAST, MOST = 1e-15, 1e15  # size of a vector's largest number; squares of others overflow or vanish in float32
 ALIKE = 1e-3  # relative difference that two vectors of one text may have: float16, or batches of an encoder
 
 
@@ -94,6 +95,7 @@ def check_vectors(array: npt.NDArray[Any], where: str) -> tuple[Floats, list[str
                 got=str(wrong),
                 remedy=hint or "look at the text of that row, and encode it again",
             )
+        _refuse_size(vectors[start : start + BLOCK], start, where)
     blocks = (vectors[start : start + BLOCK] for start in range(0, len(vectors), BLOCK))
     if len(vectors) > 1 and all((block == vectors[0]).all() for block in blocks):
         raise DataError(
@@ -108,6 +110,20 @@ def check_vectors(array: npt.NDArray[Any], where: str) -> tuple[Floats, list[str
     return vectors, [f"{len(zero)} vectors are zero, their cosine counts as 0; the first: row {zero[0]}"] if len(
         zero
     ) else []
+
+
+def _refuse_size(block: Floats, start: int, where: str) -> None:
+    """Raise DataError for a row whose numbers are too large or too small to be squared in float32."""
+    size = np.maximum(block.max(axis=1, initial=0.0), -block.min(axis=1, initial=0.0))
+    bad = np.flatnonzero((size > MOST) | ((size > 0) & (size < LEAST)))
+    if len(bad):
+        raise DataError(
+            "a vector is too large or too small to compute with",
+            where=f"{where}, row {start + bad[0]} (from 0)",
+            expected=f"a largest number between {LEAST:g} and {MOST:g}, or zeros",
+            got=f"{size[bad[0]]:g}",
+            remedy="divide all vectors by one number; the cosine stays the same",
+        )
 
 
 def encode_texts(encoder: str | SentenceEncoder | Callable[[list[str]], Any], texts: Sequence[str]) -> Floats:

@@ -14,7 +14,7 @@ from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.decide import CONFIDENCE, resample_scores
 from sentfold.decision.folds import LEAST_GROUPS, Fold, FoldPlan, design_of, plan_folds
-from sentfold.decision.inputs import task_of
+from sentfold.decision.inputs import refuse_one_cosine, task_of
 from sentfold.decision.mteb import Predictions, item_values, keep_split, predicted_task
 from sentfold.decision.nested import measurer
 from sentfold.decision.progress import counted
@@ -101,7 +101,9 @@ def compare_predictions(
 def _judge(
     task: Task, plan: FoldPlan, tables: list[npt.NDArray[np.float64]], names: tuple[str, str], seed: int
 ) -> Comparison:
-    """The comparison of two rows of values, by fold."""
+    """The comparison of two rows of values, by fold. Raises DataError where all pairs have one cosine."""
+    for values in np.concatenate(tables, axis=1):
+        refuse_one_cosine(task, values)
     observed, replicates = resample_scores(task, plan, tables, seed)
     difference = float(observed[1] - observed[0])
     (judged,) = adjust([Contrast(difference, replicates[1] - replicates[0], "own")], confidence=CONFIDENCE)

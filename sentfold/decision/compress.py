@@ -19,7 +19,7 @@ from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FAMILIES, FLOAT, Code, coded_measures, linear_code, list_codes
 from sentfold.decision.decide import Encoding, fold_means
 from sentfold.decision.folds import LEAST_GROUPS, plan_folds
-from sentfold.decision.inputs import embed_texts, make_task, task_of
+from sentfold.decision.inputs import embed_texts, make_task, refuse_one_cosine, task_of
 from sentfold.decision.nested import ENOUGH, Material, label_free_rows
 from sentfold.decision.progress import counted, open_bar
 from sentfold.decision.spaces import Space
@@ -186,6 +186,7 @@ def compress_material(
     """The outcome on a task."""
     task, plan = material.task, material.plan
     _check(material, margin)
+    refuse_one_cosine(task, material.plain(plan.final.train, plan.judged))
     with one_blas_thread():
         codes, tables = score_codes(material, seed=seed)
         draws = draw_weights(plan.design, resamples=resamples, seed=seed)

@@ -16,7 +16,7 @@ from sentfold.data.datasets import Dataset
 from sentfold.data.vectors import SentenceEncoder
 from sentfold.decision.families import FAMILIES, Family
 from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, plan_folds
-from sentfold.decision.inputs import check_splits, embed_texts, make_task, task_of
+from sentfold.decision.inputs import check_splits, embed_texts, make_task, refuse_one_cosine, task_of
 from sentfold.decision.nested import Fitted, Material, fit_families, measurer, space_of_all
 from sentfold.decision.progress import counted
 from sentfold.decision.spaces import Space, Unchanged, save_space
@@ -146,8 +146,9 @@ def decide(
 
 
 def decide_task(material: Material, families: tuple[Family, ...], seed: int, notes: Sequence[str] = ()) -> Decision:
-    """The decision on a task. Raises as fit_families does."""
+    """The decision on a task. Raises DataError where all pairs have one cosine, and as fit_families does."""
     task, plan = material.task, material.plan
+    refuse_one_cosine(task, material.plain(plan.final.train, plan.judged))
     fitted = fit_families(material, families)
     candidates, cosine = judge(task, plan, fitted, seed)
     transductive = transductive_scores(material, fitted)

@@ -96,6 +96,16 @@ def labels_task(n: int, rows: Ints, classes: npt.NDArray[Any]) -> tuple[Task, In
     return LabelsTask(places, numbers.astype(np.int64)), needed, np.setdiff1d(np.arange(n), needed)
 
 
+def refuse_one_cosine(task: Task, values: npt.NDArray[np.float64]) -> None:
+    """Raise DataError where all pairs have one cosine, as vectors of one number have: there is nothing to rank."""
+    if isinstance(task, PairsTask) and len(values) and (values == values[0]).all():
+        raise DataError(
+            "all pairs have one cosine, so there is nothing to rank", where="vectors",
+            expected="pairs at different angles", got=f"{len(values):,} times {values[0]:.3f}",
+            remedy="look at the vectors: have they more than one dimension, and a sign?",
+        )  # fmt: skip
+
+
 def check_splits(splits: Sequence[str], items: int) -> None:
     """Raises DataError unless there are none, or train and test (and dev) for every item."""
     known = {"train", "dev", "test"}

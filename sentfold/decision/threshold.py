@@ -167,6 +167,8 @@ def _check(pairs: Labelled, design: Design, few: float, most: float) -> None:
     matches, number = int(pairs.match.sum()), len(pairs.match)
     if not all(0 < rate < 1 for rate in (few, most, 0.5 if pairs.base_rate is None else pairs.base_rate)):
         raise DataError("a rate is no share", where="--few, --most, --base-rate", expected="numbers between 0 and 1")
+    if few >= most:
+        raise DataError("the bands overlap", where="--few, --most", expected="few < most", got=f"{few:g}, {most:g}")
     if not 0 < matches < number:
         raise DataError(
             "there is one kind of pairs alone",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from sentfold.cli.checkout import CHECKOUT_COMMANDS, find_checkout
+from sentfold.cli.checkout import CHECKOUT_COMMANDS, find_checkout, refuse_others_code
 from sentfold.cli.main import own_commands
+from sentfold.errors import RunError
 
 ROOT = Path(__file__).parents[2]
 
@@ -79,6 +81,29 @@ def test_the_command_imports_nothing_of_pipeline_or_flows() -> None:
 def test_a_folder_without_pipeline_is_no_checkout(tmp_path: Path) -> None:
     (tmp_path / "dvc.yaml").touch()
     assert find_checkout(tmp_path) is None
+
+
+def test_a_checkout_that_another_user_laid_above_a_folder_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who wrote /tmp/dvc.yaml and /tmp/pipeline/__main__.py had their code run by every user of /tmp/..."""
+    (tmp_path / "pipeline").mkdir()
+    places = [tmp_path, tmp_path / "dvc.yaml", tmp_path / "pipeline", tmp_path / "pipeline/__main__.py"]
+    for place in (places[1], places[3]):
+        place.touch()
+    inside = tmp_path / "data"
+    refuse_others_code(tmp_path, inside)
+    stranger = 54_321
+    owners = dict.fromkeys(places, stranger)
+    monkeypatch.setattr(Path, "stat", lambda path: SimpleNamespace(st_uid=owners[path]))
+    with pytest.raises(RunError, match="belongs to another user"):
+        refuse_others_code(tmp_path, inside)
+    refuse_others_code(tmp_path, tmp_path)  # in its root, as asked for
+    owners[tmp_path] = 0  # as /tmp is root's
+    with pytest.raises(RunError, match="belongs to another user"):
+        refuse_others_code(tmp_path, tmp_path)
+    owners.update(dict.fromkeys(places, 0))
+    refuse_others_code(tmp_path, inside)  # root's is everybody's
 
 
 @pytest.mark.parametrize("package", ["pipeline", "flows"])

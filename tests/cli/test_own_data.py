@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sentfold.data.tables import DataError
+from sentfold.errors import ParameterError
 from tests.cli.test_main import sentfold
 
 
@@ -44,6 +47,57 @@ def test_graded_scores_without_a_border_are_refused_before_anything_is_encoded(f
     assert done.returncode == 2
     assert "--match-from" in done.stderr
     assert not (folder / "out.json").exists()
+
+
+TARGETS = {
+    "the input": ("pairs.tsv", "would be lost"),
+    "the vectors": ("v.npy", "would be lost"),
+    "a folder": (".", "the target is not a file"),
+    "a pipe": ("pipe", "a device or a pipe"),
+}
+
+
+@pytest.mark.parametrize("case", TARGETS)
+def test_a_target_that_would_replace_an_input_or_a_device_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """As root, `--to /dev/null` replaced the device by a file."""
+    from sentfold.cli import encode, threshold
+
+    monkeypatch.chdir(folder)
+    os.mkfifo("pipe")
+    name, said = TARGETS[case]
+    before = sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir())
+    with pytest.raises(ParameterError) as refused:
+        threshold.command(Path("pairs.tsv"), vectors=Path("v.npy"), match_from=4.0, to=Path(name))
+    assert said in str(refused.value)
+    if case != "the vectors":
+        with pytest.raises(ParameterError):
+            encode.command("average", Path("pairs.tsv"), Path(name))
+    assert sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir()) == before
+
+
+def test_a_folder_is_not_written_in_the_place_of_a_file_or_into_the_data(folder: Path) -> None:
+    from sentfold.cli.inputs import refuse_target
+
+    refuse_target(None, folder)
+    refuse_target(folder / "new", folder, folder=True)
+    refuse_target(folder, folder / "pairs.tsv", folder=True)
+    with pytest.raises(ParameterError, match="not a folder"):
+        refuse_target(folder / "v.npy", folder / "pairs.tsv", folder=True)
+    with pytest.raises(ParameterError, match="would be lost"):
+        refuse_target(folder, folder, folder=True)
+
+
+def test_a_file_whose_name_json_cannot_hold_is_refused_before_anything_is_computed(tmp_path: Path) -> None:
+    from sentfold.cli.inputs import read_inputs
+
+    name = os.fsdecode(b"p\xff.csv")
+    (tmp_path / name).write_text("left,right,score\na,b,1\nc,d,0\n")
+    for source in (tmp_path / name, tmp_path):
+        with pytest.raises(DataError, match="not UTF-8") as refused:
+            read_inputs(source, Path("v.npy"), None, None, "")
+        assert refused.value.where.endswith(r"p\udcff.csv")
 
 
 def test_pairs_that_are_left_out_because_all_share_a_text_are_counted_on_stderr(

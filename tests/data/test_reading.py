@@ -12,6 +12,7 @@ from pyarrow import parquet
 from safetensors.numpy import save_file
 
 from sentfold.data.datasets import Dataset, read_dataset
+from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts, read_vectors
 
 PAIRS = [
@@ -172,6 +173,24 @@ def test_two_columns_of_texts_and_one_of_numbers_are_pairs_though_one_is_called_
     assert read_dataset(tmp_path / "t.csv").kind == "pairs"
     (tmp_path / "u.csv").write_text("id,question\n7,a cat sits\n8,a cow eats\n")  # numbers alone are no labels
     assert read_dataset(tmp_path / "u.csv").kind == "sentences"
+
+
+def test_words_for_yes_and_no_are_scores_and_labels_of_dashes_are_names(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(
+        "Question A;Question B;Same?\na cat sits;a dog sits;yes\na cow eats;a hen eats;no\n"
+    )
+    data = read_dataset(tmp_path / "t.csv")
+    assert (data.kind, data.values.tolist()) == ("pairs", [1.0, 0.0])
+    (tmp_path / "u.csv").write_text("text,label\na cat sits,--1\na dog sits,-10\na cow eats,-9\n")
+    assert read_dataset(tmp_path / "u.csv").classes == ("-10", "-9", "--1")
+
+
+def test_an_error_about_columns_shows_the_option_with_the_columns_of_the_file(tmp_path: Path) -> None:
+    rows = "a cat sits,a dog sits,rather\na cow eats,a hen eats,hardly\n"
+    (tmp_path / "t.csv").write_text(f"Question A,Question B,Same?\n{rows}")
+    with pytest.raises(DataError, match="which columns") as refused:
+        read_dataset(tmp_path / "t.csv")
+    assert '--columns "left=Question A,right=Question B,score=Same?"' in refused.value.remedy
 
 
 # --- vectors ------------------------------------------------------------------------------------------

@@ -196,6 +196,13 @@ def test_arrays_that_do_not_fit_are_value_errors(arguments: dict[str, object], n
     assert isinstance(refused.value, ValueError)
 
 
+def test_pairs_of_one_cosine_are_refused_before_anything_is_fitted() -> None:
+    x, pairs = np.arange(1.0, 81.0)[:, None], (np.arange(40), np.arange(40, 80), np.arange(40.0))
+    for command in (sentfold.decide, sentfold.compress):
+        with pytest.raises(DataError, match="all pairs have one cosine"):
+            command(x, pairs=pairs)
+
+
 class ByLength:
     """An encoder as a SentenceTransformer is one, which counts what it was given."""
 

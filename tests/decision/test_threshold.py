@@ -146,6 +146,12 @@ def test_all_of_it_in_a_few_lines_and_pairs_that_share_texts_count_as_one() -> N
     assert copies.recall.high - copies.recall.low == pytest.approx(alone.recall.high - alone.recall.low, rel=0.1)
 
 
+def test_bands_that_overlap_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(DataError, match="the bands overlap"):
+        find_threshold(rng.uniform(size=100), rng.uniform(size=100) < 0.5, few=0.9, most=0.1)
+
+
 def test_what_cannot_be_judged_is_refused() -> None:
     cosines, match = simulate(100, 6)
     with pytest.raises(DataError, match="one kind"):

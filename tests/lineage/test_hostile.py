@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -13,13 +14,18 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pipeline.lineage.audit import audit
 from pipeline.lineage.hashes import IgnoreRules, LineageError
+from pipeline.lineage.isolated_stage import run_command
 from pipeline.lineage.runs import ended_runs, mapping_at, runs_path, sealed_inputs
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import load_graph
 from pipeline.lineage.templates import fill
+from pipeline.lineage.text import audit_text
 from pipeline.lineage.trees import Revision, WorkingTree, object_name
 from pipeline.lineage.witnesses import WitnessChecks, verified_signature
+from sentfold.errors import ArtifactError
+from tests.lineage.small import Small
 
 WHO = {f"GIT_{role}_{what}": "a@b.c" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 QUIET = {**os.environ, **WHO, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
@@ -233,6 +239,32 @@ def test_a_record_of_runs_of_other_types_is_left_out(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("".join(json.dumps(whole | other) + "\n" for other in ({}, *wrong, {"machine": {}})))
     assert ended_runs(tmp_path, "quick") == [whole]
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "device"])
+def test_a_folder_a_pipe_or_a_device_in_place_of_the_record_of_runs_is_refused(tmp_path: Path, kind: str) -> None:
+    path = runs_path(tmp_path, "quick")
+    path.parent.mkdir(parents=True)
+    {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero")}[kind]()
+    with pytest.raises(ArtifactError, match="the record of runs cannot be read"):
+        ended_runs(tmp_path, "quick")
+
+
+def test_a_score_of_400_digits_and_a_path_of_a_thousand_letters_end_no_audit(small: Small) -> None:
+    scores = small.root / "reports/quick/scores/mini.json"
+    scores.write_text(re.sub('"value": [0-9.]+', '"value": 1' + 400 * "0", scores.read_text(), count=1))
+    found = audit(small.root, "quick")
+    assert found.count("wrong") and "mini.json" in audit_text(found)
+    lock = (small.root / "dvc.lock").read_text()
+    for path in ("a" * 1000, '"a\\0b"'):
+        (small.root / "dvc.lock").write_text(lock.replace("data/quick/spaces/mini-lp", path))
+        with pytest.raises(LineageError, match=r"dvc\.lock is malformed"):
+            audit(small.root, "quick")
+
+
+def test_bytes_that_are_no_text_from_a_stage_end_no_audit(tmp_path: Path) -> None:
+    code, said = run_command("python -c 'import sys; sys.stderr.buffer.write(bytes([255])); sys.exit(3)'", tmp_path)
+    assert (code, said) == (3, "\ufffd")
 
 
 def test_a_mapping_is_found_or_there_is_none() -> None:

@@ -20,6 +20,20 @@ EDITS = {
         "\\1 null\n", "stage fold@mini",
     ),
     "a stage without a command": ("dvc.yaml", r"    cmd: python stage.py report.*\n", "", "dvc.yaml: stage report"),
+    "a command with an open quote": ("dvc.yaml", r"cmd: python stage.py report.*", "cmd: python -m pipeline 'x",
+                                     "No closing quotation"),
+    "a command that is empty": ("dvc.yaml", r"cmd: python stage.py report.*", "cmd: ''", "an empty command"),
+    "a mapping as a parameter": (
+        "dvc.yaml", r"params: \[evaluate\]", "params: [{params.yaml: [{}]}]", "stage evaluate",
+    ),
+    "a mapping as a key": ("plan.yaml", r"file: plan.yaml", "file: {a: 1}", "a key"),
+    "a list as a space": (
+        "reports/quick/tables/cells.json", r'\["mini", "first"', '[["mini"], "first"', "something else",
+    ),
+    "a list as a row": ("reports/quick/tables/cells.json", r'\[2, "mini"', '[2, ["mini"]', "something else"),
+    "a list as a printed number": (
+        "reports/quick/tables/cells.json", r'\{"first": "[0-9.]+"', '{"first": ["20.50"]', "something else",
+    ),
     "a stage that is a word": ("dvc.yaml", r"(?s)  report:\n.*", "  report: soon\n", "dvc.yaml: stage report"),
     "a list of stages in dvc.yaml": ("dvc.yaml", r"(?s)stages:.*", "stages: [report]\n", "dvc.yaml: stages"),
     "no mapping of stages": ("plan.yaml", r"fold: .*", "fold: 3", "foreach of stage fold"),

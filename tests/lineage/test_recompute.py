@@ -258,7 +258,7 @@ def test_the_first_difference_of_two_files_is_named_with_both_values(tmp_path: P
     assert first_place("a.csv", None, b"x") == "a.csv is not recorded, and was written again"
     contents = []
     for last in (3.0, 4.0):
-        pq.write_table(pa.table({"a": [1, 2], "v": [1.0, last]}), tmp_path / "t")
+        pq.write_table(pa.table({"a": [1.0, math.nan], "v": [1.0, last]}), tmp_path / "t")
         contents.append((tmp_path / "t").read_bytes())
     said = first_place("t.parquet", *contents)
     assert said == "t.parquet, column v, row 1: '3.0' recorded, '4.0' written again"
