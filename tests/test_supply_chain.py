@@ -76,7 +76,9 @@ def test_dvc_keeps_its_pickles_where_no_other_user_can_write(tmp_path: Path) -> 
     """DVC's own place for them is /var/tmp/dvc/repo, which it opens to everyone: who writes there runs code as us."""
     dvc = [sys.executable, "-m", "dvc"]
     subprocess.run([*dvc, "init", "-q", "--no-scm"], cwd=tmp_path, check=True)
-    recipe = [line.strip().removeprefix("@") for line in (ROOT / "Makefile").read_text().splitlines() if "dvc-site" in line]
+    recipe = [
+        line.strip().removeprefix("@") for line in (ROOT / "Makefile").read_text().splitlines() if "dvc-site" in line
+    ]
     words = {"$(CURDIR)": str(tmp_path), "$(VENV)/bin/dvc": " ".join(dvc), "$(VENV)": "environment"}
     for name, text in words.items():
         recipe = [line.replace(name, text) for line in recipe]
