@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -45,11 +44,16 @@ def _named(name: str, title: str, caption: str, figure: Figure) -> Picture:
 
 @dataclass(frozen=True)
 class Heading:
-    """What a figure is called. name: of its file; title: above it; first: the first sentence of its caption."""
+    """What a figure is called.
+
+    name   of its file; title: above it
+    first  the first sentence of its caption; seen: what is right of the line, below the title
+    """
 
     name: str
     title: str
     first: str
+    seen: str
 
 
 def _differences(evidence: Evidence) -> Iterator[Picture]:
@@ -57,7 +61,9 @@ def _differences(evidence: Evidence) -> Iterator[Picture]:
     results = evidence.results
     others = _baselines_of(results)
     title = f"What each space does to the cosine of {others}"
-    heading = Heading("differences", title, f"Right of the line: better than the cosine of {others}.")
+    first = f"Right of the line: better than the cosine of {others}."
+    seen = f"difference in {describe_protocol(HEADLINE)}; right of the line: better"
+    heading = Heading("differences", title, first, seen)
     rows = {space: space for space in _compared(results)}
     yield from _forest(results, rows, results.corpora_of("similarity"), HEADLINE, heading)
 
@@ -77,14 +83,16 @@ def _retrieval(evidence: Evidence) -> Iterator[Picture]:
             f"Does a cheap change help {evidence.made_of.get(encoder, encoder)} to find documents?",
             "Each panel is a pool of documents, each row one change of the vectors or of the search. Right of the "
             "line: it ranks the relevant documents higher than the cosine of the unchanged vectors does.",
+            f"difference in {MEASURES[0]}, a panel for each pool of documents; right of the line: relevant documents "
+            "rank higher than by the cosine of the unchanged vectors",
         )
         yield from _forest(results, rows, results.suite.corpora, MEASURES[0], heading)
 
 
 def label_searches(evidence: Evidence) -> dict[str, str]:
-    """What a figure calls each search that is compared with another: the method in words, and its name if two share it.
+    """What a figure calls each search that is compared with another: the method in words, and what its name adds.
 
-    A cosine in a derived space is called what made the space.
+    A cosine in a derived space is called what made the space; two spaces of one method have their names too.
     """
     results = evidence.searches
     if results is None:
@@ -93,16 +101,14 @@ def label_searches(evidence: Evidence) -> dict[str, str]:
     for key in _compared(results):
         item = searches[key]
         made = evidence.made_of.get(item["space"], item["space"]).partition(";")[0].partition(",")[0]
-        titles[key] = made if item["search"] == "cosine" else find_search(item["method"]).TITLE
+        added = item["search"].replace("_", "-").removeprefix(item["method"].replace("_", "-")).strip("-")
+        title = find_search(item["method"]).TITLE + (f", {added}" if added and added != item["search"] else "")
+        titles[key] = made if item["search"] == "cosine" else title
     pairs = Counter((searches[key]["against"], title) for key, title in titles.items())
     return {
-        key: title if pairs[searches[key]["against"], title] == 1 else f"{title} ({_own_name(searches[key])})"
+        key: title if pairs[searches[key]["against"], title] == 1 else f"{title} ({searches[key]['space']})"
         for key, title in titles.items()
     }
-
-
-def _own_name(item: Mapping[str, Any]) -> str:
-    return str(item["space"] if item["search"] == "cosine" else item["search"])
 
 
 def _compared(results: Results) -> list[str]:
@@ -124,10 +130,7 @@ def _forest(
     shown = {corpus: entries for corpus, entries in panels.items() if any(not entry.blank for entry in entries)}
     if not shown:
         return
-    words = (
-        f"difference in {describe_protocol(protocol)}; right of the line: better; bars: {results.confidence:.0%} "
-        "paired bootstrap intervals"
-    )
+    words = f"{heading.seen}; bars: {results.confidence:.0%} paired bootstrap intervals"
     caveats = explain_caveats(caveat for entries in shown.values() for entry in entries for caveat in entry.caveats)
     caption = " ".join([heading.first, f"Arrows: differences beyond {LIMIT:g} points.", *caveats])
     axis = f"points on the ×100 scale; an arrow and its number: beyond {LIMIT:g} points"

@@ -302,8 +302,8 @@ def search_evidence() -> Evidence:
 def test_a_figure_of_retrieval_is_about_one_encoder_and_calls_its_rows_by_words() -> None:
     evidence = search_evidence()
     assert label_searches(evidence) == {
-        "minilm-binary": "binary documents (binary)",
-        "minilm-binary-rescored": "binary documents (binary-rescored)",
+        "minilm-binary": "binary documents",
+        "minilm-binary-rescored": "binary documents, rescored",
         "minilm-csls": "CSLS",
         "minilm-pca-cosine": "principal components",
         "wl-sif-csls": "CSLS",
