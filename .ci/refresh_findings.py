@@ -1,16 +1,18 @@
-"""Write the committed scores into the tables of README.md and docs/findings.md.
+"""Write the committed scores into the tables of README.md, docs/findings.md and the pages of docs/findings/.
 
     python .ci/refresh_findings.py ROOT [--check]
 
-ROOT is a checkout. The script reads reports/paper-mirror/tables/scores.csv and rewrites two things in both pages:
+ROOT is a checkout. The script reads reports/paper-mirror/tables and rewrites three things in these pages:
 
 - Tables. A table is refreshed if the line above it is a comment with a protocol, such as
-  `<!-- scores: spearman.all.cosine -->`. The first line of the table names corpora. A column with another protocol
-  names it too, as `snli, best-f1.cosine`.
+  `<!-- scores: spearman.all.cosine -->`, or with a measure of retrieval, as `<!-- retrieval: nDCG@10 -->`. The first
+  line of the table names corpora. A column with another protocol names it too, as `snli, best-f1.cosine`.
   A row is a space, or two spaces `a − b`: then its cells are the difference with the interval. A row whose name has
   `MTEB` is left unchanged. To add a row, write its name alone, as `| minilm-lpp − minilm |`, and run the script.
 - The counts of the outcomes of claims, between `<!-- counts of claims -->` and `<!-- end of the counts -->`, from
   reports/paper-mirror/claims.json.
+- The parts of docs/findings/retrieval.md that retrieval_finding.py writes. While the committed report has no table of
+  retrieval, the tables of that page stay as they are.
 
 It then prints each cell that the report cannot fill, and each difference with its interval in the text, as
 `+2.25 [+0.83, +3.75]`, that no table of reports/ contains any more. A person changes those. Exits 1 if it printed any.
@@ -26,9 +28,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-PAGES = ("README.md", "docs/findings.md")
+import retrieval_finding
+
 SUITE = "reports/paper-mirror"
-MARK = re.compile(r"<!-- scores: (\S+) -->")
+MARK = re.compile(r"<!-- (?:scores|retrieval): (\S+) -->")
 COUNTS = re.compile(r"(<!-- counts of claims -->\n).*?(<!-- end of the counts -->)", re.DOTALL)
 TRIPLE = re.compile(r"[+-]\d+\.\d+ \[[+-]\d+\.\d+, [+-]\d+\.\d+\]")
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)  # what a command prints is not from reports/
@@ -89,6 +92,29 @@ def refresh_table(lines: list[str], protocol: str, rows: Rows) -> tuple[list[str
     return written, missing
 
 
+def list_pages(root: Path) -> list[str]:
+    """The pages that have numbers of the report."""
+    return [
+        "README.md",
+        "docs/findings.md",
+        *sorted(f"docs/findings/{p.name}" for p in root.glob("docs/findings/*.md")),
+    ]
+
+
+def read_differences(root: Path) -> Rows:
+    """The rows of the table of retrieval in the form of scores.csv: (search, pool, measure) -> its columns."""
+    rows: Rows = {}
+    for (name, pool), (value, low, high) in retrieval_finding.read_searches(root).items():
+        search, _, other = name.partition(" − ")
+        own = rows.setdefault((search, pool, retrieval_finding.MEASURE), {"control": "", "difference_to": ""})
+        own |= (
+            dict(zip(DIFFERENCES[0][1], (value, low, high), strict=True), difference_to=other)
+            if other
+            else {"value": value}
+        )
+    return rows
+
+
 def refresh_page(text: str, rows: Rows) -> tuple[str, list[str]]:
     """The page with all marked tables rewritten, and the cells that the report lacks."""
     lines, written, missing = text.split("\n"), [], []
@@ -135,11 +161,16 @@ def main(root: Path, *, check: bool) -> int:
     rows = {
         (row["space"], row["corpus"], row["protocol"]): row for row in read_rows(root / SUITE / "tables/scores.csv")
     }
-    known, wrong = printed_differences(root), False
-    for name in PAGES:
+    searches = read_differences(root)
+    known, wrong, scores = printed_differences(root), False, list(rows.values())
+    for name in list_pages(root):
         page = root / name
         before = page.read_text(encoding="utf-8")
-        after, complaints = refresh_page(before, rows)
+        after, complaints = before, []
+        if searches or name != retrieval_finding.PAGE:
+            after, complaints = refresh_page(before, rows | searches)
+        if name == retrieval_finding.PAGE:
+            after = retrieval_finding.refresh_parts(after, root, scores)
         counts = write_counts(root / SUITE / "claims.json")
         after = COUNTS.sub(lambda match, counts=counts: match[1] + counts + match[2], after)
         complaints += [

@@ -31,9 +31,15 @@ def slug(name: str) -> str:
         raise ParameterError("a name cannot be used", where="the command line", got=str(error)) from None
 
 
-def from_users_folder(path: Path) -> Path:
+def from_users_folder(path: Path | None) -> Path | None:
     """A path of the command line, seen from the root; the path begins at the folder that the user ran `sentfold` in."""
-    return Path(os.environ.get(FOLDER_VARIABLE, ""), path)
+    return None if path is None else Path(os.environ.get(FOLDER_VARIABLE, ""), path)
+
+
+def in_users_folder(table: str) -> str:
+    """A table as the user names it: by its path from the folder that `sentfold` was run in, else from the root."""
+    own = os.path.normpath(Path(os.environ.get(FOLDER_VARIABLE, ""), table))
+    return own if Path(own).is_file() else table
 
 
 SuiteOption = Annotated[str, typer.Option("--suite", "-s", callback=slug, help="Which suite.")]
@@ -92,13 +98,25 @@ def trace(
     ] = "value",
     line: Annotated[int | None, typer.Option(help="Line of the file, where several cells have one name.")] = None,
     as_json: JsonOption = False,
+    svg: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", callback=from_users_folder, help="Draw the tree as a picture in this file instead."
+        ),
+    ] = None,
 ) -> None:
     """Follow one printed number to its sources: scores, spaces, corpus, model, parameters, code, each with its hash."""
     from pipeline.lineage.text import trace_text
     from pipeline.lineage.trace import trace as run
+    from pipeline.lineage.trace_picture import draw_trace
+    from sentfold.files import write_bytes_atomically
 
-    found = run(Path.cwd(), table, row=row, column=column, field=field, line=line)
-    typer.echo(json.dumps(asdict(found), indent=1) if as_json else trace_text(found))
+    found = run(Path.cwd(), in_users_folder(table), row=row, column=column, field=field, line=line)
+    if svg is not None:
+        write_bytes_atomically(svg, draw_trace(found).encode())
+        typer.echo(f"{svg}: what {found.number.text} rests on, {len(found.nodes)} things")
+    else:
+        typer.echo(json.dumps(asdict(found), indent=1) if as_json else trace_text(found))
 
 
 @app.command(rich_help_panel=PANEL)

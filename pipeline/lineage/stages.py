@@ -170,9 +170,12 @@ def require_suite(tree: Tree, suite: str) -> dict[str, Any]:
     dvcfile = str(PurePosixPath(suite_file(suite)).with_name("dvc.yaml"))
     content = read_yaml(tree, dvcfile)
     if content is None:
+        known = dict.fromkeys(["quick", *(path.partition("/")[0] for path in tree.files_below("suites"))])
         raise LineageError(
             f"there is no suite '{suite}' in {tree.name}",
             where=dvcfile,
+            expected=f"one of: {', '.join(known)}",
+            got=suite,
             remedy="run from the root of the checkout, with --suite and the name of a folder of suites/, or quick",
         )
     return content

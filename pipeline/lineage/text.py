@@ -115,16 +115,21 @@ def _branches(found: Trace, key: str, indent: str, described: set[str]) -> Itera
         described.add(node.key)
         inner = indent + ("   " if last else "│  ")
         bar = "│  " if found.below(node.key) else "   "
-        yield from (f"{inner}{bar}{fact}" for fact in _facts(node))
+        yield from (f"{inner}{bar}{fact}" for fact in describe_facts(node))
         yield from _branches(found, node.key, inner, described)
 
 
 def _line(node: Node, edge: Edge) -> str:
-    title = {"stage": f"stage {node.title}", "model": f"model {node.title}"}.get(node.kind, node.title)
-    return f"{title}  [{edge.hash}]" + (f"  {node.state}" if node.state not in ("", "as recorded") else "")
+    return f"{title_of(node)}  [{edge.hash}]" + (f"  {node.state}" if node.state not in ("", "as recorded") else "")
 
 
-def _facts(node: Node) -> Iterator[str]:
+def title_of(node: Node) -> str:
+    """The name of a thing, with its kind where the name alone does not say it."""
+    return f"{node.kind} {node.title}" if node.kind in ("stage", "model") else node.title
+
+
+def describe_facts(node: Node) -> Iterator[str]:
+    """A line for each fact of a thing, long values cut; of a file nothing but its hashes is known, which edges have."""
     for name, value in node.facts.items():
         if node.kind == "file" or (node.kind == "code" and name == "files"):
             continue

@@ -144,8 +144,13 @@ def show_claims(suite: str, name: str = "") -> str:
     if not name:
         return "\n".join(_line(key, claim) for key, claim in claims.items())
     if name not in claims:
+        known = name in load_claims()
         raise ParameterError(
-            f"there is no claim '{name}'", where=str(path), expected=f"one of: {', '.join(claims)}", got=name
+            f"suite '{suite}' does not judge the claim '{name}'" if known else f"there is no claim '{name}'",
+            where=str(path),
+            expected=f"one of: {', '.join(claims)}",
+            got="a claim about corpora or spaces that this suite lacks" if known else name,
+            remedy=f"list the claims that it judges by `sentfold claims --suite {suite}`",
         )
     claim = claims[name]
     return "\n".join([claim["claim"], *(f"  {key:<13}  {claim[key]}" for key in SHOWN if claim[key])])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
@@ -19,6 +21,7 @@ from sentfold.measures.registry import describe_protocol
 from sentfold.report.drawing import draw_forest, figure_bytes
 from sentfold.report.table import explain_caveats
 from sentfold.retrieval.base.measures import MEASURES
+from sentfold.retrieval.base.protocol import find_search
 
 LIMIT = 5.0  # points; a figure of differences is not stretched for one that is larger
 SHOWN = 5  # test sets of a sweep that are drawn, in the suite's order
@@ -39,53 +42,104 @@ def _named(name: str, title: str, caption: str, figure: Figure) -> Picture:
     return Picture(name, title, caption, figure_bytes(figure, "svg"))
 
 
+@dataclass(frozen=True)
+class Heading:
+    """What a figure is called.
+
+    name   of its file; title: above it
+    first  the first sentence of its caption; seen: what is right of the line, below the title
+    """
+
+    name: str
+    title: str
+    first: str
+    seen: str
+
+
 def _differences(evidence: Evidence) -> Iterator[Picture]:
     """Every derived space against its baseline, on every similarity corpus that has a score; nothing without one."""
     results = evidence.results
     others = _baselines_of(results)
     title = f"What each space does to the cosine of {others}"
     first = f"Right of the line: better than the cosine of {others}."
-    yield from _forest(results, results.corpora_of("similarity"), HEADLINE, "differences", title, first)
+    seen = f"difference in {describe_protocol(HEADLINE)}; right of the line: better"
+    heading = Heading("differences", title, first, seen)
+    rows = {space: space for space in _compared(results)}
+    yield from _forest(results, rows, results.corpora_of("similarity"), HEADLINE, heading)
 
 
 def _retrieval(evidence: Evidence) -> Iterator[Picture]:
-    """Every search against cosine in the same space, on every pool; nothing for a suite without searches."""
+    """Every search against cosine in the same space, on every pool, a figure per encoder; nothing without searches."""
     results = evidence.searches
-    if results is not None:
-        title = "What each search does to retrieval by cosine"
-        first = "Right of the line: better than cosine. A cosine in another space is compared with that of its encoder."
-        yield from _forest(results, results.suite.corpora, MEASURES[0], "retrieval", title, first)
+    if results is None:
+        return
+    encoders: dict[str, dict[str, str]] = {}
+    for key, label in label_searches(evidence).items():
+        cosine = results.suite.encoder_of(key)
+        encoders.setdefault(str(results.suite.stages["search"][cosine]["space"]), {})[key] = label
+    for place, (encoder, rows) in enumerate(encoders.items()):
+        heading = Heading(
+            f"retrieval-{encoder}" if place else "retrieval",
+            f"Does a cheap change help {evidence.made_of.get(encoder, encoder)} to find documents?",
+            "Each panel is a pool of documents, each row one change of the vectors or of the search. Right of the "
+            "line: it ranks the relevant documents higher than the cosine of the unchanged vectors does.",
+            f"difference in {MEASURES[0]}, a panel for each pool of documents; right of the line: relevant documents "
+            "rank higher than by the cosine of the unchanged vectors",
+        )
+        yield from _forest(results, rows, results.suite.corpora, MEASURES[0], heading)
+
+
+def label_searches(evidence: Evidence) -> dict[str, str]:
+    """What a figure calls each search that is compared with another: the method in words, and what its name adds.
+
+    A cosine in a derived space is called what made the space; two spaces of one method have their names too.
+    """
+    results = evidence.searches
+    if results is None:
+        return {}
+    searches, titles = results.suite.stages["search"], dict[str, str]()
+    for key in _compared(results):
+        item = searches[key]
+        made = evidence.made_of.get(item["space"], item["space"]).partition(";")[0].partition(",")[0]
+        added = item["search"].replace("_", "-").removeprefix(item["method"].replace("_", "-")).strip("-")
+        title = find_search(item["method"]).TITLE + (f", {added}" if added and added != item["search"] else "")
+        titles[key] = made if item["search"] == "cosine" else title
+    pairs = Counter((searches[key]["against"], title) for key, title in titles.items())
+    return {
+        key: title if pairs[searches[key]["against"], title] == 1 else f"{title} ({searches[key]['space']})"
+        for key, title in titles.items()
+    }
+
+
+def _compared(results: Results) -> list[str]:
+    return [space for space in results.suite.derived_spaces if space in results.baselines]
 
 
 def _baselines_of(results: Results) -> str:
-    spaces = [space for space in results.suite.derived_spaces if space in results.baselines]
-    return ", ".join(dict.fromkeys(results.baselines[space] for space in spaces))
+    return ", ".join(dict.fromkeys(results.baselines[space] for space in _compared(results)))
 
 
 def _forest(
-    results: Results, corpora: Sequence[str], protocol: str, name: str, title: str, first: str
+    results: Results, rows: Mapping[str, str], corpora: Sequence[str], protocol: str, heading: Heading
 ) -> Iterator[Picture]:
-    """Differences of all derived spaces to their baselines, a panel per corpus with a score."""
-    spaces = [space for space in results.suite.derived_spaces if space in results.baselines]
+    """Differences of spaces to their baselines, a panel per corpus with a score. rows: space -> its label."""
     panels = {
-        corpus: [difference_entry(results, (s, results.baselines[s]), corpus, protocol, role=BASELINE) for s in spaces]
+        corpus: [difference_entry(results, (s, results.baselines[s]), corpus, protocol, role=BASELINE) for s in rows]
         for corpus in corpora
     }
     shown = {corpus: entries for corpus, entries in panels.items() if any(not entry.blank for entry in entries)}
     if not shown:
         return
-    words = (
-        f"difference in {describe_protocol(protocol)}; right of the line: better; bars: {results.confidence:.0%} "
-        "paired bootstrap intervals"
-    )
+    words = f"{heading.seen}; bars: {results.confidence:.0%} paired bootstrap intervals"
     caveats = explain_caveats(caveat for entries in shown.values() for entry in entries for caveat in entry.caveats)
-    caption = " ".join([first, f"Arrows: differences beyond {LIMIT:g} points.", *caveats])
+    caption = " ".join([heading.first, f"Arrows: differences beyond {LIMIT:g} points.", *caveats])
     axis = f"points on the ×100 scale; an arrow and its number: beyond {LIMIT:g} points"
     marked = {
         f"{corpus} †" if any("†" in entry.marks for entry in entries) else corpus: entries
         for corpus, entries in shown.items()
     }
-    yield _named(name, title, caption, draw_forest(spaces, marked, axis, title, words, limit=LIMIT))
+    figure = draw_forest(list(rows.values()), marked, axis, heading.title, words, limit=LIMIT)
+    yield _named(heading.name, heading.title, caption, figure)
 
 
 def _sweeps(evidence: Evidence) -> Iterator[Picture]:

@@ -2,7 +2,7 @@
 const $ = (id) => document.getElementById(id);
 const ROLES = ["baseline", "control", "tuned control"];
 const DEFAULTS = { corpus: "", measure: "", against: "", range: "5", task: "0", protocol: "", show: "score",
-  sort: "", find: "", hide: "", number: "", paper: "", untested: "", open: "" };
+  sort: "", find: "", hide: "", number: "", paper: "", untested: "", open: "", point: "" };
 let data, state, notes, spaceNumber;
 
 // --- elements and texts -----------------------------------------------------------------------------
@@ -110,7 +110,7 @@ function drawPlot() {
   const measure = select("Measure", "measure", measures, drawPlot);
   const corpora = data.order.filter((c) => data.scores[state.measure][c] && compared(state.measure, c));
   const corpus = select("Corpus", "corpus", corpora.map((name) => [name, name]), drawPlot);
-  const against = select("Less the score of", "against", comparisons(), drawPlot);
+  const against = select("Minus the score of", "against", comparisons(), drawPlot);
   const range = select("Scale", "range", ["1", "2", "5", "10", "20", "50"].map((r) => [r, `±${r} points`]), drawPlot);
   const focus = document.activeElement?.name;
   $("plot-controls").replaceChildren(corpus, measure, against, range);
@@ -136,10 +136,10 @@ function drawPlot() {
           `${number(value, state.measure, true)}`), ...marks(sign, one[3]),
           low === null ? null : make("span", { class: "ci" }, ` [${number(low, state.measure, true)}, ${number(high, state.measure, true)}]`)))))));
   const about = data.corpora[state.corpus];
-  const size = about.unit ? `${about.n} items in ${about.units} ${about.unit}` : `${about.n} items`;
-  $("plot-about").textContent = `${words(state.measure)} on ${state.corpus} (${size}), each space less ${named}: right of the ` +
-    `line is better. Bars: ${data.confidence} paired bootstrap intervals; an arrow points to what is outside the scale. ` +
-    "▲ and ▼ are beyond chance, all differences of the table of scores judged together.";
+  const size = about.unit && about.unit !== "items" ? `${about.n} items in ${about.units} ${about.unit}` : `${about.n} items`;
+  $("plot-about").textContent = `${words(state.measure)} on ${state.corpus} (${size}): the score of each space minus that of ${named}. ` +
+    `Right of the line is better. Bars are ${data.confidence} paired bootstrap intervals; an arrow points to what is outside the scale. ` +
+    "▲ and ▼ mark differences beyond chance, with all differences of the table of scores judged together.";
 }
 
 // --- leaderboard ------------------------------------------------------------------------------------
@@ -315,6 +315,75 @@ function tableCell([note, text, bounds, sign, caveats]) {
     bounds ? make("span", { class: "ci" }, minus(bounds)) : "");
 }
 
+// --- the map: one corpus in two planes; a sentence that is chosen in one is marked in both ---------------
+const PALETTE = 9; // colours of classes
+function drawMap() {
+  const map = data.map;
+  $("map").hidden = !map;
+  if (!map) return;
+  if (map.reason) {
+    $("map-about").textContent = `No map is shown: ${map.reason}. So a plane would put sentences next to each other that are far apart.`;
+    return;
+  }
+  const classes = unique(map.classes).sort((a, b) => a - b);
+  const coloured = classes.length > 1 && classes.length <= PALETTE;
+  $("map-about").textContent = `${map.rows.length} sentences of ${map.corpus}, drawn by t-SNE from each space on its own. ` +
+    "Only nearness has a meaning in a plane; directions, and distances between groups, have none. Point at a sentence: its " +
+    `${map.neighbors} nearest sentences in that space are ringed in both planes. Where they are scattered in the other plane, the space moved them apart.` +
+    (coloured ? ` Colours are the ${classes.length} classes of ${map.corpus}.` : "");
+  const place = make("input", { type: "number", min: "1", max: String(map.rows.length), name: "place", placeholder: "none",
+    oninput: () => choosePoint(Number(side.value), place.value === "" ? -1 : Number(place.value) - 1) });
+  const side = make("select", { name: "side", onchange: () => choosePoint(Number(side.value), place.value === "" ? -1 : Number(place.value) - 1) },
+    ...map.planes.map((plane, at) => make("option", { value: String(at) }, plane.space)));
+  $("map-controls").replaceChildren(make("label", {}, `Sentence, 1 to ${map.rows.length}`, place), make("label", {}, "Nearest in", side));
+  $("planes").replaceChildren(...map.planes.map((plane, at) => drawPlane(plane, at, coloured ? map.classes.map((own) => classes.indexOf(own)) : [])));
+  const [at, chosen] = state.point.split(":").map(Number);
+  choosePoint(at || 0, state.point ? chosen : -1);
+}
+function drawPlane(plane, at, colours) {
+  const space = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(space, "svg");
+  const about = `${plane.space}: trustworthiness ${plane.trustworthiness.toFixed(2)}`;
+  for (const [name, value] of [["viewBox", "-20 -20 1040 1040"], ["role", "img"], ["aria-label", `Plane of ${about}`]]) svg.setAttribute(name, value);
+  svg.append(...plane.places.map(([x, y], place) => {
+    const dot = document.createElementNS(space, "circle");
+    for (const [name, value] of [["cx", x], ["cy", y], ["r", 7], ["class", `k${colours[place] ?? ""}`]]) dot.setAttribute(name, value);
+    return dot;
+  }));
+  const point = (event) => {
+    const box = svg.getBoundingClientRect(), scale = 1040 / box.width;
+    const x = (event.clientX - box.left) * scale - 20, y = (event.clientY - box.top) * scale - 20;
+    const far = plane.places.map(([a, b]) => (a - x) ** 2 + (b - y) ** 2);
+    const nearest = far.indexOf(Math.min(...far));
+    if (far[nearest] < 60 ** 2 && state.point !== `${at}:${nearest}`) choosePoint(at, nearest);
+  };
+  svg.addEventListener("pointermove", point);
+  svg.addEventListener("pointerdown", point);
+  return make("figure", {}, svg, make("figcaption", {}, about));
+}
+function choosePoint(at, place) { // of plane `at`; -1: none
+  const { planes, rows, classes, corpus, neighbors } = data.map;
+  const known = at in planes && place >= 0 && place < rows.length;
+  const near = known ? planes[at].neighbors[place] : [];
+  for (const svg of $("planes").querySelectorAll("svg")) {
+    svg.classList.toggle("chosen", known);
+    for (const dot of svg.querySelectorAll(".this, .near")) { dot.classList.remove("this", "near"); dot.setAttribute("r", 7); }
+    for (const [which, kind, size] of [...near.map((one) => [one, "near", 11]), ...(known ? [[place, "this", 16]] : [])]) {
+      svg.children[which].classList.add(kind);
+      svg.children[which].setAttribute("r", size);
+    }
+  }
+  writeState({ point: known ? `${at}:${place}` : "" });
+  const form = $("map-controls").elements;
+  if (document.activeElement !== form.place) form.place.value = known ? String(place + 1) : "";
+  form.side.value = String(known ? at : form.side.value);
+  const other = known ? planes[1 - at] : null;
+  const kept = known ? near.filter((one) => other.neighbors[place].includes(one)).length : 0;
+  const own = known && classes.length ? `, class ${classes[place]}` : "";
+  $("map-chosen").textContent = known ? `Sentence ${place + 1}: row ${rows[place]} of ${corpus}${own}. ${kept} of its ${neighbors} ` +
+    `nearest sentences in ${planes[at].space} are among its ${neighbors} nearest in ${other.space} too.` : "No sentence is chosen.";
+}
+
 // --- the papers ---------------------------------------------------------------------------------------
 function drawPapers() {
   const tabs = $("tabs");
@@ -383,7 +452,7 @@ function scorePairs(space, corpus, protocol) {
   const rows = ROLES.map((role, place) => {
     const own = one[4 + place];
     const bounds = own && own[2] !== null ? ` (${interval(own[2], own[3], protocol, true)}, on the same resamples)` : "";
-    return own && [`Less its ${role}`, `${number(own[1], protocol, true)} against ${own[0]}${bounds}${own[4] ? (own[4] > 0 ? "; above, beyond chance" : "; below, beyond chance") : ""}`];
+    return own && [`Minus its ${role}`, `${number(own[1], protocol, true)} against ${own[0]}${bounds}${own[4] ? (own[4] > 0 ? "; above, beyond chance" : "; below, beyond chance") : ""}`];
   });
   return [["Score", `${number(one[0], protocol)} (${unitOf(protocol) === "x100" ? "×100" : unitOf(protocol)})`],
     ["Interval", one[1] === null ? null : `${interval(one[1], one[2], protocol)}, ${data.confidence} of ${data.resamples} bootstrap resamples`],
@@ -440,6 +509,7 @@ function draw() {
   drawPlot();
   drawBoard();
   drawPapers();
+  drawMap();
   for (const node of document.querySelectorAll("#more > details, #figures > details")) node.remove();
   $("more").append(...data.tables.filter((table) => !table.paper).map((table) => folded(table.name, table.title, () => drawTable(table))));
   drawPictures();

@@ -14,6 +14,7 @@ from pipeline.papers.ledger import INTRODUCTION, count_outcomes, describe_scope
 from pipeline.papers.verdicts import Decided
 from pipeline.report.evidence import Evidence
 from pipeline.report.page_data import page_data
+from pipeline.report.space_map import SpaceMap
 from sentfold.report.drawing import PAGE_COLOURS
 from sentfold.report.page import inline_svg, pack, prose
 from sentfold.report.table import Table
@@ -41,7 +42,11 @@ class Picture:
 
 
 def write_page(
-    evidence: Evidence, tables: Sequence[Table], decided: Sequence[Decided], pictures: Sequence[Picture]
+    evidence: Evidence,
+    tables: Sequence[Table],
+    decided: Sequence[Decided],
+    pictures: Sequence[Picture],
+    mapped: SpaceMap | None = None,
 ) -> str:
     """The whole page. Its data are compressed and decoded in the browser, which draws a table when it is opened."""
     suite = evidence.results.suite.suite
@@ -49,6 +54,7 @@ def write_page(
     content = page_data(evidence, tables, decided)
     content["pictures"] = [_picture(picture) for picture in pictures if picture.name != INTERACTIVE]
     content["classes"] = CLASSES
+    content["map"] = None if mapped is None else mapped.content()
     return Template(PAGE_FILE.read_text(encoding="utf-8")).substitute(
         answer=prose(content["answer"]["sentence"]),
         data=pack(content),

@@ -20,6 +20,7 @@ from pipeline.report.evidence import Evidence
 from pipeline.report.gallery import draw_gallery
 from pipeline.report.inputs import gather_evidence
 from pipeline.report.page import Picture, write_page
+from pipeline.report.space_map import map_spaces
 from pipeline.report.text_report import report_text, summary_text
 from sentfold.files import sha256_of, write_bytes_atomically, write_json
 from sentfold.numeric_profile import profile_name
@@ -45,7 +46,7 @@ def report(suite: Suite) -> Path:
     _write(folder / "claims.md", claims_markdown(decided, suite.suite))
     write_json(folder / "claims.json", claims_content(decided, suite.suite))
     write_json(folder / "lineage.json", lineage(evidence))
-    _write(folder / "index.html", write_page(evidence, tables, decided, drawn))
+    _write(folder / "index.html", write_page(evidence, tables, decided, drawn, map_spaces(evidence)))
     return folder / "report.md"
 
 

@@ -12,7 +12,7 @@ from sentfold.cli.checkout import CHECKOUT_COMMANDS
 from sentfold.cli.main import own_commands
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -92,4 +92,4 @@ def test_every_command_that_a_page_names_exists(page: Path) -> None:
 
 def test_every_page_is_in_the_index() -> None:
     linked = set(LINK.findall((ROOT / "docs/README.md").read_text(encoding="utf-8")))
-    assert {page.name for page in PAGES[1:]} - {"README.md"} <= linked
+    assert {str(page.relative_to(ROOT / "docs")) for page in PAGES[1:]} - {"README.md"} <= linked

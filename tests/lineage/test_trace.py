@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -12,7 +15,9 @@ import yaml
 from pipeline.lineage.audit import audit
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.text import trace_text
-from pipeline.lineage.trace import NO_RUN, Trace, models_in, trace
+from pipeline.lineage.trace import NO_RUN, Edge, Node, Trace, models_in, trace
+from pipeline.lineage.trace_picture import WIDTH, draw_trace
+from tests.browser import CHROMIUM, needs_chromium, open_browser
 from tests.lineage.small import Small
 from tests.lineage.tamper import record_run
 
@@ -188,3 +193,67 @@ def test_the_command_prints_the_tree_or_all_of_it_as_json(finished: Small) -> No
     wrong = finished.run("pipeline", "trace", STS, "--row", "nobody", "--column", "first", check=False)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "error: there is no row 'nobody'" in wrong.stderr
+
+
+# --- the picture --------------------------------------------------------------------------------------
+
+
+def crowd(found: Trace) -> Trace:
+    """The same graph with long texts, texts that would be markup or a control, and a way of 30 steps."""
+    nodes = dict(found.nodes)
+    evil = {"command": "python " + "a-very-long-word" * 40, "run": "<script>alert(1)</script> & \x1b[2J\n" + "M" * 300}
+    for key, node in found.nodes.items():
+        nodes[key] = replace(node, facts={**node.facts, **evil}) if node.kind == "stage" else node
+    deep = [Node(f"deep {step}", "file", f"data/{'W' * 150}-{step}", state="not as recorded") for step in range(30)]
+    nodes |= {node.key: node for node in deep}
+    steps = [Edge(above, below, "md5 " + "0" * 32) for above, below in pairwise(["number", *(n.key for n in deep)])]
+    return Trace(found.number, nodes, [*found.edges, *steps])
+
+
+def test_the_picture_has_every_thing_once_and_its_boxes_and_lines_are_on_the_page(found: Trace) -> None:
+    for graph in (found, crowd(found)):
+        root = ElementTree.fromstring(draw_trace(graph))
+        page_width, page_height = (float(root.attrib[side]) for side in ("width", "height"))
+        assert page_width == WIDTH
+        groups = [group for group in root if group.tag.endswith("}g")]
+        texts = ["".join(text.text or "" for text in group[1:]) for group in groups]
+        described = [text for text in texts if ", see above" not in text]
+        assert len(described) == len(graph.nodes) and len(texts) == 1 + len(graph.edges)
+        bottom = 0.0
+        for box, *lines in groups:
+            x, y, width, height = (float(box.attrib[side]) for side in ("x", "y", "width", "height"))
+            assert y >= bottom and x >= 0 and x + width <= page_width and y + height <= page_height
+            bottom = y + height
+            for line in lines:
+                start, base = float(line.attrib["x"]), float(line.attrib["y"])
+                assert x < start and start + float(line.attrib["textLength"]) <= x + width and y < base < y + height
+        assert "<script" not in draw_trace(graph) and "\x1b" not in draw_trace(graph)
+
+
+@needs_chromium
+def test_a_browser_draws_each_line_inside_of_its_box(found: Trace, tmp_path: Path) -> None:
+    assert CHROMIUM is not None
+    file = tmp_path / "trace.svg"
+    file.write_text(draw_trace(crowd(found)), encoding="utf-8")
+    inside = """[...document.querySelectorAll('g')].every((group) => {
+      const box = group.querySelector('rect').getBBox();
+      return [...group.querySelectorAll('text')].every((line) => { const own = line.getBBox();
+        return own.x >= box.x && own.x + own.width <= box.x + box.width && own.y >= box.y &&
+          own.y + own.height <= box.y + box.height; }); })"""
+    with open_browser(CHROMIUM, tmp_path / "profile") as page:
+        page.open(file.as_uri())
+        assert page.evaluate("document.querySelectorAll('text').length") > 100
+        assert page.evaluate(inside) is True and page.complaints == []
+
+
+def test_the_command_writes_the_picture_and_finds_a_table_from_a_subfolder(finished: Small) -> None:
+    cell = ("--row", "mini", "--column", "first")
+    assert finished.run(
+        "pipeline", "trace", "tables/sts.csv", *cell, SENTFOLD_FOLDER="reports/quick"
+    ).stdout.startswith("20.50   mini × first")
+    said = finished.run(
+        "pipeline", "trace", STS, *cell, "--svg", "../trace.svg", SENTFOLD_FOLDER="reports/quick"
+    ).stdout
+    file = finished.root / "reports/trace.svg"
+    assert said.startswith("reports/quick/../trace.svg: what 20.50 rests on") and file.read_text().startswith("<svg ")
+    file.unlink()

@@ -550,3 +550,5 @@ def test_a_claim_can_be_shown_by_its_name(tmp_path: Path, monkeypatch: pytest.Mo
     assert "+5.00" in show_claims("quick", "made-up") and OTHER_VECTORS in show_claims("quick", "made-up")
     with pytest.raises(ParameterError, match="no claim 'nothing'"):
         show_claims("quick", "nothing")
+    with pytest.raises(ParameterError, match="'quick' does not judge the claim 'lp-sbert'"):
+        show_claims("quick", "lp-sbert")

@@ -51,10 +51,20 @@ def test_a_committed_page_is_small_opens_sorts_and_leads_to_lineage(browser: Pag
     assert browser.complaints == []
 
 
-# --- README.md and docs/findings.md -------------------------------------------------------------------
+# --- README.md, docs/findings.md and docs/findings/ ---------------------------------------------------
 
-PAGES = ("README.md", "docs/findings.md")
-TABLE = re.compile(r"^<!-- scores: (\S+) -->\n((?:\|.*\n)+)", re.MULTILINE)
+# Page -> how many cells of its tables, and how many differences of its text, a test must find to have read it.
+PAGES = {
+    "README.md": (40, 5),
+    "docs/findings.md": (120, 0),
+    "docs/findings/folding.md": (90, 9),
+    "docs/findings/what-helps.md": (0, 5),
+    "docs/findings/word-vectors.md": (45, 10),
+    "docs/findings/papers.md": (0, 0),
+}
+RETRIEVAL = "docs/findings/retrieval.md"
+RETRIEVAL_TABLE = ROOT / "reports/paper-mirror/tables/retrieval.csv"
+TABLE = re.compile(r"^<!-- (scores|retrieval): (\S+) -->\n((?:\|.*\n)+)", re.MULTILINE)
 TRIPLE = re.compile(r"([+-]\d+\.\d+) \[([+-]\d+\.\d+), ([+-]\d+\.\d+)\]")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 REFRESH = ROOT / ".ci/refresh_findings.py"
@@ -65,13 +75,18 @@ def read_page(name: str) -> str:
     return FENCE.sub("", (ROOT / name).read_text(encoding="utf-8"))
 
 
-def tables_of(name: str) -> list[tuple[str, list[list[str]]]]:
-    """The marked tables of a page: the protocol, and the rows of cells, the head first."""
+def tables_of(name: str, source: str = "scores") -> list[tuple[str, list[list[str]]]]:
+    """The tables of a page that are marked with a source: the protocol, and the rows of cells, the head first."""
     found = []
-    for protocol, text in TABLE.findall(read_page(name)):
+    for mark, protocol, text in TABLE.findall(read_page(name)):
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
-        found.append((protocol, [rows[0], *rows[2:]]))
+        found += [(protocol, [rows[0], *rows[2:]])] if mark == source else []
     return found
+
+
+def skip_without_searches() -> None:
+    if not RETRIEVAL_TABLE.is_file():
+        pytest.skip("the committed report of paper-mirror is of an earlier version, without searches")
 
 
 def scores(suite: str) -> list[dict[str, str]]:
@@ -110,8 +125,10 @@ def expected_cell(row: dict[str, str], other: str) -> str:
     return "{:+.2f} [{:+.2f}, {:+.2f}]".format(*[float(row[column]) for column in columns])
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, RETRIEVAL])
 def test_every_cell_of_a_page_s_tables_is_what_the_report_says(page: str) -> None:
+    if page == RETRIEVAL:
+        skip_without_searches()
     known = {(row["space"], row["corpus"], row["protocol"]): row for row in scores("paper-mirror")}
     checked = 0
     for protocol, (head, *rows) in tables_of(page):
@@ -123,7 +140,7 @@ def test_every_cell_of_a_page_s_tables_is_what_the_report_says(page: str) -> Non
                 corpus, _, own = column.partition(", ")
                 assert cell == expected_cell(known[space, corpus, own or protocol], other), (name, column)
                 checked += 1
-    assert checked >= {"README.md": 40, "docs/findings.md": 200}[page]
+    assert checked >= PAGES.get(page, (25, 0))[0]
 
 
 def test_findings_copy_the_published_scores_of_mteb() -> None:
@@ -139,7 +156,7 @@ def test_findings_copy_the_published_scores_of_mteb() -> None:
 def test_every_difference_with_an_interval_that_a_page_states_is_in_a_table_of_a_report(page: str) -> None:
     everything = set().union(*[printed_triples(suite) for suite in SUITES])
     stated = TRIPLE.findall(TABLE.sub("", read_page(page)))
-    assert len(stated) >= {"README.md": 5, "docs/findings.md": 20}[page]
+    assert len(stated) >= PAGES[page][1]
     for texts in stated:
         digits = [len(text.partition(".")[2]) for text in texts]
         wanted = tuple(float(text) for text in texts)
@@ -151,13 +168,29 @@ def test_every_difference_with_an_interval_that_a_page_states_is_in_a_table_of_a
 
 def test_the_findings_count_the_outcomes_of_claims_as_the_report_does() -> None:
     content = json.loads((ROOT / "reports/paper-mirror/claims.json").read_text(encoding="utf-8"))
-    stated = " ".join(read_page("docs/findings.md").split())
+    stated = " ".join(read_page("docs/findings/papers.md").split())
     if "counts" not in content:
         assert "The committed ledger is of an earlier version" in stated
         pytest.skip("the committed claims of paper-mirror are of an earlier ledger, which had no counts by heading")
     for heading, outcomes in content["counts"].items():
         listed = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
         assert (f"{heading}: {listed}" if heading else listed) in stated, heading
+
+
+def test_the_page_of_retrieval_says_what_its_table_says() -> None:
+    tables = tables_of(RETRIEVAL, "retrieval")
+    if not RETRIEVAL_TABLE.is_file():
+        assert "is of an earlier version, which searched nothing" in " ".join(read_page(RETRIEVAL).split())
+        assert not any(any(cells) for _, (_, *rows) in tables for _, *cells in rows)
+    skip_without_searches()
+    with RETRIEVAL_TABLE.open(encoding="utf-8", newline="") as stream:
+        known = {(row["panel"], row["row"], row["corpus"]): row for row in csv.DictReader(stream)}
+    for _, (head, *rows) in tables:
+        for name, *cells in rows:
+            for pool, cell in zip(head[1:], cells, strict=True):
+                row = known["b" if " − " in name else "a", name, pool]
+                low, high = (f"{float(row[bound]):+.2f}" for bound in ("low", "high"))
+                assert cell == (f"{float(row['value']):+.2f} [{low}, {high}]" if " − " in name else row["value"])
 
 
 def test_the_refresh_script_restores_a_wrong_cell_and_names_what_no_table_has(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from pipeline.base.params import load_parameters
-from pipeline.report.gallery import draw_gallery, swept_panels
+from pipeline.report.evidence import Evidence
+from pipeline.report.gallery import draw_gallery, label_searches, swept_panels
 from pipeline.report.inputs import load_benchmark
-from pipeline.report.results import Score
+from pipeline.report.results import Score, find_baselines
 from pipeline.report.sensitivity import Sensitivity, draw_sensitivity
 from pipeline.report.speed import draw_speed, seconds_per_sentence, speed_points, speed_table
 from pipeline.report.sweeps import Sweep, draw_sweep, load_sweeps
@@ -269,3 +270,50 @@ def test_a_sweep_draws_its_corpora_in_the_suites_order_and_stsb_whatever_else_th
     panels = {picture.name: title.findall(picture.svg.decode()) for picture in drawn}
     assert panels["sweep-neighbors"] == ["dev", "sts12", "sts13", "sts14", "sts15", "stsb"]
     assert panels["sweep-components-classes"] == ["mpqa", "cr"]
+
+
+# --- retrieval --------------------------------------------------------------------------------------
+
+
+def search_evidence() -> Evidence:
+    """Searches in two encoders and in one derived space, each compared with cosine, on one pool."""
+    named = ("minilm-cosine", "minilm-binary", "minilm-binary-rescored", "minilm-csls", "minilm-pca-cosine",
+             "wl-sif-cosine", "wl-sif-csls")  # fmt: skip
+    results = make_results({(key, "mrpc", "nDCG@10"): 70.0 + place for place, key in enumerate(named)})
+    searches, made = {}, {}
+    for key in named:
+        encoder = "wl-sif" if key.startswith("wl-sif") else "minilm"
+        space = "minilm-pca" if "pca" in key else encoder
+        search = key.removeprefix(f"{space}-")
+        searches[key] = {
+            "space": space, "search": search, "method": search.partition("-")[0], "against": f"{encoder}-cosine",
+        }  # fmt: skip
+        made[key] = {"source": f"{encoder}-cosine", "maker": search}
+    stages = {**results.suite.stages, "evaluate": made, "encode": {}, "embed": {}, "search": searches}
+    suite = results.suite.model_copy(update={"stages": stages})
+    results = replace(results, suite=suite, baselines=find_baselines(suite, []))
+    made_of = {
+        "minilm": "all-MiniLM-L6-v2", "minilm-pca": "principal components, p = 128; all-MiniLM-L6-v2",
+        "wl-sif": "SIF; WordLlama",
+    }  # fmt: skip
+    return make_evidence(make_results({("minilm", "stsb", "accuracy.x"): 70.0}), searches=results, made_of=made_of)
+
+
+def test_a_figure_of_retrieval_is_about_one_encoder_and_calls_its_rows_by_words() -> None:
+    evidence = search_evidence()
+    assert label_searches(evidence) == {
+        "minilm-binary": "binary documents",
+        "minilm-binary-rescored": "binary documents, rescored",
+        "minilm-csls": "CSLS",
+        "minilm-pca-cosine": "principal components",
+        "wl-sif-csls": "CSLS",
+    }
+    drawn = {picture.name: picture for picture in draw_gallery(evidence)}
+    assert set(drawn) == {"retrieval", "retrieval-wl-sif"}
+    assert drawn["retrieval"].title == "Does a cheap change help all-MiniLM-L6-v2 to find documents?"
+    assert "higher than the cosine of the unchanged vectors" in drawn["retrieval"].caption
+    names = re.findall(r"<!-- (.+?) -->", drawn["retrieval"].svg.decode())
+    assert {"CSLS", "principal components", "mrpc"} <= set(names)
+    assert (
+        "CSLS" in drawn["retrieval-wl-sif"].svg.decode() and "principal" not in drawn["retrieval-wl-sif"].svg.decode()
+    )

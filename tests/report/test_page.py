@@ -20,6 +20,7 @@ from pipeline.report.answer import state_answer
 from pipeline.report.contents import build_tables
 from pipeline.report.evidence import Evidence
 from pipeline.report.page import Picture, write_page
+from pipeline.report.space_map import Plane, SpaceMap
 from pipeline.report.text_report import report_text
 from sentfold.report.drawing import PAGE_COLOURS, draw_forest, figure_bytes
 from sentfold.report.page import inline_svg, pack, prose
@@ -53,13 +54,22 @@ def made_up_evidence(spaces: tuple[str, ...] = tuple(SCORES)) -> Evidence:
     )
 
 
-def make_page(evidence: Evidence | None = None) -> str:
+def make_map() -> SpaceMap:
+    """Twelve sentences on a line, in the other plane in reverse; each has ten of eleven others, not quite the same."""
+    line = [[80 * place, 500] for place in range(12)]
+    others = [[other for other in range(12) if other != place] for place in range(12)]
+    left = Plane("minilm", 0.91, line, [row[:10] for row in others])
+    right = Plane("minilm-lp", 0.85, line[::-1], [row[1:] for row in others])
+    return SpaceMap("sickr", (left, right), [5 * place for place in range(12)], [place % 2 for place in range(12)])
+
+
+def make_page(evidence: Evidence | None = None, mapped: SpaceMap | None = None) -> str:
     evidence = evidence or made_up_evidence()
     figure = draw_forest(
         ["minilm-lp"], {"stsb": [Entry("+1", 1.0, 0.5, 1.5)]}, "axis", "Differences", "beneath", limit=5.0
     )
     picture = Picture("speed-quality", "Speed", "A caption.", figure_bytes(figure, "svg"))
-    return write_page(evidence, build_tables(evidence), decide_all(evidence), [picture])
+    return write_page(evidence, build_tables(evidence), decide_all(evidence), [picture], mapped or make_map())
 
 
 @pytest.fixture(scope="module")
@@ -275,7 +285,7 @@ def test_scores_are_searched_sorted_and_shown_as_differences_and_the_address_kee
     assert page.evaluate("document.querySelectorAll('#board th')[1].getAttribute('aria-sort')") == "ascending"
     assert "stsb, ascending" in page.evaluate("document.getElementById('said').textContent")
     assert page.evaluate("document.querySelector('#board td.best').textContent") != ""
-    assert page.evaluate("document.querySelectorAll('nav a:not([hidden])').length") == 6
+    assert page.evaluate("document.querySelectorAll('nav a:not([hidden])').length") == 7
     choose(page, "find", "lp")
     assert names(page) == ["minilm-lp", TUNED]
     choose(page, "show", "control")
@@ -322,6 +332,41 @@ def test_a_number_leads_to_its_lineage_and_escape_leads_back(page: Page, page_fi
     assert page.evaluate("document.getElementById('panel').hidden") is False
     page.press("Escape", 27)
     assert page.evaluate("document.getElementById('panel').hidden") is True
+
+
+@needs_chromium
+def test_a_sentence_that_is_pointed_at_in_one_plane_is_marked_in_both_and_the_address_keeps_it(
+    page: Page, page_file: Path
+) -> None:
+    about = page.evaluate("document.getElementById('planes').innerText")
+    assert "minilm: trustworthiness 0.91" in about and "minilm-lp: trustworthiness 0.85" in about
+    page.evaluate("document.getElementById('map').scrollIntoView({behavior: 'instant'})")
+    x, y = page.evaluate(
+        "(() => {const box = document.querySelectorAll('#planes svg')[1].children[3].getBoundingClientRect();"
+        "return [box.x + box.width / 2, box.y + box.height / 2]})()"
+    )
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    said = page.evaluate("document.getElementById('map-chosen').textContent")
+    assert said.startswith("Sentence 4: row 15 of sickr, class 1. 9 of its 10 nearest sentences in minilm-lp")
+    for which in (0, 1):
+        marked = f"[...document.querySelectorAll('#planes svg')[{which}].children]"
+        assert page.evaluate(f"{marked}.findIndex((dot) => dot.classList.contains('this'))") == 3
+        assert page.evaluate(f"{marked}.filter((dot) => dot.classList.contains('near')).length") == 10
+    show(page, page_file, page.evaluate("location.hash"))
+    assert page.evaluate("document.getElementById('map-chosen').textContent") == said
+    page.evaluate("document.querySelector('[name=place]').focus()")
+    page.press("ArrowUp", 38)  # by keyboard, the next sentence
+    assert "Sentence 5: row 20" in page.evaluate("document.getElementById('map-chosen').textContent")
+
+
+@needs_chromium
+def test_a_map_that_is_left_out_says_why(browser: Page, tmp_path: Path) -> None:
+    planes = (Plane("minilm", 0.74, [], []), Plane("minilm-lp", 0.9, [], []))
+    file = tmp_path / "index.html"
+    file.write_text(make_page(mapped=SpaceMap("sickr", planes, reason="its number is .74")), encoding="utf-8")
+    show(browser, file)
+    assert "No map is shown: its number is .74." in browser.evaluate("document.getElementById('map').innerText")
+    assert browser.evaluate("document.querySelectorAll('#planes svg').length") == 0 and browser.complaints == []
 
 
 @needs_chromium
