@@ -25,7 +25,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.environment import stage_environment
 from flows.lock import hold_checkout
-from flows.plan import Plan, Runner, RunRequest, make_plan
+from flows.plan import Plan, RunRequest, make_plan
 from flows.processes import start_guarded, wait_for
 from flows.progress import Progress, Summary, shown, unfinished, usual_seconds
 from flows.recovery import recover
@@ -40,8 +40,8 @@ def sentfold(
     jobs: int = 2,
     targets: list[str] | None = None,
     profile: str | None = None,
-    runner: Runner = "threads",
     address: str | None = None,
+    remote: str | None = None,
     wait: bool = True,
     check: bool = True,
 ) -> Summary:
@@ -51,16 +51,20 @@ def sentfold(
     jobs     stages at a time
     targets  stages, groups or output paths; none: everything
     profile  another file than run.yaml
-    runner   `threads` of this process, or workers of `dask`
-    address  of a Dask scheduler; none: a cluster of `jobs` processes on this machine
+    address  of a Dask scheduler, whose workers make the stages; none: threads of this process do
+    remote   the DVC remote through which artifacts go to the workers and back
     wait     for another run that holds the checkout; false: fail at once
     check    the suite, params.yaml and a mirror first
 
     Raises RunError if stages failed, naming each with cause and log; what does not need them is finished.
     """
     start = time.monotonic()
-    request, root, say = RunRequest(suite, jobs, tuple(targets or ()), profile, runner, address), Path.cwd(), _lines()
+    request, root, say = RunRequest(suite, jobs, tuple(targets or ()), profile, address, remote), Path.cwd(), _lines()
     with hold_checkout(root, wait=wait, purpose=request.command, say=say):
+        if request.remote:
+            from flows.dask_route import pull_recorded
+
+            pull_recorded(request, root)
         plan = make_plan(request, root, check=check)
         progress = Progress(plan.stale, usual_seconds(root, suite, plan.stale), say)
         try:
@@ -128,7 +132,7 @@ def stage_tasks(plan: Plan, progress: Progress) -> Iterator[Start]:
 
 
 def _maker(plan: Plan, progress: Progress) -> AbstractContextManager[Maker]:
-    if plan.request.runner == "threads":
+    if not plan.request.address:
         order, stop = order_of(plan), Event()
 
         def make(stage: str) -> StageResult:
