@@ -79,11 +79,12 @@ def flow(
 @app.command()
 def deploy(
     prefect_file: Annotated[Path, typer.Option(help="Deployments, from the checkout's root.")] = Path("prefect.yaml"),
+    notify: Annotated[str | None, typer.Option(help="TYPE/NAME of a block that is told of runs that fail.")] = None,
 ) -> None:
     """Register the deployments of prefect.yaml, with pool and automation, at the configured Prefect server."""
     from flows.deploy import deploy as register
 
-    typer.echo(register(Path.cwd(), prefect_file))
+    typer.echo(register(Path.cwd(), prefect_file, notify))
 
 
 @app.command(hidden=True)

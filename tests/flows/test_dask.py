@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import json
+import os
+import shutil
+import signal
 import socket
-import socketserver
-import threading
+import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from flows.dask_route import stages_on_workers
+from flows.plan import RunRequest, make_plan
+from flows.profile import Retries, RunProfile, Transfer
+from flows.run_stage import Maker
 from pipeline.lineage.runs import RunFinder, ended_runs
 from pipeline.lineage.stages import load_graph
 from pipeline.lineage.trees import WorkingTree
-from tests.flows.checkout import Checkout, processes_in
+from sentfold.errors import RunError
+from tests.flows.checkout import Checkout, alive, processes_in, until
 from tests.flows.workers import clone, cluster, commit, tls
 
 
@@ -26,7 +35,7 @@ def data_of(root: Path) -> dict[str, bytes]:
     return {str(file.relative_to(root)): file.read_bytes() for file in files if file.is_file()}
 
 
-def lock_of(checkout: Checkout) -> dict[str, object]:
+def lock_of(checkout: Checkout) -> dict[str, Any]:
     return yaml.safe_load((checkout.root / "dvc.lock").read_text())
 
 
@@ -45,9 +54,10 @@ def test_two_workers_that_share_no_folder_leave_the_lock_and_the_bytes_of_one_ma
     clones = [clone(fresh, tmp_path / name) for name in ("one", "two")]
     certificate = tls(tmp_path)
     fresh.environment |= certificate
-    with cluster(
-        tmp_path, serverless | certificate, [each.root for each in clones], "--protocol", "tls"
-    ) as (address, _):
+    with cluster(tmp_path, serverless | certificate, [each.root for each in clones], "--protocol", "tls") as (
+        address,
+        _,
+    ):
         assert address.startswith("tls://")
         printed = fresh.run("--address", address, "--remote", "shared")
         assert "6 ran" in printed and "warning" not in printed
@@ -71,3 +81,137 @@ def test_two_workers_that_share_no_folder_leave_the_lock_and_the_bytes_of_one_ma
         code, refused = fresh.call("flows", "run", "--address", address, "--remote", "shared")
         assert code != 0 and "this checkout is not committed" in refused and "params.yaml" in refused
     assert processes_in(fresh.root) == []
+
+
+@pytest.mark.slow
+def test_a_worker_with_other_packages_or_at_another_commit_is_refused_before_it_starts_anything(
+    tmp_path: Path, remote: Path, fresh: Checkout, serverless: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fresh.root / "requirements.lock").write_text("PyYAML==6.0.3\n")
+    (tmp_path / "site-packages/pyyaml-99.0.dist-info").mkdir(parents=True)
+    commit(fresh, remote=str(remote))
+    other = clone(fresh, tmp_path / "other")
+    path = f"{serverless['PYTHONPATH']}:{tmp_path / 'site-packages'}"
+    with cluster(tmp_path, {**serverless, "PYTHONPATH": path}, [other.root]) as (address, _):
+        with (
+            route_to(fresh, address, monkeypatch) as (make, _),
+            pytest.raises(RunError, match="other packages") as error,
+        ):
+            make("download@a")
+        assert "pyyaml 99.0" in error.value.got and error.value.expected == "none"
+        assert str(other.root) in error.value.where
+        fresh.change("rounding: 2", "rounding: 3")
+        commit(fresh, remote=str(remote))
+        with route_to(fresh, address, monkeypatch) as (make, _), pytest.raises(RunError, match="another commit"):
+            make("download@a")
+    assert other.ran() == set()
+
+
+@pytest.mark.slow
+def test_what_breaks_a_worker_or_the_remote_costs_time_and_nothing_else(
+    tmp_path: Path, remote: Path, fresh: Checkout, finished: Checkout, serverless: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    commit(fresh, remote=str(remote))
+    clones = [clone(fresh, tmp_path / name) for name in ("one", "two")]
+    for each in clones:
+        each.ask("download-quick-a", "linger", 3600)
+    with (
+        cluster(tmp_path, serverless, [each.root for each in clones]) as (address, _),
+        route_to(fresh, address, monkeypatch) as (make, stop),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        # A machine that is switched off: its stage goes to the other.
+        made = pool.submit(make, "download@a")
+        until(lambda: any((each.root / "pids/download-quick-a").exists() for each in clones), "the stage")
+        victim, other = sorted(clones, key=lambda each: not (each.root / "pids/download-quick-a").exists())
+        other.mend("download-quick-a")
+        for process in processes_in(victim.root):
+            os.kill(process, signal.SIGKILL)
+        assert made.result(900).outcome == "ran"
+        assert victim.ran() == set() and other.ran() == {"download-quick-a"}
+
+        # A run that is interrupted ends what the workers are at.
+        other.ask("download-quick-b", "linger", 3600)
+        given_up = pool.submit(make, "download@b")
+        stage = other.pid_of("download-quick-b")
+        stop()
+        assert given_up.exception(60) is not None
+        until(lambda: not alive(stage), "the stage of a run that has ended to end", seconds=60)
+        other.mend("download-quick-b")
+
+        # A remote that refuses, and one that is full: an error that says so; then the same stage is taken as it is.
+        with refusing(remote), pytest.raises(RunError, match="`dvc push` failed, 2 times"):
+            make("download@b")
+        if shutil.which("mount") and os.geteuid() == 0:
+            with full(remote), pytest.raises(RunError, match="`dvc push` failed, 2 times") as error:
+                make("download@b")
+            assert "No space left" in error.value.got
+        assert make("download@b").outcome != "ran", "it was made before"
+        assert other.times().keys() == {"download-quick-a", "download-quick-b"}
+
+        # An upload that was cut short, found by who reads it: DVC removes it, and the next run sends it again.
+        sent = remote / "files/md5" / where_in_remote(fresh, "download@a")
+        shutil.rmtree(other.root / ".dvc/cache")
+        (other.root / "data/quick/corpora/a").unlink()
+        sent.chmod(0o644)
+        sent.write_bytes(sent.read_bytes()[:-1])
+        with pytest.raises(RunError, match="`dvc pull` failed, 2 times"):
+            make("embed@a")
+        assert not sent.exists()
+        assert make("download@a").outputs_changed is False and sent.exists()
+
+        # A remote that never answers: reading stalls, and is ended.
+        shutil.rmtree(other.root / ".dvc/cache")
+        (other.root / "data/quick/corpora/a").unlink()
+        kept = sent.read_bytes()
+        sent.unlink()
+        os.mkfifo(sent)
+        with pytest.raises(RunError, match="`dvc pull` failed, 2 times") as error:
+            make("embed@a")
+        assert "no end" in error.value.got
+        sent.unlink()
+        sent.write_bytes(kept)
+        for name in ("embed@a", "embed@b", "evaluate", "report"):
+            make(name)
+    assert data_of(fresh.root) == data_of(finished.root)
+    assert lock_of(fresh) == lock_of(finished)
+
+
+@contextmanager
+def route_to(checkout: Checkout, address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Maker]:
+    """The way of a run's stages to the workers, without Prefect, whose tasks would only wait; two patient attempts."""
+    for name, value in checkout.environment.items():
+        monkeypatch.setenv(name, value)
+    request = RunRequest(address=address, remote="shared")
+    plan = make_plan(request, checkout.root, check=False)
+    remote = Transfer(attempts=2, delay=0.1, seconds=60)
+    plan = replace(plan, profile=RunProfile(retries=Retries(remote=remote)))
+    with stages_on_workers(plan) as maker:
+        yield maker
+
+
+@contextmanager
+def refusing(remote: Path) -> Iterator[None]:
+    """A file is in the place of a remote's folder."""
+    aside = remote.with_name("aside")
+    remote.rename(aside)
+    remote.touch()
+    yield
+    remote.unlink()
+    aside.rename(remote)
+
+
+@contextmanager
+def full(remote: Path) -> Iterator[None]:
+    """A disk without a free byte is in the place of a remote's folder."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", str(remote)], check=True)
+    with suppress(OSError):
+        (remote / "rest").write_bytes(bytes(8192))
+    yield
+    subprocess.run(["umount", str(remote)], check=True)
+
+
+def where_in_remote(checkout: Checkout, stage: str) -> str:
+    md5 = lock_of(checkout)["stages"][stage]["outs"][0]["md5"]
+    return f"{md5[:2]}/{md5[2:]}"

@@ -20,7 +20,7 @@ def commit(checkout: Checkout, *, remote: str) -> None:
     """Set up a DVC remote called `shared` as documented, and commit everything."""
     dvc = [sys.executable, "-m", "dvc", "remote"]
     for words in (
-        [*dvc, "add", "--quiet", "shared", remote],
+        [*dvc, "add", "--force", "--quiet", "shared", remote],
         [*dvc, "modify", "shared", "verify", "true"],
         ["git", "add", "--all"],
         ["git", *IDENTITY, "commit", "--quiet", "--message", "all"],
