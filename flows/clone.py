@@ -37,12 +37,14 @@ class Basis:
     edited   files that differ from it; a run and its workers have none
     other    installed versions that requirements.lock does not pin
     profile  whether the processor has the numeric profile
+    threads  stages at a time in one checkout; of a worker one, as two would take each other's files
     """
 
     commit: str
     edited: tuple[str, ...]
     other: Mapping[str, str]
     profile: bool
+    threads: int
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Unwanted:
         return task is None or task.state == "cancelled"
 
 
-def basis_of(root: Path) -> Basis:
+def basis_of(root: Path, *, threads: int = 1) -> Basis:
     """What decides the bytes of a stage here. Reports and dvc.lock may differ from the commit: stages write them."""
     commit = (git(root, "rev-parse", "HEAD") or b"").decode().strip()
     listing = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all") or b""
@@ -98,7 +100,7 @@ def basis_of(root: Path) -> Basis:
     edited = [name for name in names if not name.startswith("reports/") and Path(name).name != "dvc.lock"]
     lock = root / REQUIREMENTS
     pins = pins_in(lock.read_text(encoding="utf-8")) if lock.is_file() else {}
-    return Basis(commit, tuple(edited), differing_packages(pins, describe_packages()), is_supported())
+    return Basis(commit, tuple(edited), differing_packages(pins, describe_packages()), is_supported(), threads)
 
 
 def require_same(here: Basis, run: Basis) -> None:
@@ -108,7 +110,7 @@ def require_same(here: Basis, run: Basis) -> None:
         ("edited files", ", ".join(here.edited[:5]), ""),
         ("other packages", _listed(here.other), _listed(run.other)),
         ("another numeric profile", here.profile, run.profile),
-        ("several threads", get_worker().state.nthreads, 1),
+        ("several threads", here.threads, run.threads),
     ):
         if own != wanted:
             raise RunError(
@@ -126,7 +128,7 @@ def make_in_clone(parcel: Parcel, key: str) -> Made:
     root, stage, stop = Path.cwd(), parcel.stage, Unwanted(key)
     order = replace(parcel.order, root=root)
     records = runs_path(root, order.suite)
-    require_same(basis_of(root), parcel.basis)
+    require_same(basis_of(root, threads=get_worker().state.nthreads), parcel.basis)
     try:
         with hold_checkout(root, wait=True, purpose=f"the stage {stage} of a run on {parcel.basis.commit[:10]}"):
             write_entries(order.lock, parcel.entries.values())

@@ -21,7 +21,7 @@ from distributed import Client, Future
 from flows.clone import Basis, Made, Parcel, basis_of, make_in_clone, read_files
 from flows.dask_cluster import existing_cluster, is_encrypted
 from flows.environment import travelling
-from flows.lock_entries import hash_in, merge_entry, read_entry, split_entries
+from flows.lock_entries import hash_in, read_entry, split_entries, write_entries
 from flows.plan import Plan, RunRequest
 from flows.profile import read_profile
 from flows.run_stage import Maker, Order, StageResult, log_file
@@ -61,7 +61,8 @@ def stages_on_workers(plan: Plan) -> Iterator[Maker]:
     remote.require_verified(plan.root)
     order = replace(order_of(plan), sent=travelling(encrypted=is_encrypted(address)))
     with existing_cluster(address) as client:
-        route = Route(plan, order, client, basis, remote, load_graph(WorkingTree(plan.root), plan.request.suite))
+        graph = load_graph(WorkingTree(plan.root), plan.request.suite)
+        route = Route(plan, order, client, basis, remote, graph, split_entries(order.lock))
         route.push_inputs()
         yield route.make, route.stop
         route.pull_made()
@@ -89,6 +90,7 @@ class Route:
     """The way of a plan's stages to the workers and back.
 
     graph    the definitions of the stages
+    entries  what dvc.lock has now, by stage
     made     stages whose outputs the workers pushed
     """
 
@@ -98,6 +100,7 @@ class Route:
     basis: Basis
     remote: Remote
     graph: Graph
+    entries: dict[str, str]
     made: list[str] = field(default_factory=list)
     _sent: set[Future[Made]] = field(default_factory=set)
     _turn: Lock = field(default_factory=Lock)
@@ -136,7 +139,7 @@ class Route:
 
     def parcel(self, stage: str) -> Parcel:
         """What goes to a worker with a stage."""
-        own, known = self._stage(stage), split_entries(self.order.lock)
+        own, known = self._stage(stage), self.entries
         parents = [_name(parent) for parent in self.plan.graph.parents[stage]]
         stages = self.graph.stages
         inputs = {out for name in parents for out in cached_outs(stages[name]) if _is_read(out, own)}
@@ -157,15 +160,17 @@ class Route:
         """Record here what a worker made: the files that came along, the entry of dvc.lock, the run. Raises RunError.
 
         The files have the hashes of the entry. What DVC caches stays in the remote until the end of the run.
+        Cost: dvc.lock is written anew, as DVC does it.
         """
-        name, root, lock = _name(parcel.stage), self.plan.root, self.order.lock
+        name, root = _name(parcel.stage), self.plan.root
         entry = read_entry(name, made.entry)
         arrived = {out: _files_of(out, made.files, entry) for out in parcel.uncached}
         with self._turn:
-            before = split_entries(lock).get(name)
+            before = self.entries.get(name)
             for out, files in arrived.items():
                 _replace_output(root, out, files)
-            merge_entry(lock, name, made.entry)
+            self.entries[name] = made.entry
+            write_entries(self.order.lock, self.entries.values())
             if made.record:
                 append_line(runs_path(root, self.order.suite), made.record)
             self.made.append(parcel.stage)

@@ -34,11 +34,6 @@ def write_entries(lock: Path, entries: Iterable[str]) -> None:
         lock.unlink(missing_ok=True)
 
 
-def merge_entry(lock: Path, name: str, entry: str) -> None:
-    """Put an entry in the place of the one of its name, or at the end. Cost: the whole file is written again."""
-    write_entries(lock, {**split_entries(lock), name: entry}.values())
-
-
 def read_entry(name: str, text: str) -> dict[str, Any]:
     """What an entry that arrived from another machine records. Raises RunError if it is no entry of that stage."""
     try:

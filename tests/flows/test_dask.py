@@ -6,7 +6,9 @@ import os
 import shutil
 import signal
 import socket
+import socketserver
 import subprocess
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -17,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
+from flows.dask_cluster import UnreachableClusterError, existing_cluster
 from flows.dask_route import stages_on_workers
 from flows.plan import RunRequest, make_plan
 from flows.profile import Retries, RunProfile, Transfer
@@ -47,6 +50,7 @@ def remote(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_two_workers_that_share_no_folder_leave_the_lock_and_the_bytes_of_one_machine(
     tmp_path: Path, remote: Path, fresh: Checkout, finished: Checkout, serverless: dict[str, str]
 ) -> None:
@@ -58,7 +62,9 @@ def test_two_workers_that_share_no_folder_leave_the_lock_and_the_bytes_of_one_ma
         address,
         _,
     ):
-        assert address.startswith("tls://")
+        assert address.startswith("tls://") and (tmp_path / "key.key").stat().st_mode & 0o077 == 0
+        with pytest.raises(UnreachableClusterError, match="no Dask scheduler answers"), existing_cluster(address):
+            pass  # this process has no certificate
         printed = fresh.run("--address", address, "--remote", "shared")
         assert "6 ran" in printed and "warning" not in printed
         assert data_of(fresh.root) == data_of(finished.root)
@@ -81,6 +87,55 @@ def test_two_workers_that_share_no_folder_leave_the_lock_and_the_bytes_of_one_ma
         code, refused = fresh.call("flows", "run", "--address", address, "--remote", "shared")
         assert code != 0 and "this checkout is not committed" in refused and "params.yaml" in refused
     assert processes_in(fresh.root) == []
+
+
+@pytest.mark.slow
+def test_a_cluster_without_tls_is_warned_of_and_no_secret_goes_there(
+    tmp_path: Path, remote: Path, fresh: Checkout, serverless: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    secrets = {"HF_TOKEN": "hf-hush", "AWS_SECRET_ACCESS_KEY": "aws-hush"}
+    commit(fresh, remote=str(remote))
+    fresh.environment |= secrets | {"SENTFOLD_VECTORS": "vectors-for-all"}
+    with (
+        cluster(tmp_path, serverless, [clone(fresh, tmp_path / "one").root]) as (address, _),
+        overheard(int(address.rpartition(":")[2])) as (port, heard),
+        route_to(fresh, f"tcp://127.0.0.1:{port}", monkeypatch) as (make, _),
+    ):
+        make("download@a")
+    assert "runs code under their account" in capsys.readouterr().err
+    assert b"vectors-for-all" in heard
+    password = fresh.environment["PREFECT_API_AUTH_STRING"]
+    assert not [word for word in (*secrets.values(), password) if word.encode() in heard]
+
+
+@contextmanager
+def overheard(port: int) -> Iterator[tuple[int, bytearray]]:
+    """A port of which all that is sent goes on to another port, and is written down."""
+    heard = bytearray()
+
+    class Ear(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.create_connection(("127.0.0.1", port)) as there:
+                back = threading.Thread(target=pass_on, args=(there, self.request, bytearray()), daemon=True)
+                back.start()
+                pass_on(self.request, there, heard)
+                back.join()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Ear) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1], heard
+        server.shutdown()
+
+
+def pass_on(here: socket.socket, there: socket.socket, heard: bytearray) -> None:
+    """Send on what arrives, until there is no more."""
+    with suppress(OSError):
+        while part := here.recv(65536):
+            heard += part
+            there.sendall(part)
+        there.shutdown(socket.SHUT_WR)
 
 
 @pytest.mark.slow
@@ -108,6 +163,7 @@ def test_a_worker_with_other_packages_or_at_another_commit_is_refused_before_it_
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_what_breaks_a_worker_or_the_remote_costs_time_and_nothing_else(
     tmp_path: Path, remote: Path, fresh: Checkout, finished: Checkout, serverless: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,

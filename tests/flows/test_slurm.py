@@ -15,6 +15,7 @@ from tests.flows.workers import commit, tls
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_two_nodes_of_slurm_leave_the_lock_and_the_bytes_of_one_machine(
     tmp_path: Path, fresh: Checkout, finished: Checkout
 ) -> None:
