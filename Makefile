@@ -8,7 +8,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
 .DEFAULT_GOAL := help
-.PHONY: help install hashes sbom crate-venv reproduce paper paper-mirror test test-slow test-faults lint docs
+.PHONY: help install cluster hashes sbom crate-venv reproduce paper paper-mirror test test-slow test-faults lint docs
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:[^#]*## /\t/' | expand -t 16
@@ -35,6 +35,9 @@ endif
 	@mkdir -p -m 700 $(VENV)/dvc-site
 	@$(VENV)/bin/dvc config --local core.site_cache_dir $(CURDIR)/$(VENV)/dvc-site
 	@touch $@
+
+cluster: install ## add what runs on a cluster need: dask-jobqueue, and ssh for DVC (docs/cluster.md)
+	@$(HASHED) -r hashes/cluster.txt
 
 hashes: install ## write hashes/ from requirements.lock and the public index
 	@python .ci/hash_requirements.py

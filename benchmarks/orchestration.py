@@ -1,6 +1,6 @@
 """What it costs to run a suite: by `dvc repro` and by `sentfold run`, on several jobs, and when there is nothing to do.
 
-    python -m benchmarks.orchestration [--jobs 1 2 4] [--dask 2] [--json FILE] [--fixture]
+    python -m benchmarks.orchestration [--jobs 1 2 4] [--json FILE] [--fixture]
 
 Each run is of the suite `quick` in a fresh clone of this checkout (committed state) with an empty DVC cache, so every
 stage runs; then the same clone is timed with nothing to do, best of `--repeat`. Every run has to leave the same
@@ -87,14 +87,12 @@ def main() -> None:
     """Time, print, and write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2, 4])
-    parser.add_argument("--dask", type=int, nargs="*", default=[2], help="workers of a local Dask cluster")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--fixture", action="store_true")
     parser.add_argument("--json", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     ways: dict[str, tuple[str, ...]] = {"plain": PLAIN}
     ways |= {f"flow-{jobs}": (*FLOW, str(jobs)) for jobs in arguments.jobs}
-    ways |= {f"dask-{jobs}": (*FLOW, str(jobs), "--runner", "dask") for jobs in arguments.dask}
     work = Path(tempfile.mkdtemp(prefix="sentfold-orchestration-"))
     try:
         runs = {name: time_run(name, words, work, fixture=arguments.fixture) for name, words in ways.items()}

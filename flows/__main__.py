@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import typer
 
@@ -39,8 +39,8 @@ TargetOption = Annotated[
     typer.Option("--target", "-t", help="A stage, a group like `embed`, or an output's path; and all it needs."),
 ]
 ProfileOption = Annotated[str | None, typer.Option(help="Limits and retries; run.yaml if none is named.")]
-RunnerOption = Annotated[str, typer.Option(help="Where stages run: threads, or dask.")]
-AddressOption = Annotated[str | None, typer.Option(help="Of a Dask scheduler; none: --jobs processes here.")]
+AddressOption = Annotated[str | None, typer.Option(help="Of a Dask scheduler, whose workers make the stages.")]
+RemoteOption = Annotated[str | None, typer.Option(help="The DVC remote that the workers share with this checkout.")]
 
 
 @app.command()
@@ -49,15 +49,15 @@ def run(
     jobs: JobsOption = 2,
     target: TargetOption = None,
     profile: ProfileOption = None,
-    runner: RunnerOption = "threads",
     address: AddressOption = None,
+    remote: RemoteOption = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for a run that holds the checkout.")] = True,
 ) -> None:
     """Run the stale stages of a suite as a Prefect flow, independent ones in parallel; print the suite's table."""
     from flows.plan import RunRequest
     from flows.run import run as run_suite
 
-    request = RunRequest(suite, jobs, tuple(target or ()), profile, cast("Any", runner), address)
+    request = RunRequest(suite, jobs, tuple(target or ()), profile, address, remote)
     raise typer.Exit(run_suite(request, Path.cwd(), wait=wait))
 
 
@@ -79,11 +79,12 @@ def flow(
 @app.command()
 def deploy(
     prefect_file: Annotated[Path, typer.Option(help="Deployments, from the checkout's root.")] = Path("prefect.yaml"),
+    notify: Annotated[str | None, typer.Option(help="TYPE/NAME of a block that is told of runs that fail.")] = None,
 ) -> None:
     """Register the deployments of prefect.yaml, with pool and automation, at the configured Prefect server."""
     from flows.deploy import deploy as register
 
-    typer.echo(register(Path.cwd(), prefect_file))
+    typer.echo(register(Path.cwd(), prefect_file, notify))
 
 
 @app.command(hidden=True)

@@ -20,14 +20,18 @@ from sentfold.errors import RunError
 PREFECT_FILE = Path("prefect.yaml")
 
 AUTOMATION = "sentfold: a run whose process is gone is crashed"
+NOTIFICATION = "sentfold: tell of a run that failed"
+FLOWS = ["sentfold", "sentfold-append", "sentfold-audit"]
 
 # What tells a dead run from a long one. Prefect allows no shorter interval between heartbeats; three may be missed.
 HEARTBEAT_SECONDS = 30
 SILENCE = timedelta(seconds=3 * HEARTBEAT_SECONDS)
 
 
-def deploy(root: Path, prefect_file: Path = PREFECT_FILE) -> str:
+def deploy(root: Path, prefect_file: Path = PREFECT_FILE, notify: str | None = None) -> str:
     """Register every deployment of `root / prefect_file`, its work pools, and the automation for dead runs.
+
+    notify  a notification block of the server, TYPE/NAME, that is told of each run that fails or crashes
 
     Done again, it brings all of them to what the file says now. Returns a text for the user: what was registered, and
     what starts it. Raises RunError if no server is configured, it does not answer, or it refuses the file.
@@ -57,6 +61,8 @@ def deploy(root: Path, prefect_file: Path = PREFECT_FILE) -> str:
             remedy="correct the file and deploy again",
         )
     _ensure_automation()
+    if notify:
+        _ensure_notification(notify)
     names = [f"{_flow_name(deployment)}/{deployment['name']}" for deployment in deployments]
     workers = [f"next: prefect worker start --pool {pool}" for pool in pools]
     return "\n".join([*(f"deployed {name}" for name in names), *workers, f"now:  prefect deployment run {names[0]}"])
@@ -151,7 +157,7 @@ def _ensure_automation() -> None:
             after={"prefect.flow-run.heartbeat"},
             expect={"prefect.flow-run.heartbeat", *ends},
             match={"prefect.resource.id": "prefect.flow-run.*"},
-            match_related={"prefect.resource.role": "flow", "prefect.resource.name": ["sentfold", "sentfold-audit"]},
+            match_related={"prefect.resource.role": "flow", "prefect.resource.name": FLOWS},
             for_each={"prefect.resource.id"},
             posture=Posture.Proactive,
             threshold=1,
@@ -166,11 +172,46 @@ def _ensure_automation() -> None:
     _replace_automation(wanted)
 
 
+def _ensure_notification(block: str) -> None:
+    from prefect.automations import Automation
+    from prefect.client.orchestration import get_client
+    from prefect.events.actions import SendNotification
+    from prefect.events.schemas.automations import EventTrigger, Posture
+    from prefect.exceptions import ObjectNotFound
+
+    kind, _, name = block.partition("/")
+    try:
+        with get_client(sync_client=True) as client:
+            document = client.read_block_document_by_name(name, kind).id
+    except ObjectNotFound:
+        raise RunError(
+            f"the Prefect server has no block '{block}'",
+            where="--notify",
+            expected="TYPE/NAME of a notification block, such as slack-webhook/team",
+            state="the deployments are registered; nobody is told of failures",
+            remedy="`prefect block ls` lists the blocks; the server's pages make one",
+        ) from None
+    text = "{{ flow_run.name }}: {{ flow_run.state.name }}. {{ flow_run.state.message }}"
+    wanted = Automation(
+        name=NOTIFICATION,
+        description=f"Tells {block}.",
+        trigger=EventTrigger(
+            expect={"prefect.flow-run.Failed", "prefect.flow-run.Crashed"},
+            match={"prefect.resource.id": "prefect.flow-run.*"},
+            match_related={"prefect.resource.role": "flow", "prefect.resource.name": FLOWS},
+            posture=Posture.Reactive,
+            threshold=1,
+        ),
+        actions=[SendNotification(block_document_id=document, subject="sentfold: a run failed", body=text)],
+    )
+    _replace_automation(wanted)
+
+
 def _replace_automation(wanted: Any) -> None:
     from prefect.client.orchestration import get_client
 
     with get_client(sync_client=True) as client:
-        found = client.read_automations_by_name(AUTOMATION)
+        found = client.read_automations_by_name(wanted.name)
     if found:
         wanted.id = found[0].id
         wanted.update()

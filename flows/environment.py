@@ -28,6 +28,9 @@ TOKENS = ("HF_TOKEN",)
 # Of the programs that start stages; no stage sees them.
 STARTERS = ("PREFECT_*", "DASK_*")
 
+# What opens a DVC remote. `dvc pull` and `dvc push` see them, and no stage.
+REMOTES = ("AWS_*", "AZURE_*", "GOOGLE_*", "OSS_*", "SSH_AUTH_SOCK", "KRB5*")
+
 
 def stage_environment(sent: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of dvc and of the stages: `python` is this interpreter; no telemetry; no secret of others.
@@ -50,6 +53,11 @@ def stage_environment(sent: Mapping[str, str] | None = None) -> dict[str, str]:
 def flow_environment() -> dict[str, str]:
     """The environment of a flow, and so of the Dask workers that it starts: a stage's, and Prefect's and Dask's own."""
     return {**stage_environment(), **_chosen(*STARTERS)}
+
+
+def remote_environment() -> dict[str, str]:
+    """The environment of a dvc that talks to a remote and starts no stage."""
+    return {**stage_environment(), **_chosen(*REMOTES)}
 
 
 def travelling(*, encrypted: bool) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The flows `sentfold` and `sentfold-audit`: what the command line runs, and what a server runs by its schedule.
+"""The flows `sentfold`, `sentfold-append` and `sentfold-audit`: what a command or a schedule runs.
 
 Prefect decides nothing that DVC decides: a task is one `dvc repro` of one stage. DVC alone knows what is stale, what
 is cached, and what dvc.lock records.
@@ -25,12 +25,15 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.environment import stage_environment
 from flows.lock import hold_checkout
-from flows.plan import Plan, Runner, RunRequest, make_plan
+from flows.plan import Plan, RunRequest, make_plan
 from flows.processes import start_guarded, wait_for
 from flows.progress import Progress, Summary, shown, unfinished, usual_seconds
 from flows.recovery import recover
 from flows.run_stage import Maker, StageResult, run_stage
 from flows.schedule import End, Start, end_of, execute, order_of
+from pipeline.lineage.runs import ended_runs
+from pipeline.lineage.stages import load_graph
+from pipeline.lineage.trees import WorkingTree
 from sentfold.errors import RunError
 
 
@@ -40,8 +43,8 @@ def sentfold(
     jobs: int = 2,
     targets: list[str] | None = None,
     profile: str | None = None,
-    runner: Runner = "threads",
     address: str | None = None,
+    remote: str | None = None,
     wait: bool = True,
     check: bool = True,
 ) -> Summary:
@@ -51,16 +54,20 @@ def sentfold(
     jobs     stages at a time
     targets  stages, groups or output paths; none: everything
     profile  another file than run.yaml
-    runner   `threads` of this process, or workers of `dask`
-    address  of a Dask scheduler; none: a cluster of `jobs` processes on this machine
+    address  of a Dask scheduler, whose workers make the stages; none: threads of this process do
+    remote   the DVC remote through which artifacts go to the workers and back
     wait     for another run that holds the checkout; false: fail at once
     check    the suite, params.yaml and a mirror first
 
     Raises RunError if stages failed, naming each with cause and log; what does not need them is finished.
     """
     start = time.monotonic()
-    request, root, say = RunRequest(suite, jobs, tuple(targets or ()), profile, runner, address), Path.cwd(), _lines()
+    request, root, say = RunRequest(suite, jobs, tuple(targets or ()), profile, address, remote), Path.cwd(), _lines()
     with hold_checkout(root, wait=wait, purpose=request.command, say=say):
+        if request.remote:
+            from flows.dask_route import pull_recorded
+
+            pull_recorded(request, root)
         plan = make_plan(request, root, check=check)
         progress = Progress(plan.stale, usual_seconds(root, suite, plan.stale), say)
         try:
@@ -86,19 +93,52 @@ def audit(suite: str = "quick", options: list[str] | None = None) -> None:
     What it prints becomes the artifact `sentfold-<suite>-audit`. An audit only reads the checkout, so it takes no
     lock. Raises RunError unless the audit exits 0.
     """
-    command = [sys.executable, "-m", "pipeline", "audit", "--suite", suite, *(options or [])]
+    _run_commands([["pipeline", "audit", "--suite", suite, *(options or [])]], key=f"sentfold-{suite}-audit")
+
+
+@flow(name="sentfold-append", flow_run_name="texts of {texts}", persist_result=False)
+def append(texts: str, target: str, encoder: str, space: str, suite: str | None = None, jobs: int = 2) -> None:
+    """Run `sentfold append` on each file of a folder where new sentences arrive; then bring a suite up to date.
+
+    texts    the folder
+    target   the Parquet file of texts and vectors to begin or to add to
+    encoder  whose vectors the space was fitted on
+    space    the folder that `sentfold decide` or `sentfold compress` wrote
+    suite    whose stale stages run afterwards; none: no suite
+
+    A text that the target has is left out, so a firing that was missed, or comes twice, changes nothing; the lock of
+    the checkout keeps two apart. What `append` prints becomes the artifact `sentfold-append`. Raises RunError.
+    """
+    root, options = Path.cwd(), ["--encoder", encoder, "--space", space]
+    with hold_checkout(root, wait=True, purpose=f"sentfold append {texts} {target}", say=_lines()):
+        files = sorted(str(file) for file in (root / texts).iterdir() if file.is_file())
+        commands = [["sentfold.cli.main", "append", file, target, *options] for file in files]
+        _run_commands(commands, key="sentfold-append")
+    if suite:
+        sentfold(suite=suite, jobs=jobs)
+
+
+def _run_commands(commands: list[list[str]], *, key: str) -> None:
+    """Run modules with arguments, up to the first that fails; what they print is an artifact. Raises RunError."""
+    code, words = 0, [""]
     with tempfile.TemporaryFile() as output:
-        code = wait_for(start_guarded(command, cwd=Path.cwd(), env=stage_environment(), output=output))
+        for words in commands:
+            started = start_guarded(
+                [sys.executable, "-m", *words], cwd=Path.cwd(), env=stage_environment(), output=output
+            )
+            if code := wait_for(started):
+                break
         output.seek(0)
-        printed = output.read().decode("utf-8", "replace").rstrip()
+        printed = output.read().decode("utf-8", "replace").rstrip() or "nothing"
     get_run_logger().info(printed)
-    create_markdown_artifact(f"```\n{printed}\n```\n", key=f"sentfold-{suite}-audit", description=f"exit code {code}")
+    create_markdown_artifact(f"```\n{printed}\n```\n", key=key, description=f"exit code {code}")
     if code:
         raise RunError(
-            f"the audit of suite '{suite}' ended with exit code {code}",
-            where=" ".join(command[1:]),
+            f"a command ended with exit code {code}",
+            where=" ".join(words),
             got="\n".join(printed.splitlines()[-15:]),
-            remedy="its whole output is the artifact of this run",
+            state="what it had finished is kept",
+            remedy=f"its whole output is the artifact {key} of this run",
         )
 
 
@@ -128,7 +168,7 @@ def stage_tasks(plan: Plan, progress: Progress) -> Iterator[Start]:
 
 
 def _maker(plan: Plan, progress: Progress) -> AbstractContextManager[Maker]:
-    if plan.request.runner == "threads":
+    if not plan.request.address:
         order, stop = order_of(plan), Event()
 
         def make(stage: str) -> StageResult:
@@ -156,7 +196,10 @@ def _lines() -> Callable[[str], None]:
 
 
 def _publish(suite: str, summary: Summary, root: Path) -> None:
-    """Put the suite's table and the times of the stages on Prefect's pages: `sentfold-<suite>-{results,stages}`."""
+    """Put the suite's table, the times of the stages, and what each wrote where, on Prefect's pages.
+
+    The artifacts are `sentfold-<suite>-{results,stages,lineage}`.
+    """
     table = root / "reports" / suite / "summary.txt"
     if table.is_file():
         text = table.read_text(encoding="utf-8").rstrip()
@@ -167,3 +210,17 @@ def _publish(suite: str, summary: Summary, root: Path) -> None:
     ]
     if rows:
         create_table_artifact(rows, key=f"sentfold-{suite}-stages", description=str(summary))
+        create_table_artifact(_lineage(suite, summary, root), key=f"sentfold-{suite}-lineage")
+
+
+def _lineage(suite: str, summary: Summary, root: Path) -> list[dict[str, str]]:
+    """Each output of the stages of a run: its hash in dvc.lock, and the last recorded run of its stage."""
+    locked, runs = load_graph(WorkingTree(root), suite).locked, {run["stage"]: run for run in ended_runs(root, suite)}
+    names = [result.stage.rpartition(":")[2] for result in summary.results]
+    rows = []
+    for name in names:
+        run = runs.get(name, {"machine": {"host": ""}, "code": {"commit": ""}, "started": ""})
+        made = {"host": run["machine"]["host"], "commit": str(run["code"]["commit"]), "started": run["started"]}
+        outs = locked[name].outs.values() if name in locked else ()
+        rows += [{"stage": name, "output": out.path, "md5": out.md5, **made} for out in outs]
+    return rows

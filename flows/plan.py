@@ -8,7 +8,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
 import typer
 
@@ -22,8 +21,6 @@ from pipeline.lineage.stages import load_graph, require_suite
 from pipeline.lineage.trees import WorkingTree
 from sentfold.errors import RunError
 
-Runner = Literal["threads", "dask"]
-
 MIRROR_VARIABLE = "SENTFOLD_MIRROR"
 ERROR = "error: "  # how an error of sentfold begins on the command line
 
@@ -36,27 +33,27 @@ class RunRequest:
     jobs     stages at a time
     targets  stages, groups or paths to bring up to date; none: everything
     profile  another file than run.yaml, from the root of the checkout
-    runner   where stages run: in threads of this process, or on Dask workers
-    address  of a Dask scheduler; none: a cluster of `jobs` processes on this machine for this run
+    address  of a Dask scheduler, whose workers make the stages; none: threads of this process do
+    remote   the DVC remote through which artifacts go to the workers and back
     """
 
     suite: str = "quick"
     jobs: int = 2
     targets: tuple[str, ...] = ()
     profile: str | None = None
-    runner: Runner = "threads"
     address: str | None = None
+    remote: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise RunError if the runner is unknown, or has no use for the address."""
-        if self.runner not in get_args(Runner) or (self.address and self.runner != "dask"):
+        """Raise RunError if there is an address without a remote, or the reverse."""
+        if bool(self.address) != bool(self.remote):
             raise RunError(
-                "there is no such runner" if not self.address else "only the runner 'dask' has an address",
-                where="--runner",
-                expected=f"one of: {', '.join(get_args(Runner))}",
-                got=self.runner,
+                "workers need an address and a remote",
+                where="--address, --remote",
+                expected="both, or neither",
+                got=f"--address {self.address}" if self.address else f"--remote {self.remote}",
                 state="no stage was started",
-                remedy="--runner dask --address tcp://HOST:8786, or leave both out",
+                remedy="--address tls://HOST:8786 --remote NAME, where `dvc remote list` has NAME; or leave both out",
             )
 
     @property
@@ -64,8 +61,7 @@ class RunRequest:
         """The command line that asks for this; given again, the run continues where it stopped."""
         words = ["--suite", self.suite, "--jobs", str(self.jobs)]
         words += [word for target in self.targets for word in ("--target", target)]
-        runner = None if self.runner == "threads" else self.runner
-        for option, value in (("--profile", self.profile), ("--runner", runner), ("--address", self.address)):
+        for option, value in (("--profile", self.profile), ("--address", self.address), ("--remote", self.remote)):
             words += [option, value] if value else []
         return shlex.join(["sentfold", "run", *words])
 

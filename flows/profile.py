@@ -36,11 +36,23 @@ class Retry(Parameters):
     delay: float = Field(ge=0, le=3600)
 
 
+class Transfer(Retry):
+    """The same for `dvc pull` and `dvc push`, each ended after some seconds: a remote may never answer."""
+
+    seconds: float = Field(gt=0)
+
+
 class Retries(Parameters):
-    """download: a server of texts or of a model did not answer; contention: dvc failed, and the stage did not."""
+    """When something is tried again.
+
+    download    a server of texts or of a model did not answer
+    contention  dvc failed, and the stage did not
+    remote      a DVC remote that workers share refused, was full, or did not answer
+    """
 
     download: Retry = Retry(attempts=3, delay=20)
     contention: Retry = Retry(attempts=6, delay=3)
+    remote: Transfer = Transfer(attempts=4, delay=10, seconds=3600)
 
 
 class RunProfile(Parameters):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import typer
 
-from flows.environment import flow_environment
+from flows.environment import flow_environment, remote_environment
 from flows.lock import hold_checkout
 from flows.plan import Plan, RunRequest, make_plan
 from flows.progress import Summary
@@ -85,7 +85,7 @@ def _run_flow(plan: Plan) -> int:
         child = subprocess.Popen(
             command,
             cwd=plan.root,
-            env={**flow_environment(), **server.environment},
+            env={**flow_environment(), **(remote_environment() if plan.request.remote else {}), **server.environment},
             stdin=subprocess.DEVNULL,
             process_group=0,
         )

@@ -40,7 +40,7 @@ def test_the_hashes_pin_the_versions_of_the_lock() -> None:
     assert pins("torch-cuda.txt")["torch"] == pins("torch-cpu.txt")["torch"].partition("+")[0] == torch["torch"]
 
 
-@pytest.mark.parametrize("name", ["crate", "docs"])
+@pytest.mark.parametrize("name", ["cluster", "crate", "docs"])
 def test_the_hashes_of_a_further_environment_pin_the_versions_of_its_lock(name: str) -> None:
     assert pins(f"{name}.txt") == locked(f"requirements-{name}.lock")
 
@@ -53,14 +53,14 @@ def test_the_build_backend_is_pinned_and_young_enough_for_the_project() -> None:
 def test_what_is_installed_has_a_hash() -> None:
     """All but pip, which Python itself brings, the project, and the lock's versions of another machine."""
     have = {normal_name(package.metadata["Name"]): package.version for package in distributions()}
-    known = pins("packages.txt").items() | pins("build.txt").items()
+    known = pins("packages.txt").items() | pins("build.txt").items() | pins("cluster.txt").items()
     known |= pins("torch-cpu.txt").items() | pins("torch-cuda.txt").items()
     assert {pin for pin in have.items() if pin[0] not in ("pip", "sentfold")} <= known
 
 
 def test_pip_installs_by_hash_alone_and_refuses_another_file(tmp_path: Path) -> None:
     recipe = (ROOT / "Makefile").read_text()
-    assert "HASHED = $(PIP) --require-hashes --no-deps" in recipe and recipe.count("$(HASHED) -r hashes/") == 5
+    assert "HASHED = $(PIP) --require-hashes --no-deps" in recipe and recipe.count("$(HASHED) -r hashes/") == 6
     wheel = tmp_path / "six-1.17.0-py2.py3-none-any.whl"
     wheel.write_bytes(b"another file under a pinned name")
     (line,) = [line for line in (ROOT / "hashes/packages.txt").read_text().splitlines() if line.startswith("six==")]

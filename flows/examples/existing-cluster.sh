@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# A scheduler and workers by Dask's own commands. Every line is for the checkout, which all machines have mounted at the
-# same path, in the environment that sentfold is installed in. CLUSTER is the name of the scheduler's machine.
+# A scheduler and workers by Dask's own commands, in the environment that sentfold is installed in. CLUSTER is the name
+# of the scheduler's machine, REPOSITORY what `git clone` takes.
 set -euo pipefail
-. flows/examples/dask-tls.sh # in every terminal
+. flows/examples/dask-tls.sh # in every terminal; SENTFOLD_KEY names the copied key on other machines
 
 # On the scheduler's machine.
 python -m dask scheduler --protocol tls --port 8786 &
 
-# On each machine that is to work: one process for each stage that may run there at a time.
-python -m dask worker "tls://$CLUSTER:8786" --nworkers 2 --nthreads 1 --memory-limit 0 --local-directory /scratch &
+# On each machine that is to work: a clone and a process for each stage that may run there at a time.
+git clone --quiet "$REPOSITORY" worker-1 && cd worker-1
+python -m dask worker "tls://$CLUSTER:8786" --nthreads 1 --memory-limit 0 &
 
-# On any of them.
-sentfold run --suite paper --runner dask --address "tls://$CLUSTER:8786" --jobs 4
+# In the checkout of the run.
+sentfold run --suite paper --address "tls://$CLUSTER:8786" --jobs 4 --remote shared

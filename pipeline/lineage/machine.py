@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import re
 import resource
@@ -20,9 +21,10 @@ DATA_FOLDERS = ("data/", "reports/")  # dependencies under these are no code
 
 
 def describe_machine() -> dict[str, Any]:
-    """Host, system, processor and Python, and the numeric profile, which decides the bytes of a result."""
+    """Host, container, system, processor and Python, and the numeric profile, which decides the bytes of a result."""
     return {
         "host": socket.gethostname(),
+        "container": _container(),
         "system": f"{platform.system()} {platform.release()}",
         "cpu": _processor(),
         "profile": profile_name(),
@@ -51,6 +53,21 @@ def normal_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def pins_in(requirements: str) -> dict[str, str]:
+    """The versions that a file such as requirements.lock pins, by the names of the distributions."""
+    found = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;+]+)", requirements, re.MULTILINE)
+    return {normal_name(name): version for name, version in found}
+
+
+def differing_packages(pins: Mapping[str, str], packages: Mapping[str, str]) -> dict[str, str]:
+    """The installed versions that are not the pinned ones: "none" for a distribution that is not installed.
+
+    A local version, as in 2.13.0+cpu, is a build of the pinned one.
+    """
+    have = {normal_name(name): str(version) for name, version in packages.items()}
+    return {name: have.get(name, "none") for name, pin in pins.items() if have.get(name, "").split("+")[0] != pin}
+
+
 def _distributions() -> list[Path]:
     folders = {Path(entry) for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))}
     return sorted(record for folder in folders for record in folder.glob("*.dist-info"))
@@ -69,6 +86,13 @@ def _processor() -> str:
         return platform.processor()
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(named, platform.machine())
+
+
+def _container() -> str | None:
+    """The image of the container that this process is in, as whoever started it named it; None outside of one."""
+    named = os.environ.get("SENTFOLD_CONTAINER") or os.environ.get("APPTAINER_CONTAINER")
+    marks = (Path("/.dockerenv"), Path("/run/.containerenv"))
+    return named or ("not named" if any(mark.exists() for mark in marks) else None)
 
 
 # --- the code -------------------------------------------------------------------------------------

@@ -28,7 +28,8 @@ MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
 class Stage:
     """A stage as dvc.yaml defines it, references replaced.
 
-    params  file -> dotted keys of that file; () are all of them
+    params    file -> dotted keys of that file; () are all of them
+    uncached  the outputs that DVC does not put into its cache
     """
 
     name: str
@@ -36,6 +37,7 @@ class Stage:
     deps: tuple[str, ...]
     params: Mapping[str, tuple[str, ...]]
     outs: tuple[str, ...]
+    uncached: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -232,17 +234,24 @@ def _stage(dvcfile: str, name: str, filled: Mapping[str, Any]) -> Stage:
                 if not all(isinstance(key, str) for key in keys or ()):
                     raise TypeError(f"params: {keys}")
                 params[file] = (*params.get(file, ()), *(keys or ()))
-        outs = [path for section in ("outs", "metrics", "plots") for path in _paths(filled.get(section, []))]
+        entries = [entry for section in ("outs", "metrics", "plots") for entry in filled.get(section, [])]
+        outs = list(_paths(entries))
+        uncached = _paths([entry for entry in entries if isinstance(entry, dict) and not _is_cached(entry)])
         deps = dict.fromkeys(_paths(filled.get("deps", [])))  # an input that is named twice is one input
         _require_inside([*deps, *outs, *params])
         if not shlex.split(filled["cmd"]):  # which raises ValueError for a quote without its end
             raise ValueError("an empty command")
-        return Stage(name, " ".join(filled["cmd"].split()), tuple(deps), params, tuple(outs))
+        return Stage(name, " ".join(filled["cmd"].split()), tuple(deps), params, tuple(outs), tuple(uncached))
 
 
 def _paths(entries: list[Any]) -> Iterator[str]:
     for entry in entries:
         yield from [entry] if isinstance(entry, str) else entry
+
+
+def _is_cached(entry: Mapping[str, Any]) -> bool:
+    """Whether DVC puts an output with options into its cache: `path: {cache: false}` says that it does not."""
+    return all((options or {}).get("cache", True) for options in entry.values())
 
 
 def _locked(lockfile: str, name: str, entry: Mapping[str, Any]) -> Locked:

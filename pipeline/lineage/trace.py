@@ -220,8 +220,9 @@ class Tracer:
         if run is None:
             return NO_RUN
         machine, code = run["machine"], run["code"]
-        under = f", profile {machine['profile']}" if "profile" in machine else ""
-        return f"{run['started']}, {run['seconds']} s, on {machine['host']}, commit {str(code['commit'])[:10]}{under}"
+        told = [f"{name} {machine[name]}" for name in ("cpu", "container", "profile") if machine.get(name)]
+        where = f"on {machine['host']}, commit {str(code['commit'])[:10]}"
+        return ", ".join([run["started"], f"{run['seconds']} s", where, *told])
 
     def _code(self, key: str, locked: Locked) -> None:
         entries = [entry for path, entry in locked.deps.items() if not self.graph.makers_of(path)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pipeline.lineage.hashes import LineageError
-from pipeline.lineage.machine import hash_code, hash_packages, is_code, normal_name
+from pipeline.lineage.machine import differing_packages, hash_code, hash_packages, is_code, pins_in
 from pipeline.lineage.runs import RunFinder, files_under, sealed_inputs
 from pipeline.lineage.scope import Cause, Scope, listed
 from pipeline.lineage.stages import Locked, Stage, related
@@ -99,21 +98,14 @@ class WitnessChecks:
         entry = locked.deps.get(REQUIREMENTS)
         if entry is None or not self.scope.is_as_recorded(entry):
             return
-        have = {normal_name(name): str(version) for name, version in run["packages"].items()}
-        # A local version, as in 2.13.0+cpu, is a build of the pinned one.
-        other = {
-            name: have.get(name, "none") for name, pin in self._pins.items() if have.get(name, "").split("+")[0] != pin
-        }
-        if other:
+        if other := differing_packages(self._pins, run["packages"]):
             named = listed([f"{name} {version}, pinned {self._pins[name]}" for name, version in other.items()])
             message = f"stages ran with other versions than those of {REQUIREMENTS}{named}"
             yield Cause("record", "installed packages", message, f"install {REQUIREMENTS}, then {self.scope.rerun()}")
 
     @cached_property
     def _pins(self) -> dict[str, str]:
-        text = (self.scope.read(REQUIREMENTS) or b"").decode("utf-8", "replace")
-        pins = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;+]+)", text, re.MULTILINE)
-        return {normal_name(name): version for name, version in pins}
+        return pins_in((self.scope.read(REQUIREMENTS) or b"").decode("utf-8", "replace"))
 
     def remarks(self) -> Iterator[str]:
         """Whether runs had other files of the same distributions than are installed now."""

@@ -190,8 +190,3 @@ def is_flow(words: list[str]) -> bool:
 def is_server(words: list[str]) -> bool:
     """Prefect's server, not the guard around it."""
     return words[1:5] == ["-m", "prefect", "server", "start"]
-
-
-def is_dask_worker(words: list[str]) -> bool:
-    """A worker process of the cluster that `sentfold run --runner dask` starts."""
-    return any("multiprocessing.spawn" in word for word in words)

@@ -247,7 +247,7 @@ def create_checkout(root: Path, environment: dict[str, str]) -> Checkout:
     (root / "dvc.yaml").write_text(DVC_YAML)
     (root / "stage.py").write_text(textwrap.dedent(STAGE_PY))
     (root / "params.yaml").write_text(PARAMS)
-    (root / ".gitignore").write_text("data/**\n!data/**/\nasked\npids\nran.txt\n/.sentfold/\n__pycache__\n")
+    (root / ".gitignore").write_text("data/**\n!data/**/\n*.log\nasked\npids\nran.txt\n/.sentfold/\n__pycache__\n")
     (root / "pipeline").mkdir()
     (root / "pipeline/__init__.py").write_text(PIPELINE)
     (root / "pipeline/__main__.py").write_text(PIPELINE_MAIN)

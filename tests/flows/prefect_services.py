@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,13 +68,18 @@ class Services:
             found = sorted(client.read_artifacts(), key=lambda artifact: artifact.created)
         return {artifact.key: artifact.data for artifact in found}
 
+    def client_settings(self) -> AbstractContextManager[Any]:
+        """Prefect in this process talks to this server, for the length of a `with` block."""
+        from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+
+        password = self.environment["PREFECT_API_AUTH_STRING"]
+        return temporary_settings({PREFECT_API_URL: self.url, PREFECT_API_AUTH_STRING: password})
+
     @contextmanager
     def _client(self) -> Iterator[Any]:
         from prefect.client.orchestration import get_client
-        from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
-        settings = {PREFECT_API_URL: self.url, PREFECT_API_AUTH_STRING: self.environment["PREFECT_API_AUTH_STRING"]}
-        with temporary_settings(settings), get_client(sync_client=True) as client:
+        with self.client_settings(), get_client(sync_client=True) as client:
             yield client
 
     def log(self, name: str) -> str:

@@ -6,20 +6,28 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from flows.deploy import AUTOMATION, job_template
 from flows.lock import LOCK_FILE
 from flows.server import Server, asks_for_password
+from sentfold.decision.spaces import LinearSpace, save_space
 from sentfold.errors import RunError
+from sentfold.manifold.base.linear import LinearMap
 from tests.flows.checkout import SOURCE, Checkout, alive, settings_of
 from tests.flows.prefect_services import Services, prefect_services, wait_until
 
@@ -110,6 +118,68 @@ def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Check
     deployable.forget()
     wait_until(lambda: names(services).count("Completed") >= 2, "the next one", seconds=1200)
     assert deployable.ran() == set(), "there was nothing to do"
+
+
+@pytest.mark.slow
+def test_the_schedule_appends_sentences_that_arrive_runs_what_is_stale_and_tells_of_a_failure(
+    deployable: Checkout, services: Services
+) -> None:
+    from prefect.blocks.notifications import CustomWebhookNotificationBlock
+
+    root = deployable.root
+    save_space(LinearSpace(LinearMap(np.zeros(256), np.eye(256)[:, :9], np.ones(9))), root / "space")
+    (root / "arrived").mkdir()
+    (root / "arrived/monday.txt").write_text("A dog sleeps.\nSnow falls on the harbour.\n")
+    with listener() as (url, heard), services.client_settings():
+        block = CustomWebhookNotificationBlock(name="team", url=url, json_data={"text": "{{body}}"})
+        block.save("team")
+        code, printed = deployable.call("flows", "deploy", "--notify", "custom-webhook/team")
+        assert code == 0, printed
+        code, printed = deployable.call("flows", "deploy", "--notify", "custom-webhook/nobody")
+        assert code == 2 and "has no block 'custom-webhook/nobody'" in printed
+        options = {"texts": "arrived", "target": "all.parquet", "encoder": "wordllama", "space": "space"}
+        words = ["deploy", "flows.flow.append", "--name", "arrivals", "--pool", "sentfold", "--cron", "* * * * *"]
+        code, printed = deployable.call(
+            "prefect", "--no-prompt", *words, "--params", json.dumps({**options, "suite": "quick"})
+        )
+        assert code == 0, printed
+
+        deployable.change("rounding: 2", "rounding: 3")
+        services.start_worker()
+        wait_until(lambda: "Completed" in names(services), "the suite after the append", seconds=1200)
+        assert deployable.ran() == {"evaluate-quick", "report-quick"}
+        artifacts = services.artifacts()
+        assert "2 texts added, 2 in all" in artifacts["sentfold-append"]
+        made = {row["output"]: row for row in json.loads(artifacts["sentfold-quick-lineage"])}
+        entry = yaml.safe_load((root / "dvc.lock").read_text())["stages"]["evaluate"]["outs"][0]
+        assert made[entry["path"]]["md5"] == entry["md5"] and made[entry["path"]]["host"] == socket.gethostname()
+
+        # Sentences that are there already, as a firing that comes twice brings them, and a new one; a stage that fails.
+        (root / "arrived/tuesday.txt").write_text("Snow falls on the harbour.\nPrices rose again.\n")
+        deployable.ask("evaluate-quick", "fail")
+        deployable.change("rounding: 3", "rounding: 4")
+        wait_until(lambda: "Failed" in names(services), "the run that fails", seconds=1200)
+        assert len(pq.read_table(root / "all.parquet")) == 3
+        wait_until(
+            lambda: any("the stage 'evaluate' failed" in text for text in heard), "the notification", seconds=300
+        )
+
+
+@contextmanager
+def listener() -> Iterator[tuple[str, list[str]]]:
+    """An address on loopback that takes messages as a chat's webhook does, and the texts that arrived."""
+    heard: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["text"])
+            self.send_response(200)
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/", heard
+        server.shutdown()
 
 
 @pytest.mark.slow

@@ -1,0 +1,168 @@
+"""Artifacts through a DVC remote: by a folder, and by ssh to a server on loopback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from flows.clone import basis_of, require_same
+from flows.dask_route import require_commit
+from flows.lock_entries import hash_in, read_entry, split_entries, write_entries
+from flows.profile import Transfer
+from flows.transfer import Remote
+from sentfold.errors import RunError
+from tests.flows.checkout import SOURCE, Checkout, until
+from tests.flows.workers import clone, commit
+
+SHARED = Remote("shared", Transfer(attempts=1, delay=0, seconds=300))
+
+
+@pytest.fixture
+def environment(serverless: dict[str, str]) -> dict[str, str]:
+    """That of `finished`: nothing here runs a flow."""
+    return serverless
+
+
+def outputs_of(checkout: Checkout) -> dict[str, bytes]:
+    folder = checkout.root / "data/quick"
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@contextmanager
+def ssh_server(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """The address of an sshd on loopback with keys of its own, and the environment of a client that knows it."""
+    home, port = folder / "home", _free_port()
+    (home / ".ssh").mkdir(parents=True)
+    for name in ("host", "client"):
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
+        subprocess.run(command, check=True)
+    (home / ".ssh/known_hosts").write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
+    settings = {
+        "ListenAddress": "127.0.0.1", "Port": port, "HostKey": folder / "host", "PidFile": "none", "UsePAM": "no",
+        "AuthorizedKeysFile": folder / "client.pub", "StrictModes": "no", "PermitRootLogin": "prohibit-password",
+        "PasswordAuthentication": "no", "Subsystem": "sftp internal-sftp",
+    }  # fmt: skip
+    (folder / "sshd_config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    Path("/run/sshd").mkdir(exist_ok=True)
+    words = [str(shutil.which("sshd")), "-D", "-e", "-f", str(folder / "sshd_config")]
+    with (folder / "sshd.log").open("wb") as log:
+        server = subprocess.Popen(words, stdout=log, stderr=log)
+    try:
+        until(lambda: _answers(port), "sshd", seconds=60)
+        yield f"ssh://127.0.0.1:{port}{folder}/store", {"HOME": str(home)}
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["folder", "ssh"])
+def test_what_one_checkout_pushes_another_pulls_and_a_file_that_was_cut_short_is_found_and_sent_again(
+    tmp_path: Path, finished: Checkout, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind == "folder":
+        (tmp_path / "store").mkdir()
+        exchange(finished, tmp_path, str(tmp_path / "store"), {})
+        return
+    if not shutil.which("sshd") or os.geteuid() != 0:
+        pytest.skip("openssh-server is not installed, or this is not root")
+    installed = Path(pytest.importorskip("dvc_ssh").__file__).parents[1]
+    with ssh_server(tmp_path) as (address, client):
+        for name, value in {**client, "PYTHONPATH": f"{SOURCE}:{installed}"}.items():
+            monkeypatch.setenv(name, value)
+        options = {"keyfile": str(tmp_path / "client"), "user": "root", "agent_forwarding": "false"}
+        exchange(finished, tmp_path, address, options)
+
+
+def exchange(finished: Checkout, folder: Path, address: str, options: dict[str, str]) -> None:
+    """Push, pull in a clone, cut a file of the remote short, pull again."""
+    finished.environment = dict(os.environ)
+    for name, value in options.items():
+        code, printed = finished.call("dvc", "remote", "add", "--force", "shared", address)
+        code, printed = finished.call("dvc", "remote", "modify", "--local", "shared", name, value)
+        assert code == 0, printed
+    commit(finished, remote=address)
+    other = clone(finished, folder / "other")
+    if options:
+        shutil.copy(finished.root / ".dvc/config.local", other.root / ".dvc/config.local")
+    SHARED.require_verified(finished.root)
+    SHARED.push(["dvc.yaml"], finished.root)
+    SHARED.pull(["dvc.yaml"], other.root)
+    assert outputs_of(other) == outputs_of(finished)
+
+    entry = read_entry("evaluate", split_entries(other.root / "dvc.lock")["evaluate"])
+    md5 = str(hash_in(entry, "data/quick/scores"))
+    sent = folder / "store/files/md5" / md5[:2] / md5[2:]
+    sent.chmod(0o644)
+    sent.write_bytes(sent.read_bytes()[:-1])
+    shutil.rmtree(other.root / ".dvc/cache")
+    (other.root / "data/quick/scores").unlink()
+    with pytest.raises(RunError, match="`dvc pull` failed, 1 times"):
+        SHARED.pull(["evaluate"], other.root)
+    assert not sent.exists(), "DVC removes what does not have its hash"
+    SHARED.push(["evaluate"], finished.root)
+    SHARED.pull(["evaluate"], other.root)
+    assert outputs_of(other) == outputs_of(finished)
+
+
+def test_a_remote_that_dvc_believes_unseen_is_refused(finished: Checkout) -> None:
+    with pytest.raises(RunError, match="the remote is not set up") as error:
+        SHARED.require_verified(finished.root)
+    assert "dvc remote modify shared verify true" in error.value.remedy
+
+
+def test_the_entries_of_a_lock_are_its_text_and_travel_one_by_one(tmp_path: Path) -> None:
+    project = SOURCE / "dvc.lock"
+    entries = split_entries(project)
+    write_entries(tmp_path / "dvc.lock", entries.values())
+    assert (tmp_path / "dvc.lock").read_bytes() == project.read_bytes()
+    name = "download@lee"
+    assert hash_in(read_entry(name, entries[name]), "data/quick/corpora/lee") in entries[name]
+    write_entries(tmp_path / "dvc.lock", [])
+    assert split_entries(tmp_path / "dvc.lock") == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "  report:\n", "report: {cmd: x}\n", "  other:\n    cmd: x\n", "  report:\n    a: [\n"]
+)
+def test_what_a_worker_returns_is_an_entry_of_the_stage_or_refused(text: str) -> None:
+    with pytest.raises(RunError, match="no entry"):
+        read_entry("report", text)
+    two = "  report:\n    cmd: x\n  other:\n    cmd: y\n"
+    with pytest.raises(RunError, match="no entry"):
+        read_entry("report", two)
+    assert read_entry("report", "  report:\n    cmd: x\n") == {"cmd": "x"}
+
+
+def test_a_checkout_is_committed_when_nothing_but_reports_and_locks_differs(finished: Checkout) -> None:
+    with pytest.raises(RunError, match="no commit"):
+        require_commit(basis_of(finished.root))
+    commit(finished, remote="/nowhere")
+    (finished.root / "reports/new.txt").write_text("new")
+    (finished.root / "dvc.lock").write_text("")
+    require_commit(basis_of(finished.root))
+    (finished.root / "stranger.py").touch()
+    with pytest.raises(RunError, match="not committed") as error:
+        require_commit(basis_of(finished.root))
+    assert error.value.where == "stranger.py"
+    with pytest.raises(RunError, match="edited files"):
+        require_same(basis_of(finished.root), basis_of(clone(finished, finished.root.with_name("other")).root))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _answers(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        return connection.recv(3) == b"SSH"
+    return False
