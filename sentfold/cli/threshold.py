@@ -28,10 +28,11 @@ def command(
 ) -> None:
     """Print the threshold, its precision and recall, and the bands, with 95% intervals."""
     use_profile()  # before numpy is imported, so that other processors give the same bytes
+    from sentfold.compare.bootstrap import group_design
     from sentfold.data.columns import parse_columns
     from sentfold.data.datasets import read_dataset
     from sentfold.data.tables import DataError
-    from sentfold.decision.threshold import find_threshold, matches_from
+    from sentfold.decision.threshold import find_threshold, matches_from, require_groups
     from sentfold.files import write_json
     from sentfold.measures.base.pairs import cosines
 
@@ -40,6 +41,7 @@ def command(
     if data.kind != "pairs":
         raise DataError("a threshold needs pairs", where=data.name, expected="pairs with scores", got=data.kind)
     match = matches_from(data.values, match_from)
+    require_groups(group_design(data.rows, [""] * len(data)), len(data))
     data, x, hashes, _ = read_inputs(source, vectors, encoder, columns, words)
     found = find_threshold(
         cosines(x, data.rows)[0],

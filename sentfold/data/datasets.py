@@ -18,6 +18,7 @@ Ints = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Kind = Literal["pairs", "labels", "queries", "sentences"]
 
+SCORE = f"a number, or one of {', '.join(TRUE_WORDS)}"
 PARTS = {"train": "train", "training": "train", "dev": "dev", "validation": "dev", "valid": "dev", "val": "dev"}
 
 
@@ -159,7 +160,7 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
             scores[place] = TRUE_WORDS[word] if word in TRUE_WORDS else float(word)
         except ValueError:
             remedy = "write decimals with a point" if "," in word else "correct the score, or remove its row"
-            raise refuse_value(table, row, column, "a score is no number", expected="a number", remedy=remedy) from None
+            raise refuse_value(table, row, column, "a score is no number", expected=SCORE, remedy=remedy) from None
         if not np.isfinite(scores[place]):
             raise refuse_value(table, row, column, "a score is not finite", expected="a finite number")
     if (scores == scores[0]).all():

@@ -28,15 +28,16 @@ Ints = npt.NDArray[np.int64]
 DRAWN = 1_000  # texts on a map
 LETTERS = 90  # of a text, at most
 LARGEST = 280_000  # bytes of a page
-MOVED = 8  # pairs that are listed
+MOVED = 5  # pairs that are listed
 GRID = 999  # coordinates are whole numbers from 0 to this
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Verdict</title>
 <meta name="viewport" content="width=device-width">
 <style>
 :root{{color-scheme:light dark;--ink:light-dark(#1f2933,#e4e7eb);--muted:#7b8794;--mark:light-dark(#c2410c,#fb923c)}}
-body{{font:15px/1.45 system-ui,sans-serif;color:var(--ink);max-width:64rem;margin:1.5rem auto;padding:0 1rem}}
-h1{{font-size:1.25rem}} h2{{font-size:1rem;margin:1.2rem 0 .3rem}} .maps{{display:flex;gap:1rem}}
+body{{font:15px/1.45 system-ui,sans-serif;color:var(--ink);max-width:64rem;margin:.6rem auto;padding:0 1rem}}
+h1{{font-size:1.2rem;margin:0}} h2{{font-size:1rem;margin:.6rem 0 .2rem}} p{{margin:.2rem 0}}
+.maps{{display:flex;gap:1rem}} td{{max-width:22rem;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}}
 figure{{margin:0;flex:1}} canvas{{width:100%;border:1px solid var(--muted)}} #text{{min-height:1.5em;color:var(--mark)}}
 svg text{{fill:var(--ink);font-size:13px}} svg line{{stroke:var(--ink)}} svg circle{{fill:var(--mark)}}
 td,th{{text-align:left;padding:.1rem .8rem .1rem 0;vertical-align:top}} small{{color:var(--muted)}}
@@ -47,8 +48,8 @@ td,th{{text-align:left;padding:.1rem .8rem .1rem 0;vertical-align:top}} small{{c
 {forest}
 <h2>{count} texts before and after: two principal components of each space</h2>
 <p id="text">Point at a text.</p>
-<div class="maps"><figure><canvas width="600" height="420"></canvas><small>cosine</small></figure>
-<figure><canvas width="600" height="420"></canvas><small>{after}</small></figure></div>
+<div class="maps"><figure><canvas width="600" height="250"></canvas><small>cosine</small></figure>
+<figure><canvas width="600" height="250"></canvas><small>{after}</small></figure></div>
 {moved}
 <script>
 const points = {points}, texts = {texts};
@@ -132,14 +133,14 @@ def draw_candidates(candidates: Sequence[Candidate]) -> str:
     shown = [candidate for candidate in candidates if not candidate.identical]
     ends = [0.0, *(value for candidate in shown for value in (candidate.low, candidate.high))]
     low, high = min(ends), max(ends)
-    height = 22 * len(shown) + 24
+    height = 19 * len(shown) + 22
 
     def at(value: float) -> float:
         return round(270 + 480 * (value - low) / ((high - low) or 1.0), 1)
 
-    lines = [f'<line x1="{at(0)}" x2="{at(0)}" y1="4" y2="{height - 20}" stroke-dasharray="3 3"/>']
+    lines = [f'<line x1="{at(0)}" x2="{at(0)}" y1="4" y2="{height - 18}" stroke-dasharray="3 3"/>']
     for place, candidate in enumerate(shown):
-        y = 22 * place + 16
+        y = 19 * place + 14
         lines.append(
             f'<text x="0" y="{y + 4}">{escape(candidate.name)}</text>'
             f'<line x1="{at(candidate.low)}" x2="{at(candidate.high)}" y1="{y}" y2="{y}"/>'

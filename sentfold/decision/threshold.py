@@ -177,6 +177,11 @@ def _check(pairs: Labelled, design: Design, few: float, most: float) -> None:
             got=f"{matches} matches of {number}",
             remedy="correct --match-from",
         )
+    require_groups(design, number)
+
+
+def require_groups(design: Design, number: int) -> None:
+    """Raise DataError where too few of so many pairs are independent of each other."""
     if design.effective_units < LEAST_GROUPS:
         raise DataError(
             "too few pairs are independent of each other",

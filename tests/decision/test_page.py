@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -12,8 +14,10 @@ import pytest
 
 from sentfold.data.datasets import Dataset, read_dataset
 from sentfold.decision.decide import decide_dataset
+from sentfold.decision.families import FAMILIES as EVERY_FAMILY
 from sentfold.decision.families import Family, all_but_the_top, mean_removal
 from sentfold.decision.page import DRAWN, GRID, flat_map, related_pairs, write_page
+from tests.browser import CHROMIUM, Page, needs_chromium, open_browser
 
 FAMILIES = (Family("mean removal", mean_removal), Family("all but the top", all_but_the_top))
 
@@ -45,6 +49,39 @@ def test_the_page_is_small_whatever_letters_the_texts_have(letter: str, tmp_path
     page, _ = page_of(tmp_path, 600, letter * 100)
     assert len(page.encode()) < 300_000
     assert letter in json.loads(re.search(r"texts = (\[.*?\]);\n", page)[1])[0]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    assert CHROMIUM is not None
+    with open_browser(CHROMIUM, tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+@needs_chromium
+def test_the_page_of_all_candidates_fits_one_screen_and_a_pointer_marks_one_text_on_both_maps(
+    browser: Page, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    rows = [f"{'a left text ' * 20}{n},{'a right text ' * 20}{n},{rng.integers(0, 5)}" for n in range(40)]
+    (tmp_path / "p.csv").write_text("left,right,score\n" + "\n".join(rows) + "\n")
+    data = read_dataset(tmp_path / "p.csv")
+    vectors = rng.normal(size=(80, 6)).astype(np.float32)
+    decision = decide_dataset(data, vectors, families=FAMILIES)
+    shown = next(one for one in decision.candidates if not one.identical)
+    every = tuple(replace(shown, name=family.name) for family in (*EVERY_FAMILY, FAMILIES[0]))
+    write_page(tmp_path / "verdict.html", replace(decision, candidates=every), data, vectors)
+    browser.resize(1280, 900)
+    browser.open((tmp_path / "verdict.html").as_uri())
+    assert len(browser.evaluate("[...document.querySelectorAll('circle')].map(c => c.r.baseVal.value)")) == 10
+    assert browser.evaluate("document.documentElement.scrollHeight") <= 900
+    marked = "[...document.querySelectorAll('canvas')].map(canvas => canvas.toDataURL())"
+    before = browser.evaluate(marked)
+    box = browser.evaluate("(b => [b.x + b.width / 2, b.y + b.height / 2])(canvases[1].getBoundingClientRect())")
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
+    assert re.fullmatch(r"a (left|right) text .*…", browser.evaluate("said.textContent"))
+    assert all(now != then for now, then in zip(browser.evaluate(marked), before, strict=True))
+    assert browser.complaints == []
 
 
 def test_texts_cannot_end_the_script_or_become_markup(tmp_path: Path) -> None:
