@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.lineage.machine import describe_code, hash_code
+from pipeline.lineage.machine import describe_code, describe_machine, hash_code
 from pipeline.lineage.recorder import start_run, suite_of
 from pipeline.lineage.runs import append_line, ended_runs, read_lines, runs_path
 from pipeline.lineage.stages import load_stages
