@@ -7,6 +7,7 @@ remote. The entry of dvc.lock, the outputs that DVC does not cache and the recor
 
 from __future__ import annotations
 
+import shutil
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -53,8 +54,8 @@ class Parcel:
 
     order     what all stages of the run have in common; its root is the worker's own
     entries   of dvc.lock: of the stage, if it has one, and of the stages whose outputs it reads
-    inputs    the outputs to pull
-    files     inputs that DVC does not cache, by path
+    inputs    the stages whose outputs are to be pulled
+    files     inputs that DVC does not cache: each, and the content of its files by path
     outs      the stage's outputs that DVC caches
     uncached  the stage's outputs that it does not cache
     """
@@ -65,7 +66,7 @@ class Parcel:
     remote: Remote
     entries: Mapping[str, str]
     inputs: tuple[str, ...]
-    files: Mapping[str, bytes]
+    files: Mapping[str, Mapping[str, bytes]]
     outs: tuple[str, ...]
     uncached: tuple[str, ...]
 
@@ -132,8 +133,8 @@ def make_in_clone(parcel: Parcel, key: str) -> Made:
     try:
         with hold_checkout(root, wait=True, purpose=f"the stage {stage} of a run on {parcel.basis.commit[:10]}"):
             write_entries(order.lock, parcel.entries.values())
-            for path, content in parcel.files.items():
-                write_bytes_atomically(root / path, content)
+            for path, files in parcel.files.items():
+                replace_files(root, path, files)
             if parcel.inputs:
                 parcel.remote.pull(parcel.inputs, root, stop=stop)
             begin = records.stat().st_size if records.exists() else 0
@@ -152,6 +153,14 @@ def _packed(parcel: Parcel, root: Path, result: StageResult, begin: int) -> Made
     events, _ = read_lines(runs_path(root, parcel.order.suite), begin)
     ended = [event for event in events if event.get("event") == "ended" and event.get("stage") == name]
     return Made(result, entry, read_files(root, parcel.uncached), ended[-1] if ended else None)
+
+
+def replace_files(root: Path, path: str, files: Mapping[str, bytes]) -> None:
+    """Put files in the place of a file or folder."""
+    if (root / path).is_dir():
+        shutil.rmtree(root / path)
+    for file, content in files.items():
+        write_bytes_atomically(root / file, content)
 
 
 def read_files(root: Path, outs: Iterable[str]) -> dict[str, bytes]:

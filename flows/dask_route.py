@@ -7,7 +7,6 @@ password of one. The checkout of the run gets the entries of dvc.lock while the 
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,9 +17,10 @@ from typing import Any
 
 from distributed import Client, Future
 
-from flows.clone import Basis, Made, Parcel, basis_of, make_in_clone, read_files
+from flows.clone import Basis, Made, Parcel, basis_of, make_in_clone, read_files, replace_files
 from flows.dask_cluster import existing_cluster, is_encrypted
 from flows.environment import travelling
+from flows.graph import dvcfile_of
 from flows.lock_entries import hash_in, read_entry, split_entries, write_entries
 from flows.plan import Plan, RunRequest
 from flows.profile import read_profile
@@ -32,7 +32,6 @@ from pipeline.lineage.runs import append_line, runs_path
 from pipeline.lineage.stages import Graph, Stage, is_inside, load_graph, related
 from pipeline.lineage.trees import WorkingTree
 from sentfold.errors import RunError
-from sentfold.files import write_bytes_atomically
 
 
 def pull_recorded(request: RunRequest, root: Path) -> None:
@@ -40,9 +39,10 @@ def pull_recorded(request: RunRequest, root: Path) -> None:
 
     An interrupted run leaves such entries: their stages need not be made again. Raises RunError.
     """
-    graph = load_graph(WorkingTree(root), request.suite)
-    cached = {name: cached_outs(stage) for name, stage in graph.stages.items() if name in graph.locked}
-    absent = [out for outs in cached.values() for out in outs if not (root / out).exists()]
+    graph, dvcfile = load_graph(WorkingTree(root), request.suite), dvcfile_of(request.suite)
+    prefix = "" if dvcfile == Path("dvc.yaml") else f"{dvcfile}:"
+    recorded = [stage for name, stage in graph.stages.items() if name in graph.locked]
+    absent = [prefix + stage.name for stage in recorded if _is_absent(stage, root)]
     if absent:
         profile = read_profile(root, Path(request.profile) if request.profile else None)
         Remote(str(request.remote), profile.retries.remote).pull(absent, root, missing=True)
@@ -114,8 +114,8 @@ class Route:
 
     def pull_made(self) -> None:
         """Bring what the workers made. Raises RunError."""
-        if outs := [out for stage in self.made for out in cached_outs(self._stage(stage))]:
-            self.remote.pull(outs, self.plan.root)
+        if wanted := [stage for stage in self.made if cached_outs(self._stage(stage))]:
+            self.remote.pull(wanted, self.plan.root)
 
     def make(self, stage: str) -> StageResult:
         """Have a worker make one stage, and record it here. Raises RunError, and what Dask raises."""
@@ -139,19 +139,17 @@ class Route:
 
     def parcel(self, stage: str) -> Parcel:
         """What goes to a worker with a stage."""
-        own, known = self._stage(stage), self.entries
-        parents = [_name(parent) for parent in self.plan.graph.parents[stage]]
-        stages = self.graph.stages
-        inputs = {out for name in parents for out in cached_outs(stages[name]) if _is_read(out, own)}
-        uncached = {out for name in parents for out in stages[name].uncached if _is_read(out, own)}
+        own, parents = self._stage(stage), self.plan.graph.parents[stage]
+        uncached = [out for parent in parents for out in self._stage(parent).uncached]
+        needed = [name for name in (*map(_name, parents), own.name) if name in self.entries]
         return Parcel(
             stage,
             self.order,
             self.basis,
             self.remote,
-            {name: known[name] for name in (*parents, own.name) if name in known},
-            tuple(sorted(inputs)),
-            read_files(self.plan.root, sorted(uncached)),
+            {name: self.entries[name] for name in needed},
+            tuple(parent for parent in parents if any(_is_read(out, own) for out in cached_outs(self._stage(parent)))),
+            {dep: read_files(self.plan.root, [dep]) for dep in own.deps if any(related(dep, out) for out in uncached)},
             cached_outs(own),
             own.uncached,
         )
@@ -168,7 +166,7 @@ class Route:
         with self._turn:
             before = self.entries.get(name)
             for out, files in arrived.items():
-                _replace_output(root, out, files)
+                replace_files(root, out, files)
             self.entries[name] = made.entry
             write_entries(self.order.lock, self.entries.values())
             if made.record:
@@ -183,6 +181,10 @@ class Route:
 
 def _name(address: str) -> str:
     return address.rpartition(":")[2]
+
+
+def _is_absent(stage: Stage, root: Path) -> bool:
+    return not all((root / out).exists() for out in cached_outs(stage))
 
 
 def _is_read(out: str, stage: Stage) -> bool:
@@ -204,10 +206,3 @@ def _files_of(out: str, files: Mapping[str, bytes], entry: Mapping[str, Any]) ->
             remedy="run again",
         )
     return own
-
-
-def _replace_output(root: Path, out: str, files: Mapping[str, bytes]) -> None:
-    if (root / out).is_dir():
-        shutil.rmtree(root / out)
-    for path, content in files.items():
-        write_bytes_atomically(root / path, content)

@@ -39,6 +39,7 @@ def test_two_nodes_of_slurm_leave_the_lock_and_the_bytes_of_one_machine(
         done = subprocess.run(
             example, cwd=fresh.root, env=environment, capture_output=True, text=True, check=False, timeout=1500
         )
+    (tmp_path / "printed.txt").write_text(done.stdout)  # the transcript of docs/cluster.md
     jobs = "".join(log.read_text() for log in tmp_path.glob("dask-worker-*.err"))
     assert done.returncode == 0, done.stdout + done.stderr + jobs
     assert "6 ran" in done.stdout

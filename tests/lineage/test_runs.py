@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.lineage.machine import describe_code, hash_code
+from pipeline.lineage.machine import describe_code, describe_machine, hash_code
 from pipeline.lineage.recorder import start_run, suite_of
 from pipeline.lineage.runs import append_line, ended_runs, read_lines, runs_path
 from pipeline.lineage.stages import load_stages
@@ -313,3 +313,9 @@ def test_the_files_of_a_stage_that_differ_from_the_commit_are_named(small: Small
 def test_a_folder_without_git_has_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert describe_code(tmp_path, None) == {"commit": None, "dirty": None}
+
+
+def test_a_container_has_the_name_that_whoever_started_it_gave_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("APPTAINER_CONTAINER", "SENTFOLD_CONTAINER"):
+        monkeypatch.setenv(name, f"image of {name}")
+        assert describe_machine()["container"] == f"image of {name}"

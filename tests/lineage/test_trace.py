@@ -123,6 +123,19 @@ def test_a_run_is_named_only_if_it_wrote_the_bytes_that_are_here(small: Small) -
     assert not audit(small.root, "quick").failed(strict=True)
 
 
+def test_a_number_that_a_worker_made_names_its_machine_and_container_and_is_verified(small: Small) -> None:
+    record_run(small)
+    runs = small.root / ".sentfold/runs/quick.jsonl"
+    worker = {"host": "node7", "cpu": "EPYC", "container": "image@sha256:1", "profile": "avx2"}
+    lines = [json.loads(line) for line in runs.read_text().splitlines()]
+    runs.write_text("".join(json.dumps({**line, "machine": worker}) + "\n" for line in lines))
+    text = run_of(small, "fold@mini")
+    assert all(
+        part in text for part in (" on node7,", "cpu EPYC", "container image@sha256:1", "profile avx2", "commit ")
+    )
+    assert not audit(small.root, "quick").failed(strict=True)
+
+
 def test_a_run_with_other_parameters_is_not_named_though_it_wrote_the_same_bytes(small: Small) -> None:
     small.edit("params.yaml", "rounding: 2", "rounding: 3")
     record_run(small, "evaluate@mini-lp")
