@@ -256,6 +256,21 @@ def profile() -> str:
     return markdown(head, rows)
 
 
+def report_page() -> str:
+    if not (RESULTS / "page.json").is_file():
+        return "Not measured yet."
+    found = load("page")
+    names = {
+        "answer": "the answer is visible",
+        "tables": "the tables are drawn",
+        "search": "a search",
+        "sort": "a sort",
+    }
+    allowed = {"answer": "1,000", "search": "100", "sort": "100"}
+    rows = [[text, f"{found['milliseconds'][key]:,.0f}", allowed.get(key, "")] for key, text in names.items()]
+    return markdown(["what", "ms", "at most"], [*rows, ["size of the page, bytes", f"{found['bytes']:,}", "1,000,000"]])
+
+
 def word_pairs() -> str:
     rows = [
         [
@@ -295,6 +310,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "own-data": own_data,
     "products": products,
     "profile": profile,
+    "report-page": report_page,
     "searches": searches,
     "thesis": thesis,
     "word-pairs": word_pairs,

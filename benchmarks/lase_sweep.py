@@ -6,7 +6,7 @@ Reads the clusters of a suite that was run (`lase-kmeans`, `lase-spectral`) and 
 development part of STSb, never on a test set: Spearman of cosines over all pairs, ×100. Nothing in params.yaml is
 chosen by it. Controls: words dealt at random into clusters of the same sizes (mean and range of the seeds), blocks of
 neighbouring frequency of the same sizes, and words dealt into clusters that are all equally likely, whatever any
-clusterer found. Writes lase-sweep.json, .svg and .png, and prints the table.
+clusterer found. Writes lase-sweep.json and .svg, and prints the table.
 """
 
 from __future__ import annotations
@@ -201,8 +201,7 @@ def main() -> None:
     (arguments.out / "lase-sweep.json").write_text(
         json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8"
     )
-    for kind in ("svg", "png"):
-        (arguments.out / f"lase-sweep.{kind}").write_bytes(figure_bytes(draw(rows), kind))
+    (arguments.out / "lase-sweep.svg").write_bytes(figure_bytes(draw(rows), "svg"))
 
 
 if __name__ == "__main__":

@@ -66,9 +66,11 @@ def test_every_command_of_the_tutorial_prints_what_the_page_shows(tmp_path: Path
         else:
             for example in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
                 command, _, shown = example.partition("\n")
-                printed = iter(blank_hashes(shell(folder, command)))
+                lines = blank_hashes(shell(folder, command))
+                # DVC chooses the order of independent stages anew; all else comes in the order of the page.
+                rest = lines if command.startswith("dvc ") else iter(lines)
                 for line in blank_hashes(shown):
-                    assert line in ("", LEFT_OUT) or line in printed, (command, line)  # in the order of the page
+                    assert line in ("", LEFT_OUT) or line in rest, (command, line, lines)
     assert (kinds.count("console"), kinds.count("diff"), kinds.count("sh")) == (7, 1, 4)
     assert not any((folder / name).exists() for name in ("suites/first", "reports/first", "data/first"))
     assert "neighbors: 30 # k" in (folder / "params.yaml").read_text()

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import zlib
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from tests.checkout import environment, make_checkout_with_suites
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-data.md"
 BLOCK = re.compile(r"^```console\n\$ sentfold (?P<words>.*)\n(?P<shown>(?:.*\n)*?)```$", re.MULTILINE)
@@ -48,6 +55,57 @@ def test_the_first_example_prints_what_the_page_shows(folder: Path) -> None:
 @pytest.mark.parametrize("words", [words for words in COMMANDS if words != FIRST])
 def test_every_other_example_prints_what_the_page_shows(words: str, folder: Path) -> None:
     assert printed(folder, words) == COMMANDS[words]
+
+
+def hashed_letters(texts: list[str]) -> np.ndarray:
+    """A stand-in for an encoder: how often each letter occurs, and each pair of letters."""
+    x = np.zeros((len(texts), 64), dtype=np.float32)
+    for row, text in enumerate(texts):
+        for pair in pairwise(text):
+            x[row, zlib.crc32("".join(pair).encode()) % 64] += 1
+    return x
+
+
+@pytest.mark.slow
+def test_the_python_of_the_page_runs(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = re.findall(r"^## From Python\n\n```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)[0]
+    with (folder / "pairs.csv").open(newline="") as stream:
+        pairs = list(csv.DictReader(stream))
+    with (folder / "labels.csv").open(newline="") as stream:
+        labelled = list(csv.DictReader(stream))
+    texts = [row["text"] for row in labelled]
+    place = {text: row for row, text in enumerate(texts)}
+    names = {
+        "vectors": hashed_letters(texts), "new_vectors": hashed_letters(["The fridge came damaged."]),
+        "left": [place[pair["left"]] for pair in pairs], "right": [place[pair["right"]] for pair in pairs],
+        "left_texts": [pair["left"] for pair in pairs], "right_texts": [pair["right"] for pair in pairs],
+        "scores": [float(pair["score"]) for pair in pairs], "classes": [row["intent"] for row in labelled],
+        "model": hashed_letters,
+    }  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, str(PAGE), "exec"), names)
+    better, space = names["better"], names["space"]
+    assert np.allclose(better, space.transform(names["new_vectors"]), atol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_commands_for_a_checkout_make_a_suite_whose_numbers_are_verified(folder: Path, tmp_path: Path) -> None:
+    block = re.findall(r"^## In a checkout\n.*?^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)[0]
+    checkout = make_checkout_with_suites(tmp_path / "clone")
+    shutil.copy(folder / "pairs.csv", checkout)
+    who = {f"GIT_{role}_{field}": "a@b.c" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
+    start = "git add -A; git commit -qm start"
+    done = subprocess.run(
+        ["bash", "-c", f"set -e; {start}; {block}"],
+        cwd=checkout,
+        env=environment(**who),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^  \d{2,} verified, 0 wrong$", done.stdout, re.MULTILINE), done.stdout[-2000:]
+    assert (checkout / "reports/mine/index.html").is_file()
 
 
 def test_the_page_names_every_candidate() -> None:

@@ -51,6 +51,23 @@ def test_a_committed_page_is_small_opens_sorts_and_leads_to_lineage(browser: Pag
     assert browser.complaints == []
 
 
+@pytest.mark.parametrize("suite", (*SUITES, "benchmarks"))
+def test_committed_figures_are_svg_alone_and_small(suite: str) -> None:
+    folder = ROOT / "reports" / suite
+    if suite != "benchmarks" and not (folder / "index.html").exists():
+        pytest.skip(f"the report of {suite} is of an earlier version; its next run draws its figures again")
+    files = [path for path in folder.rglob("*") if path.suffix in {".svg", ".png", ".pdf", ".jpg"}]
+    assert files and all(path.suffix == ".svg" and path.stat().st_size <= 300_000 for path in files)
+
+
+def test_the_page_of_paper_mirror_is_fast_enough() -> None:
+    path = ROOT / "reports/benchmarks/page.json"
+    if not path.exists():
+        pytest.skip("not measured yet: python -m benchmarks.page reports/paper-mirror/index.html --json FILE")
+    took = json.loads(path.read_text(encoding="utf-8"))["milliseconds"]
+    assert took["answer"] <= 1000 and took["sort"] <= 100 and took["search"] <= 100
+
+
 # --- README.md, docs/findings.md and docs/findings/ ---------------------------------------------------
 
 # Page -> how many cells of its tables, and how many differences of its text, a test must find to have read it.
