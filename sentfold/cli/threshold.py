@@ -41,7 +41,7 @@ def command(
     if data.kind != "pairs":
         raise DataError("a threshold needs pairs", where=data.name, expected="pairs with scores", got=data.kind)
     match = matches_from(data.values, match_from)
-    require_groups(group_design(data.rows, [""] * len(data)), len(data))
+    require_groups(group_design(data.numbered_rows, [""] * len(data)), len(data))
     data, x, hashes, _ = read_inputs(source, vectors, encoder, columns, words)
     found = find_threshold(
         cosines(x, data.rows)[0],

@@ -56,6 +56,11 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def numbered_rows(self) -> Ints:
+        """The rows, numbered anew from 0 without gaps: a file may name row 10^18, and nothing is that long."""
+        return np.unique(self.rows, return_inverse=True)[1].reshape(self.rows.shape)
+
 
 def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Dataset:
     """The data of a file or folder, its columns guessed unless given as role -> column.

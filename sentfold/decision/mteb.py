@@ -89,6 +89,8 @@ def _read_file(path: Path) -> list[Predictions]:
     try:
         content = json.loads(text)
         model = str(content[MODEL]["model_name"])
+        if not model.isprintable() or model in ("", ".", ".."):  # it becomes the name of a folder
+            raise ValueError("a model without a name")
         return [
             Predictions(model, path.name.removesuffix(SUFFIX), subset, split, predicted)
             for subset, splits in content.items()
@@ -114,6 +116,7 @@ def keep_split(data: Dataset, split: str) -> Dataset:
 
 def predicted_task(data: Dataset) -> Task:
     """The task that predictions are judged by: as for vectors, but labels are judged as they were predicted."""
+    data = data if data.texts else replace(data, rows=data.numbered_rows)
     task = task_of(data, len(data.texts) or int(data.rows.max()) + 1)[0]
     return PredictedLabels(task.rows, task.labels) if isinstance(task, LabelsTask) else task
 
@@ -126,7 +129,7 @@ def item_values(found: Predictions, data: Dataset) -> Float64:
     kinds = {"pairs": _cosines, "labels": _right_classes, "queries": _gains}
     try:
         values = kinds[data.kind](found.content, data)
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
+    except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
         raise DataError(
             f"these are no predictions of {data.kind}", where=found.part, expected=f"predictions for {data.name}",
             got=f"{type(error).__name__}: {error}",

@@ -33,6 +33,8 @@ GRID = 999  # coordinates are whole numbers from 0 to this
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Verdict</title>
 <meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'">
 <style>
 :root{{color-scheme:light dark;--ink:light-dark(#1f2933,#e4e7eb);--muted:#7b8794;--mark:light-dark(#c2410c,#fb923c)}}
 body{{font:15px/1.45 system-ui,sans-serif;color:var(--ink);max-width:64rem;margin:.6rem auto;padding:0 1rem}}

@@ -50,8 +50,8 @@ def test_graded_scores_without_a_border_are_refused_before_anything_is_encoded(f
 
 
 def test_pairs_that_all_share_texts_are_refused_before_anything_is_encoded(tmp_path: Path) -> None:
-    rows = [f"text {row},text {row + 1},{row % 2}" for row in range(60)]
-    (tmp_path / "p.csv").write_text("\n".join(["left,right,score", *rows]) + "\n")
+    rows = [f"{row},{row + 1},{row % 2}" for row in range(60)] + ["60,999999999999999999,1"]
+    (tmp_path / "p.csv").write_text("\n".join(["row1,row2,score", *rows]) + "\n")
     done = sentfold("threshold", "p.csv", "--encoder", "no-such-model", folder=tmp_path)
     assert done.returncode == 2
     assert "too few pairs are independent" in done.stderr

@@ -101,6 +101,7 @@ def test_a_split_column_leaves_the_items_that_mteb_judged(pairs: Dataset, tmp_pa
     [
         ({"cosine_scores": [0.5] * 59}, "59 values"),
         ({"cosine_scores": [float("nan")] * 60}, "60 finite values"),
+        ({"cosine_scores": [10**400] * 60}, "no predictions of pairs"),
         ({"dot_scores": [0.5] * 60}, "KeyError: 'cosine_scores'"),
         ([["0"] * 60], "no predictions of pairs"),
     ],
@@ -111,6 +112,20 @@ def test_predictions_of_other_items_are_refused(content: Any, named: str, pairs:
     path.write_text(json.dumps({"mteb_model_meta": meta, "default": {"test": content}}))
     with pytest.raises(DataError, match=named):
         item_values(read_predictions(path), pairs)
+
+
+@pytest.mark.parametrize("name", ["..", "", "a\0b", "a\nb"])
+def test_a_model_whose_name_can_name_no_folder_is_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "Own_predictions.json"
+    path.write_text(json.dumps({"mteb_model_meta": {"model_name": name}, "default": {"test": {"cosine_scores": [1]}}}))
+    with pytest.raises(DataError, match="holds no predictions of mteb"):
+        read_predictions(path)
+
+
+def test_pairs_that_name_far_rows_take_no_memory_for_the_rows_between(pairs: Dataset, tmp_path: Path) -> None:
+    far = replace(pairs, texts=(), rows=pairs.rows + 10**17 * (pairs.rows > 5))
+    one, two = (read_predictions(saved(tmp_path, name, predicted(x, pairs))) for name, x in (("x", X), ("y", Y)))
+    assert compare_predictions(far, one, two).to_json() == compare_predictions(pairs, one, two).to_json()
 
 
 def test_one_of_several_tasks_has_to_be_named(pairs: Dataset, tmp_path: Path) -> None:

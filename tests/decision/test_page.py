@@ -82,6 +82,8 @@ def test_the_page_of_all_candidates_fits_one_screen_and_a_pointer_marks_one_text
     assert re.fullmatch(r"a (left|right) text .*…", browser.evaluate("said.textContent"))
     assert all(now != then for now, then in zip(browser.evaluate(marked), before, strict=True))
     assert browser.complaints == []
+    asked = "fetch('data:text/plain,a').then(() => 'answered', error => 'refused')"
+    assert browser.evaluate(asked) == "refused", "what a text might smuggle in could send nothing away"
 
 
 def test_texts_cannot_end_the_script_or_become_markup(tmp_path: Path) -> None:
