@@ -72,7 +72,7 @@ def require_commit(basis: Basis) -> None:
     """Raise RunError if a checkout differs from its commit: clones of the commit would not have the difference."""
     if basis.edited or not basis.commit:
         raise RunError(
-            "this checkout is not committed" if basis.edited else "there is no commit here",
+            "this checkout is not committed" if basis.commit else "there is no commit here",
             where=", ".join(basis.edited[:5]),
             expected="what the clones of the workers have: nothing but a commit, reports and dvc.lock",
             state="no stage was started",

@@ -77,7 +77,7 @@ def test_what_one_checkout_pushes_another_pulls_and_a_file_that_was_cut_short_is
     with ssh_server(tmp_path) as (address, client):
         for name, value in {**client, "PYTHONPATH": f"{SOURCE}:{installed}"}.items():
             monkeypatch.setenv(name, value)
-        options = {"keyfile": str(tmp_path / "client"), "user": "root", "agent_forwarding": "false"}
+        options = {"keyfile": str(tmp_path / "client"), "user": "root"}
         exchange(finished, tmp_path, address, options)
 
 
