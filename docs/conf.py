@@ -17,7 +17,14 @@ html_theme = "furo"
 extensions = ["myst_parser"]
 myst_heading_anchors = 4  # with the names that a forge gives them
 root_doc = "README"
-include_patterns = ["*.md", "docs/*.md", "docs/findings/*.md", "flows/examples/*.md", "reports/*/*.md", "reports/*/tables/*.md"]
+include_patterns = [
+    "*.md",
+    "docs/*.md",
+    "docs/findings/*.md",
+    "flows/examples/*.md",
+    "reports/*/*.md",
+    "reports/*/tables/*.md",
+]
 suppress_warnings = ["toc.not_included"]  # of pages that the index does not list, such as reports
 
 SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n)*)", re.MULTILINE)
