@@ -33,6 +33,8 @@ COUNTED = "word-freq"  # the data set of the catalogue that published word count
 GROUPS = (
     "encoders",
     "embed",
+    "poolings",
+    "postprocessing",
     "knn_graph",
     "manifolds",
     "eigensolve",
@@ -238,33 +240,58 @@ class _Stages:
         self.file = str(suite_file(written.suite))
         self.encoders: Mapping[str, Any] = params.get("encoders") or {}
         self.word_encoders: Mapping[str, Any] = params.get("word_encoders") or {}
+        self.postprocessing: Mapping[str, Any] = params.get("postprocessing") or {}
         self.manifolds: Mapping[str, Any] = params.get("manifolds") or {}
         self.word_vectors: Mapping[str, Any] = params.get("word_vectors") or {}
         self.clusterings: Mapping[str, Any] = params.get("clusterings") or {}
         self.searches: Mapping[str, Any] = params.get("searches") or {}
         self.pools: Mapping[str, Any] = params.get("pools") or {}
+        self.pooled = {
+            f"{encoder}-{name}": (str(encoder), str(name))
+            for encoder, block in (params.get("poolings") or {}).items()
+            for name in block["spaces"]
+        }
         self.origins = {space: self.origin(space) for space in written.spaces}
 
     def origin(self, space: str) -> tuple[str, str]:
-        """The encoder and the block of `manifolds:` ("" for none) that a space's name consists of."""
-        known = {**self.encoders, **self.word_encoders}
+        """The space that a space is made from, and the block of `manifolds:` or `postprocessing:` that makes it.
+
+        They are the space itself and "" where the space is one of sentences. Raises SuiteError.
+        """
+        known, changes = self.own_spaces(), {**self.manifolds, **self.postprocessing}
+        made = [
+            (source, space.removeprefix(f"{source}-"))
+            for source in sorted(known, key=len, reverse=True)
+            if space.startswith(f"{source}-") and space.removeprefix(f"{source}-") in changes
+        ]
+        if space in self.pooled and (made or space in {**self.encoders, **self.word_encoders}):
+            raise SuiteError(
+                f"'{space}' is the name of two spaces",
+                where=f"{self.file}: spaces",
+                got=f"poolings.{'.spaces.'.join(self.pooled[space])}, and {' and '.join(made[0]) if made else space}",
+                remedy="give the space in poolings: of params.yaml another name",
+            )
         if space in known:
             return space, ""
-        for encoder in sorted(known, key=len, reverse=True):
-            if space.startswith(f"{encoder}-") and space.removeprefix(f"{encoder}-") in self.manifolds:
-                return encoder, space.removeprefix(f"{encoder}-")
+        if made:
+            return made[0]
         raise SuiteError(
             f"suite '{self.suite.suite}' names a space that nothing makes",
             where=f"{self.file}: spaces",
-            expected="a block of encoders: or word_encoders: in params.yaml, or <encoder>-<block of manifolds:>",
+            expected="a block of encoders: or word_encoders: in params.yaml, <encoder>-<space of poolings:>, or "
+            "<such a space>-<block of manifolds: or postprocessing:>",
             got=space,
             remedy=f"correct the name in {self.file}, or add the block to params.yaml",
         )
 
+    def own_spaces(self) -> set[str]:
+        """The names of all spaces that are made from sentences."""
+        return {*self.encoders, *self.word_encoders, *self.pooled}
+
     def instances(self, corpus_of: Callable[[str, str], dict[str, str]]) -> dict[str, dict[str, dict[str, Any]]]:
         """Stage -> instance -> what dvc.yaml's templates need to know of it."""
         used = dict.fromkeys(encoder for encoder, _ in self.origins.values())
-        derived = {space: made for space, made in self.origins.items() if made[1]}
+        derived = {space: made for space, made in self.origins.items() if made[1] in self.manifolds}
         worded = [name for name in used if name in self.word_encoders]
         words = [*worded, *(name for name in self.suite.sensitivities if name not in worded)]
         blocks = [self.block("word_encoders", self.word_encoders, name) for name in words]
@@ -282,7 +309,10 @@ class _Stages:
                 if name in self.encoders
                 for corpus in self.suite.corpora
             },
+            "pool": self.layers(used),
+            "pooled": {name: self.pooled_space(name) for name in used if name in self.pooled},
             "encode": {name: self.words_of(self.word_encoders[name]) for name in worded},
+            "postprocess": self.postprocessed(),
             "knn_graph": {
                 encoder: {}
                 for encoder in dict.fromkeys(encoder for encoder, maker in derived.values() if self.needs_graph(maker))
@@ -300,6 +330,43 @@ class _Stages:
             "search": self.searched(),
         }
         return {**made, "word_counts": made["vocabulary"]}
+
+    def layers(self, used: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Corpus and encoder -> the spaces of `poolings:` that one forward pass makes."""
+        names: dict[str, list[str]] = {}
+        for space in used:
+            if space in self.pooled:
+                encoder, name = self.pooled[space]
+                self.block("encoders", self.encoders, encoder)
+                names.setdefault(encoder, []).append(name)
+        return {
+            f"{corpus}-{encoder}": {"corpus": corpus, "encoder": encoder, "spaces": found}
+            for encoder, found in names.items()
+            for corpus in self.suite.corpora
+        }
+
+    def pooled_space(self, space: str) -> dict[str, Any]:
+        """The encoder and the name in `poolings:` that a pooled space consists of."""
+        encoder, name = self.pooled[space]
+        return {"encoder": encoder, "name": name}
+
+    def postprocessed(self) -> dict[str, dict[str, Any]]:
+        """Spaces of `postprocessing:`. Raises SuiteError for a corpus to fit on that the suite lacks."""
+        made: dict[str, dict[str, Any]] = {}
+        for space, (source, name) in self.origins.items():
+            if name not in self.postprocessing:
+                continue
+            corpus = self.block("postprocessing", self.postprocessing, name).get("fitted_on")
+            if corpus is not None and corpus not in self.suite.corpora:
+                raise SuiteError(
+                    f"'{space}' is fitted on a corpus that the suite lacks",
+                    where=f"{self.file}: corpora",
+                    expected=f"the corpus of postprocessing.{name}.fitted_on, {corpus}",
+                    got=", ".join(self.suite.corpora),
+                    remedy=f"add {corpus} to the corpora, or take the space out",
+                )
+            made[space] = {"source": source, "change": name}
+        return made
 
     def searched(self) -> dict[str, dict[str, Any]]:
         """Space and search -> its method, its pools, and the search that it is compared with.

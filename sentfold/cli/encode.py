@@ -77,7 +77,7 @@ def command(
     encoder, source, target = name_inputs(encoder, source, target, by, out)
     sentences = read_sentences(source)
     if pooling is not None:
-        from sentfold.poolings.hidden_states import encode_by_pooling
+        from sentfold.poolings.by_name import encode_by_pooling
 
         record: dict[str, Any] = {"encoder": encoder, "pooling": pooling, "max_length": max_length}
         if pooling == "sbert-wk":
