@@ -231,6 +231,28 @@ def postprocess(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
 
 
 @app.command(rich_help_panel=STAGES)
+def train(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
+    """Train one encoder on pairs with one seed; a training that was killed continues from its last checkpoint."""
+    begin_stage()
+    from pipeline.base.suite import load_suite
+    from pipeline.stages.train import train as run
+
+    item = load_suite(suite).stages["train"][space]
+    made = run(suite, space, item["training"], item["seed"])
+    what = made.get("absent") or f"trained on {made['pairs']} pairs of {made['trained_on']}"
+    typer.echo(f"{space}: {what}")
+
+
+@app.command(name="embed_trained", rich_help_panel=STAGES)
+def embed_trained(corpus: CorpusArgument, space: SpaceArgument, suite: SuiteOption = "quick") -> None:
+    """Encode the sentences of one corpus with one trained encoder."""
+    begin_stage()
+    from pipeline.stages.embed_trained import embed_trained as run
+
+    typer.echo(f"{corpus}: {run(suite, corpus, space)} vectors by {space}")
+
+
+@app.command(rich_help_panel=STAGES)
 def encode(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
     """Encode the sentences of every corpus with one encoder over word vectors."""
     begin_stage()

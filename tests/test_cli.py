@@ -395,6 +395,8 @@ PURPOSES = {
     "pool": "one forward pass",
     "pooled": "one pooling",
     "postprocess": "fitted",
+    "train": "last checkpoint",
+    "embed_trained": "trained encoder",
     "encode": "word vectors",
     "knn_graph": "nearest neighbours",
     "reconstruction_weights": "weights",

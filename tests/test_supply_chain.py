@@ -40,8 +40,8 @@ def test_the_hashes_pin_the_versions_of_the_lock() -> None:
     assert pins("torch-cuda.txt")["torch"] == pins("torch-cpu.txt")["torch"].partition("+")[0] == torch["torch"]
 
 
-@pytest.mark.parametrize("name", ["crate", "docs"])
-def test_the_hashes_of_a_further_environment_pin_the_versions_of_its_lock(name: str) -> None:
+@pytest.mark.parametrize("name", ["crate", "docs", "train"])
+def test_the_hashes_of_a_further_lock_pin_its_versions(name: str) -> None:
     assert pins(f"{name}.txt") == locked(f"requirements-{name}.lock")
 
 
@@ -54,13 +54,14 @@ def test_what_is_installed_has_a_hash() -> None:
     """All but pip, which Python itself brings, the project, and the lock's versions of another machine."""
     have = {normal_name(package.metadata["Name"]): package.version for package in distributions()}
     known = pins("packages.txt").items() | pins("build.txt").items()
+    known |= pins("train.txt").items()
     known |= pins("torch-cpu.txt").items() | pins("torch-cuda.txt").items()
     assert {pin for pin in have.items() if pin[0] not in ("pip", "sentfold")} <= known
 
 
 def test_pip_installs_by_hash_alone_and_refuses_another_file(tmp_path: Path) -> None:
     recipe = (ROOT / "Makefile").read_text()
-    assert "HASHED = $(PIP) --require-hashes --no-deps" in recipe and recipe.count("$(HASHED) -r hashes/") == 5
+    assert "HASHED = $(PIP) --require-hashes --no-deps" in recipe and recipe.count("$(HASHED) -r hashes/") == 6
     wheel = tmp_path / "six-1.17.0-py2.py3-none-any.whl"
     wheel.write_bytes(b"another file under a pinned name")
     (line,) = [line for line in (ROOT / "hashes/packages.txt").read_text().splitlines() if line.startswith("six==")]
@@ -76,7 +77,9 @@ def test_dvc_keeps_its_pickles_where_no_other_user_can_write(tmp_path: Path) -> 
     """DVC's own place for them is /var/tmp/dvc/repo, which it opens to everyone: who writes there runs code as us."""
     dvc = [sys.executable, "-m", "dvc"]
     subprocess.run([*dvc, "init", "-q", "--no-scm"], cwd=tmp_path, check=True)
-    recipe = [line.strip().removeprefix("@") for line in (ROOT / "Makefile").read_text().splitlines() if "dvc-site" in line]
+    recipe = [
+        line.strip().removeprefix("@") for line in (ROOT / "Makefile").read_text().splitlines() if "dvc-site" in line
+    ]
     words = {"$(CURDIR)": str(tmp_path), "$(VENV)/bin/dvc": " ".join(dvc), "$(VENV)": "environment"}
     for name, text in words.items():
         recipe = [line.replace(name, text) for line in recipe]

@@ -68,3 +68,34 @@ class LossSettings(Parameters):
     t: float = Field(default=2.0, gt=0)
     alignment_weight: float = Field(default=1.0, ge=0)
     uniformity_weight: float = Field(default=1.0, ge=0)
+
+
+class TrainerSettings(Parameters):
+    """How an encoder is trained.
+
+    learning_rate   of AdamW; it rises from 0 in the first `warmup` of all steps, and falls to 0 in a straight line
+    clip            largest norm of a gradient
+    max_length      tokens that are read of a sentence
+    evaluate_every  steps from one score on the development pairs to the next; each one is a checkpoint
+    patience        scores without a gain after which the training ends; None: it never ends early
+    device          cpu, or a device of torch, such as cuda; the same settings give the same model on cpu alone
+    """
+
+    learning_rate: float = Field(default=2e-5, gt=0)
+    weight_decay: float = Field(default=0.0, ge=0)
+    clip: float = Field(default=1.0, gt=0)
+    warmup: float = Field(default=0.1, ge=0, lt=1)
+    epochs: int = Field(default=1, ge=1)
+    batch_size: int = Field(default=16, ge=2)
+    max_length: int = Field(default=128, ge=3)
+    evaluate_every: int = Field(default=100, ge=1)
+    patience: int | None = Field(default=None, ge=1)
+    device: str = "cpu"
+
+
+class Recipe(Parameters):
+    """A head, a loss and a trainer: all that decides a trained encoder but its transformer, its pairs and its seed."""
+
+    head: HeadSettings = HeadSettings()
+    loss: LossSettings
+    trainer: TrainerSettings = TrainerSettings()
