@@ -16,20 +16,23 @@ help: ## list the targets
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 HASHED = $(PIP) --require-hashes --no-deps --no-build-isolation
 
-install: $(VENV)/.installed ## make .venv from requirements.lock, every file by its sha256
+install: $(VENV)/.installed ## make .venv from the locks, every file by its sha256
 
 # hashes/ is for Linux x86-64; elsewhere the versions alone are pinned. One build of torch is taken: pip finds the CPU
 # build where its settings name PyTorch's own index, else the public index has one that needs CUDA's libraries.
 # DVC keeps pickles of its own in a folder that any user of a machine may write to, unless it is told another.
-$(VENV)/.installed: requirements.lock pyproject.toml $(patsubst %,hashes/%.txt,build packages torch-cpu torch-cuda)
+# requirements-train.lock has what training needs besides: a pin in requirements.lock would make every stage run again.
+$(VENV)/.installed: requirements.lock requirements-train.lock pyproject.toml \
+		$(patsubst %,hashes/%.txt,build packages train torch-cpu torch-cuda)
 	@echo "installing the packages of requirements.lock in $(VENV), 2.7 GB: some minutes, once"
 	@$(PYTHON) -m venv $(VENV)
 ifeq ($(shell uname -sm),Linux x86_64)
 	@$(HASHED) -r hashes/build.txt
 	@$(HASHED) -r hashes/packages.txt
+	@$(HASHED) -r hashes/train.txt
 	@$(HASHED) -r hashes/torch-cpu.txt 2>$(VENV)/torch-cpu.log || $(HASHED) -r hashes/torch-cuda.txt
 else
-	@$(PIP) -r requirements.lock
+	@$(PIP) -r requirements.lock -r requirements-train.lock
 endif
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@mkdir -p -m 700 $(VENV)/dvc-site

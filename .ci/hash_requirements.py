@@ -3,10 +3,11 @@
     make hashes
 
 Writes hashes/build.txt (the build backend), hashes/packages.txt (all pins but torch), hashes/torch-cpu.txt and
-hashes/torch-cuda.txt (one binary of torch each) from requirements.lock, and hashes/cluster.txt, hashes/crate.txt and
-hashes/docs.txt from the locks of the same names, for Linux x86-64 and Python 3.11. The hashes are those that the public
-index states; no wheel is downloaded. The CPU build of torch is not on the public index: its hash is that of the file
-which pip's settings on this machine find (PyTorch's own index has it); its file stays as it is where pip finds none.
+hashes/torch-cuda.txt (one binary of torch each) from requirements.lock, and hashes/cluster.txt, hashes/crate.txt,
+hashes/docs.txt and hashes/train.txt from the locks of the same names, for Linux x86-64 and Python 3.11. The hashes are
+those that the public index states; no wheel is downloaded. The CPU build of torch is not on the public index: its hash
+is that of the file which pip's settings on this machine find (PyTorch's own index has it); its file stays as it is
+where pip finds none.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 FOLDER = Path("hashes")
 LOCK = Path("requirements.lock")
-FURTHER = ("cluster", "crate", "docs")  # what is installed in addition, or apart, by requirements-NAME.lock
+FURTHER = ("cluster", "crate", "docs", "train")  # what is installed in addition, or apart, by requirements-NAME.lock
 BACKEND = "setuptools"
 # Settings of pip that could name another index than the public one.
 SETTINGS = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX")

@@ -193,6 +193,66 @@ def embed(
 
 
 @app.command(rich_help_panel=STAGES)
+def pool(
+    corpus: CorpusArgument,
+    encoder: Annotated[str, typer.Option("--encoder", callback=slug, help="An encoder of params.yaml.")],
+    suite: SuiteOption = "quick",
+) -> None:
+    """Pool the layers of one transformer for one corpus, all poolings of the suite from one forward pass."""
+    begin_stage()
+    from pipeline.base.suite import load_suite
+    from pipeline.stages.pool import pool as run
+
+    names = tuple(load_suite(suite).stages["pool"][f"{corpus}-{encoder}"]["spaces"])
+    typer.echo(f"{corpus}: {run(suite, corpus, encoder, names)} vectors of {encoder} by {', '.join(names)}")
+
+
+@app.command(rich_help_panel=STAGES)
+def pooled(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
+    """Write the space of one pooling of every corpus."""
+    begin_stage()
+    from pipeline.base.suite import load_suite
+    from pipeline.stages.pooled import pooled as run
+
+    chosen = load_suite(suite)
+    item = chosen.stages["pooled"][space]
+    run(suite, space, item["encoder"], item["name"], chosen.corpora)
+
+
+@app.command(rich_help_panel=STAGES)
+def postprocess(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
+    """Make a space by a change that is fitted on a corpus: BERT-flow or BERT-whitening."""
+    begin_stage()
+    from pipeline.base.suite import load_suite
+    from pipeline.stages.postprocess import postprocess as run
+
+    chosen = load_suite(suite)
+    run(suite, *chosen.made_from(space), chosen.corpora)
+
+
+@app.command(rich_help_panel=STAGES)
+def train(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
+    """Train one encoder on pairs with one seed; a training that was killed continues from its last checkpoint."""
+    begin_stage()
+    from pipeline.base.suite import load_suite
+    from pipeline.stages.train import train as run
+
+    item = load_suite(suite).stages["train"][space]
+    made = run(suite, space, item["training"], item["seed"])
+    what = made.get("absent") or f"trained on {made['pairs']} pairs of {made['trained_on']}"
+    typer.echo(f"{space}: {what}")
+
+
+@app.command(name="embed_trained", rich_help_panel=STAGES)
+def embed_trained(corpus: CorpusArgument, space: SpaceArgument, suite: SuiteOption = "quick") -> None:
+    """Encode the sentences of one corpus with one trained encoder."""
+    begin_stage()
+    from pipeline.stages.embed_trained import embed_trained as run
+
+    typer.echo(f"{corpus}: {run(suite, corpus, space)} vectors by {space}")
+
+
+@app.command(rich_help_panel=STAGES)
 def encode(space: SpaceArgument, suite: SuiteOption = "quick") -> None:
     """Encode the sentences of every corpus with one encoder over word vectors."""
     begin_stage()

@@ -18,9 +18,12 @@ from pipeline.searches import load_pool, load_search
 from pipeline.stages.embed import EmbedParameters
 from pipeline.stages.encode import WordEncoderParameters
 from pipeline.stages.knn_graph import GraphParameters
+from pipeline.stages.pool import PoolParameters
+from pipeline.stages.postprocess import load_postprocess
 from pipeline.stages.sensitivity import SensitivityParameters, list_trials
 from pipeline.stages.vocabulary import VocabularyParameters
 from pipeline.stages.word_vectors import load_blocks
+from pipeline.trainings import load_training
 from pipeline.words.published import find_location
 from sentfold.clusterers.base import ClusteringParameters
 from sentfold.encoders.model_folder import ModelSource, check_pin
@@ -43,6 +46,9 @@ SINGLE: dict[str, type[Parameters]] = {
 }
 NAMED: dict[str, Callable[[str], object]] = {
     "encoders": lambda name: load_parameters(ModelSource, f"encoders.{name}"),
+    "poolings": lambda name: load_parameters(PoolParameters, f"poolings.{name}"),
+    "postprocessing": load_postprocess,
+    "trainings": load_training,
     "manifolds": lambda name: load_grid(name) if load_block(name).is_grid else load_maker(name),
     "word_vectors": lambda name: load_parameters(WordVectorParameters, f"word_vectors.{name}"),
     "clusterings": lambda name: load_parameters(ClusteringParameters, f"clusterings.{name}"),
@@ -66,17 +72,24 @@ def check_everything(suite: str) -> Suite:
     _check_named_spaces(content)
     check_plan(suite)
     chosen = load_suite(suite)
-    for corpus in chosen.corpora:
+    for corpus in chosen.stages["download"]:
         _check_corpus(chosen, corpus)
     _check_selections(chosen)
     _check_clustered(chosen)
-    for encoder in chosen.encoders:
+    for encoder in transformers_of(chosen):
         check_pin(encoder, load_parameters(ModelSource, f"encoders.{encoder}"))
     _check_neighbors(chosen)
     _check_words(chosen)
     _check_word_encoders(chosen, content.get("word_encoders") or {})
     _check_sensitivities(chosen)
     return chosen
+
+
+def transformers_of(suite: Suite) -> tuple[str, ...]:
+    """The blocks of `encoders:` that the suite's spaces are made with: as they are, pooled otherwise, or trained."""
+    pooled = (item["encoder"] for item in suite.stages["pool"].values())
+    trained = (item["base"] for item in suite.stages["train"].values())
+    return tuple(dict.fromkeys([*suite.encoders, *pooled, *trained]))
 
 
 def _check_name(group: str, name: Any) -> None:
@@ -88,15 +101,18 @@ def _check_name(group: str, name: Any) -> None:
 
 def _check_named_spaces(content: dict[str, Any]) -> None:
     """That each space that `evaluate` names is one that params.yaml can make: a slip of the pen would do nothing."""
-    makers = [*(content.get("encoders") or {}), *(content.get("word_encoders") or {})]
-    known = {*makers, *(f"{maker}-{manifold}" for maker in makers for manifold in content.get("manifolds") or {})}
+    pooled = [f"{name}-{space}" for name, block in (content.get("poolings") or {}).items() for space in block["spaces"]]
+    trained = [f"{name}-seed{seed}" for name, one in (content.get("trainings") or {}).items() for seed in one["seeds"]]
+    makers = [*(content.get("encoders") or {}), *(content.get("word_encoders") or {}), *pooled, *trained]
+    changes = [*(content.get("manifolds") or {}), *(content.get("postprocessing") or {})]
+    known = {*makers, *(f"{maker}-{change}" for maker in makers for change in changes)}
     parameters = load_parameters(evaluate_parameters(), "evaluate")
     for key, spaces in (("unfitted", parameters.unfitted), ("perceptron", parameters.perceptron)):
         for space in set(spaces) - known:
             raise ParameterError(
                 f"there is no space '{space}'",
                 where=f"{PARAMS_FILE}: evaluate.{key}",
-                expected="an encoder of params.yaml, alone or followed by - and one of its manifolds",
+                expected="a space that is made from sentences, alone or followed by - and a block of manifolds:",
                 got=space,
                 remedy="correct the name, or take it off the list",
             )
@@ -141,7 +157,7 @@ def mirror_changes(suite: Suite) -> None:
 
     mirror_folder()
     stale = []
-    for slug in suite.corpora:
+    for slug in suite.stages["download"]:
         path = corpus_path(suite.suite, slug, "items")
         corpus = find_corpus(slug, suite.suite)
         if not path.exists() or corpus.dataset.is_local:

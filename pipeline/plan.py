@@ -33,6 +33,9 @@ COUNTED = "word-freq"  # the data set of the catalogue that published word count
 GROUPS = (
     "encoders",
     "embed",
+    "poolings",
+    "postprocessing",
+    "trainings",
     "knn_graph",
     "manifolds",
     "eigensolve",
@@ -224,7 +227,7 @@ def resolve(
         "sensitivities": list(written.sensitivities),
         "paths": {
             "words": f"{data}/words" if made["vocabulary"] else always,
-            "sweeps": f"reports/{suite}/sweeps" if made["selected"] or made["sensitivity"] else always,
+            "sweeps": f"reports/{suite}/sweeps" if made["selected"] or made["sensitivity"] or made["train"] else always,
         },
         "stages": made,
     }
@@ -238,33 +241,76 @@ class _Stages:
         self.file = str(suite_file(written.suite))
         self.encoders: Mapping[str, Any] = params.get("encoders") or {}
         self.word_encoders: Mapping[str, Any] = params.get("word_encoders") or {}
+        self.postprocessing: Mapping[str, Any] = params.get("postprocessing") or {}
         self.manifolds: Mapping[str, Any] = params.get("manifolds") or {}
         self.word_vectors: Mapping[str, Any] = params.get("word_vectors") or {}
         self.clusterings: Mapping[str, Any] = params.get("clusterings") or {}
         self.searches: Mapping[str, Any] = params.get("searches") or {}
         self.pools: Mapping[str, Any] = params.get("pools") or {}
+        self.pooled = {
+            f"{encoder}-{name}": (str(encoder), str(name))
+            for encoder, block in (params.get("poolings") or {}).items()
+            for name in block["spaces"]
+        }
+        self.trained = {
+            f"{name}-seed{seed}": (str(name), int(seed))
+            for name, block in (params.get("trainings") or {}).items()
+            for seed in block["seeds"]
+        }
+        self.trainings: Mapping[str, Any] = params.get("trainings") or {}
         self.origins = {space: self.origin(space) for space in written.spaces}
 
     def origin(self, space: str) -> tuple[str, str]:
-        """The encoder and the block of `manifolds:` ("" for none) that a space's name consists of."""
-        known = {**self.encoders, **self.word_encoders}
+        """The space that a space is made from, and the block of `manifolds:` or `postprocessing:` that makes it.
+
+        They are the space itself and "" where the space is one of sentences. Raises SuiteError.
+        """
+        known, changes = self.own_spaces(), {**self.manifolds, **self.postprocessing}
+        made = [
+            (source, space.removeprefix(f"{source}-"))
+            for source in sorted(known, key=len, reverse=True)
+            if space.startswith(f"{source}-") and space.removeprefix(f"{source}-") in changes
+        ]
+        named = [group for group, spaces in self.own_groups() if space in spaces]
+        if len(named) + bool(made) > 1 and not {"encoders", "word_encoders"} >= set(named):
+            raise SuiteError(
+                f"'{space}' is the name of two spaces",
+                where=f"{self.file}: spaces",
+                got=" and ".join(
+                    [*(f"a space of {group}:" for group in named), *(" + ".join(one) for one in made[:1])]
+                ),
+                remedy="give the space in poolings: or trainings: of params.yaml another name",
+            )
         if space in known:
             return space, ""
-        for encoder in sorted(known, key=len, reverse=True):
-            if space.startswith(f"{encoder}-") and space.removeprefix(f"{encoder}-") in self.manifolds:
-                return encoder, space.removeprefix(f"{encoder}-")
+        if made:
+            return made[0]
         raise SuiteError(
             f"suite '{self.suite.suite}' names a space that nothing makes",
             where=f"{self.file}: spaces",
-            expected="a block of encoders: or word_encoders: in params.yaml, or <encoder>-<block of manifolds:>",
+            expected="a block of encoders: or word_encoders: in params.yaml, <encoder>-<space of poolings:>, "
+            "<block of trainings:>-seed<N>, or <such a space>-<block of manifolds: or postprocessing:>",
             got=space,
             remedy=f"correct the name in {self.file}, or add the block to params.yaml",
         )
 
+    def own_groups(self) -> tuple[tuple[str, Iterable[str]], ...]:
+        """The groups of params.yaml whose spaces are made from sentences, with the names of these spaces."""
+        return (
+            ("encoders", self.encoders),
+            ("word_encoders", self.word_encoders),
+            ("poolings", self.pooled),
+            ("trainings", self.trained),
+        )
+
+    def own_spaces(self) -> set[str]:
+        """The names of all spaces that are made from sentences."""
+        return {name for _, names in self.own_groups() for name in names}
+
     def instances(self, corpus_of: Callable[[str, str], dict[str, str]]) -> dict[str, dict[str, dict[str, Any]]]:
         """Stage -> instance -> what dvc.yaml's templates need to know of it."""
         used = dict.fromkeys(encoder for encoder, _ in self.origins.values())
-        derived = {space: made for space, made in self.origins.items() if made[1]}
+        derived = {space: made for space, made in self.origins.items() if made[1] in self.manifolds}
         worded = [name for name in used if name in self.word_encoders]
         words = [*worded, *(name for name in self.suite.sensitivities if name not in worded)]
         blocks = [self.block("word_encoders", self.word_encoders, name) for name in words]
@@ -272,7 +318,7 @@ class _Stages:
         blocks += [self.block("clusterings", self.clusterings, name) for name in clusterings]
         selected = self.made_by(derived, "selected")
         made: dict[str, dict[str, dict[str, Any]]] = {
-            "download": {corpus: corpus_of(corpus, self.suite.suite) for corpus in self.suite.corpora},
+            "download": {corpus: corpus_of(corpus, self.suite.suite) for corpus in self.all_corpora(used)},
             "vocabulary": {str(name): {} for name in dict.fromkeys(block["tokenizer"] for block in blocks)},
             "word_vectors": self.vectors(blocks),
             "cluster_words": {name: self.words_of(self.clusterings[name]) for name in clusterings},
@@ -282,7 +328,17 @@ class _Stages:
                 if name in self.encoders
                 for corpus in self.suite.corpora
             },
+            "pool": self.layers(used),
+            "pooled": {name: self.pooled_space(name) for name in used if name in self.pooled},
+            "train": {name: self.training(name) for name in used if name in self.trained},
+            "embed_trained": {
+                f"{corpus}-{name}": {"corpus": corpus, "space": name}
+                for name in used
+                if name in self.trained
+                for corpus in self.suite.corpora
+            },
             "encode": {name: self.words_of(self.word_encoders[name]) for name in worded},
+            "postprocess": self.postprocessed(),
             "knn_graph": {
                 encoder: {}
                 for encoder in dict.fromkeys(encoder for encoder, maker in derived.values() if self.needs_graph(maker))
@@ -300,6 +356,71 @@ class _Stages:
             "search": self.searched(),
         }
         return {**made, "word_counts": made["vocabulary"]}
+
+    def layers(self, used: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Corpus and encoder -> the spaces of `poolings:` that one forward pass makes."""
+        names: dict[str, list[str]] = {}
+        for space in used:
+            if space in self.pooled:
+                encoder, name = self.pooled[space]
+                self.block("encoders", self.encoders, encoder)
+                names.setdefault(encoder, []).append(name)
+        return {
+            f"{corpus}-{encoder}": {"corpus": corpus, "encoder": encoder, "spaces": list(found)}
+            for encoder, found in names.items()
+            for corpus in self.suite.corpora
+        }
+
+    def pooled_space(self, space: str) -> dict[str, Any]:
+        """The encoder and the name in `poolings:` that a pooled space consists of."""
+        encoder, name = self.pooled[space]
+        return {"encoder": encoder, "name": name}
+
+    def training(self, space: str) -> dict[str, Any]:
+        """The block, the seed and the encoder of a trained space, and the corpora that it reads.
+
+        Raises SuiteError for a corpus that the suite scores: its scores would be no evidence for the space.
+        """
+        name, seed = self.trained[space]
+        block = self.block("trainings", self.trainings, name)
+        base, data = str(block["base"]), block["data"]
+        self.block("encoders", self.encoders, base)
+        corpora = {key: str(data.get(key) or data["train"]) for key in ("train", "otherwise", "dev")}
+        scored = sorted({*corpora.values()} & {*self.suite.corpora})
+        if scored:
+            raise SuiteError(
+                f"'{space}' is trained on a corpus that the suite scores",
+                where=f"{self.file}: corpora",
+                expected=f"other corpora than those of trainings.{name}.data",
+                got=", ".join(scored),
+                remedy="take the corpus or the space out of the suite; a training downloads its own corpora",
+            )
+        return {"training": name, "seed": seed, "base": base, **corpora}
+
+    def all_corpora(self, used: Iterable[str]) -> list[str]:
+        """The suite's corpora, and those that its trainings read."""
+        items = [self.training(name) for name in used if name in self.trained]
+        return list(
+            dict.fromkeys([*self.suite.corpora, *(i[key] for i in items for key in ("train", "otherwise", "dev"))])
+        )
+
+    def postprocessed(self) -> dict[str, dict[str, Any]]:
+        """Spaces of `postprocessing:`. Raises SuiteError for a corpus to fit on that the suite lacks."""
+        made: dict[str, dict[str, Any]] = {}
+        for space, (source, name) in self.origins.items():
+            if name not in self.postprocessing:
+                continue
+            corpus = self.block("postprocessing", self.postprocessing, name).get("fitted_on")
+            if corpus is not None and corpus not in self.suite.corpora:
+                raise SuiteError(
+                    f"'{space}' is fitted on a corpus that the suite lacks",
+                    where=f"{self.file}: corpora",
+                    expected=f"the corpus of postprocessing.{name}.fitted_on, {corpus}",
+                    got=", ".join(self.suite.corpora),
+                    remedy=f"add {corpus} to the corpora, or take the space out",
+                )
+            made[space] = {"source": source, "change": name}
+        return made
 
     def searched(self) -> dict[str, dict[str, Any]]:
         """Space and search -> its method, its pools, and the search that it is compared with.

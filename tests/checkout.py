@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SPACES = ("minilm", "minilm-lp", "minilm-pca", "minilm-npe", "wl-average")
 FILES = (
     "dvc.yaml", "suite.yaml", "plan.yaml", "params.yaml", ".gitignore", ".dvcignore", "requirements.lock",
+    "requirements-train.lock",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ done
 
 
 def test_make_says_in_one_line_that_it_installs_and_nothing_the_second_time(tmp_path: Path) -> None:
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+    for name in ("Makefile", "requirements.lock", "requirements-train.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(ROOT / "hashes", tmp_path / "hashes")
     python = tmp_path / "python"

@@ -40,7 +40,7 @@ def test_the_hashes_pin_the_versions_of_the_lock() -> None:
     assert pins("torch-cuda.txt")["torch"] == pins("torch-cpu.txt")["torch"].partition("+")[0] == torch["torch"]
 
 
-@pytest.mark.parametrize("name", ["cluster", "crate", "docs"])
+@pytest.mark.parametrize("name", ["cluster", "crate", "docs", "train"])
 def test_the_hashes_of_a_further_environment_pin_the_versions_of_its_lock(name: str) -> None:
     assert pins(f"{name}.txt") == locked(f"requirements-{name}.lock")
 
@@ -53,7 +53,8 @@ def test_the_build_backend_is_pinned_and_young_enough_for_the_project() -> None:
 def test_what_is_installed_has_a_hash() -> None:
     """All but pip, which Python itself brings, the project, and the lock's versions of another machine."""
     have = {normal_name(package.metadata["Name"]): package.version for package in distributions()}
-    known = pins("packages.txt").items() | pins("build.txt").items() | pins("cluster.txt").items()
+    known = pins("packages.txt").items() | pins("build.txt").items()
+    known |= pins("cluster.txt").items() | pins("train.txt").items()
     known |= pins("torch-cpu.txt").items() | pins("torch-cuda.txt").items()
     assert {pin for pin in have.items() if pin[0] not in ("pip", "sentfold")} <= known
 

@@ -13,8 +13,8 @@ from sentfold.settings import Parameters, Slug, validate
 
 ROWS_FILE = Path(__file__).with_name("absent_rows.yaml")
 NO_STAGE = "no stage of sentfold runs this model"
-UNTRAINED = "no stage trains encoders yet"
-UNPOOLED = "its weights are on the hub alone, and have no pooling"
+UNTRAINED = "it is fine-tuned from bert-base-uncased, whose weights are on the hub alone"
+UNPOOLED = "its weights are on the hub alone"
 
 
 class WordEncoder(Parameters):
@@ -33,7 +33,7 @@ class AbsentRows(Parameters):
     """What absent_rows.yaml holds; every name is that of a row, but for those of vectors.
 
     vectors    word vectors that have to be fetched -> their files, as `sentfold fetch-vectors` is told
-    encoders   transformers without a pooling of their own -> what the row is made of; models: what no stage runs
+    encoders   rows from the layers of a transformer of the hub -> what each is made of; models: what no stage runs
     unpinned   row -> the encoder whose weights have to be pinned for it
     untrained  rows of encoders that would have to be fine-tuned
     """
@@ -66,9 +66,11 @@ def absent_entry(suite: Suite, name: str) -> Entry | None:
     if name in rows.models:
         return Entry(reason=NO_STAGE)
     if name in rows.encoders:
-        return Entry(reason=UNPOOLED)
+        command = f"its encoder pinned by sentfold pin-encoder, a block in poolings:, its space in {suite.written}"
+        return Entry(reason=UNPOOLED, command=command)
     if name in rows.untrained:
-        return Entry(reason=UNTRAINED)
+        command = f"sentfold pin-encoder bert-base, base: bert-base in trainings:, its spaces in {suite.written}"
+        return Entry(reason=UNTRAINED, command=command)
     if name in rows.word_encoders:
         row = rows.word_encoders[name]
         fetched = ", ".join(f"sentfold fetch-vectors {file}" for file in rows.vectors[row.vectors])

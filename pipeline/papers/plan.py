@@ -18,7 +18,7 @@ FIGURES_FILE = Path(__file__).with_name("seed_figures.yaml")
 # The source whose figures are shown with the suite's own scores: the same models, data and protocol.
 REFEREE = "mteb"
 
-SpaceGroup = Literal["encoders", "derived", "words"]
+SpaceGroup = Literal["encoders", "trained", "derived", "words"]
 
 
 class Column(Parameters):

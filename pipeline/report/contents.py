@@ -14,6 +14,7 @@ from pipeline.report.retrieval import retrieval_table
 from pipeline.report.selection_table import selection_table
 from pipeline.report.special_tables import cluster_table, example_table
 from pipeline.report.speed import speed_table
+from pipeline.report.trainings import training_table
 from sentfold.measures.registry import TaskPanel, all_measures, describe_protocol, find_measure, unit_of
 from sentfold.report.table import Table
 
@@ -28,7 +29,9 @@ def build_tables(evidence: Evidence) -> list[Table]:
     but blanks tell nobody anything.
     """
     own = [build_table(evidence, name, plan, compared=True) for name, plan in own_plans(evidence).items()]
-    more = (retrieval_table(evidence), selection_table(evidence), geometry_table(evidence))
+    more = (
+        training_table(evidence), retrieval_table(evidence), selection_table(evidence), geometry_table(evidence),
+    )  # fmt: skip
     tables = [*own, *(table for table in more if table is not None)]
     special = {table.name: table for table in _special_tables(evidence)}
     if not has_papers(evidence.results):
@@ -86,8 +89,8 @@ def own_plans(evidence: Evidence) -> dict[str, TablePlan]:
                 found.setdefault(table.name, (table.title, table.about, panels))
     return {
         name: TablePlan(
-            source=REFEREE, table="results", title=title, about=about, spaces=["encoders", "derived", "words"],
-            panels=panels,
+            source=REFEREE, table="results", title=title, about=about, panels=panels,
+            spaces=["encoders", "trained", "derived", "words"],
         )
         for name, (title, about, panels) in found.items()
     }  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 from pipeline.report.results import Results
 from pipeline.report.sensitivity import Sensitivity
 from pipeline.report.sweeps import Sweep
+from pipeline.report.trainings import TrainingRun
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Evidence:
     search_costs    what each search costs, by its benchmark: processor, searches, sizes
     sweeps          space -> its sweep, for the spaces that are chosen by one
     sensitivities   word encoder -> its scores against its hyper-parameters
+    trainings       trained space -> its training
     partitions      clustering -> its smallest partition, or None
     benchmark       speeds of the encoders: the processor; method -> rates, and seconds of single repeats
     referees        corpus of single examples -> the encoder that a paper printed their cosines for
@@ -56,6 +58,7 @@ class Evidence:
     search_costs: Mapping[str, Any] = field(default_factory=lambda: {"processor": "", "searches": {}, "sizes": {}})
     sweeps: Mapping[str, Sweep] = field(default_factory=dict)
     sensitivities: Mapping[str, Sensitivity] = field(default_factory=dict)
+    trainings: Mapping[str, TrainingRun] = field(default_factory=dict)
     partitions: Mapping[str, Partition | None] = field(default_factory=dict)
     benchmark: Mapping[str, Any] = field(default_factory=lambda: {"processor": "", "rates": {}, "seconds": {}})
     referees: Mapping[str, str] = field(default_factory=dict)

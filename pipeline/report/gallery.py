@@ -17,6 +17,7 @@ from pipeline.report.results import Results
 from pipeline.report.sensitivity import draw_sensitivity
 from pipeline.report.speed import SPEED_CAPTION, draw_speed, speed_points
 from pipeline.report.sweeps import CLASS_PROTOCOL, WORDS, Sweep, draw_sweep
+from pipeline.report.trainings import draw_trainings
 from sentfold.measures.registry import describe_protocol
 from sentfold.report.drawing import draw_forest, figure_bytes
 from sentfold.report.table import explain_caveats
@@ -34,6 +35,7 @@ def draw_gallery(evidence: Evidence) -> list[Picture]:
         *_retrieval(evidence),
         *_sweeps(evidence),
         *_sensitivities(evidence),
+        *_trainings(evidence),
         *_speed(evidence),
     ]
 
@@ -205,6 +207,15 @@ def _speed(evidence: Evidence) -> Iterator[Picture]:
         words = f"{corpus}, {describe_protocol(protocol)}, ×100, against speed on {where}; fitting excluded"
         figure = draw_speed(points, f"{describe_protocol(protocol)}, ×100", title, words)
         yield _named("speed-quality", title, SPEED_CAPTION, figure)
+
+
+def _trainings(evidence: Evidence) -> Iterator[Picture]:
+    """The losses and the development scores of every training; nothing without one."""
+    title, words = "Losses and development scores of the trainings", "a curve for each seed"
+    figure = draw_trainings(evidence.trainings, title, words)
+    if figure is not None:
+        caption = "The step with the best development score is kept. No score of these figures is one of a test set."
+        yield _named("trainings", title, caption, figure)
 
 
 def _sensitivities(evidence: Evidence) -> Iterator[Picture]:

@@ -19,6 +19,7 @@ from pipeline.report.results import Results, load_results, reading
 from pipeline.report.retrieval import load_search_costs, load_searches
 from pipeline.report.sensitivity import load_sensitivities
 from pipeline.report.sweeps import load_sweeps
+from pipeline.report.trainings import load_trainings
 from pipeline.words.artifacts import CLUSTER_COLUMNS, clusters_path, partition_name
 from sentfold.measures.registry import evaluate_parameters
 
@@ -59,6 +60,7 @@ def gather_evidence(suite: Suite) -> Evidence:
         search_costs=load_search_costs(),
         sweeps=load_sweeps(suite),
         sensitivities=load_sensitivities(suite),
+        trainings=load_trainings(suite),
         partitions={name: _read_partition(suite, name) for name in suite.clusterings},
         benchmark=load_benchmark(),
         referees=parameters.referees,

@@ -14,6 +14,7 @@ from sentfold.manifold.base import protocol as manifold
 
 TITLES_FILE = Path(__file__).with_name("titles.yaml")
 
+TITLES = {"flow": "BERT-flow"}
 SCALINGS = {"quarter": "λ^-1/4", "half": "λ^-1/2"}
 
 
@@ -40,8 +41,37 @@ def describe_space(suite: Suite, space: str, parameters: Mapping[str, Any], mode
     if space in suite.word_encoders:
         return describe_words(parameters)
     model, method = models.get(encoder, encoder), str(parameters.get("method", space))
-    title = manifold.find_method(method).TITLE if method in manifold.known_methods() else method
-    return model if space == encoder else f"{', '.join([title, *_sizes(parameters)])}; {model}"
+    title = manifold.find_method(method).TITLE if method in manifold.known_methods() else TITLES.get(method, method)
+    if space == encoder:
+        return _describe_own(model, parameters)
+    return f"{', '.join([title, *_sizes(parameters)])}; {model}"
+
+
+def _describe_own(model: str, parameters: Mapping[str, Any]) -> str:
+    """A space that is made from sentences: a model as it is, one that was pooled otherwise, or one that was trained."""
+    if "pooling" in parameters:
+        start = f" from layer {parameters['layer_start']}" if "layer_start" in parameters else ""
+        return f"{parameters['pooling']} of the layers{start}; {name_source(parameters['encoder'])}"
+    if "trained_on" in parameters:
+        own = parameters["parameters"]
+        learned = f"{own['loss']['kind']}, {parameters['pairs']} pairs of {parameters['trained_on']}"
+        seed, base = parameters["seed"], name_source(parameters["base"])
+        return f"{describe_head(own['head'])}, trained by {learned}, seed {seed}; {base}"
+    return model
+
+
+def describe_head(head: Mapping[str, Any]) -> str:
+    """A head in words."""
+    pooling = f"{head['pooling']} pooling"
+    if not head["channels"]:
+        return pooling
+    active = "" if head["activation"] == "none" else f", {head['activation']}"
+    return f"CNN {head['channels']} × {'/'.join(map(str, head['kernels']))}{active}, {pooling}"
+
+
+def name_source(source: Mapping[str, Any]) -> str:
+    """The model behind a block of `encoders:`."""
+    return str(source.get("hub") or source.get("package") or Path(str(source.get("folder"))).name)
 
 
 def _sizes(parameters: Mapping[str, Any]) -> Iterator[str]:
@@ -51,6 +81,8 @@ def _sizes(parameters: Mapping[str, Any]) -> Iterator[str]:
     yield from (text.format(parameters[key]) for key, text in shown.items() if key in parameters)
     if parameters.get("scaling") in SCALINGS:
         yield f"scaled by {SCALINGS[parameters['scaling']]}"
+    if parameters.get("fitted_on"):
+        yield f"fitted on {parameters['fitted_on']}"
     if parameters.get("chosen_on"):
         yield f"chosen on {parameters['chosen_on']}"
 
@@ -94,6 +126,8 @@ def find_twins(
         for space in suite.spaces:
             if (space, corpus) in shapes:
                 source, own = suite.encoder_of(space), parameters[space]
+                if own.get("method") == "flow" or own.get("fitted_on"):
+                    continue  # no file of sentfold/manifold makes it
                 method = "" if space == source else str(own["method"])
                 alike.setdefault((source, *simplify(method, own, shapes[space, corpus])), []).append(space)
         for first, *others in alike.values():

@@ -79,8 +79,11 @@ def _printed_title(table: TablePlan) -> str:
 
 def rows_of(suite: Suite, plan: TablePlan) -> list[str]:
     """The suite's spaces of the wanted groups, in its order, then the wanted ones that it lacks."""
+    trained = set(suite.stages.get("train", {}))
+    own = {space for space in suite.spaces if suite.encoder_of(space) == space}
     groups = {
-        "encoders": set(suite.encoders),
+        "encoders": own - trained - set(suite.word_encoders),
+        "trained": trained,
         "derived": set(suite.derived_spaces),
         "words": set(suite.word_encoders),
     }

@@ -78,7 +78,7 @@ def command(
     refuse_target(target, source, fit_on, words, counts, clusters, centroids, directions)
     sentences = read_sentences(source)
     if pooling is not None:
-        from sentfold.poolings.hidden_states import encode_by_pooling
+        from sentfold.poolings.by_name import encode_by_pooling
 
         record: dict[str, Any] = {"encoder": encoder, "pooling": pooling, "max_length": max_length}
         if pooling == "sbert-wk":

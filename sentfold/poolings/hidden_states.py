@@ -13,14 +13,14 @@ import numpy as np
 from tqdm import tqdm
 
 from sentfold.encoders.base.protocol import Encoded
-from sentfold.encoders.model_folder import ModelSource, locate_model, refuse_unsafe
+from sentfold.encoders.model_folder import ModelSource, check_digests, locate_model, refuse_unsafe
 
 # torch has to run on one thread wherever vectors are made, and the folder of encoders must not change.
 from sentfold.encoders.transformer import _one_thread, plan_batches, token_lengths
 from sentfold.errors import EncoderError, ParameterError, first_line
-from sentfold.fold.texts import find_text_encoder
-from sentfold.poolings.pooling import HiddenStates, Pooling, find_pooling
-from sentfold.settings import validate
+from sentfold.poolings.pooling import HiddenStates, Pooling
+
+MODULES = "modules.json"  # which a folder of sentence-transformers has
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ class LayeredModel:
         return HiddenStates(torch.stack(made.hidden_states), pooled)
 
 
-def load_layers(name: str, *, max_length: int = 128) -> LayeredModel:
+def load_layers(name: str, folder: Path, *, max_length: int = 128) -> LayeredModel:
     """Load an encoder: safetensors only, no code from the folder.
 
-    name        a folder with config.json (with or without modules.json); a package that holds a model; or
-                ID@REVISION, a model of the hub and its full commit
+    name        of the encoder, for error messages
+    folder      with config.json, or with modules.json, as sentence-transformers saves a model
     max_length  3 or more, at most the number of positions that the model has
-    Raises EncoderError, UnansweredError if the hub does not answer, and ParameterError for max_length.
+    Raises EncoderError, and ParameterError for max_length.
     """
-    folder = _locate_folder(name)
+    folder = transformer_folder(name, folder)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         from transformers import AutoModel, AutoTokenizer
@@ -122,30 +122,24 @@ def pool_texts(
     return {name: Encoded(made, counted) for name, made in vectors.items()}
 
 
-def encode_by_pooling(texts: Sequence[str], *, encoder: str, pooling: str, max_length: int, **settings: int) -> Encoded:
-    """Vectors of one pooling of an encoder. Raises EncoderError, UnansweredError and ParameterError.
+def locate_layers(name: str, source: ModelSource) -> Path:
+    """The folder of an encoder, which may lack modules.json. The files are checked as locate_model checks them.
 
-    encoder, max_length  as load_layers takes them; pooling and the settings as find_pooling takes them
+    Raises EncoderError, or UnansweredError if the hub does not answer.
     """
-    chosen = find_pooling(pooling, **settings)  # first: a wrong name is reported before the model is loaded
-    return pool_texts(load_layers(encoder, max_length=max_length), texts, {pooling: chosen})[pooling]
+    if source.folder is None or (Path(source.folder) / MODULES).is_file():
+        return locate_model(name, source)
+    if not (Path(source.folder) / "config.json").is_file():
+        raise _refusal(name, Path(source.folder), "no config.json")
+    check_digests(name, Path(source.folder), source.sha256)
+    return Path(source.folder)
 
 
-def _locate_folder(name: str) -> Path:
-    """The folder of the transformer; of a sentence transformer, that of its first module. Raises EncoderError."""
-    if Path(name).is_dir():
-        folder = Path(name)
-    elif "@" in name:
-        hub, _, revision = name.rpartition("@")
-        folder = locate_model(name, validate(ModelSource, {"hub": hub, "revision": revision}, where="--encoder"))
-    else:
-        found = find_text_encoder(name)
-        if found.kind != "transformer":
-            raise _refusal(name, Path(name), found.kind)
-        folder = locate_model(name, ModelSource(package=found.package, sha256=found.sha256))
-    if (folder / "modules.json").is_file():
+def transformer_folder(name: str, folder: Path) -> Path:
+    """The transformer's own folder: of a sentence transformer, that of its first module. Raises EncoderError."""
+    if (folder / MODULES).is_file():
         refuse_unsafe(name, folder)
-        folder /= str(json.loads((folder / "modules.json").read_text(encoding="utf-8"))[0].get("path", ""))
+        folder /= str(json.loads((folder / MODULES).read_text(encoding="utf-8"))[0].get("path", ""))
     if not (folder / "config.json").is_file():
         raise _refusal(name, folder, "no config.json")
     return folder

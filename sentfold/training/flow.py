@@ -6,41 +6,19 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from sentfold.encoders.transformer import _one_thread
 from sentfold.errors import ParameterError
 from sentfold.files import Vectors
-from sentfold.settings import Parameters
+from sentfold.training.settings import FlowSettings
 
 FACTOR = 3.0  # a scale is exp(FACTOR * parameter), so that scales learn faster than shifts
 CHUNK = 4096  # rows that are mapped at a time
-
-
-class FlowSettings(Parameters):
-    """The flow of BERT-flow and its training; the defaults are the released ones.
-
-    levels, depth, width  levels with `depth` steps each; numbers in the hidden layers of a coupling
-    split_prior           of the half of the coordinates that leaves after a level: standard, a unit Gaussian, as in the
-                          released code; conditional, a Gaussian whose mean and scale depend on the other half, as in
-                          Glow
-    """
-
-    levels: int = Field(default=3, ge=1, le=8)
-    depth: int = Field(default=3, ge=1)
-    width: int = Field(default=32, ge=1)
-    split_prior: Literal["standard", "conditional"] = "standard"
-    learning_rate: float = Field(default=1e-3, gt=0)
-    weight_decay: float = Field(default=0.01, ge=0)
-    clip: float = Field(default=1.0, gt=0)
-    batch_size: int = Field(default=32, ge=2)
-    epochs: int = Field(default=1, ge=1)
-    seed: int = Field(default=0, ge=0)
 
 
 @dataclass(frozen=True)
@@ -73,7 +51,7 @@ def fit_flow(x: Vectors, settings: FlowSettings | None = None) -> FittedFlow:
     """
     settings = settings or FlowSettings()
     _check_rows(x, settings)
-    rows = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
+    rows = torch.from_numpy(np.array(x, dtype=np.float32))  # a copy: torch takes no read-only array
     bits: list[float] = []
     with _one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
@@ -105,7 +83,7 @@ def _check_rows(x: Vectors, settings: FlowSettings) -> None:
 
 
 def _map_rows(function: Callable[[Tensor], Tensor], x: Vectors) -> Vectors:
-    rows = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
+    rows = torch.from_numpy(np.array(x, dtype=np.float32))  # a copy: torch takes no read-only array
     with _one_thread(), torch.no_grad():
         parts = [function(rows[start : start + CHUNK]).numpy() for start in range(0, max(len(rows), 1), CHUNK)]
     return np.concatenate(parts)

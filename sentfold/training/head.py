@@ -6,38 +6,21 @@ without trust_remote_code, which it demands for any class of another package.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from pydantic import Field, field_validator
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Transformer
 from sentence_transformers.base.modules.module import Module
 from sentence_transformers.sentence_transformer.modules import CNN, Pooling, WordWeights
 
-from sentfold.settings import Parameters
+from sentfold.training.settings import HeadSettings
 
 ACTIVATIONS: dict[str, type[torch.nn.Module]] = {
     "relu": torch.nn.ReLU,
     "gelu": torch.nn.GELU,
     "tanh": torch.nn.Tanh,
 }
-
-
-class HeadSettings(Parameters):
-    """channels of each kernel, 0 for no convolution; kernels: odd widths in tokens; activation: of the convolution."""
-
-    channels: int = Field(default=256, ge=0)
-    kernels: list[int] = Field(default=[1, 3, 5], min_length=1)
-    activation: Literal["none", "relu", "gelu", "tanh"] = "none"
-    pooling: Literal["mean", "max"] = "mean"
-
-    @field_validator("kernels")
-    @classmethod
-    def _odd(cls, kernels: list[int]) -> list[int]:
-        if any(width < 1 or width % 2 == 0 for width in kernels):
-            raise ValueError("a kernel is an odd number of tokens, 1 or more")
-        return kernels
 
 
 def build_encoder(transformer: Transformer, settings: HeadSettings) -> SentenceTransformer:

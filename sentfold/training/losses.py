@@ -6,10 +6,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from pydantic import Field
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import (
     ContrastiveLoss,
@@ -19,31 +18,7 @@ from sentence_transformers.sentence_transformer.losses import (
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss, normalize
 
-from sentfold.settings import Parameters
-
-
-class LossSettings(Parameters):
-    """Which loss, and its numbers; a loss ignores the numbers of the others.
-
-    kind     contrastive: 0.5 (y D^2 + (1 - y) max(0, margin - D)^2), D = 1 - cosine; y may lie between 0 and 1
-             cosine-regression: (cosine - y)^2
-             lorentz-contrastive: as contrastive, D = the squared Lorentzian distance
-             lorentz-regression: (1 - D / 2 - y)^2, D = the squared Lorentzian distance
-             alignment-uniformity: see AlignmentUniformityLoss
-    margin   of the contrastive losses; None: 0.5 of cosine distance, and 1, the same for unit vectors, of Lorentzian
-    beta     of the hyperboloid
-    alpha, t, alignment_weight, uniformity_weight  of alignment-uniformity
-    """
-
-    kind: Literal[
-        "contrastive", "cosine-regression", "lorentz-contrastive", "lorentz-regression", "alignment-uniformity"
-    ]
-    margin: float | None = Field(default=None, gt=0)
-    beta: float = Field(default=1.0, gt=0)
-    alpha: float = Field(default=2.0, ge=1)
-    t: float = Field(default=2.0, gt=0)
-    alignment_weight: float = Field(default=1.0, ge=0)
-    uniformity_weight: float = Field(default=1.0, ge=0)
+from sentfold.training.settings import LossSettings
 
 
 def build_loss(settings: LossSettings, model: SentenceTransformer) -> nn.Module:

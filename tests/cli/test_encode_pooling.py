@@ -13,7 +13,7 @@ import pytest
 
 from sentfold.cli.encode import name_inputs
 from sentfold.errors import ParameterError
-from sentfold.poolings.hidden_states import encode_by_pooling
+from sentfold.poolings.by_name import encode_by_pooling
 from tests.tiny_bert import write_bert
 
 LINES = ["the dog naps", "", "a cat sat on the quiet harbour", "  ", "snow falls"]

@@ -133,7 +133,7 @@ def test_a_suite_without_a_plan_names_the_command_that_writes_one(checkout: Path
         load_suite("mine")
 
 
-@pytest.mark.parametrize("suite", ["quick", "paper", "paper-mirror"])
+@pytest.mark.parametrize("suite", ["quick", "paper", "paper-mirror", "layers-mirror", "train-mirror"])
 def test_the_committed_plans_follow_from_their_suite_files(suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     check_plan(suite)

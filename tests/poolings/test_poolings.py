@@ -15,7 +15,8 @@ import torch
 
 from sentfold.errors import EncoderError, ParameterError, SentfoldError
 from sentfold.fold.texts import find_text_encoder
-from sentfold.poolings.hidden_states import LayeredModel, encode_by_pooling, load_layers, pool_texts
+from sentfold.poolings.by_name import encode_by_pooling
+from sentfold.poolings.hidden_states import LayeredModel, load_layers, pool_texts
 from sentfold.poolings.pooling import LAST2AVG, POOLINGS, find_pooling
 from tests.poolings.test_sbert_wk import reference
 from tests.tiny_bert import POSITIONS, make_tokenizer, write_bert
@@ -43,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(folder: Path) -> LayeredModel:
-    return load_layers(str(folder), max_length=20)
+    return load_layers("bert", folder, max_length=20)
 
 
 @pytest.fixture(scope="module")
@@ -187,5 +188,5 @@ def test_a_wrong_pooling_is_refused_before_the_model_is_loaded() -> None:
 
 
 def test_the_modules_of_the_poolings_load_no_torch_before_a_model_is_asked_for() -> None:
-    code = "import sys, sentfold.poolings.hidden_states; assert not {'torch', 'transformers'} & set(sys.modules)"
+    code = "import sys, sentfold.poolings.by_name; assert not {'torch', 'transformers'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

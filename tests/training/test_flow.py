@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from sentfold.errors import ParameterError
-from sentfold.training.flow import FittedFlow, Flow, FlowSettings, fit_flow
+from sentfold.training.flow import FittedFlow, Flow, fit_flow
+from sentfold.training.settings import FlowSettings
 
 D = 8
 PRIORS = ["standard", "conditional"]

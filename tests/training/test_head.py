@@ -12,8 +12,9 @@ import torch
 from pydantic import ValidationError
 
 from sentfold.encoders.model_folder import refuse_unsafe
-from sentfold.training.head import HeadSettings, build_encoder
-from sentfold.training.losses import LossSettings, build_loss
+from sentfold.training.head import build_encoder
+from sentfold.training.losses import build_loss
+from sentfold.training.settings import HeadSettings, LossSettings
 from tests.tiny_bert import HIDDEN, write_bert
 
 SHORT, LONG = "the dog naps .", "a cat sat on the quiet harbour , bread rises and nine kettles in rows"

@@ -17,7 +17,8 @@ from sentfold.errors import ParameterError
 from sentfold.measures.geometry import alignment
 from sentfold.measures.geometry import uniformity as measured_uniformity
 from sentfold.settings import validate
-from sentfold.training.losses import LossSettings, build_loss, squared_lorentz_distance, uniformity
+from sentfold.training.losses import build_loss, squared_lorentz_distance, uniformity
+from sentfold.training.settings import LossSettings
 
 KINDS = ["contrastive", "cosine-regression", "lorentz-contrastive", "lorentz-regression", "alignment-uniformity"]
 BETAS = st.sampled_from([0.01, 0.1, 1.0, 10.0])
