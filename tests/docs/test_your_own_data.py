@@ -6,7 +6,6 @@ import csv
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import zlib
@@ -15,8 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from tests.checkout import environment, make_checkout_with_suites
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-data.md"
 BLOCK = re.compile(r"^```console\n\$ sentfold (?P<words>.*)\n(?P<shown>(?:.*\n)*?)```$", re.MULTILINE)
@@ -86,26 +83,6 @@ def test_the_python_of_the_page_runs(folder: Path, tmp_path: Path, monkeypatch: 
     exec(compile(code, str(PAGE), "exec"), names)
     better, space = names["better"], names["space"]
     assert np.allclose(better, space.transform(names["new_vectors"]), atol=1e-6)
-
-
-@pytest.mark.slow
-def test_the_commands_for_a_checkout_make_a_suite_whose_numbers_are_verified(folder: Path, tmp_path: Path) -> None:
-    block = re.findall(r"^## In a checkout\n.*?^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)[0]
-    checkout = make_checkout_with_suites(tmp_path / "clone")
-    shutil.copy(folder / "pairs.csv", checkout)
-    who = {f"GIT_{role}_{field}": "a@b.c" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
-    start = "git add -A; git commit -qm start"
-    done = subprocess.run(
-        ["bash", "-c", f"set -e; {start}; {block}"],
-        cwd=checkout,
-        env=environment(**who),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^  \d{2,} verified, 0 wrong$", done.stdout, re.MULTILINE), done.stdout[-2000:]
-    assert (checkout / "reports/mine/index.html").is_file()
 
 
 def test_the_page_names_every_candidate() -> None:
