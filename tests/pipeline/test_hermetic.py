@@ -24,7 +24,7 @@ SUITE = """
 suite: quick
 source: package
 corpora: [wordsim, simlex]
-spaces: [wl-average, wl-average-npe]
+spaces: [wl-average, wl-average-npe, minilm-cls, minilm-cls-flow]
 searched: [wl-average]
 """
 SEARCHES = """searches:
