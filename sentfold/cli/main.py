@@ -102,3 +102,7 @@ def _unknown(word: str, known: list[str]) -> str:
     near = nearest_names(word, known)
     hint = f"did you mean `sentfold {near[0]}`?" if near else "`sentfold --help` lists the commands"
     return f"error: there is no command '{word}'\n  to do     {hint}"
+
+
+if __name__ == "__main__":
+    main()
