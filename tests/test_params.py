@@ -91,13 +91,37 @@ def test_every_number_of_params_has_a_comment() -> None:
 @pytest.mark.parametrize(
     ("model", "key", "old", "new", "parts"),
     [
-        (EmbedParameters, "embed", "batch_size: 64", "batchsize: 64", ["embed.batchsize", "batch_size", "64"]),
-        (EmbedParameters, "embed", "batch_size: 64", "batch_size: 0", ["embed.batch_size", "greater than", "1", "0"]),
-        (EmbedParameters, "embed", "batch_size: 64", "batch_size: 5000", ["embed.batch_size", "4096", "5000"]),
-        (EmbedParameters, "embed", "batch_size: 64", "batch_size: '64'", ["embed.batch_size", "integer", "'64'"]),
-        (EmbedParameters, "embed", "batch_size: 64", "batch_size: true", ["embed.batch_size", "integer", "True"]),
-        (EmbedParameters, "embed", "batch_size: 64", "batch_size: 64.5", ["embed.batch_size", "integer", "64.5"]),
-        (EmbedParameters, "embed", "batch_size: 64", "batch_size:", ["embed.batch_size", "integer", "None"]),
+        (EmbedParameters, "embed", "batch_size: 64 # l", "batchsize: 64 # l", ["embed.batchsize", "batch_size", "64"]),
+        (
+            EmbedParameters,
+            "embed",
+            "batch_size: 64 # l",
+            "batch_size: 0 # l",
+            ["embed.batch_size", "greater than", "1", "0"],
+        ),
+        (EmbedParameters, "embed", "batch_size: 64 # l", "batch_size: 5000 # l", ["embed.batch_size", "4096", "5000"]),
+        (
+            EmbedParameters,
+            "embed",
+            "batch_size: 64 # l",
+            "batch_size: '64' # l",
+            ["embed.batch_size", "integer", "'64'"],
+        ),
+        (
+            EmbedParameters,
+            "embed",
+            "batch_size: 64 # l",
+            "batch_size: true # l",
+            ["embed.batch_size", "integer", "True"],
+        ),
+        (
+            EmbedParameters,
+            "embed",
+            "batch_size: 64 # l",
+            "batch_size: 64.5 # l",
+            ["embed.batch_size", "integer", "64.5"],
+        ),
+        (EmbedParameters, "embed", "batch_size: 64 # l", "batch_size: # l", ["embed.batch_size", "integer", "None"]),
         (GraphParameters, "knn_graph", "metric: euclidean", "metric: hamming", ["metric", "'cosine'", "hamming"]),
         (SolverSettings, "eigensolve", "null_tolerance: 1.0e-10", "null_tolerance: tiny", ["null_tol", "'tiny'"]),
         (evaluate_parameters(), "evaluate", "confidence: 0.95", "confidence: 95", ["confidence", "less than 1", "95"]),
@@ -130,7 +154,7 @@ def test_an_unknown_group_is_refused_by_the_first_stage(params: Path, monkeypatc
 
 
 def test_a_key_that_stands_twice_is_refused(params: Path) -> None:
-    change(params, "  batch_size: 64", "  batch_size: 64\n  batch_size: 32")
+    change(params, "  batch_size: 64 # l", "  batch_size: 32\n  batch_size: 64 # l")
     with pytest.raises(ParameterError) as caught:
         load_parameters(EmbedParameters, "embed", path=params)
     said(caught.value, "batch_size", "twice", "line")
