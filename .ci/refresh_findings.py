@@ -60,16 +60,17 @@ def show_difference(texts: list[str]) -> str:
 
 
 def find_cell(rows: Rows, name: str, corpus: str, protocol: str) -> str | None:
-    """The text of a cell, or None if the report has no such number."""
+    """The text of a cell, "" if the report leaves the number blank, or None if it has no such row."""
     space, _, other = name.partition(" − ")
     row = rows.get((space, corpus, protocol))
     if row is None:
         return None
     if not other:
-        return row["value"] or None
+        return row["value"]
     for named, columns in DIFFERENCES:
         if row[named] == other:
-            return show_difference([row[column] for column in columns])
+            texts = [row[column] for column in columns]
+            return show_difference(texts) if all(texts) else ""
     return None
 
 
