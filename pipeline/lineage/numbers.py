@@ -253,6 +253,8 @@ class Scores:
         first, *others = values
         if others:
             difference = round(first - others[0], 2) + 0.0  # plus 0: what rounds to -0.0 is 0
+            if number.unit == "nats":
+                return f"{difference / 100:+.4f}" if number.text.startswith("+") else f"{difference / 100:.4f}"
             return f"{difference:+.2f}" if number.text.startswith("+") else f"{difference:.2f}"
         if number.unit == "nats":  # stored times 100, printed with four digits, its bounds with three
             return f"{first / 100:.4f}" if number.field == "value" else f"{first / 100:.3f}"

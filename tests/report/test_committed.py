@@ -76,7 +76,7 @@ PAGES = {
     "docs/findings.md": (120, 0),
     "docs/findings/folding.md": (90, 9),
     "docs/findings/what-helps.md": (0, 5),
-    "docs/findings/word-vectors.md": (45, 10),
+    "docs/findings/word-vectors.md": (45, 9),
     "docs/findings/papers.md": (0, 0),
 }
 RETRIEVAL = "docs/findings/retrieval.md"
