@@ -27,10 +27,6 @@ ELSEWHERE = {
     "logistic regression": "accuracy.logistic",
     "k-means": "nmi.kmeans",
 }
-EARLIER = (
-    "The committed report of `paper-mirror` is of an earlier version, which searched nothing.\n"
-    "The next run of the suite gives the answer, and the numbers of this page.\n"
-)
 
 
 @dataclass(frozen=True)
@@ -52,11 +48,8 @@ def count_signs(bounds: Iterable[tuple[float, float]]) -> Signs:
 
 
 def read_searches(root: Path) -> dict[tuple[str, str], tuple[str, str, str]]:
-    """(row, pool) -> value, low and high of the table of retrieval; {} without such a table."""
-    path = root / TABLE
-    if not path.is_file():
-        return {}
-    with path.open(encoding="utf-8", newline="") as stream:
+    """(row, pool) -> value, low and high of the table of retrieval."""
+    with (root / TABLE).open(encoding="utf-8", newline="") as stream:
         return {
             (row["row"], row["corpus"]): (row["value"], row["low"], row["high"])
             for row in csv.DictReader(stream)
@@ -159,9 +152,9 @@ def refresh_parts(text: str, root: Path, scores: list[Mapping[str, str]]) -> str
     """The page with all parts between their marks written anew."""
     searches = search_signs(read_searches(root))
     parts = {
-        "answer": ("answer", write_answer(searches) if searches else EARLIER),
+        "answer": ("answer", write_answer(searches)),
         "figure": ("figure", write_figure(root)),
-        "signs": ("signs", write_signs(searches, scores) if searches else ""),
+        "signs": ("signs", write_signs(searches, scores)),
         "search costs": ("costs", write_costs(root)),
     }
     for begin, (end, content) in parts.items():
