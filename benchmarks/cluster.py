@@ -4,8 +4,8 @@
     python -m benchmarks.cluster --model
 
 `--measure` makes a repository of tiny stages, starts a Dask scheduler and workers on this machine, runs the suite, and
-prints the seconds per stage beside the stage's own command. An idle machine is asked for. `--model` prints, for runs
-of three sizes, what the formula of docs/cluster.md says beside what a simulation of the same costs takes.
+prints for each stage the seconds that its own command does not take. Run it on an idle machine. `--model` compares, for
+runs of several sizes, the minutes by the formula of docs/cluster.md with those of a simulation of the same costs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Costs:
     """Seconds.
 
     stage    of a stage's own command, on average
-    worker   of a worker beside it: git, `dvc pull`, `dvc repro`, `dvc push`, and the bytes
+    worker   of a worker in addition: git, `dvc pull`, `dvc repro`, `dvc push`, and the bytes
     remote   of the remote's link, which all share: the bytes that are read and written for a stage
     server   of the flow's process and Prefect's server, which do one stage at a time
     entry    of writing one entry of dvc.lock, which is written whole for each stage
@@ -103,7 +103,7 @@ def print_model() -> None:
 
 
 def measure(stages: int, workers: int, path: Path) -> None:
-    """Run a suite of tiny stages on workers of this machine, and write what a stage costs beside its command."""
+    """Run a suite of tiny stages on workers of this machine, and write what a stage costs in addition to its command."""
     from tests.flows.checkout import create_checkout
     from tests.flows.workers import clone, cluster, commit, tls
 

@@ -1,4 +1,4 @@
-"""How fast one CPU encodes sentences by a sentence transformer: ways to do it, beside plain sentence-transformers.
+"""How fast one CPU encodes sentences by a sentence transformer, in several ways and by plain sentence-transformers.
 
     SENTFOLD_MIRROR=../shared/corpora python -m benchmarks.encoding --json FILE [--sentences 2500] [--threads 1]
 
@@ -96,7 +96,7 @@ def measure(
 def compare(
     seconds: dict[str, list[float]], vectors: dict[str, Vectors], plain: list[str], ways: list[str], n: int
 ) -> dict[str, Any]:
-    """The fastest way that keeps the cosine, beside the best plain one. Of each way its rate and lowest cosine."""
+    """The fastest way that keeps the cosine, compared with the best plain one; the rate and lowest cosine of each."""
     rates = {name: round(n / min(times), 1) for name, times in seconds.items()}
     lowest = {name: round(lowest_cosine(made, vectors["plain 32"]), 6) for name, made in vectors.items()}
     best = max(plain, key=rates.__getitem__)
