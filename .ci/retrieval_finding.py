@@ -125,7 +125,7 @@ def write_figure(root: Path) -> str:
         f"![Differences of nDCG@10 between each change and the plain cosine, on each pool](../../{FIGURE})\n\n"
         "*Does a cheap change help to find documents? Each panel is a pool of documents, each row one change of the "
         "vectors or of the\nsearch. Right of the line: the relevant documents rank higher than by the cosine of the "
-        "unchanged vectors. The bar is a\n95% interval; an arrow with a number stands for a value outside of the panel.*\n"
+        "unchanged vectors. The bar is a\n95% interval; an arrow with a number is a value outside of the panel.*\n"
     )
 
 

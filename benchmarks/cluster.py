@@ -103,7 +103,7 @@ def print_model() -> None:
 
 
 def measure(stages: int, workers: int, path: Path) -> None:
-    """Run a suite of tiny stages on workers of this machine, and write what a stage costs in addition to its command."""
+    """Run a suite of tiny stages on workers of this machine; write what a stage costs beyond its command."""
     from tests.flows.checkout import create_checkout
     from tests.flows.workers import clone, cluster, commit, tls
 
