@@ -1,13 +1,16 @@
-"""Mean removal, soft ZCA, coordinates and int8: what they must do whatever the data."""
+"""Mean removal, soft ZCA, spectral tempering, coordinates and int8: what they must do whatever the data."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.linalg import sqrtm
 
 from sentfold.errors import ParameterError
-from sentfold.manifold import coordinates, int8, mean_removal, soft_zca, truncation
+from sentfold.manifold import coordinates, int8, mean_removal, soft_zca, tempering, truncation
+from sentfold.manifold.base.linear import PrincipalAxes, principal_axes
 from sentfold.manifold.base.protocol import Source
 
 RNG = np.random.default_rng(2)
@@ -50,6 +53,57 @@ def test_soft_zca_only_centres_and_scales_where_epsilon_is_large() -> None:
     made = soft_zca.embed(Source(X), soft_zca.Settings(epsilon=1e6)).vectors
     centred = X - X.mean(axis=0)
     np.testing.assert_allclose(made / made.std(), centred / centred.std(), atol=1e-4)
+
+
+def axes_of(variances: np.ndarray) -> PrincipalAxes:
+    return PrincipalAxes(np.zeros(len(variances)), np.eye(len(variances)), variances, len(variances), 1000)
+
+
+@pytest.mark.parametrize(
+    ("exponent", "powers"),
+    [
+        (-1, [1, 0.571419, 0.258225, 0.101628, 0.049429, 0.02333]),
+        (-2, [0.315989, 0.07854, 0.019177, 0.004337, 0.001589, 0.000627]),
+    ],
+)
+def test_the_tempered_power_is_that_of_the_authors_code(exponent: int, powers: list[float]) -> None:
+    # Made with the authors' steps and version 0.9.0 of the package kneed, which their code calls.
+    axes = axes_of(np.arange(1.0, 385.0) ** exponent)
+    found = [tempering.tempered_power(axes, p) for p in (16, 32, 64, 128, 192, 256)]
+    np.testing.assert_allclose(found, powers, atol=1e-6)
+
+
+def test_the_knee_of_the_paper_that_proposes_kneedle_is_found() -> None:
+    curve = 1 / (np.linspace(0, 1, 10) + 0.1)  # its figure 2, mirrored: the knee is at 0.22
+    assert tempering.first_knee(curve) == 2
+    assert tempering.first_knee(np.linspace(1, 0, 10)) is None, "a straight line has no knee"
+    assert tempering.first_knee(np.ones(10)) is None
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=60), st.sampled_from([2.0**-9, 2.0**9]))
+def test_the_tempered_power_falls_with_the_number_of_components_and_not_with_the_scale(
+    values: list[float], scale: float
+) -> None:
+    variances = np.sort(values)[::-1]
+    powers = [tempering.tempered_power(axes_of(variances), p) for p in range(1, len(values) + 1)]
+    assert all(0 <= power <= 1 for power in powers)
+    assert powers == [tempering.tempered_power(axes_of(scale * variances), p) for p in range(1, len(values) + 1)]
+    kept = int(len(values) * 0.9)
+    if tempering.first_knee(np.maximum(0, variances[:kept] / variances[kept:].mean() - 1)) is not None:
+        assert powers == sorted(powers, reverse=True)
+
+
+def test_a_tempered_space_has_each_variance_to_the_complement_of_the_power() -> None:
+    variances = np.arange(1.0, 31.0) ** -2
+    made = tempering.embed(Source(spectrum(*variances)), tempering.Settings(components=15))
+    assert 0 < made.notes["power"] < 1
+    np.testing.assert_allclose(made.vectors.var(axis=0, ddof=1), variances[:15] ** (1 - made.notes["power"]), rtol=1e-3)
+
+
+def test_the_tempered_power_counts_no_axis_beyond_the_rank() -> None:
+    wide = np.hstack([spectrum(*(np.arange(1.0, 31.0) ** -2)), np.zeros((400, 5))])
+    full, held = principal_axes(wide), principal_axes(wide[:, :30])
+    assert tempering.tempered_power(full, 10) == pytest.approx(tempering.tempered_power(held, 10))
 
 
 def test_coordinates_are_the_first_ones_or_a_random_choice_that_grows() -> None:

@@ -86,7 +86,7 @@ def test_every_block_that_is_shipped_is_read_as_the_method_that_it_names(name: s
 
 
 def test_every_method_has_a_block_that_shows_it() -> None:
-    awaited = {"coordinates", "int8", "mean_removal", "soft_zca", "truncation"}  # come with retrieval
+    awaited = {"coordinates", "int8", "mean_removal", "soft_zca", "tempering", "truncation"}  # come with retrieval
     assert {BLOCKS[name]["method"] for name in MAKERS} | awaited == set(known_methods())
 
 
