@@ -506,9 +506,14 @@ def catalogue() -> None:
 def pin_encoder(encoder: EncoderArgument) -> None:
     """Print the lines that pin an encoder in params.yaml: its commit on the hub now, or its files' sha256."""
     from pipeline.base.params import load_parameters
-    from sentfold.encoders.model_folder import ModelSource, pin_lines
+    from sentfold.encoders.model_folder import ModelSource, model_digests, pin_lines
 
-    typer.echo(pin_lines(encoder, load_parameters(ModelSource, f"encoders.{encoder}")))
+    source = load_parameters(ModelSource, f"encoders.{encoder}")
+    if source.folder and (Path(source.folder) / "config.json").is_file():  # poolings and training need no modules.json
+        digests = model_digests(Path(source.folder))
+        typer.echo("\n".join(["    sha256:", *(f"      {name}: {digest}" for name, digest in digests.items())]))
+    else:
+        typer.echo(pin_lines(encoder, source))
 
 
 @app.command(name="fetch-vectors", rich_help_panel=RUNS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -356,6 +357,18 @@ def test_without_a_network_an_encoder_cannot_be_pinned(checkout: Checkout, close
     checkout.environment["HF_ENDPOINT"] = closed_port
     command = ["pin-encoder", "sbert-base-nli"]
     check_refusal(checkout, command, ["sbert-base-nli", "sentence-transformers/bert-base-nli-mean-tokens", "network"])
+
+
+def test_the_folder_of_a_bare_transformer_is_pinned_by_the_sha256_of_its_files(checkout: Checkout) -> None:
+    folder = checkout.folder / "transformer"  # as Hugging Face saves a model: without modules.json
+    folder.mkdir()
+    for name in ("config.json", "model.safetensors", "vocab.txt"):
+        (folder / name).write_text(name)
+    checkout.change("params.yaml", "\nembed:", f"\n  bare:\n    folder: {folder}\nembed:")
+    done = checkout.run("pin-encoder", "bare")
+    pinned = yaml.safe_load(done.stdout)["sha256"]
+    assert pinned == {name: hashlib.sha256(name.encode()).hexdigest() for name in pinned}
+    assert set(pinned) == {"config.json", "model.safetensors", "vocab.txt"}
 
 
 @pytest.mark.slow
