@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.checkout import environment, make_checkout
+
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-data.md"
 BLOCK = re.compile(r"^```console\n\$ sentfold (?P<words>.*)\n(?P<shown>(?:.*\n)*?)```$", re.MULTILINE)
 COMMANDS = {match["words"]: match["shown"] for match in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))}
@@ -61,6 +63,52 @@ def hashed_letters(texts: list[str]) -> np.ndarray:
         for pair in pairwise(text):
             x[row, zlib.crc32("".join(pair).encode()) % 64] += 1
     return x
+
+
+def block_of(heading: str) -> list[str]:
+    """The lines of the shell block under a heading."""
+    part = PAGE.read_text(encoding="utf-8").partition(f"# {heading}\n")[2]
+    return re.findall(r"^```sh\n(.*?)^```$", part, re.S | re.M)[0].splitlines()
+
+
+def test_two_models_that_mteb_has_run_are_compared_by_their_predictions(folder: Path) -> None:
+    with (folder / "pairs.csv").open(newline="") as stream:
+        scores = [float(row["score"]) for row in csv.DictReader(stream)]
+    rng = np.random.default_rng(0)
+    for name, noise in (("one", 0.1), ("two", 2.0)):
+        content = {"cosine_scores": [score / 3 + noise * rng.normal() for score in scores]}
+        meta = {"model_name": name, "revision": "1"}
+        file = folder / "predictions" / name / "STSBenchmark_predictions.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps({"mteb_model_meta": meta, "default": {"test": content}}))
+    (command,) = block_of("Two models that mteb has run")
+    shown = printed(folder, command.removeprefix("sentfold "))
+    assert shown.startswith("one is better than two by +"), shown
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_commands_for_a_checkout_make_a_suite_that_the_audit_verifies(folder: Path, tmp_path: Path) -> None:
+    clone = make_checkout(tmp_path / "clone")
+    name = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b.c",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b.c",
+    }
+    lines = ["git add -A", "git commit -qm start", *block_of("In a checkout")]
+    (clone / "pairs.csv").write_bytes((folder / "pairs.csv").read_bytes())
+    done = subprocess.run(
+        ["bash", "-ec", "\n".join(lines)],
+        cwd=clone,
+        env=environment(**name),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"[1-9][0-9,]* verified, 0 wrong", done.stdout), done.stdout
+    assert (clone / "reports/mine/index.html").is_file()
 
 
 @pytest.mark.slow
