@@ -2,13 +2,16 @@
 
     python .ci/refresh_findings.py ROOT [--check]
 
-ROOT is a checkout. The script reads reports/paper-mirror/tables and rewrites three things in these pages:
+ROOT is a checkout. The script reads reports/paper-mirror/tables and rewrites four things in these pages:
 
 - Tables. A table is refreshed if the line above it is a comment with a protocol, such as
   `<!-- scores: spearman.all.cosine -->`, or with a measure of retrieval, as `<!-- retrieval: nDCG@10 -->`. The first
-  line of the table names corpora. A column with another protocol names it too, as `snli, best-f1.cosine`.
+  line of the table names corpora. A column with another protocol names it too, as `snli, best-f1.cosine`. With the
+  name of a suite, as `<!-- scores: spearman.all.cosine of layers-mirror -->`, the scores are of that suite.
   A row is a space, or two spaces `a − b`: then its cells are the difference with the interval. A row whose name has
   `MTEB` is left unchanged. To add a row, write its name alone, as `| minilm-lpp − minilm |`, and run the script.
+- Copies. A table under a comment such as `<!-- panel: trainings (b) of train-mirror -->` is the second panel of that
+  report's tables/trainings.md.
 - The counts of the outcomes of claims, between `<!-- counts of claims -->` and `<!-- end of the counts -->`, from
   reports/paper-mirror/claims.json.
 - The parts of docs/findings/retrieval.md that retrieval_finding.py writes. While the committed report has no table of
@@ -31,7 +34,8 @@ from pathlib import Path
 import retrieval_finding
 
 SUITE = "reports/paper-mirror"
-MARK = re.compile(r"<!-- (?:scores|retrieval): (\S+) -->")
+MARK = re.compile(r"<!-- (?:scores|retrieval): (\S+)(?: of (\S+))? -->")
+PANEL = re.compile(r"<!-- panel: (\S+) \((\w)\) of (\S+) -->")
 COUNTS = re.compile(r"(<!-- counts of claims -->\n).*?(<!-- end of the counts -->)", re.DOTALL)
 TRIPLE = re.compile(r"[+-]\d+\.\d+ \[[+-]\d+\.\d+, [+-]\d+\.\d+\]")
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)  # what a command prints is not from reports/
@@ -111,15 +115,33 @@ def read_differences(root: Path) -> Rows:
     return rows
 
 
-def refresh_page(text: str, rows: Rows) -> tuple[str, list[str]]:
+def read_scores(root: Path, suite: str) -> Rows:
+    """(space, corpus, protocol) -> the columns of the suite's scores.csv."""
+    rows = read_rows(root / "reports" / suite / "tables/scores.csv")
+    return {(row["space"], row["corpus"], row["protocol"]): row for row in rows}
+
+
+def copy_panel(page: str, letter: str) -> list[str]:
+    """The lines of one panel's table in a page of tables, without the lines that head a group of rows."""
+    _, _, rest = page.partition(f"\n## ({letter}) ")
+    panel = rest.partition("\n## ")[0]
+    return [line for line in panel.splitlines() if line.startswith("|") and not line.startswith("| **")]
+
+
+def refresh_page(text: str, rows: Rows, root: Path) -> tuple[str, list[str]]:
     """The page with all marked tables rewritten, and the cells that the report lacks."""
     lines, written, missing = text.split("\n"), [], []
     while lines:
         written.append(lines.pop(0))
-        mark = MARK.fullmatch(written[-1])
-        if mark:
+        mark, panel = MARK.fullmatch(written[-1]), PANEL.fullmatch(written[-1])
+        if mark or panel:
             length = next((at for at, line in enumerate(lines) if not line.startswith("|")), len(lines))
-            table, lacking = refresh_table(lines[:length], mark[1], rows)
+            if mark:
+                own = read_scores(root, mark[2]) if mark[2] else rows
+                table, lacking = refresh_table(lines[:length], mark[1], own)
+            else:
+                source = root / "reports" / panel[3] / "tables" / f"{panel[1]}.md"
+                table, lacking = copy_panel(source.read_text(encoding="utf-8"), panel[2]), []
             written, lines, missing = [*written, *table], lines[length:], [*missing, *lacking]
     return "\n".join(written), missing
 
@@ -152,9 +174,7 @@ def printed_differences(root: Path) -> set[str]:
 
 
 def main(root: Path, *, check: bool) -> int:
-    rows = {
-        (row["space"], row["corpus"], row["protocol"]): row for row in read_rows(root / SUITE / "tables/scores.csv")
-    }
+    rows = read_scores(root, Path(SUITE).name)
     searches = read_differences(root)
     known, wrong, scores = printed_differences(root), False, list(rows.values())
     for name in list_pages(root):
@@ -162,7 +182,7 @@ def main(root: Path, *, check: bool) -> int:
         before = page.read_text(encoding="utf-8")
         after, complaints = before, []
         if searches or name != retrieval_finding.PAGE:
-            after, complaints = refresh_page(before, rows | searches)
+            after, complaints = refresh_page(before, rows | searches, root)
         if name == retrieval_finding.PAGE:
             after = retrieval_finding.refresh_parts(after, root, scores)
         counts = write_counts(root / SUITE / "claims.json")

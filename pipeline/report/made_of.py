@@ -15,6 +15,16 @@ from sentfold.manifold.base import protocol as manifold
 TITLES_FILE = Path(__file__).with_name("titles.yaml")
 
 TITLES = {"flow": "BERT-flow"}
+POOLINGS = {
+    "cls": "first token of the last layer",
+    "cls-pooled": "first token of the last layer, through the pooler",
+    "mean": "mean of the last layer",
+    "mean-without-sep": "mean of the last layer without [SEP]",
+    "first-last": "mean of the first and last layers",
+    "last-two": "mean of the last two layers",
+    "second-to-second-last": "mean of the second to the second-last layers",
+    "sbert-wk": "SBERT-WK",
+}
 SCALINGS = {"quarter": "λ^-1/4", "half": "λ^-1/2"}
 
 
@@ -43,19 +53,25 @@ def describe_space(suite: Suite, space: str, parameters: Mapping[str, Any], mode
     model, method = models.get(encoder, encoder), str(parameters.get("method", space))
     title = manifold.find_method(method).TITLE if method in manifold.known_methods() else TITLES.get(method, method)
     if space == encoder:
-        return _describe_own(model, parameters)
+        items = suite.stages.get("pooled", {}) | suite.stages.get("train", {})
+        item = items.get(space, {})
+        source = str(item.get("encoder", item.get("base", "")))
+        return _describe_own(model, models.get(source, source), parameters)
     return f"{', '.join([title, *_sizes(parameters)])}; {model}"
 
 
-def _describe_own(model: str, parameters: Mapping[str, Any]) -> str:
-    """A space that is made from sentences: a model as it is, one that was pooled otherwise, or one that was trained."""
+def _describe_own(model: str, source: str, parameters: Mapping[str, Any]) -> str:
+    """A space that is made from sentences: a model as it is, one that was pooled otherwise, or one that was trained.
+
+    source  the model that was pooled or trained, as its publisher names it
+    """
     if "pooling" in parameters:
         start = f" from layer {parameters['layer_start']}" if "layer_start" in parameters else ""
-        return f"{parameters['pooling']} of the layers{start}; {name_source(parameters['encoder'])}"
+        return f"{POOLINGS[parameters['pooling']]}{start}; {source or name_source(parameters['encoder'])}"
     if "trained_on" in parameters:
         own = parameters["parameters"]
         learned = f"{own['loss']['kind']}, {parameters['pairs']} pairs of {parameters['trained_on']}"
-        seed, base = parameters["seed"], name_source(parameters["base"])
+        seed, base = parameters["seed"], source or name_source(parameters["base"])
         return f"{describe_head(own['head'])}, trained by {learned}, seed {seed}; {base}"
     return model
 

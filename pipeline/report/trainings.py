@@ -23,7 +23,8 @@ from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 if TYPE_CHECKING:
     from pipeline.report.evidence import Evidence
 
-F1 = ("mean-f1.cosine", "best-f1.cosine")
+BEST = "best-f1.cosine"
+F1 = ("mean-f1.cosine", BEST)
 GEOMETRY = {"alignment": "alignment", "uniformity": "uniformity"}
 ABOUT = (
     "Encoders that were trained here, and the untrained ones. Every seed is a row with the interval over the pairs of "
@@ -100,7 +101,11 @@ def training_table(evidence: Evidence) -> Table | None:
 
 def _seeds(evidence: Evidence, columns: Sequence[tuple[str, str]], geometry: Sequence[str]) -> Panel:
     results, runs = evidence.results, evidence.trainings
-    heads = [Head(corpus, corpus, describe_protocol(protocol), unit_of(protocol)) for corpus, protocol in columns]
+    heads = [
+        Head(f"{corpus}, best F1" if protocol == BEST else f"{corpus}, mean F1" if protocol in F1 else corpus,
+             corpus, describe_protocol(protocol), unit_of(protocol))
+        for corpus, protocol in columns
+    ]  # fmt: skip
     heads += [Head(f"{name}, {corpus}", corpus, name, "") for corpus in geometry for name in GEOMETRY]
     own = [space for space in results.suite.spaces if results.suite.encoder_of(space) == space]
 
@@ -141,7 +146,11 @@ def _differences(evidence: Evidence, corpus: str) -> Panel | None:
 
 
 def compared_trainings(runs: Mapping[str, TrainingRun]) -> Iterator[tuple[str, str]]:
-    """Pairs of a training and its control: the first training of all, and for a Lorentzian loss the one on cosines."""
+    """Pairs of a training and its control.
+
+    Every training has the first of all as a control. A Lorentzian loss also has the one on cosines, and max pooling
+    has mean pooling after the same convolution.
+    """
     kinds = {run.training: (run.loss, run.head) for run in runs.values() if not run.absent}
     first = next(iter(kinds), "")
     for training, (loss, head) in kinds.items():
@@ -149,7 +158,8 @@ def compared_trainings(runs: Mapping[str, TrainingRun]) -> Iterator[tuple[str, s
             yield training, first
         on_cosines = {"lorentz-regression": "cosine-regression", "lorentz-contrastive": "contrastive"}.get(loss)
         for control, kind in kinds.items():
-            if kind == (on_cosines, head) and control != first:
+            other_pooling = (loss, head.replace("max pooling", "mean pooling"))
+            if kind in ((on_cosines, head), other_pooling) and control not in (first, training):
                 yield training, control
 
 

