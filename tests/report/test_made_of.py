@@ -100,8 +100,7 @@ def test_a_description_states_what_an_ablation_or_a_control_changes(
         (
             "train-mirror",
             "small-cnn-max-seed1",
-            "CNN 256 × 1/3/5, max pooling, trained by contrastive, 1500 pairs of stsb-train, seed 1; "
-            "all-MiniLM-L6-v2",
+            "CNN 256 × 1/3/5, max pooling, trained by contrastive, 1500 pairs of stsb-train, seed 1; all-MiniLM-L6-v2",
         ),
     ],
 )
