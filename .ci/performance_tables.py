@@ -147,6 +147,16 @@ def searches() -> str:
     return markdown(head, rows)
 
 
+def large_pool() -> str:
+    content = load("large-pool")
+    graph = content["graph"]
+    shared = f"the exact graph of {graph['neighbors']} neighbours, once: {graph['cpu_s']:,} s"
+    found = f"{graph['share_found']:.0%} of the neighbours of 100 documents are those of a full sort"
+    rows = [[name, f"{cost['prepare_s']:g}", f"{cost['ms_per_query']:g}"] for name, cost in content["searches"].items()]
+    table = markdown(["search", "preparation after the graph, CPU s", "CPU ms per query"], rows)
+    return f"{table}\n\nCPU seconds of {shared}; {found}. Peak of the process: {content['peak_mb']:,} MB."
+
+
 def products() -> str:
     head = ["order of the rows", "CPU s to order", "neighbours within 8,192 rows"]
     head += [f"ms per vector, {width} at a time" for width in (8, 16, 32)]
@@ -209,6 +219,18 @@ def _span(values: Sequence[float], digits: int) -> str:
 
 
 # --- suites -----------------------------------------------------------------------------------------
+
+
+def encoding() -> str:
+    content = load("encoding")
+    rows = [
+        [name, f"{way['rate']:g}", f"{way['rate'] / content['plain_sentences_per_s']:.2f}",
+         _span([content["sentences"] / second for second in (max(way["seconds"]), min(way["seconds"]))], 0),
+         f"{way['min_cosine']:.5f}"]
+        for name, way in content["ways"].items()
+    ]  # fmt: skip
+    head = ["way", "sentences per second, best of 3", "× best plain", "range", "lowest cosine with float32"]
+    return markdown(head, rows)
 
 
 def evaluate() -> str:
@@ -300,10 +322,12 @@ def faults() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "authors": authors,
     "encoders": encoders,
+    "encoding": encoding,
     "evaluate": evaluate,
     "faults": faults,
     "fold": fold,
     "kernels": kernels,
+    "large-pool": large_pool,
     "manifold": manifold,
     "neighbours": neighbours,
     "new-rows": new_rows,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import tempfile
 import time
@@ -32,11 +33,12 @@ import numpy.typing as npt
 import polars as pl
 
 from benchmarks.inputs import mirror
-from pipeline.base.params import load_parameters
 from sentfold.encoders.model_folder import ModelSource, locate_model
 from sentfold.encoders.transformer import load_model, plan_batches, token_lengths
+from sentfold.fold.texts import find_text_encoder
+from sentfold.numeric_profile import NATIVE, SETTINGS, profile_name
 
-ENCODER = "minilm"
+ENCODER = "all-MiniLM-L6-v2"
 BATCHES = (16, 32, 64, 128, 256)
 BUDGETS = (2048, 8192)
 LEAST_COSINE = 0.999
@@ -53,17 +55,21 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
+    if profile_name() != NATIVE or "ONEDNN_MAX_CPU_ISA" in os.environ:
+        raise SystemExit(f"the numeric profile holds the libraries back: run without {', '.join(sorted(SETTINGS))}")
     import torch
 
     torch.set_num_threads(options.threads)
     texts = read_sentences(options.sentences)
-    model = load_model(ENCODER, locate_model(ENCODER, load_parameters(ModelSource, f"encoders.{ENCODER}")))
+    found = find_text_encoder(ENCODER)
+    source = ModelSource(folder=found.folder, package=found.package, sha256=found.sha256)
+    model = load_model(ENCODER, locate_model(ENCODER, source))
     with tempfile.TemporaryDirectory() as folder:
         plain, ways = plain_ways(model), dict(fast_ways(model, Path(folder), options.threads))
         seconds, vectors = measure({**plain, **ways}, texts, options.repeats)
-    found = compare(seconds, vectors, list(plain), list(ways), len(texts))
-    found |= {"processor": processor(), "sentences": len(texts), "threads": options.threads}
-    text = json.dumps(found, indent=2, ensure_ascii=False)
+    content = compare(seconds, vectors, list(plain), list(ways), len(texts))
+    content |= {"processor": processor(), "sentences": len(texts), "threads": options.threads}
+    text = json.dumps(content, indent=2, ensure_ascii=False)
     print(text)
     if options.json:
         options.json.write_text(text + "\n", encoding="utf-8")

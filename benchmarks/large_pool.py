@@ -2,9 +2,9 @@
 
     python -m benchmarks.large_pool --json FILE [--documents 500000] [--queries 100] [--workers 2]
 
-Random unit vectors of 384 dimensions. The file is written and read in parts. Feedback, CSLS and diffusion have the last
-point of their grids in params.yaml; CSLS and diffusion share one exact graph of nearest neighbours, which is most of
-the cost. CPU seconds, on `workers` threads. The neighbours of 100 documents are compared with those of a full sort.
+Random unit vectors of 384 dimensions. The file is written and read in parts. Feedback, CSLS and diffusion have the
+defaults of their parameters; CSLS and diffusion share one exact graph of nearest neighbours, which is most of the cost.
+CPU seconds, on `workers` threads. The neighbours of 100 documents are compared with those of a full sort.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.encoders import processor
 from benchmarks.searches import DIMENSION, seconds_of
-from pipeline.searches import load_search
-from sentfold.retrieval.base.protocol import Source
+from sentfold.retrieval.base.protocol import Source, find_search
 from sentfold.retrieval.base.ranking import Scorer, Singles, first_places, unit_rows
 
 SEARCHES = ("feedback", "csls", "diffusion")
@@ -89,8 +88,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     chosen = parser.parse_args()
     rows: dict[str, Any] = {}
-    searches = {name: load_search(name) for name in SEARCHES}
-    deepest = max(getattr(search.points[-1], "neighbors", 1) for search in searches.values())
+    methods = {name: find_search(name) for name in SEARCHES}
+    deepest = max(getattr(method.Settings(), "neighbors", 1) for method in methods.values())
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
         write(Path(folder) / "documents.parquet", chosen.documents)
         reading, documents = seconds_of(lambda: read(Path(folder) / "documents.parquet"))
@@ -99,13 +98,13 @@ def main() -> None:
         graph, _ = seconds_of(lambda: source.nearest(deepest))
         wall = time.perf_counter() - wall
         queries = unit_vectors(chosen.queries, 0)
-        for name, search in searches.items():
-            prepared, scorer = seconds_of(partial(search.module.prepare, source, search.points[-1]))
+        for name, method in methods.items():
+            prepared, scorer = seconds_of(partial(method.prepare, source, method.Settings()))
             asked, _ = seconds_of(partial(ask, scorer, queries))
             rows[name] = {
                 "ms_per_query": round(1000 * asked / len(queries), 1),
                 "prepare_s": round(prepared, 1),
-                "settings": search.points[-1].model_dump(),
+                "settings": method.Settings().model_dump(),
             }
             print(name, rows[name], flush=True)
         content = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,11 +24,13 @@ from sentfold.data.words import (
 )
 from sentfold.errors import EncoderError, ParameterError
 from sentfold.files import require_regular
+from sentfold.numeric_profile import processor_flags
 
 if TYPE_CHECKING:
     from sentfold.encoders.base.protocol import Encoded, Fitted
 
 
+BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})  # processor flags, as Linux names them
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 
 
@@ -69,6 +73,9 @@ def command(
     layer_start: Annotated[int, typer.Option(min=0, help="First layer of sbert-wk; 0 is the embedding layer.")] = 4,
     window: Annotated[int, typer.Option(min=1, help="Layers of context on each side, of sbert-wk.")] = 2,
     max_length: Annotated[int, typer.Option(min=3, help="Tokens that a pooling reads of a sentence.")] = 128,
+    bfloat16: Annotated[
+        bool, typer.Option("--bfloat16", help="A transformer in 16 bits: faster on processors with bfloat16.")
+    ] = False,
 ) -> None:
     """Write one vector per sentence of SOURCE."""
     from sentfold.decision.progress import open_bar
@@ -77,6 +84,8 @@ def command(
     encoder, source, target = name_inputs(encoder, source, target, by, out)
     refuse_target(target, source, fit_on, words, counts, clusters, centroids, directions)
     sentences = read_sentences(source)
+    if bfloat16:
+        check_bfloat16(whole_model=pooling is None and encoder.lower() not in known_methods())
     if pooling is not None:
         from sentfold.poolings.by_name import encode_by_pooling
 
@@ -85,8 +94,9 @@ def command(
             record |= {"layer_start": layer_start, "window": window}
         encoded = encode_by_pooling(sentences, **record)
     elif encoder.lower() not in known_methods():
-        record = {"encoder": encoder}
-        encoded = encode_by_model(encoder, sentences)
+        record = {"encoder": encoder} | ({"arithmetic": "bfloat16"} if bfloat16 else {})
+        with in_bfloat16() if bfloat16 else nullcontext():
+            encoded = encode_by_model(encoder, sentences)
     else:
         fitting = sentences if fit_on is None else read_sentences(fit_on)
         method, values = load_method(encoder, settings or [])
@@ -138,6 +148,34 @@ def encode_by_model(name: str, sentences: list[str]) -> Encoded:
     except EncoderError as error:
         error.expected = f"{error.expected}; or a method: {', '.join(known_methods())}"
         raise
+
+
+def check_bfloat16(*, whole_model: bool) -> None:
+    """Raise ParameterError unless this processor has bfloat16, and a transformer is to be computed as a whole."""
+    if not whole_model:
+        raise ParameterError(
+            "only a transformer computes in bfloat16",
+            where="--bfloat16",
+            expected="the folder or the package of a transformer, without --pooling",
+            remedy="leave out --bfloat16",
+        )
+    if not BFLOAT16 & processor_flags():
+        raise ParameterError(
+            "this processor computes bfloat16 slower than float32",
+            where="--bfloat16",
+            expected=f"one of the processor's flags {', '.join(sorted(BFLOAT16))}",
+            got="none of them",
+            remedy="leave out --bfloat16",
+        )
+
+
+@contextmanager
+def in_bfloat16() -> Iterator[None]:
+    """Matrix products of torch in 16 bits. benchmarks/encoding.py measures the speed and the cosines with float32."""
+    import torch
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        yield
 
 
 def load_method(name: str, settings: list[str]) -> tuple[Any, Any]:

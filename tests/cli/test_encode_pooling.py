@@ -1,4 +1,4 @@
-"""`sentfold encode --pooling`: the layers of a transformer, read from a folder without modules.json."""
+"""`sentfold encode` by a transformer: --pooling reads a folder without modules.json, --bfloat16 computes in 16 bits."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from sentfold.cli import encode
 from sentfold.cli.encode import name_inputs
 from sentfold.errors import ParameterError
 from sentfold.poolings.by_name import encode_by_pooling
@@ -60,3 +61,23 @@ def test_any_other_way_to_name_them_is_refused(
     paths = [None if word is None else Path(word) for word in (source, target, out)]
     with pytest.raises(ParameterError, match="--encoder NAME --out FILE"):
         name_inputs("x", paths[0], paths[1], by, paths[2])
+
+
+def test_vectors_in_bfloat16_are_those_of_float32_but_for_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encode, "processor_flags", lambda: encode.BFLOAT16)  # others compute it too, more slowly
+    encode.check_bfloat16(whole_model=True)
+    texts = [line for line in LINES if line.strip()]
+    plain = encode.encode_by_model("all-MiniLM-L6-v2", texts).vectors
+    with encode.in_bfloat16():
+        rounded = encode.encode_by_model("all-MiniLM-L6-v2", texts).vectors
+    assert rounded.dtype == np.float32 and (rounded != plain).any()
+    np.testing.assert_allclose((rounded * plain).sum(axis=1), np.linalg.norm(rounded, axis=1), rtol=1e-3)
+
+
+@pytest.mark.parametrize(("flags", "whole", "says"), [((), True, "slower"), (encode.BFLOAT16, False, "transformer")])
+def test_bfloat16_is_refused_where_it_cannot_help(
+    flags: tuple[str, ...], whole: bool, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encode, "processor_flags", lambda: frozenset(flags))
+    with pytest.raises(ParameterError, match=says):
+        encode.check_bfloat16(whole_model=whole)
