@@ -35,11 +35,6 @@ def embed(source: Source, settings: Settings) -> Embedded:
     return embed_linearly(source, made, rank=source.axes.rank, power=round(power, 6))
 
 
-def fits(settings: Settings, shape: tuple[int, ...], held: int) -> bool:
-    """Whether there are p axes."""
-    return settings.components <= min(shape)
-
-
 def tempered_power(axes: PrincipalAxes, p: int) -> float:
     """The power of whitening_map for p components: min(1, s_p / s_knee).
 
