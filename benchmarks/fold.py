@@ -93,7 +93,7 @@ def measure_ssh(folder: Path, workers: int, options: Sequence[str]) -> dict[str,
     remote.mkdir()
     before = _cpu_seconds()
     with ssh_server(remote) as (address, client):
-        environment = {**os.environ, **SETTINGS, **tls(folder), **client}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS, **tls(folder), **client}
         run = clone(Checkout(ROOT, environment), here / "checkout")
         commit(run, remote=address)
         for name, value in {"keyfile": str(remote / "client"), "user": "root"}.items():
