@@ -1,7 +1,7 @@
 """`sentfold fold` of a large corpus: in one process, and on Dask workers under a limit of memory.
 
     python -m benchmarks.fold --json reports/benchmarks/fold.json [--landmarks 10000] [--workers 2] [--rows N]
-    python -m benchmarks.fold --ssh --json reports/benchmarks/fold-ssh.json
+    python -m benchmarks.fold --ssh --json reports/benchmarks/fold-503867-ssh.json
 
 The corpus is every distinct line of 20 Newsgroups (503,867 texts), written as a Parquet dataset of four files. Each
 route is one call of the command, which encodes the texts by WordLlama's token vectors, embeds landmarks, and maps
