@@ -117,7 +117,7 @@ def perform_in_clone(parcel: FoldParcel) -> tuple[Part, str]:
 
     Raises what `perform` raises, and RunError if the inputs do not come, or the part cannot be sent.
     """
-    root, stop = Path.cwd(), Unwanted(get_worker().get_current_task())
+    root, stop = Path.cwd(), Unwanted(str(get_worker().get_current_task()))
     try:
         with hold_checkout(root, wait=True, purpose="a part of a fold"):
             project = FoldProject.open(root / FOLDS / f"{parcel.fold}-worker", root, parcel.remote)

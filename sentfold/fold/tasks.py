@@ -187,8 +187,8 @@ class MapTask:
 
     def moved(self, target: Path, copies: Path) -> Self:
         """As Task."""
-        moved = {"vectors": self.vectors.in_copy(copies), "landmarks": self.landmarks.in_copy(copies)}
-        return replace(self, target=str(target), **moved)
+        vectors, landmarks = self.vectors.in_copy(copies), self.landmarks.in_copy(copies)
+        return replace(self, target=str(target), vectors=vectors, landmarks=landmarks)
 
 
 @lru_cache(maxsize=1)

@@ -129,7 +129,7 @@ def test_a_killed_run_a_lost_file_of_the_remote_and_a_killed_worker_cost_time_an
         first = run.start("flows", "fold", order(here, address))
         until(lambda: bool(receipts(here, "vectors")) or first.poll() is not None, "a part", seconds=600)
         first.kill()
-        first.communicate()
+        first.wait()
         kept = receipts(here, "vectors")
         assert kept and not (here / "target/vectors").is_dir(), "the part is in the remote alone"
 
@@ -145,7 +145,8 @@ def test_a_killed_run_a_lost_file_of_the_remote_and_a_killed_worker_cost_time_an
         printed, _ = third.communicate(timeout=900)
         assert third.returncode == 0, printed
     told = re.search(r"kept from an earlier run: (\d) vectors", printed)
-    assert told and int(told[1]) == PARTITIONS - 1, printed
+    # The worker that made the lost part may get its task again. It has the part, and sends it once more.
+    assert told and int(told[1]) >= PARTITIONS - 1, printed
     assert contents(here / "target") == alone
 
 
