@@ -214,6 +214,21 @@ def fold() -> str:
     return f"{markdown(head, rows)}\n\nThe {content['files']} files of both routes are {alike} byte for byte."
 
 
+def fold_ssh() -> str:
+    content = load("fold-503867-ssh")
+    head = ["route", "wall s", "CPU s", "load before"]
+    rows = [
+        [name, f"{run['wall_s']:.0f}", f"{run['cpu_s']:.0f}", f"{run['load_before']}"]
+        for name, run in content["routes"].items()
+    ]
+    remote = content["routes"]["ssh"]
+    alike = "equal" if content["folders_equal_byte_for_byte"] else "NOT equal"
+    return (
+        f"{markdown(head, rows)}\n\nThe {content['files']} files of both routes are {alike} byte for byte. "
+        f"{remote['files_in_remote']} files of {remote['bytes_in_remote'] / 1e6:.0f} MB went through the remote."
+    )
+
+
 def _span(values: Sequence[float], digits: int) -> str:
     return f"{values[0]:.{digits}f}–{values[-1]:.{digits}f}"
 
@@ -326,6 +341,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "evaluate": evaluate,
     "faults": faults,
     "fold": fold,
+    "fold-ssh": fold_ssh,
     "kernels": kernels,
     "large-pool": large_pool,
     "manifold": manifold,

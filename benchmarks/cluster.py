@@ -4,8 +4,9 @@
     python -m benchmarks.cluster --model
 
 `--measure` makes a repository of tiny stages, starts a Dask scheduler and workers on this machine, runs the suite, and
-prints for each stage the seconds that its own command does not take. Run it on an idle machine. `--model` compares, for
-runs of several sizes, the minutes by the formula of docs/cluster.md with those of a simulation of the same costs.
+prints for each stage the seconds that its own command does not take. Run it on an idle machine. The CPU seconds are
+of all processes, the stages' own included, and depend little on the load. `--model` compares, for runs of several
+sizes, the minutes by the formula of docs/cluster.md with those of a simulation of the same costs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "reports/benchmarks/cluster.json"
@@ -118,6 +120,7 @@ def measure(stages: int, workers: int, path: Path) -> None:
         (folder / "remote").mkdir()
         commit(checkout, remote=str(folder / "remote"))
         clones = [clone(checkout, folder / f"worker-{number}").root for number in range(workers)]
+        used, load = getrusage(RUSAGE_CHILDREN), os.getloadavg()[0]
         with cluster(folder, environment, clones, "--protocol", "tls") as (address, _):
             begin = time.monotonic()
             words = ["--address", address, "--remote", "shared", "--jobs", str(workers)]
@@ -125,14 +128,17 @@ def measure(stages: int, workers: int, path: Path) -> None:
                 [sys.executable, "-m", "flows", "run", *words], cwd=checkout.root, env=environment, check=True
             )
             seconds = time.monotonic() - begin
+        after = getrusage(RUSAGE_CHILDREN)
         runs = [json.loads(line) for line in (checkout.root / ".sentfold/runs/quick.jsonl").read_text().splitlines()]
         own = sum(run["seconds"] for run in runs)
     result = {
         "stages": len(runs),
         "workers": workers,
         "cores": os.cpu_count(),
-        "load": os.getloadavg()[0],
+        "load_before": round(load, 1),
+        "load_after": round(os.getloadavg()[0], 1),
         "seconds": round(seconds, 1),
+        "cpu_per_stage": round((after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime) / len(runs), 3),
         "overhead_per_stage": round((seconds - own / workers) / len(runs), 3),
         "exit": done.returncode,
     }

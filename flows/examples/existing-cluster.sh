@@ -4,7 +4,7 @@
 set -euo pipefail
 . flows/examples/dask-tls.sh # in every terminal; SENTFOLD_KEY names the copied key on other machines
 
-# On the scheduler's machine.
+# On the scheduler's machine, in a clone: the scheduler imports the code of the tasks.
 python -m dask scheduler --protocol tls --port 8786 &
 
 # On each machine that is to work: a clone and a process for each stage that may run there at a time.

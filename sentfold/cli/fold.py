@@ -38,11 +38,14 @@ def command(
     threads: Annotated[int, typer.Option(min=1, help="Threads of this process, without Dask.")] = 2,
     workers: Annotated[int, typer.Option(min=0, help="Processes of a Dask cluster on this machine; 0: no Dask.")] = 0,
     address: Annotated[str | None, typer.Option(help="Of a Dask scheduler that is running.")] = None,
+    remote: Annotated[
+        str | None, typer.Option(help="A DVC remote, if the workers of that scheduler share no folder with SOURCE.")
+    ] = None,
     memory_limit: Annotated[str, typer.Option(help="Of each Dask process that is started here.")] = "2GB",
 ) -> None:
     """Write the coordinates of every row of SOURCE, in the order of the rows. After a kill, the same call continues.
 
-    The bytes do not depend on threads, workers or address.
+    The bytes do not depend on threads, workers, address or remote.
     """
     use_profile()  # before numpy is imported, so that other processors give the same bytes
     settings = make_settings(
@@ -60,8 +63,8 @@ def command(
         batch_size=batch_size,
         rows=partition_rows,
     )
-    if workers or address:
-        cluster = {"address": address, "workers": workers, "memory_limit": memory_limit}
+    if workers or address or remote:
+        cluster = {"address": address, "workers": workers, "memory_limit": memory_limit, "remote": remote}
         run_on_dask(source, target, settings, cluster)
     from sentfold.fold.fold import InProcess, fold_files
 
@@ -95,7 +98,7 @@ def run_on_dask(source: Path, target: Path, settings: FoldSettings, cluster: dic
             where=str(ROOT),
             expected="a checkout with flows/, installed with `pip install --editable .[pipeline]`",
             state="nothing was run",
-            remedy="fold in one process: without --workers and --address",
+            remedy="fold in one process: without --workers, --address and --remote",
         )
     order = {
         "source": str(source.absolute()),

@@ -47,7 +47,7 @@ class FoldSettings(Parameters):
 
 
 class Executor(Protocol):
-    """What calls a function on each item: in this process, or on other machines that see the same folders."""
+    """What calls a function on each item: in this process, or on other machines."""
 
     @property
     def threads(self) -> int:
@@ -93,7 +93,8 @@ def fold_files(source: Path, target: Path, settings: FoldSettings, *, executor: 
     target    a folder. Next to `folded`, whose column `vector` is (n, p) float32, the fold writes `vectors` (of
               texts), `landmarks`, a receipt per part, and at the very end manifest.json with the sha256 of every
               part. All bytes depend on source and settings alone, and not on the executor.
-    executor  None: this process, with one thread. The executor's machines see source and target by the same names.
+    executor  None: this process, with one thread. If another executor's machines do not see source and target by the
+              same names, it moves the tasks (`Task.moved`) and brings the parts into the target.
     After a kill, the same call continues: parts that agree with their receipts are kept. A changed file of the source
     costs the vectors of its own partitions, and the landmarks and maps, which depend on all files.
     Memory of a task: the texts and vectors of one partition; O(block d + L d) where vectors are mapped; that of
@@ -128,7 +129,8 @@ class _Fold:
         (landmarks,) = self._perform(
             [LandmarkTask(folder, vectors, manifold, self.settings.solver, threads)], label="embedding landmarks"
         )
-        maps = [MapTask(folder, number, rows, landmarks, manifold, threads) for number, rows in enumerate(vectors)]
+        basis = landmarks.whole(folder, width=vectors[0].width)
+        maps = [MapTask(folder, number, rows, basis, manifold, threads) for number, rows in enumerate(vectors)]
         self._perform(maps, label="mapping")
         reused = Counter({Path(part.file).parent.name: 0 for part in self.parts})
         reused.update(Path(part.file).parent.name for part in self.parts if part.reused)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +62,7 @@ class Part:
 
 
 class Task(Protocol):
-    """A function of files, with its arguments. A task can be sent to any machine that sees the same folders.
+    """A function of files, with its arguments. A task can be sent to any machine that sees or gets the same files.
 
     step    the folder of the part; number: of the part in the folder
     target  the folder of the whole fold
@@ -82,6 +82,12 @@ class Task(Protocol):
     def write(self, path: Path) -> tuple[int, dict[str, Any]]:
         """Write the part; return its rows and notes."""
 
+    def inputs(self) -> tuple[Rows, ...]:
+        """What it reads."""
+
+    def moved(self, target: Path, copies: Path) -> Self:
+        """The same task on a machine with another target, and with copies of the inputs in the folder `copies`."""
+
 
 def perform(task: Task) -> Part:
     """Do a task, unless the part and the receipt of an earlier run agree with it.
@@ -90,30 +96,46 @@ def perform(task: Task) -> Part:
     or by two processes at once, leaves the same bytes. Raises what `task.write` raises, and ArtifactError when the
     disk refuses.
     """
-    folder, file = Path(task.target), f"{task.step}/part-{task.number:05d}.parquet"
-    record = json.loads(json_bytes(task.record()))
-    kept = _kept_part(folder, file, record)
-    if kept:
+    kept = read_receipt(task)
+    if kept and is_whole(Path(task.target) / kept.file, kept):
         return kept
-    with replace_whole(folder / file) as temporary:
+    file = _file_of(task)
+    with replace_whole(Path(task.target) / file) as temporary:
         rows, notes = task.write(temporary)
         part = Part(file, rows, temporary.stat().st_size, sha256_of(temporary), notes)
-    write_json(folder / part.receipt, {**part.listed(), "notes": notes, "record": record})
+    write_receipt(task, part)
     return part
 
 
-def _kept_part(folder: Path, file: str, record: dict[str, Any]) -> Part | None:
-    """The part of an earlier run, if its receipt has this record and the file has the receipt's sha256."""
+def read_receipt(task: Task) -> Part | None:
+    """The part by its receipt, if an earlier run left one with the record of the task. The file may be missing."""
+    file = _file_of(task)
     try:
-        receipt = json.loads((folder / Part(file, 0, 0, "", {}).receipt).read_bytes())
-        if receipt.pop("record") != record:
+        receipt = json.loads((Path(task.target) / Part(file, 0, 0, "", {}).receipt).read_bytes())
+        if receipt.pop("record") != json.loads(json_bytes(task.record())):
             return None
         part = Part(**receipt, reused=True)
-        if part.file != file or (folder / file).stat().st_size != part.size or sha256_of(folder / file) != part.sha256:
-            return None
     except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):  # no receipt of a part
         return None
-    return part
+    return part if part.file == file else None
+
+
+def write_receipt(task: Task, part: Part) -> None:
+    """Note in the target what the part was made from. Raises ArtifactError when the disk refuses."""
+    content = {**part.listed(), "notes": part.notes, "record": task.record()}
+    write_json(Path(task.target) / part.receipt, content)
+
+
+def is_whole(path: Path, part: Part) -> bool:
+    """Whether a file has the size and the sha256 of a part."""
+    try:
+        return path.stat().st_size == part.size and sha256_of(path) == part.sha256
+    except (OSError, TypeError):  # TypeError: the receipt has something else than a size
+        return False
+
+
+def _file_of(task: Task) -> str:
+    return f"{task.step}/part-{task.number:05d}.parquet"
 
 
 # --- the folder -------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -62,6 +62,15 @@ class Rows:
     def record(self) -> dict[str, Any]:
         """What identifies the rows, JSON-able: no folder, no time."""
         return {"file": self.name, "sha256": self.sha256, "start": self.start, "stop": self.stop}
+
+    @property
+    def copy_name(self) -> str:
+        """What a copy of the whole file is called on a machine that does not see the file."""
+        return f"{self.sha256}.parquet"
+
+    def in_copy(self, folder: Path) -> Rows:
+        """The same rows in the copy that `folder` has."""
+        return replace(self, path=str(folder / self.copy_name), stamp=None)
 
 
 # --- files and partitions ---------------------------------------------------------------------------

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info
 
 from sentfold.errors import first_line
 from sentfold.files import PARQUET, fixed_lists
-from sentfold.fold.parts import Part, write_vectors
+from sentfold.fold.parts import write_vectors
 from sentfold.fold.source import Rows, read_texts, read_vectors, require_unchanged, take_vectors, unfit
 from sentfold.fold.texts import TextEncoder
 from sentfold.manifold.base.local import BLOCK
@@ -91,6 +91,14 @@ class EmbedTask:
         write_vectors(path, [encoded.vectors], width=width, record=self.record())
         return count, {**encoded.fallbacks, "dimension": width}
 
+    def inputs(self) -> tuple[Rows, ...]:
+        """As Task."""
+        return (self.texts,)
+
+    def moved(self, target: Path, copies: Path) -> Self:
+        """As Task."""
+        return replace(self, target=str(target), texts=self.texts.in_copy(copies))
+
 
 @dataclass(frozen=True)
 class LandmarkTask:
@@ -132,6 +140,14 @@ class LandmarkTask:
         pq.write_table(pa.table(columns), path, **PARQUET)
         return len(landmarks.rows), landmarks.notes
 
+    def inputs(self) -> tuple[Rows, ...]:
+        """As Task."""
+        return self.vectors
+
+    def moved(self, target: Path, copies: Path) -> Self:
+        """As Task."""
+        return replace(self, target=str(target), vectors=tuple(part.in_copy(copies) for part in self.vectors))
+
 
 @dataclass(frozen=True)
 class MapTask:
@@ -145,26 +161,34 @@ class MapTask:
     target: str
     number: int
     vectors: Rows
-    landmarks: Part
+    landmarks: Rows
     parameters: LandmarkSettings
     threads: int = 1
 
     def record(self) -> dict[str, Any]:
         """As Task."""
         return {
-            "inputs": [self.vectors.record(), {"file": self.landmarks.file, "sha256": self.landmarks.sha256}],
+            "inputs": [self.vectors.record(), self.landmarks.record()],
             "made_by": code_of("fold"),
             "parameters": {"manifold": self.parameters.model_dump()},
         }
 
     def write(self, path: Path) -> tuple[int, dict[str, Any]]:
         """Neighbours, weights and coordinates of a block of rows at a time."""
-        file = str(Path(self.target) / self.landmarks.file)
-        landmarks = read_landmarks(file, self.landmarks.sha256, self.parameters)
+        landmarks = read_landmarks(self.landmarks.path, self.landmarks.sha256, self.parameters)
         blocks = (landmarks.map(block, workers=self.threads) for block in read_vectors(self.vectors, size=BLOCK))
         write_vectors(path, blocks, width=landmarks.coordinates.shape[1], record=self.record())
         require_unchanged(self.vectors)
         return len(self.vectors), {}
+
+    def inputs(self) -> tuple[Rows, ...]:
+        """As Task."""
+        return self.vectors, self.landmarks
+
+    def moved(self, target: Path, copies: Path) -> Self:
+        """As Task."""
+        vectors, landmarks = self.vectors.in_copy(copies), self.landmarks.in_copy(copies)
+        return replace(self, target=str(target), vectors=vectors, landmarks=landmarks)
 
 
 @lru_cache(maxsize=1)

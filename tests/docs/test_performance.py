@@ -23,4 +23,4 @@ def test_the_page_has_the_command_that_remakes_each_result() -> None:
     named = set(re.findall(r"python -m benchmarks\.(\w+)", text))
     assert {name for name in named if not (ROOT / f"benchmarks/{name}.py").is_file()} == set()
     kinds = {re.split(r"-\d", path.stem)[0].replace("-", "_") for path in RESULTS.glob("*.json")}
-    assert kinds - {"decide_simulation"} <= named  # the table of that one is in docs/your-own-data.md
+    assert kinds - {"decide_simulation", "cluster"} <= named  # they are in docs/your-own-data.md and docs/cluster.md

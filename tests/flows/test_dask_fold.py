@@ -17,10 +17,18 @@ import pytest
 from distributed import LocalCluster
 
 from flows.dask_cluster import UnreachableClusterError, existing_cluster, local_cluster
-from flows.dask_fold import DaskExecutor, DyingWorkerError, UnfitWorkerError, fold_on_dask, require_fit_workers
+from flows.dask_fold import (
+    DaskExecutor,
+    DyingWorkerError,
+    FoldCluster,
+    UnfitWorkerError,
+    fold_on_dask,
+    require_fit_workers,
+)
 from sentfold.errors import ArtifactError
 from tests.checkout import ROOT, environment
 from tests.flows.checkout import alive, until
+from tests.flows.workers import APART
 from tests.fold.corpus import (
     LANDMARKS,
     cloud,
@@ -236,9 +244,6 @@ def test_a_worker_with_other_code_is_refused(tmp_path: Path, checkout: Path) -> 
     assert not list((tmp_path / "run").iterdir())
 
 
-APART = ("unshare", "-rm", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
-
-
 @pytest.mark.slow
 def test_a_worker_that_sees_another_folder_under_the_name_of_the_target_is_refused(
     tmp_path: Path,
@@ -290,9 +295,7 @@ def test_an_address_at_which_nobody_answers_is_named(tmp_path: Path, monkeypatch
     write_vectors(tmp_path / "x.parquet", cloud())
 
     def fold(address: str) -> None:
-        fold_on_dask(
-            tmp_path / "x.parquet", tmp_path / "run", of_vectors(), address=address, workers=2, memory_limit=LIMIT
-        )
+        fold_on_dask(tmp_path / "x.parquet", tmp_path / "run", of_vectors(), FoldCluster(address))
 
     for address in ("tcp://127.0.0.1:1", "nonsense://x", "no-such-host.invalid:8786"):
         with pytest.raises(UnreachableClusterError, match=address):

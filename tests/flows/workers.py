@@ -15,6 +15,9 @@ from tests.flows.checkout import Checkout, settings_of, until
 
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org")
 
+# In front of a folder and a command: the command sees another folder in its place, an empty one.
+APART = ("unshare", "-rm", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
+
 
 def commit(checkout: Checkout, *, remote: str) -> None:
     """Set up a DVC remote called `shared` as documented, and commit everything."""
@@ -43,16 +46,19 @@ def tls(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def cluster(
-    folder: Path, environment: Mapping[str, str], clones: Sequence[Path], *options: str
+    folder: Path, environment: Mapping[str, str], clones: Sequence[Path], *options: str, within: Sequence[str] = ()
 ) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The address of a scheduler, and its processes: the scheduler first, then a worker for each clone."""
+    """The address of a scheduler, and its processes: the scheduler first, then a worker for each clone.
+
+    within  a command in front of the workers'
+    """
     file = folder / "scheduler.json"
     common = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file)]
     work = ["worker", "--nthreads", "1", "--memory-limit", "0", "--local-directory", str(folder), *common]
     started = [_start(["scheduler", "--port", "0", *common, *options], folder, environment)]
     try:
         until(lambda: file.exists() and "://" in file.read_text(), "the scheduler", seconds=300)
-        started += [_start(work, clone, environment) for clone in clones]
+        started += [_start(work, clone, environment, within) for clone in clones]
         yield json.loads(file.read_text())["address"], started
     finally:
         for process in reversed(started):
@@ -60,10 +66,12 @@ def cluster(
             process.wait(120)
 
 
-def _start(words: list[str], folder: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(
+    words: list[str], folder: Path, environment: Mapping[str, str], within: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
     with (folder / f"{words[0]}.log").open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "dask", *words],
+            [*within, sys.executable, "-m", "dask", *words],
             cwd=folder,
             env=dict(environment),
             stdout=log,
