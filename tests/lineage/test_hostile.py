@@ -106,6 +106,70 @@ def test_another_commit_under_the_name_of_a_commit_is_named(repository: Path) ->
         Revision(repository, "HEAD").read("dvc.yaml")
 
 
+def make_tree(root: Path, *entries: tuple[str, str, str]) -> str:
+    """The object of a folder: mode, name and object of each entry."""
+    lines = "".join(
+        f"{mode} {'tree' if mode == '040000' else 'blob'} {name}\t{entry}\n" for mode, entry, name in entries
+    )
+    return git(root, "mktree", stdin=lines.encode())
+
+
+def test_a_commit_of_billions_of_files_is_refused_before_they_are_listed(repository: Path) -> None:
+    """Nine folders, each of ten times the next: some hundred bytes each, 10^10 files."""
+    tree = make_tree(repository, ("100644", "report.md", git(repository, "rev-parse", "HEAD:reports/quick/report.md")))
+    for _ in range(10):
+        tree = make_tree(repository, *(("040000", f"d{number}", tree) for number in range(10)))
+    commit = git(repository, "commit-tree", tree, "-m", "Many")
+    began = time.monotonic()
+    with pytest.raises(LineageError, match="not sound") as caught:
+        Revision(repository, commit).read("dvc.yaml")
+    assert "files and folders" in caught.value.expected
+    assert time.monotonic() - began < 30
+
+
+def test_a_commit_whose_files_unpack_to_gigabytes_is_refused_unread(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zeros, of which git keeps a thousandth. Here a megabyte is the most that is read."""
+    (repository / "reports/quick/report.md").write_bytes(bytes(1 << 21))
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "Zeros")
+    assert len(Revision(repository, "HEAD").read("reports/quick/report.md") or b"") == 1 << 21
+    monkeypatch.setattr("pipeline.lineage.trees.MOST_BYTES", 1 << 20)
+    with pytest.raises(LineageError, match="not sound") as caught:
+        Revision(repository, "HEAD").digest("reports/quick")
+    assert "report.md" in caught.value.where
+    assert Revision(repository, "HEAD").read("dvc.yaml") == b"stages: {}\n"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [b"100644 a/b", b"40000 ..", b"100644 ", b"x report.md", b"100644 " + b"a" * 256],
+    ids=["a slash", "the folder above", "no name", "no mode", "a long name"],
+)
+def test_a_folder_of_a_commit_with_names_that_no_file_has_is_refused(repository: Path, entry: bytes) -> None:
+    file = git(repository, "rev-parse", "HEAD:reports/quick/report.md")
+    content = entry + b"\0" + bytes.fromhex(file)
+    name = object_name("tree", content, length=40)
+    write_object(repository, name, "tree", content)
+    commit = git(repository, "commit-tree", name, "-m", "Odd")
+    with pytest.raises(LineageError, match="not sound"):
+        Revision(repository, commit).read("report.md")
+
+
+def test_a_commit_of_folders_in_folders_without_end_is_refused(repository: Path) -> None:
+    """The paths of 5,000 folders, each in the one before, have 25 million letters."""
+    tree = make_tree(repository, ("100644", "report.md", git(repository, "rev-parse", "HEAD:reports/quick/report.md")))
+    for _ in range(5_000):
+        content = b"40000 d\0" + bytes.fromhex(tree)
+        tree = object_name("tree", content, length=40)
+        write_object(repository, tree, "tree", content)
+    commit = git(repository, "commit-tree", tree, "-m", "Deep")
+    with pytest.raises(LineageError, match="not sound") as caught:
+        Revision(repository, commit).read("dvc.yaml")
+    assert "a path of at most" in caught.value.expected
+
+
 def test_a_folder_with_two_files_of_one_name_is_refused(repository: Path) -> None:
     """`git show` reads the first, a checkout has the last; a server that does not check objects hands both on."""
     files = [git(repository, "hash-object", "-w", "--stdin", stdin=text) for text in (b"good\n", b"evil\n")]
@@ -192,8 +256,12 @@ def test_patterns_of_dvcignore_that_take_hours_are_refused() -> None:
     with pytest.raises(LineageError, match="pattern") as caught:
         IgnoreRules(b"*.tmp\n" + b"*a" * 12 + b"*b\n")
     assert caught.value.where == ".dvcignore, line 2"
+    for pattern in (b"a**a**a**b\n", b"a" + b"*" * 30 + b"b\n", b"**/a/**/a/**/b\n"):
+        with pytest.raises(LineageError, match="pattern"):
+            IgnoreRules(pattern)
     began = time.process_time()
-    rules = IgnoreRules(b"*a*a*b\n**/c*/\n")
+    rules = IgnoreRules(b"*a*a*b\n**/c*/\n**/x/**/y\n")
+    assert not rules.skips("x/" * 1000 + "a")
     assert not rules.skips("a" * 255)
     assert rules.skips("x/aab")
     assert time.process_time() - began < 5
