@@ -186,8 +186,10 @@ def _cut_binary(
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
+    # No file has 10^18 words; Python refuses numbers of thousands of digits.
     fields = line.split()
-    return (int(fields[0]), int(fields[1])) if len(fields) == 2 and all(field.isdigit() for field in fields) else None
+    is_header = len(fields) == 2 and all(field.isdigit() and len(field) < 19 for field in fields)
+    return (int(fields[0]), int(fields[1])) if is_header else None
 
 
 def _check_records(header: tuple[int, int] | None, counter: _Counter) -> None:

@@ -14,6 +14,7 @@ from gensim.models import KeyedVectors
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sentfold.data.words import count_numbers
 from sentfold.errors import SourceError
 from sentfold.words.files import read_file
 
@@ -193,3 +194,10 @@ def test_a_zip_of_several_files_needs_a_name(tmp_path: Path) -> None:
     assert read_file(path, WANTED, dimension=3, member="*v.txt").words == tuple(FOUND)
     with pytest.raises(SourceError, match="exactly one"):
         read_file(path, WANTED, dimension=3, member="*.bin")
+
+
+@pytest.mark.parametrize("first", [b"1" * 5000 + b" 3", b"1 " + b"9" * 400], ids=["5,000 digits", "400 digits"])
+def test_a_first_line_of_numbers_that_count_nothing_is_no_header(tmp_path: Path, first: bytes) -> None:
+    path = as_plain(tmp_path / "v", first + b"\n" + as_text())
+    assert read_file(path, WANTED, dimension=3).words == tuple(FOUND)
+    assert count_numbers(path) == 1
