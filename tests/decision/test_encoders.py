@@ -210,5 +210,5 @@ def test_a_fit_whose_words_no_file_can_be_called_is_refused(tmp_path: Path, word
     save_fit(folder, fit_method("sif", TEXTS, words)[0])
     record = json.loads((folder / "encoder.json").read_text())
     (folder / "encoder.json").write_text(json.dumps({**record, "words": named}))
-    with pytest.raises(ArtifactError, match="no fitted method|not the word vectors of the fit"):
+    with pytest.raises(ArtifactError, match=r"no fitted method|not the word vectors of the fit"):
         load_words(folder)
