@@ -19,7 +19,7 @@ from pipeline.lineage.hashes import IgnoreRules, LineageError
 from pipeline.lineage.isolated_stage import run_command
 from pipeline.lineage.runs import ended_runs, mapping_at, runs_path, sealed_inputs
 from pipeline.lineage.scope import Scope
-from pipeline.lineage.stages import load_graph
+from pipeline.lineage.stages import load_graph, related
 from pipeline.lineage.templates import fill
 from pipeline.lineage.text import audit_text
 from pipeline.lineage.trees import Revision, WorkingTree, object_name
@@ -250,6 +250,42 @@ def test_a_reference_that_does_not_end_takes_no_time() -> None:
     assert fill("${" * 20_000, {}, where="dvc.yaml").startswith("${${")
     assert time.process_time() - began < 5
     assert fill("${ a.b }, ${a.b}", {"a": {"b": 3}}, where="dvc.yaml") == "3, 3"
+
+
+@pytest.mark.parametrize(
+    ("stage", "got"),
+    {
+        "a value of a megabyte, 20,000 times": ("cmd: x " + "${big}" * 20_000, "letters with its references"),
+        "3,000 stages of 3,000 inputs": (
+            f"foreach: {list(range(3_000))}\n    do: {{cmd: x, deps: {[f'd{n}-${{item}}' for n in range(3_000)]}}}",
+            "stages, inputs and outputs",
+        ),
+    }.values(),
+)
+def test_a_small_definition_that_stands_for_gigabytes_is_refused(repository: Path, stage: str, got: str) -> None:
+    (repository / "dvc.yaml").write_text(f"vars: [big.yaml]\nstages:\n  a:\n    {stage}\n")
+    (repository / "big.yaml").write_text(f"big: {'x' * 1_000_000}\n")
+    with pytest.raises(LineageError, match="malformed") as caught:
+        load_graph(WorkingTree(repository), "quick")
+    assert got in caught.value.expected
+
+
+def test_who_writes_a_path_is_found_by_its_folders(finished: Small) -> None:
+    graph = load_graph(WorkingTree(finished.root), "quick")
+    paths = {path for stage in graph.stages.values() for path in (*stage.deps, *stage.outs)}
+    for path in {*paths, *(f"{path}/x" for path in paths), "data", "data/quick", "reports", "dat", "x"}:
+        wanted = sorted({name for out, name in graph.producers.items() if related(out, path)})
+        assert graph.makers_of(path) == wanted
+
+
+def test_thousands_of_stages_that_read_each_other_are_put_in_order_at_once(repository: Path) -> None:
+    inputs = [f"o-{number}/x" for number in range(40)]
+    body = f"foreach: {list(range(1_000))}\n    do: {{cmd: x, deps: {inputs}, outs: ['p-${{item}}/y']}}"
+    (repository / "dvc.yaml").write_text(f"stages:\n  a:\n    {body}\n")
+    graph = load_graph(WorkingTree(repository), "quick")
+    began = time.process_time()
+    assert len(graph.in_order()) == 1_000
+    assert time.process_time() - began < 3
 
 
 def test_patterns_of_dvcignore_that_take_hours_are_refused() -> None:
