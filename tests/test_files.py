@@ -58,6 +58,18 @@ def test_temporary_files_of_another_machine_and_of_living_processes_stay(tmp_pat
     assert names(tmp_path) == {*kept, "a[1].txt"}
 
 
+def test_a_link_that_others_made_under_the_temporary_name_is_not_followed(tmp_path: Path) -> None:
+    """Where others may write, they see the number of the process, and could name any file of its user."""
+    mine = tmp_path / "mine"
+    mine.write_text("all of it")
+    with replace_whole(tmp_path / "shared" / "a.txt") as temporary:
+        temporary.write_text("first")
+    temporary.symlink_to(mine)
+    write_text(tmp_path / "shared" / "a.txt", "second")
+    assert mine.read_text() == "all of it"
+    assert (tmp_path / "shared" / "a.txt").read_text() == "second\n"
+
+
 def test_json_has_one_form_and_refuses_what_json_has_not(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"b": 1, "a": "é"})
     assert (tmp_path / "a.json").read_bytes() == json_bytes({"a": "é", "b": 1})
