@@ -111,11 +111,18 @@ def append(texts: str, target: str, encoder: str, space: str, suite: str | None 
     """
     root, options = Path.cwd(), ["--encoder", encoder, "--space", space]
     with hold_checkout(root, wait=True, purpose=f"sentfold append {texts} {target}", say=_lines()):
-        files = sorted(str(file) for file in (root / texts).iterdir() if file.is_file())
-        commands = [["sentfold.cli.main", "append", file, target, *options] for file in files]
+        commands = [["sentfold.cli.main", "append", file, target, *options] for file in arrived_files(root / texts)]
         _run_commands(commands, key="sentfold-append")
     if suite:
         sentfold(suite=suite, jobs=jobs)
+
+
+def arrived_files(folder: Path) -> list[str]:
+    """The files of a folder in the order of their names; no links, pipes and folders.
+
+    Whoever may put files there could make a link to a file that only the account of the flow may read.
+    """
+    return sorted(str(file) for file in folder.iterdir() if file.is_file() and not file.is_symlink())
 
 
 def _run_commands(commands: list[list[str]], *, key: str) -> None:

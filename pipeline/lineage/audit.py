@@ -175,12 +175,23 @@ class Auditor:
         """What another record says that a cell should print; "" if none says otherwise."""
         if number.origin == "unknown":
             return "the index of cells has no such cell"
+        if number.mislabel or self._is_score(number):
+            return number.mislabel or f"which the index calls {number.origin}, and a scores file has"
         if number.origin not in ("score", "difference"):
             return "" if number.indexed == number.text else f"the index of cells {number.indexed}"
         expected, source = self.scores.text_of(number), self.scores.path(number.space)
         if expected is None:
             return "" if self._scores_absent(number) else f"{source} has no such score"
         return "" if expected == number.text else f"{source} gives {expected}"
+
+    def _is_score(self, number: Number) -> bool:
+        """Whether a number that the index calls computed or printed is a score by its names, or a difference of two."""
+        if number.origin not in ("derived", "printed") or number.space:
+            return False
+        spaces = number.row.split(" − ")
+        return all(self.scores.score(space, number.corpus, number.protocol) for space in spaces) or (
+            len(spaces) == 2 and set(spaces) <= set(self.evaluators)
+        )
 
     def _scores_absent(self, number: Number) -> bool:
         """Whether a scores file that a stage writes is not here; the checks of that stage name it."""

@@ -18,7 +18,8 @@ ALWAYS_IGNORED = (".hg/", ".git/", ".git", ".dvc/")
 PASSED_OVER = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, "__pycache__/", "*.tmp", ".gitignore"])
 
 
-MOST_STARS = 3  # in a pattern: the time of a match can grow with the length of a name to this power
+# In a pattern: the time of a match can grow to this power with the length of a name, and with that of a path.
+MOST_STARS, MOST_FOLDERS = 3, 2
 
 
 class LineageError(SentfoldError):
@@ -76,8 +77,11 @@ class IgnoreRules:
     def __init__(self, content: bytes | None) -> None:
         lines = [] if content is None else content.decode("utf-8", "replace").splitlines()
         for number, line in enumerate(lines, 1):
-            if len(re.findall(r"\*+", line)) > MOST_STARS:
-                raise _unusable(number, f"at most {MOST_STARS} times *, as to match more can take hours", line)
+            # `**` between slashes counts once; elsewhere each star of a row of them is tried by itself.
+            folders = len(re.findall(r"(?<![^/])\*\*(?![^/])", line))
+            if line.count("*") - folders > MOST_STARS or folders > MOST_FOLDERS:
+                expected = f"at most {MOST_STARS} times *, and {MOST_FOLDERS} times **, as to match more can take hours"
+                raise _unusable(number, expected, line)
         try:
             self._rules = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, *lines])
         except ValueError as error:

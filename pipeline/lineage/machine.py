@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pipeline import LAYERS
 from pipeline.lineage.stages import Stage, related
 from pipeline.lineage.trees import git
 from sentfold.numeric_profile import profile_name
@@ -112,7 +113,10 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     if stage is not None:
         deciding |= {*stage.params, *(dep for dep in stage.deps if not dep.startswith(DATA_FOLDERS))}
     status = _names(git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"))
-    edited = sorted(entry[3:] for entry in status)
+    # `git status` says nothing of files that .gitignore or .git/info/exclude name; they would be imported all the same.
+    untracked = _names(git(root, "ls-files", "--others", "-z", "--", *LAYERS))
+    ignored = {name for name in untracked if is_code(name) and "__pycache__" not in name}
+    edited = sorted({entry[3:] for entry in status} | ignored)
     dirty = [file for file in edited if any(related(file, path) for path in deciding)]
     tracked = _names(git(root, "ls-files", "-z"))
     others = {file for file in edited if is_code(file) and file not in dirty} | set(_strangers(root, tracked))
@@ -121,8 +125,10 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
 
 
 def is_code(path: str) -> bool:
-    """Whether a file in git is code that may run in a stage: Python outside of tests and benchmarks."""
-    return path.endswith(".py") and not path.startswith((*DATA_FOLDERS, "tests/", "benchmarks/", "docs/"))
+    """Whether a file in git is code that may run in a stage: Python, also compiled, outside of tests and benchmarks."""
+    return path.endswith((".py", ".so", ".pyc")) and not path.startswith(
+        (*DATA_FOLDERS, "tests/", "benchmarks/", "docs/")
+    )
 
 
 def hash_code(files: Mapping[str, bytes]) -> str:

@@ -41,6 +41,7 @@ class Number:
               printed: copied from a paper. unknown: the index has no such cell
     space     whose score it is; other: the space that it is compared with; both "" where no space is named
     vectors   for a derived number, the vectors that it was computed from, each "space/corpus"; () if not of vectors
+    mislabel  what its line of the table, or the index, names otherwise than its origin does; "" for nothing
     """
 
     table: str
@@ -57,6 +58,7 @@ class Number:
     protocol: str = ""
     unit: str = "x100"
     vectors: tuple[str, ...] = ()
+    mislabel: str = ""
 
     @property
     def label(self) -> str:
@@ -132,15 +134,16 @@ def _numbers(
     for cell in cells:
         for column, indexed in cell["texts"].items():
             known.add((cell["line"], column))
-            yield _number(path, cell, column, indexed, printed.get(cell["line"], {}).get(column, ""))
+            yield _number(path, cell, column, indexed, printed.get(cell["line"], {}))
     for line, row in printed.items():
         name = row.get("row", row.get("space", ""))
-        for field in FIELDS:
-            if row.get(field) and (line, field) not in known:
+        # A table without these columns (sts.csv) has a name and then numbers.
+        for field in [field for field in FIELDS if field in row] or list(row)[1:]:
+            if row[field] and (line, field) not in known:
                 yield Number(path, line, name, "", field, row[field], "", "unknown")
 
 
-def _number(path: str, cell: Mapping[str, Any], column: str, indexed: str, text: str) -> Number:
+def _number(path: str, cell: Mapping[str, Any], column: str, indexed: str, line: Mapping[str, str]) -> Number:
     corpus, protocol, key = cell["corpus"], cell["protocol"], list(cell["key"])
     # Of other types they could be no keys of a mapping, and so end the audit.
     if not all(
@@ -155,14 +158,40 @@ def _number(path: str, cell: Mapping[str, Any], column: str, indexed: str, text:
     spaces = key[:1] if origin == "score" else key[:2] if origin == "difference" else []
     space, other = (*spaces, "", "")[:2]
     vectors = tuple(map(str, key)) if origin == "derived" else ()
+    if origin in ("score", "difference") and len(key) != (3 if origin == "score" else 4):
+        raise ValueError(f"a cell of line {cell['line']} has a key of {len(key)} parts")
+    mislabel = _mislabel(cell, column, line)
     if origin == "difference" and field.endswith(("low", "high")):
         origin = "derived"  # from the replicates of two scores
     if origin in ("score", "difference") or space:
         corpus, protocol = key[-2:]
     return Number(
-        path, cell["line"], cell["row"], title, field, text, indexed, origin, space, other, corpus, protocol,
-        cell["unit"], vectors,
+        path, cell["line"], cell["row"], title, field, line.get(column, ""), indexed, origin, space, other, corpus,
+        protocol, cell["unit"], vectors, mislabel,
     )  # fmt: skip
+
+
+def _mislabel(cell: Mapping[str, Any], column: str, line: Mapping[str, str]) -> str:
+    """Which name of a cell differs between its line of the table, the index, and the key of its scores; "" if none."""
+    row, key, tidy = cell["row"], list(map(str, cell["key"])), "row" in line
+    named = [(name, line.get(name), cell[name]) for name in ("row", "corpus", "protocol")]
+    named += [("unit", line.get("unit"), cell["unit"])] if tidy else [("space", line.get("space"), row)]
+    named += [("column", column, cell["corpus"])] if column not in FIELDS else []
+    if "origin" in line:
+        named.append(("origin", line["origin"], "printed" if cell["origin"] == "printed" else "measured"))
+    if cell["origin"] == "score":
+        # Rows of the selection begin with a selected space, and have scores of the space that was selected for.
+        selected = ":" in row and row.startswith(key[0])
+        named += [("space", key[0] if selected else row, key[0]), ("corpus", cell["corpus"], key[1])]
+        named.append(("protocol", cell["protocol"], key[2]))
+    elif cell["origin"] == "difference":
+        against = "control" if column.startswith("control") else "difference_to"
+        named.append(("row", row, f"{key[0]} − {key[1]}") if tidy else ("space", row, key[0]))
+        named += [(against, line.get(against), key[1]), ("corpus", cell["corpus"], key[2])]
+    elif not tidy and line:
+        named.append(("origin", cell["origin"], "score or difference"))
+    wrong = [(name, one, other) for name, one, other in named if one not in (None, other)]
+    return "".join(f"its {name} is '{one}', and '{other}' by the index or the scores" for name, one, other in wrong[:1])
 
 
 # --- one number ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -81,11 +82,14 @@ def recompute(
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove the scratch folders of audits that were killed; their names hold the process."""
+    """Remove the scratch folders of this user's audits that were killed; their names hold the process."""
     for place in folder.glob(f"{SCRATCH}*"):
         process = place.name.removeprefix(SCRATCH).partition("-")[0]
-        if process.isdigit() and not Path(f"/proc/{process}").exists() and not place.is_symlink():
-            shutil.rmtree(place, ignore_errors=True)
+        # Another user's can be so deep that to remove it ends the audit, and is not ours to remove.
+        with suppress(FileNotFoundError):  # another audit has removed it
+            own = place.lstat().st_uid == os.getuid() and not place.is_symlink()
+            if own and process.isdigit() and not Path(f"/proc/{process}").exists():
+                shutil.rmtree(place, ignore_errors=True)
 
 
 def require_agreement(scope: Scope) -> None:

@@ -21,6 +21,7 @@ from pipeline.lineage.trees import Tree
 from sentfold.errors import first_line
 
 LONGEST_PATH, LONGEST_NAME = 2_000, 255  # letters; the system looks for no file of a longer name
+MOST_PATHS = 50_000  # stages, inputs and outputs; the largest suite has 3,700
 MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
 
 
@@ -70,6 +71,17 @@ class Graph:
     locked: Mapping[str, Locked]
 
     @cached_property
+    def _makers(self) -> tuple[Mapping[str, set[str]], Mapping[str, set[str]]]:
+        """Path -> the stages that write it; and path -> the stages that write something inside of it."""
+        exact: dict[str, set[str]] = {}
+        inside: dict[str, set[str]] = {}
+        for out, name in self.producers.items():
+            exact.setdefault(out, set()).add(name)
+            for folder in _folders_of(out):
+                inside.setdefault(folder, set()).add(name)
+        return exact, inside
+
+    @cached_property
     def producers(self) -> Mapping[str, str]:
         """Output -> the stage that writes it, by dvc.lock and by dvc.yaml. Only stages that dvc.yaml defines."""
         recorded = {out: name for name, locked in self.locked.items() if name in self.stages for out in locked.outs}
@@ -77,7 +89,9 @@ class Graph:
 
     def makers_of(self, path: str) -> list[str]:
         """The stages that write `path`, something inside it, or a folder that contains it."""
-        return sorted({name for out, name in self.producers.items() if related(out, path)})
+        exact, inside = self._makers
+        found = [exact.get(place, ()) for place in (path, *_folders_of(path))]
+        return sorted({name for names in (*found, inside.get(path, ())) for name in names})
 
     @property
     def leftovers(self) -> list[str]:
@@ -118,6 +132,13 @@ class Graph:
         return list(TopologicalSorter({name: self.parents(name) for name in sorted(self.stages)}).static_order())
 
 
+def _folders_of(path: str) -> Iterator[str]:
+    """The folders that a path is in, the innermost first."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
 def related(one: str, other: str) -> bool:
     """Whether two paths are equal, or one is inside the other."""
     return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
@@ -135,12 +156,15 @@ def load_stages(tree: Tree, suite: str) -> dict[str, Stage]:
     """The stages that a suite's dvc.yaml defines, by name. Raises LineageError. Cost: some 20 ms for 150 of them."""
     dvcfile = str(PurePosixPath(suite_file(suite)).with_name("dvc.yaml"))
     content, context = require_suite(tree, suite), load_variables(tree, suite)
-    stages = {}
+    stages, paths = {}, 0
     for name, definition in _mapping(dvcfile, content).items():
         if not isinstance(definition, dict):
             raise malformed(dvcfile, f"stage {name}", f"a {type(definition).__name__}", "a mapping with cmd")
         for address, filled in expand(name, definition, context, where=dvcfile):
-            stages[address] = _stage(dvcfile, address, filled)
+            stage = stages[address] = _stage(dvcfile, address, filled)
+            paths += 1 + len(stage.deps) + len(stage.outs)
+            if paths > MOST_PATHS:
+                raise malformed(dvcfile, "its stages", "more", f"at most {MOST_PATHS:,} stages, inputs and outputs")
     return stages
 
 

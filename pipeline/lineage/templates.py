@@ -8,6 +8,8 @@ from typing import Any
 
 from pipeline.lineage.hashes import LineageError
 
+LONGEST = 20_000  # letters of a string after its references are replaced; the longest command has some hundred
+
 _REFERENCE = re.compile(r"\$\{([^{}]+)\}")  # without blanks around the name: to try all their numbers takes hours
 
 
@@ -53,7 +55,14 @@ def fill(template: Any, context: Mapping[str, Any], *, where: str) -> Any:
     whole = _REFERENCE.fullmatch(template)
     if whole:
         return _look_up(context, whole[1], where=where)
-    return _REFERENCE.sub(lambda match: str(_look_up(context, match[1], where=where)), template)
+    first, *others = _REFERENCE.split(template)  # every second piece is a reference
+    pieces, total = [first], 0
+    for place, piece in enumerate(others):
+        pieces.append(piece if place % 2 else str(_look_up(context, piece, where=where)))
+        total += len(pieces[-1])
+        if total > LONGEST:
+            raise malformed(where, f"'{template[:60]}'", "more", f"at most {LONGEST:,} letters with its references")
+    return "".join(pieces)
 
 
 def _look_up(context: Mapping[str, Any], reference: str, *, where: str) -> Any:

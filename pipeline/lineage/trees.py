@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import stat
 import subprocess
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Protocol
+from typing import IO, Protocol
 
 from pipeline.lineage.hashes import Digest, IgnoreRules, LineageError, folder_digest, md5_of, md5_of_bytes
 
 SYMLINK = "120000"
+SUBMODULE = 0o160000
+
+# Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
+MOST_FILES = 200_000  # files and folders; the project has 2,000
+MOST_BYTES = 1 << 30  # that are read of it
+LONGEST_PATH, LONGEST_NAME = 4096, 255  # bytes; no system has longer ones
 
 # Errors of the system for a path where there is nothing.
 NOTHING_THERE = (FileNotFoundError, NotADirectoryError)
@@ -143,6 +152,7 @@ class Revision:
         self.commit = commit.decode().strip()
         self._contents: dict[str, bytes] = {}
         self._known: dict[str, Digest | None] = {}
+        self._bytes = 0  # read so far
 
     @property
     def name(self) -> str:
@@ -193,24 +203,52 @@ class Revision:
 
     @cached_property
     def _entries(self) -> dict[str, tuple[str, str]]:
-        # path -> (mode, object). The tree is the one that the commit itself names: git may know it from an index.
+        """Path -> mode and object of each file; the tree is the one that the commit itself names.
+
+        A folder of one object can stand for billions of files, so the entries are counted before they are listed.
+        """
         (content,) = self._objects([self.commit], [f"commit {self.commit}"], "commit")
-        top = content.partition(b"\n")[0].removeprefix(b"tree ").decode("ascii", "replace")
-        listing = git(self.root, "ls-tree", "-r", "-t", "-z", "--full-tree", top) or b""
-        entries, folders = {}, {"the root folder": top}
-        for line in listing.decode("utf-8", "surrogateescape").split("\0"):
-            facts, _, path = line.partition("\t")
-            if not path:
-                continue
-            mode, kind, name = facts.split()
-            if path in entries or path in folders:
-                raise self._unsound(path, "one file of that name", "two, of which git shows now one, now the other")
-            if kind == "blob":
-                entries[path] = (mode, name)
-            elif kind == "tree":
-                folders[path] = name
-        self._objects(list(folders.values()), list(folders), "tree")
+        level = {"": content.partition(b"\n")[0].removeprefix(b"tree ").decode("ascii", "replace")}
+        entries: dict[str, tuple[str, str]] = {}
+        trees: dict[str, list[tuple[int, str, str]]] = {}
+        folders = 0
+        while level:
+            new = {name: path or "the root folder" for path, name in level.items() if name not in trees}
+            for (name, path), listing in zip(
+                new.items(), self._objects(list(new), list(new.values()), "tree"), strict=True
+            ):
+                trees[name] = self._listed(path, listing, len(name) // 2)
+            folders += len(level)
+            if len(entries) + folders + sum(len(trees[name]) for name in level.values()) > MOST_FILES:
+                raise self._unsound("the root folder", f"at most {MOST_FILES:,} files and folders", "more")
+            below: dict[str, str] = {}
+            for folder, tree in level.items():
+                for mode, entry, name in trees[tree]:
+                    path = f"{folder}/{entry}" if folder else entry
+                    if path in entries or path in below:
+                        expected, got = "one file of that name", "two, of which git shows now one, now the other"
+                        raise self._unsound(path, expected, got)
+                    if len(path) > LONGEST_PATH:
+                        raise self._unsound(path[:80], f"a path of at most {LONGEST_PATH:,} letters", f"{len(path):,}")
+                    if stat.S_ISDIR(mode):
+                        below[path] = name
+                    elif mode != SUBMODULE:
+                        entries[path] = (f"{mode:o}", name)
+            level = below
         return entries
+
+    def _listed(self, folder: str, listing: bytes, size: int) -> list[tuple[int, str, str]]:
+        """Mode, name and object of each entry of a folder. size: bytes of an object's name."""
+        found, begin = [], 0
+        while begin < len(listing):
+            end = listing.find(b"\0", begin)
+            mode, _, entry = listing[begin : max(end, begin)].partition(b" ")
+            begin = end + 1 + size
+            sound = mode.isdigit() and not set(mode) & set(b"89") and entry and len(entry) <= LONGEST_NAME
+            if not sound or b"/" in entry or entry in (b".", b"..") or begin > len(listing):
+                raise self._unsound(folder, "entries with a mode, a name of a file and an object", repr(entry[:40]))
+            found.append((int(mode, 8), entry.decode("utf-8", "surrogateescape"), listing[end + 1 : begin].hex()))
+        return found
 
     def _resolve(self, path: str) -> str | None:
         for _ in range(8):
@@ -234,20 +272,21 @@ class Revision:
         Git hashes what it fetches, and not what it reads: a clone of a folder, or an alternate, has the objects of
         whoever wrote that folder, and git shows any bytes that are under the name of an object there.
         """
-        lines = "".join(f"{name}\n" for name in names)
-        stream = (git(self.root, "cat-file", "--batch", stdin=lines.encode()) or b"") if names else b""
-        found, begin = [], 0
-        for name, title in zip(names, titles, strict=True):
-            end = stream.find(b"\n", begin)
-            facts = stream[begin : max(end, begin)].split()
-            # "<object> missing", or nothing at all where git itself fails.
-            if len(facts) != 3 or facts[1] != kind.encode():
-                raise self._lacking(title, name)
-            content = stream[end + 1 : end + 1 + int(facts[2])]
-            if object_name(kind, content, length=len(name)) != name:
-                raise self._unsound(title, f"the object {name}", "other bytes than those that have this hash")
-            found.append(content)
-            begin = end + 1 + len(content) + 1
+        found = []
+        with git_objects(self.root, names) as stream:
+            for name, title in zip(names, titles, strict=True):
+                facts = stream.readline().split()
+                # "<object> missing", or nothing at all where git itself fails.
+                if len(facts) != 3 or facts[1] != kind.encode():
+                    raise self._lacking(title, name)
+                self._bytes += int(facts[2])
+                if self._bytes > MOST_BYTES:
+                    raise self._unsound(title, f"at most {MOST_BYTES:,} bytes in all that is read", "more")
+                content = stream.read(int(facts[2]))
+                if object_name(kind, content, length=len(name)) != name:
+                    raise self._unsound(title, f"the object {name}", "other bytes than those that have this hash")
+                found.append(content)
+                stream.read(1)
         return found
 
     def _lacking(self, title: str, name: str) -> LineageError:
@@ -279,16 +318,36 @@ def object_name(kind: str, content: bytes, *, length: int) -> str:
 
 def git(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None:
     """What git prints, or None where it fails or is not there. Takes no lock, so a read-only checkout will do."""
-    # A hook's GIT_DIR would point at another repository, and a replacement shows other bytes under an object's name.
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key.startswith(CONFIG)}
-    environment = {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            ["git", *arguments], cwd=root, input=stdin, env=environment, capture_output=True, check=False
+            ["git", *arguments], cwd=root, input=stdin, env=_git_environment(), capture_output=True, check=False
         )
     except OSError:
         return None
     return done.stdout if done.returncode == 0 else None
+
+
+@contextmanager
+def git_objects(root: Path, names: Sequence[str]) -> Iterator[IO[bytes]]:
+    """The stream of `git cat-file --batch`: for each object a line with its size, then its bytes and a line end."""
+    with tempfile.TemporaryFile() as asked:
+        asked.write("".join(f"{name}\n" for name in names).encode())
+        asked.seek(0)
+        process = subprocess.Popen(
+            ["git", "cat-file", "--batch"], cwd=root, stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env=_git_environment(),
+        )  # fmt: skip
+    with process, process.stdout or io.BytesIO() as stream:
+        try:
+            yield stream
+        finally:
+            process.kill()
+
+
+def _git_environment() -> dict[str, str]:
+    # A hook's GIT_DIR would point at another repository, and a replacement shows other bytes under an object's name.
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key.startswith(CONFIG)}
+    return {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
 
 
 def head_of(root: Path) -> Revision | None:

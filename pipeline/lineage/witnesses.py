@@ -7,11 +7,11 @@ from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pipeline.lineage.hashes import LineageError
+from pipeline.lineage.hashes import PASSED_OVER, LineageError
 from pipeline.lineage.machine import differing_packages, hash_code, hash_packages, is_code, pins_in
 from pipeline.lineage.runs import RunFinder, files_under, sealed_inputs
 from pipeline.lineage.scope import Cause, Scope, listed
-from pipeline.lineage.stages import Locked, Stage, related
+from pipeline.lineage.stages import Locked, Stage
 from pipeline.lineage.trees import Revision, git
 
 REQUIREMENTS = "requirements.lock"
@@ -52,7 +52,10 @@ class WitnessChecks:
         folder = f"reports/{self.scope.suite}"
         for file in self.scope.tree.files_below(folder):
             path = f"{folder}/{file}"
-            if not any(related(out, path) for out in self.graph.producers) and PurePosixPath(path).name != ".gitignore":
+            name = PurePosixPath(path).name
+            # DVC hashes no file of a name that PASSED_OVER has; writers leave `.NAME.tmp`, and DVC .gitignore.
+            unhashed = PASSED_OVER.match_file(path) and not (name.startswith(".") and name.endswith(".tmp"))
+            if (unhashed or not self.graph.makers_of(path)) and name != ".gitignore":
                 message = "no stage of dvc.yaml writes it, so no record says what is in it"
                 yield Cause("file", path, message, f"remove it from {folder}", state="unwitnessed")
 

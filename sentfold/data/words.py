@@ -100,7 +100,7 @@ def count_numbers(path: Path) -> int:
         return 1
     with open_stream(path) as stream:
         fields = stream.readline(400_000).split()
-    has_header = len(fields) == 2 and all(field.isdigit() for field in fields)
+    has_header = len(fields) == 2 and all(field.isdigit() and len(field) < 19 for field in fields)
     return max(1, int(fields[1]) if has_header else len(fields) - 1)
 
 

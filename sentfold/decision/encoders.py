@@ -23,7 +23,7 @@ from sentfold.data.words import count_numbers, read_lexicon, read_word_vectors, 
 from sentfold.decision.spaces import Space, load_space
 from sentfold.encoders.base.protocol import Encoded, known_methods
 from sentfold.errors import ArtifactError, EncoderError, ParameterError, first_line
-from sentfold.files import replace_whole, sha256_of, write_bytes_atomically, write_json
+from sentfold.files import replace_whole, require_regular, sha256_of, write_bytes_atomically, write_json
 
 if TYPE_CHECKING:
     from sentfold.encoders.base.protocol import Fitted
@@ -152,6 +152,8 @@ def load_fit(folder: Path, words: str) -> FittedMethod:
     words  the file or package that has the word vectors
     """
     try:
+        for name in (FIT, DIRECTIONS):
+            require_regular(folder / name)
         record = json.loads((folder / FIT).read_bytes())
         learned = load_file(folder / DIRECTIONS)
         fitted = FittedMethod(
@@ -161,16 +163,17 @@ def load_fit(folder: Path, words: str) -> FittedMethod:
             int(record["dimension"]),
         )  # fmt: skip
         load_method(fitted.method, fitted.settings)
+        digest = digest_words(words)  # OSError for a name that no file can have
     except Exception as error:  # noqa: BLE001  # a damaged file makes json or safetensors raise anything
         raise ArtifactError(
             "a folder holds no fitted method that can be read", where=str(folder / FIT),
             expected=f"{FIT} and {DIRECTIONS}, as `sentfold decide --encoder METHOD` writes them",
             got=f"{type(error).__name__}: {first_line(error)}",
         ) from None  # fmt: skip
-    if digest_words(words) != fitted.sha256:
+    if digest != fitted.sha256:
         raise ArtifactError(
             "these are not the word vectors of the fit", where=f"--words {words}",
-            expected=f"{record['words']}, sha256 {fitted.sha256}", got=digest_words(words) or "no such file or package",
+            expected=f"{record['words']}, sha256 {fitted.sha256}", got=digest or "no such file or package",
             remedy=f"give the same word vectors: --words {record['words']}",
         )  # fmt: skip
     return fitted

@@ -151,7 +151,8 @@ def hold_target(target: Path, *, source: Path) -> Iterator[None]:
     _require_own_folder(target, source)
     try:
         target.mkdir(parents=True, exist_ok=True)
-        lock = (target / LOCK).open("a+")
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        lock = os.fdopen(os.open(target / LOCK, flags, 0o644), "a+", encoding="utf-8")
     except OSError as error:
         raise ArtifactError("cannot write into the target", where=str(target), got=first_line(error)) from None
     with lock:
@@ -204,6 +205,13 @@ def _require_own_folder(target: Path, source: Path) -> None:
     if not target.exists():
         return
     names = sorted(path.name for path in target.iterdir()) if target.is_dir() else ["a file"]
+    # The lock is emptied, and surplus files of these folders are removed: what a link names would be lost.
+    links = [name for name in (LOCK, RECEIPTS, *STEPS) if (target / name).is_symlink()]
+    if links:
+        raise ParameterError(
+            "the target holds links in the place of its own files", where=str(target), expected="files and folders",
+            got=", ".join(links), state="nothing was changed", remedy="give another target",
+        )  # fmt: skip
     if names and LOCK not in names:
         raise ParameterError(
             "the target holds something else",

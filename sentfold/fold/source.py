@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sentfold.errors import ArtifactError, ParameterError, first_line
-from sentfold.files import Vectors, sha256_of
+from sentfold.files import BATCH, FREE, RATIO, Vectors, require_regular, sha256_of, written_out_bytes
 
 Column = Literal["text", "vector"]
 
@@ -90,6 +90,7 @@ def list_source(source: Path, column: Column) -> tuple[SourceFile, ...]:
         with open_parquet(path) as file:
             width = _width(path, file.schema_arrow, column)
             groups = tuple(file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups))
+            _refuse_oversize(path, 4 * max(width, 1) * max(sum(groups), file.metadata.num_rows))
         files.append(SourceFile(str(path.absolute()), groups, width, _stamp(path)))
         if width != files[0].width:
             raise unfit(path, expected=f"vectors of width {files[0].width}, as in {paths[0]}", got=f"width {width}")
@@ -174,14 +175,27 @@ def _stamp(path: Path) -> tuple[int, int]:
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def open_parquet(path: Path) -> pq.ParquetFile:
-    """A Parquet file whose page checksums are verified. Raises ArtifactError."""
+def open_parquet(path: Path, *, texts: Sequence[str] = ()) -> pq.ParquetFile:
+    """A Parquet file whose page checksums are verified. Raises ArtifactError.
+
+    texts  columns that are read as dictionaries: in these a text that a million rows refer to is there once
+    """
     try:
-        return pq.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True)
+        require_regular(path)
+        return pq.ParquetFile(
+            path, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True, read_dictionary=list(texts)
+        )
     except FileNotFoundError:
         raise ArtifactError("a file of the dataset is missing", where=str(path), got="no such file") from None
     except (pa.ArrowException, OSError, ValueError) as error:
         raise unfit(path, expected="a whole Parquet file", got=first_line(error)) from None
+
+
+def _refuse_oversize(path: Path, size: int) -> None:
+    """Raise ArtifactError if rows take more memory than files of this size may: some bytes can stand for gigabytes."""
+    most = FREE + RATIO * path.stat().st_size
+    if size > most:
+        raise unfit(path, expected=f"rows of at most {most:,} bytes in a file of this size", got=f"{size:,} or more")
 
 
 def read_texts(rows: Rows) -> list[str]:
@@ -235,24 +249,35 @@ def take_vectors(partitions: Sequence[Rows], numbers: np.ndarray[Any, np.dtype[n
 
 def _batches(rows: Rows, column: Column, *, size: int) -> Iterator[tuple[int, pa.Array]]:
     """Pieces of a column, and the number of the first row of each. Only row groups with wanted rows are read."""
-    path = Path(rows.path)
-    with open_parquet(path) as file:
+    path, total = Path(rows.path), 0
+    with open_parquet(path, texts=["text"] if column == "text" else []) as file:
         counts = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
         if sum(counts) < rows.stop:
             raise unfit(path, expected=f"{rows.stop} rows", got=f"{sum(counts)}")
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(int)
         groups = [g for g in range(len(counts)) if starts[g] < rows.stop and starts[g + 1] > rows.start]
         begin = int(starts[groups[0]]) if groups else rows.stop
-        batches = file.iter_batches(batch_size=max(size, 1), row_groups=groups, columns=[column])
+        # Texts come group by group, as each group has a dictionary of its own.
+        portions, most = ([[group] for group in groups], BATCH) if column == "text" else ([groups], max(size, 1))
+        batches = (
+            batch.column(0)
+            for portion in portions
+            for batch in file.iter_batches(batch_size=most, row_groups=portion, columns=[column])
+        )
         while begin < rows.stop:
             try:
                 batch = next(batches)
             except (pa.ArrowException, OSError, StopIteration) as error:
                 raise unfit(path, expected="pages that match their checksums", got=first_line(error)) from None
-            low, high = max(rows.start - begin, 0), min(rows.stop - begin, batch.num_rows)
+            low, high = max(rows.start - begin, 0), min(rows.stop - begin, len(batch))
             if high > low:
-                yield begin + low, batch.column(0).slice(low, high - low)
-            begin += batch.num_rows
+                piece = batch.slice(low, high - low)
+                if column == "text":
+                    total += written_out_bytes(piece)
+                    _refuse_oversize(path, total)
+                    piece = piece.cast(pa.large_string())
+                yield begin + low, piece
+            begin += len(batch)
 
 
 def _first_null(column: pa.Array) -> int:

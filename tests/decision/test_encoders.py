@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from sentfold.decision.encoders import (
     is_exported,
     load_exported,
     load_fit,
+    load_words,
     open_encoder,
     save_fit,
 )
@@ -189,3 +191,24 @@ def test_a_light_install_uses_a_space_of_word_vectors_from_the_decision_to_the_e
     missing = light("similar", "a", "texts.txt", "--encoder", "all-MiniLM-L6-v2", folder=tmp_path)
     assert missing.returncode == 2
     assert "sentfold[text]" in missing.stderr and "Traceback" not in missing.stderr
+
+
+@pytest.mark.parametrize("name", ["encoder.json", "encoder.safetensors"])
+def test_a_pipe_in_place_of_a_part_of_a_fit_is_refused_and_not_waited_for(
+    tmp_path: Path, words: str, name: str
+) -> None:
+    save_fit(tmp_path / "space", fit_method("sif", TEXTS, words)[0])
+    (tmp_path / "space" / name).unlink()
+    os.mkfifo(tmp_path / "space" / name)
+    with pytest.raises(ArtifactError, match="no fitted method"):
+        load_fit(tmp_path / "space", words)
+
+
+@pytest.mark.parametrize("named", ["a" * 300, "a\0b"], ids=["300 letters", "a NUL"])
+def test_a_fit_whose_words_no_file_can_be_called_is_refused(tmp_path: Path, words: str, named: str) -> None:
+    folder = tmp_path / "space"
+    save_fit(folder, fit_method("sif", TEXTS, words)[0])
+    record = json.loads((folder / "encoder.json").read_text())
+    (folder / "encoder.json").write_text(json.dumps({**record, "words": named}))
+    with pytest.raises(ArtifactError, match=r"no fitted method|not the word vectors of the fit"):
+        load_words(folder)

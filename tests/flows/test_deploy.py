@@ -23,6 +23,7 @@ import pytest
 import yaml
 
 from flows.deploy import AUTOMATION, job_template
+from flows.flow import arrived_files
 from flows.lock import LOCK_FILE
 from flows.server import Server, asks_for_password
 from sentfold.decision.spaces import LinearSpace, save_space
@@ -163,6 +164,18 @@ def test_the_schedule_appends_sentences_that_arrive_runs_what_is_stale_and_tells
         wait_until(
             lambda: any("the stage 'evaluate' failed" in text for text in heard), "the notification", seconds=300
         )
+
+
+def test_files_that_arrive_by_a_link_are_not_read(tmp_path: Path) -> None:
+    """The flow's account may read more than who puts files into the folder."""
+    (tmp_path / "secret").write_text("A token.\n")
+    folder = tmp_path / "arrived"
+    (folder / "within").mkdir(parents=True)
+    for name in ("b.txt", "a.txt"):
+        (folder / name).write_text("A sentence.\n")
+    (folder / "c.txt").symlink_to(tmp_path / "secret")
+    os.mkfifo(folder / "d.txt")
+    assert arrived_files(folder) == [str(folder / "a.txt"), str(folder / "b.txt")]
 
 
 @contextmanager

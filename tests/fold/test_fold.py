@@ -242,6 +242,25 @@ def test_a_target_that_holds_something_else_is_left_alone(tmp_path: Path, source
         fold_files(source, write_vectors(tmp_path / "x.parquet", cloud(3)), of_vectors())
 
 
+@pytest.mark.parametrize("name", [".lock", "folded", "receipts"])
+def test_a_link_in_the_place_of_a_file_of_the_target_is_refused_and_what_it_names_stays(
+    tmp_path: Path, source: Path, name: str
+) -> None:
+    """A fold from elsewhere, as an archive may hold it. The lock would be emptied, a surplus part removed."""
+    target, mine = tmp_path / "run", tmp_path / "mine"
+    fold_files(source, target, of_vectors())
+    if name == ".lock":
+        (target / name).unlink()
+        mine.write_text("all of it")
+    else:
+        (target / name).rename(mine)
+        (mine / "part-99999.parquet").write_text("all of it")
+    (target / name).symlink_to(mine)
+    with pytest.raises(ParameterError, match="links in the place"):
+        fold_files(source, target, of_vectors())
+    assert (mine if name == ".lock" else mine / "part-99999.parquet").read_text() == "all of it"
+
+
 def test_two_runs_do_not_write_into_one_folder(tmp_path: Path, source: Path) -> None:
     target = tmp_path / "run"
     with hold_target(target, source=source), pytest.raises(ParameterError, match=r"(?s)another run.*process \d+ on"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import struct
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -190,3 +192,47 @@ def test_a_file_that_changes_or_vanishes_after_it_was_listed_is_noticed(tmp_path
     path.unlink()
     with pytest.raises(ArtifactError, match="No such file"):
         digest_of(file)
+
+
+def varint(number: int) -> bytes:
+    """A number as Parquet's footer has it (Thrift's compact protocol, unsigned)."""
+    digits = []
+    while number > 127:
+        digits.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*digits, number])
+
+
+def test_a_footer_of_more_rows_than_the_file_can_have_is_refused_before_they_are_cut(tmp_path: Path) -> None:
+    path, rows = write_vectors(tmp_path / "v.parquet", cloud(7777)), 7777
+    content = path.read_bytes()
+    length = struct.unpack("<I", content[-8:-4])[0]
+    footer = content[-8 - length : -8].replace(varint(2 * rows), varint(2 * 2**50))  # signed numbers are doubled
+    path.write_bytes(content[: -8 - length] + footer + struct.pack("<I", len(footer)) + b"PAR1")
+    assert pq.read_metadata(path).num_rows == 2**50
+    with pytest.raises(ArtifactError, match="in a file of this size"):
+        list_source(path, "vector")
+
+
+def test_a_text_that_all_rows_refer_to_is_counted_before_it_is_copied(tmp_path: Path) -> None:
+    """Some hundred bytes, which are 4 GB of texts."""
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(4096, dtype=np.int32)), pa.array(["a" * 1_000_000]))
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"text": texts}), path, store_schema=False, compression="zstd")
+    (file,) = list_source(path, "text")
+    (rows,) = cut_partitions([file], [digest_of(file)])
+    with pytest.raises(ArtifactError, match="in a file of this size"):
+        read_texts(rows)
+
+
+def test_a_pipe_in_place_of_a_file_of_the_source_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.parquet")
+    with pytest.raises(ArtifactError, match="not a regular file"):
+        list_source(tmp_path, "text")
+
+
+def test_texts_of_many_row_groups_with_dictionaries_are_read_as_they_are(tmp_path: Path) -> None:
+    texts = [f"text {row % 7}" for row in range(500)]
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"text": texts}), path, row_group_size=60, use_dictionary=True)
+    assert read_texts(rows_of(path, 37, 431)) == texts[37:431]

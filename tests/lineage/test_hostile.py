@@ -19,7 +19,7 @@ from pipeline.lineage.hashes import IgnoreRules, LineageError
 from pipeline.lineage.isolated_stage import run_command
 from pipeline.lineage.runs import ended_runs, mapping_at, runs_path, sealed_inputs
 from pipeline.lineage.scope import Scope
-from pipeline.lineage.stages import load_graph
+from pipeline.lineage.stages import load_graph, related
 from pipeline.lineage.templates import fill
 from pipeline.lineage.text import audit_text
 from pipeline.lineage.trees import Revision, WorkingTree, object_name
@@ -106,6 +106,70 @@ def test_another_commit_under_the_name_of_a_commit_is_named(repository: Path) ->
         Revision(repository, "HEAD").read("dvc.yaml")
 
 
+def make_tree(root: Path, *entries: tuple[str, str, str]) -> str:
+    """The object of a folder: mode, name and object of each entry."""
+    lines = "".join(
+        f"{mode} {'tree' if mode == '040000' else 'blob'} {name}\t{entry}\n" for mode, entry, name in entries
+    )
+    return git(root, "mktree", stdin=lines.encode())
+
+
+def test_a_commit_of_billions_of_files_is_refused_before_they_are_listed(repository: Path) -> None:
+    """Nine folders, each of ten times the next: some hundred bytes each, 10^10 files."""
+    tree = make_tree(repository, ("100644", "report.md", git(repository, "rev-parse", "HEAD:reports/quick/report.md")))
+    for _ in range(10):
+        tree = make_tree(repository, *(("040000", f"d{number}", tree) for number in range(10)))
+    commit = git(repository, "commit-tree", tree, "-m", "Many")
+    began = time.monotonic()
+    with pytest.raises(LineageError, match="not sound") as caught:
+        Revision(repository, commit).read("dvc.yaml")
+    assert "files and folders" in caught.value.expected
+    assert time.monotonic() - began < 30
+
+
+def test_a_commit_whose_files_unpack_to_gigabytes_is_refused_unread(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zeros, of which git keeps a thousandth. Here a megabyte is the most that is read."""
+    (repository / "reports/quick/report.md").write_bytes(bytes(1 << 21))
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "Zeros")
+    assert len(Revision(repository, "HEAD").read("reports/quick/report.md") or b"") == 1 << 21
+    monkeypatch.setattr("pipeline.lineage.trees.MOST_BYTES", 1 << 20)
+    with pytest.raises(LineageError, match="not sound") as caught:
+        Revision(repository, "HEAD").digest("reports/quick")
+    assert "report.md" in caught.value.where
+    assert Revision(repository, "HEAD").read("dvc.yaml") == b"stages: {}\n"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [b"100644 a/b", b"40000 ..", b"100644 ", b"x report.md", b"100644 " + b"a" * 256],
+    ids=["a slash", "the folder above", "no name", "no mode", "a long name"],
+)
+def test_a_folder_of_a_commit_with_names_that_no_file_has_is_refused(repository: Path, entry: bytes) -> None:
+    file = git(repository, "rev-parse", "HEAD:reports/quick/report.md")
+    content = entry + b"\0" + bytes.fromhex(file)
+    name = object_name("tree", content, length=40)
+    write_object(repository, name, "tree", content)
+    commit = git(repository, "commit-tree", name, "-m", "Odd")
+    with pytest.raises(LineageError, match="not sound"):
+        Revision(repository, commit).read("report.md")
+
+
+def test_a_commit_of_folders_in_folders_without_end_is_refused(repository: Path) -> None:
+    """The paths of 5,000 folders, each in the one before, have 25 million letters."""
+    tree = make_tree(repository, ("100644", "report.md", git(repository, "rev-parse", "HEAD:reports/quick/report.md")))
+    for _ in range(5_000):
+        content = b"40000 d\0" + bytes.fromhex(tree)
+        tree = object_name("tree", content, length=40)
+        write_object(repository, tree, "tree", content)
+    commit = git(repository, "commit-tree", tree, "-m", "Deep")
+    with pytest.raises(LineageError, match="not sound") as caught:
+        Revision(repository, commit).read("dvc.yaml")
+    assert "a path of at most" in caught.value.expected
+
+
 def test_a_folder_with_two_files_of_one_name_is_refused(repository: Path) -> None:
     """`git show` reads the first, a checkout has the last; a server that does not check objects hands both on."""
     files = [git(repository, "hash-object", "-w", "--stdin", stdin=text) for text in (b"good\n", b"evil\n")]
@@ -188,12 +252,52 @@ def test_a_reference_that_does_not_end_takes_no_time() -> None:
     assert fill("${ a.b }, ${a.b}", {"a": {"b": 3}}, where="dvc.yaml") == "3, 3"
 
 
+@pytest.mark.parametrize(
+    ("stage", "got"),
+    {
+        "a value of a megabyte, 20,000 times": ("cmd: x " + "${big}" * 20_000, "letters with its references"),
+        "3,000 stages of 3,000 inputs": (
+            f"foreach: {list(range(3_000))}\n    do: {{cmd: x, deps: {[f'd{n}-${{item}}' for n in range(3_000)]}}}",
+            "stages, inputs and outputs",
+        ),
+    }.values(),
+)
+def test_a_small_definition_that_stands_for_gigabytes_is_refused(repository: Path, stage: str, got: str) -> None:
+    (repository / "dvc.yaml").write_text(f"vars: [big.yaml]\nstages:\n  a:\n    {stage}\n")
+    (repository / "big.yaml").write_text(f"big: {'x' * 1_000_000}\n")
+    with pytest.raises(LineageError, match="malformed") as caught:
+        load_graph(WorkingTree(repository), "quick")
+    assert got in caught.value.expected
+
+
+def test_who_writes_a_path_is_found_by_its_folders(finished: Small) -> None:
+    graph = load_graph(WorkingTree(finished.root), "quick")
+    paths = {path for stage in graph.stages.values() for path in (*stage.deps, *stage.outs)}
+    for path in {*paths, *(f"{path}/x" for path in paths), "data", "data/quick", "reports", "dat", "x"}:
+        wanted = sorted({name for out, name in graph.producers.items() if related(out, path)})
+        assert graph.makers_of(path) == wanted
+
+
+def test_thousands_of_stages_that_read_each_other_are_put_in_order_at_once(repository: Path) -> None:
+    inputs = [f"o-{number}/x" for number in range(40)]
+    body = f"foreach: {list(range(1_000))}\n    do: {{cmd: x, deps: {inputs}, outs: ['p-${{item}}/y']}}"
+    (repository / "dvc.yaml").write_text(f"stages:\n  a:\n    {body}\n")
+    graph = load_graph(WorkingTree(repository), "quick")
+    began = time.process_time()
+    assert len(graph.in_order()) == 1_000
+    assert time.process_time() - began < 3
+
+
 def test_patterns_of_dvcignore_that_take_hours_are_refused() -> None:
     with pytest.raises(LineageError, match="pattern") as caught:
         IgnoreRules(b"*.tmp\n" + b"*a" * 12 + b"*b\n")
     assert caught.value.where == ".dvcignore, line 2"
+    for pattern in (b"a**a**a**b\n", b"a" + b"*" * 30 + b"b\n", b"**/a/**/a/**/b\n"):
+        with pytest.raises(LineageError, match="pattern"):
+            IgnoreRules(pattern)
     began = time.process_time()
-    rules = IgnoreRules(b"*a*a*b\n**/c*/\n")
+    rules = IgnoreRules(b"*a*a*b\n**/c*/\n**/x/**/y\n")
+    assert not rules.skips("x/" * 1000 + "a")
     assert not rules.skips("a" * 255)
     assert rules.skips("x/aab")
     assert time.process_time() - began < 5

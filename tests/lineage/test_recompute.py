@@ -133,6 +133,17 @@ def test_the_scratch_folders_of_killed_audits_are_removed_and_those_of_living_on
     assert {place.name for place in tmp_path.iterdir()} == {alive.name, "sentfold-audit-mine"}
 
 
+def test_a_scratch_folder_of_another_user_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody may make one in /tmp: 3,000 folders deep, it ended the audit with a RecursionError."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    place = tmp_path / f"sentfold-audit-{ended.pid}-x"
+    place.mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: place.stat().st_uid + 1)
+    remove_abandoned(tmp_path)
+    assert place.exists()
+
+
 def test_a_stage_that_fails_is_named_with_its_first_words_and_what_reads_it_is_skipped(small: Small) -> None:
     small.edit("stage.py", 'elif verb == "fold":', 'elif verb == "fold":\n    sys.exit("no such fold")\nelif 0:')
     small.commit("A broken fold")

@@ -98,6 +98,15 @@ def test_a_file_in_the_checkout_does_not_stand_in_for_a_library_and_the_record_n
     assert ended_runs(checkout, "quick")[-1]["code"]["others"] == [f"{name}.py"]
 
 
+def test_code_that_git_is_told_to_ignore_is_in_the_record(small: Small) -> None:
+    """A package `sentfold/files/` is imported in place of sentfold/files.py, and `git status` need not name it."""
+    (small.root / ".git/info/exclude").write_text("sentfold/\n")
+    (small.root / "sentfold/files/__pycache__").mkdir(parents=True)
+    for name in ("files/__init__.py", "files.abi3.so", "files/__pycache__/x.cpython-311.pyc", "notes.txt"):
+        (small.root / "sentfold" / name).write_bytes(b"")
+    assert describe_code(small.root, None)["others"] == ["sentfold/files.abi3.so", "sentfold/files/__init__.py"]
+
+
 def test_a_failed_run_is_recorded_with_its_error(checkout: Path) -> None:
     assert stage(checkout, "knn_graph", "no-such", "--suite", "quick").returncode == 2
     run = ended_runs(checkout, "quick")[-1]

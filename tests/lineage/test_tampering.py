@@ -52,6 +52,61 @@ def test_a_file_and_its_entry_forged_together_are_held_against_the_committed_ent
     assert verdict_of(found, "sts.csv", "mini-lp", "first") == "verified"
 
 
+COMPUTED = (
+    "cells.json",
+    '"score", ["mini", "first", "spearman.all.cosine"], {"value": "20.50"',
+    '"derived", [], {"value": "90.50"',
+)
+
+
+def relabel(small: Small, *edits: tuple[str, str, str]) -> None:
+    """Edit tables, and put their new hash into dvc.lock; commit both. No score is touched."""
+    before = WorkingTree(small.root).digest("reports/quick/tables")
+    for table, old, new in edits:
+        small.edit(f"reports/quick/tables/{table}", old, new)
+    after = WorkingTree(small.root).digest("reports/quick/tables")
+    assert before is not None and after is not None
+    small.edit("dvc.lock", before.md5, after.md5)
+    small.commit("Relabelled")
+
+
+@pytest.mark.parametrize(
+    ("edits", "named"),
+    {
+        "two rows exchanged": (
+            [("sts.csv", "mini,", "x,"), ("sts.csv", "mini-lp,", "mini,"), ("sts.csv", "x,", "mini-lp,")],
+            "its space is 'mini-lp', and 'mini'",
+        ),
+        "a column in the index": (
+            [("sts.csv", "first,second", "1st,second"), ("cells.json", '{"first":', '{"1st":'),
+             ("cells.json", '{"first":', '{"1st":')],
+            "its column is '1st', and 'first'",
+        ),
+        "another corpus": ([("scores.csv", "mini,first,", "mini,second,")], "its corpus is 'second'"),
+        "another unit": ([("small.csv", "spearman.all.cosine,x100", "spearman.all.cosine,nats")], "its unit is 'nats'"),
+        "a row that was measured is called printed": ([("small.csv", "measured,mini-lp", "printed,mini-lp")], "origin"),
+        "the space that a difference is to": ([("scores.csv", ",mini,", ",mini-lp,")], "difference_to"),
+        "a row in the index and the table": (
+            [("scores.csv", "mini,first,", "mini-lp,first,"), ("cells.json", '[2, "mini",', '[2, "mini-lp",')],
+            "its space is 'mini-lp', and 'mini'",
+        ),
+        "an invented row": ([("sts.csv", "mini-lp,", "mini-x,99.99,99.99\nmini-lp,")], "no such cell"),
+        "a score that the index calls computed": (
+            [("small.csv", "20.50,19.50", "90.50,19.50"), COMPUTED, COMPUTED],  # in scores.csv, then in small.csv
+            "which the index calls derived",
+        ),
+    }.values(),
+)  # fmt: skip
+def test_a_number_under_the_name_of_another_is_wrong(
+    small: Small, edits: list[tuple[str, str, str]], named: str
+) -> None:
+    """The scores are the true ones, so the audit need not run anything again to see it."""
+    relabel(small, *edits)
+    found = audit(small.root, "quick")
+    assert found.failed(strict=False)
+    assert any(named in cause.message for cause in found.causes if cause.kind == "cell")
+
+
 def test_a_forged_entry_of_an_artifact_that_is_not_here_is_not_repeated_as_a_fact(small: Small) -> None:
     lock, path = small.root / "dvc.lock", "data/quick/spaces/mini-lp"
     before = load_graph(WorkingTree(small.root), "quick").locked["fold@mini"].outs[path].md5

@@ -55,6 +55,19 @@ def test_a_file_among_the_reports_that_no_stage_writes_is_named_without_witness(
         assert (found.failed(strict=False), found.failed(strict=True)) == (False, True)
 
 
+@pytest.mark.parametrize("place", ["__pycache__/better.svg", "x.tmp/better.svg", ".dvc/better.svg", "better.tmp"])
+def test_a_file_in_an_output_that_dvc_does_not_hash_is_named_without_witness(small: Small, place: str) -> None:
+    stray = small.root / "reports/quick/tables" / place
+    stray.parent.mkdir(exist_ok=True)
+    stray.write_text("<svg/>")
+    (small.root / "reports/quick/tables/.sts.csv.host.7.tmp").write_text("half")  # of a writer that was killed
+    small.run("git", "add", "-f", "reports")
+    small.commit("A figure drawn by hand")
+    found = audit(small.root, "quick")
+    assert subjects(found, "unwitnessed") == {f"reports/quick/tables/{place}"}
+    assert found.failed(strict=True)
+
+
 def test_a_name_cannot_erase_or_add_a_line_of_what_an_audit_prints(small: Small) -> None:
     """Escape codes move a terminal's cursor, a line break starts a line, and U+202E turns the text around."""
     names = ["a\x1b[2K\x1b[1A.svg", "b\n  9 verified.svg", "c\u202e.svg", os.fsdecode(b"d\xff.svg")]
