@@ -160,6 +160,8 @@ def _number(path: str, cell: Mapping[str, Any], column: str, indexed: str, line:
     vectors = tuple(map(str, key)) if origin == "derived" else ()
     if origin in ("score", "difference") and len(key) != (3 if origin == "score" else 4):
         raise ValueError(f"a cell of line {cell['line']} has a key of {len(key)} parts")
+    if any("/" in str(name) for name in (space, other)):  # such a file of scores could be one that no stage writes
+        raise ValueError(f"a cell of line {cell['line']} has a path in the place of a space: {key}")
     mislabel = _mislabel(cell, column, line)
     if origin == "difference" and field.endswith(("low", "high")):
         origin = "derived"  # from the replicates of two scores

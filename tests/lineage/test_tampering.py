@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.lineage.audit import audit
+from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.recompute import recompute
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import load_graph
@@ -105,6 +106,23 @@ def test_a_number_under_the_name_of_another_is_wrong(
     found = audit(small.root, "quick")
     assert found.failed(strict=False)
     assert any(named in cause.message for cause in found.causes if cause.kind == "cell")
+
+
+def test_a_space_that_is_a_path_to_other_scores_is_refused(small: Small) -> None:
+    """No stage writes that file, so nothing would be wrong with it, and the number verified."""
+    (small.root / "notes").mkdir()
+    scores = (small.root / "reports/quick/scores/mini.json").read_text()
+    (small.root / "notes/x.json").write_text(scores.replace('"value": 20.5', '"value": 90.5'))
+    key = '["mini", "first", "spearman.all.cosine"], {"first": "20.50"'
+    forged = key.replace("mini", "../../../notes/x").replace("20.50", "90.50")
+    relabel(
+        small,
+        ("sts.csv", "mini,20.50", "../../../notes/x,90.50"),
+        ("cells.json", f'[2, "mini", "first", "spearman.all.cosine", "x100", "score", {key}',
+         f'[2, "../../../notes/x", "first", "spearman.all.cosine", "x100", "score", {forged}'),
+    )  # fmt: skip
+    with pytest.raises(LineageError, match="table cannot be read"):
+        audit(small.root, "quick")
 
 
 def test_a_forged_entry_of_an_artifact_that_is_not_here_is_not_repeated_as_a_fact(small: Small) -> None:
