@@ -73,8 +73,8 @@ class Audit:
         return {cause: found[cause] for cause in order}
 
     def failed(self, *, strict: bool) -> bool:
-        """Whether anything is wrong; if strict, also whether anything else is not verified."""
-        return any(cause.state == "wrong" or strict for cause in self.causes)
+        """Whether anything is wrong; if strict, also whether anything else is not verified, or nothing is."""
+        return any(cause.state == "wrong" or strict for cause in self.causes) or (strict and not self.findings)
 
 
 def audit(

@@ -108,6 +108,22 @@ def test_a_number_under_the_name_of_another_is_wrong(
     assert any(named in cause.message for cause in found.causes if cause.kind == "cell")
 
 
+def test_a_report_without_numbers_is_not_verified(small: Small) -> None:
+    """The tables for readers are still there, and nothing vouches for what they print."""
+    tables = small.root / "reports/quick/tables"
+    before = WorkingTree(small.root).digest("reports/quick/tables")
+    for table in tables.glob("*.csv"):
+        table.unlink()
+    (tables / "cells.json").write_text('{"schema": 1, "fields": [], "tables": {}}')
+    after = WorkingTree(small.root).digest("reports/quick/tables")
+    assert before is not None and after is not None
+    small.edit("dvc.lock", before.md5, after.md5)
+    small.commit("No numbers")
+    found = audit(small.root, "quick")
+    assert (found.findings, found.causes) == ((), {})
+    assert found.failed(strict=True)
+
+
 def test_a_space_that_is_a_path_to_other_scores_is_refused(small: Small) -> None:
     """No stage writes that file, so nothing would be wrong with it, and the number verified."""
     (small.root / "notes").mkdir()
