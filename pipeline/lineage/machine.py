@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline import LAYERS
 from pipeline.lineage.stages import Stage, related
 from pipeline.lineage.trees import git
 from sentfold.numeric_profile import profile_name
 
 DATA_FOLDERS = ("data/", "reports/")  # dependencies under these are no code
+LAYERS = ("sentfold", "pipeline", "flows")  # the packages that a checkout's stages import
 
 
 def describe_machine() -> dict[str, Any]:
