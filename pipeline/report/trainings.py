@@ -23,8 +23,7 @@ from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 if TYPE_CHECKING:
     from pipeline.report.evidence import Evidence
 
-BEST = "best-f1.cosine"
-F1 = ("mean-f1.cosine", BEST)
+F1 = ("mean-f1.cosine", "best-f1.cosine")
 GEOMETRY = {"alignment": "alignment", "uniformity": "uniformity"}
 ABOUT = (
     "Encoders that were trained here, and the untrained ones. Every seed is a row with the interval over the pairs of "
@@ -101,11 +100,7 @@ def training_table(evidence: Evidence) -> Table | None:
 
 def _seeds(evidence: Evidence, columns: Sequence[tuple[str, str]], geometry: Sequence[str]) -> Panel:
     results, runs = evidence.results, evidence.trainings
-    heads = [
-        Head(f"{corpus}, best F1" if protocol == BEST else f"{corpus}, mean F1" if protocol in F1 else corpus,
-             corpus, describe_protocol(protocol), unit_of(protocol))
-        for corpus, protocol in columns
-    ]  # fmt: skip
+    heads = [Head(_title(corpus, protocol), corpus, protocol, unit_of(protocol)) for corpus, protocol in columns]
     heads += [Head(f"{name}, {corpus}", corpus, name, "") for corpus in geometry for name in GEOMETRY]
     own = [space for space in results.suite.spaces if results.suite.encoder_of(space) == space]
 
@@ -119,6 +114,10 @@ def _seeds(evidence: Evidence, columns: Sequence[tuple[str, str]], geometry: Seq
         Group(evidence.measured_here, False, tuple(line(space) for space in runs if space in own)),
     )
     return Panel("Every seed", "as the columns say", tuple(heads), tuple(group for group in groups if group.lines))
+
+
+def _title(corpus: str, protocol: str) -> str:
+    return f"{corpus}, {describe_protocol(protocol).partition(' over')[0]}" if protocol in F1 else corpus
 
 
 def _geometry(results: Results, space: str, corpus: str, name: str) -> Entry:
