@@ -18,7 +18,7 @@ FIGURE = "reports/paper-mirror/figures/retrieval.svg"
 COSTS = "reports/benchmarks/searches.json"
 BASELINE, ENCODER, MEASURE = "minilm-cosine", "minilm", "nDCG@10"
 # Controls, and methods that learn from judgements: named apart in the answer, which is about cheap changes.
-CONTROLS = ("minilm-diffusion-shuffled", "minilm-coordinates")
+CONTROLS = ("minilm-diffusion-shuffled", "minilm-path-shuffled", "minilm-coordinates")
 SUPERVISED = ("minilm-adapter",)
 # Heading of a column of signs -> protocol in scores.csv.
 ELSEWHERE = {

@@ -40,8 +40,7 @@ def prepare(source: Source, settings: Settings) -> Scorer:
     y holds the first documents' cosines to the power; S is the normalised matrix of the graph. A document that
     cannot be reached has f = 0, and its cosine orders it.
     Cost: the exact graph O(n^2 d) once; per query O(n d + t n k). Memory O(n k) and 3 n numbers per query of a block.
-    Source: Iscen et al. 2017, arXiv:1611.05113, eqs. 3 and 7, by their iteration. arXiv:2509.13562 uses
-    another graph distance, the shortest path: this method cannot test the claim of that paper.
+    Source: Iscen et al. 2017, arXiv:1611.05113, eqs. 3 and 7, by their iteration
     """
     graph, plain = mutual_graph(source, settings), inner_products(source.documents)
     damping, weight = np.float32(settings.damping), np.float32(settings.weight)

@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import expm
 
 from sentfold.errors import ParameterError
-from sentfold.retrieval import binary, diffusion, querybank
+from sentfold.retrieval import binary, diffusion, querybank, shortest_path
 from sentfold.retrieval.base.measures import measure_queries
 from sentfold.retrieval.base.pool import Pool, fold_queries, make_pool
 from sentfold.retrieval.base.protocol import FOLDS, Source, find_search, known_searches, search, search_points
@@ -81,6 +81,7 @@ def test_a_rotation_of_all_vectors_leaves_every_measure_as_it_is(name: str) -> N
         ("nnn", {"weight": 0.0}),
         ("feedback", {"weight": 0.0}),
         ("diffusion", {"weight": 0.0}),
+        ("shortest_path", {"weight": 0.0}),
         ("adapter", {"ridge": 1e6}),
     ],
 )
@@ -145,6 +146,32 @@ def test_diffusion_converges_to_the_solution_of_its_linear_system() -> None:
     solution = 0.2 * np.linalg.solve(np.eye(DOCUMENTS) - 0.8 * graph, start.T).T
     scores = diffusion.prepare(SOURCE, settings)(UNIT[DOCUMENTS:])
     np.testing.assert_allclose(scores, solution / solution.max(axis=1, keepdims=True), atol=1e-5)
+
+
+def test_the_paths_are_those_that_relaxing_every_edge_again_and_again_finds() -> None:
+    settings = shortest_path.Settings(neighbors=3)
+    edges = np.full((DOCUMENTS, DOCUMENTS), np.inf)
+    chords = np.sqrt(np.maximum(2 - 2 * UNIT[:DOCUMENTS].astype(np.float64) @ UNIT[:DOCUMENTS].T, 0))
+    np.fill_diagonal(chords, np.inf)
+    for row, near in enumerate(np.argsort(chords, axis=1)[:, :3]):
+        edges[row, near] = edges[near, row] = chords[row, near]
+    direct = np.sqrt(2 - 2 * COSINES.astype(np.float64))
+    paths = np.where(direct <= np.sort(direct, axis=1)[:, 2:3], direct, np.inf)
+    for _ in range(DOCUMENTS):  # Bellman and Ford
+        paths = np.minimum(paths, (paths[:, :, None] + edges).min(axis=1))
+    got = np.sqrt(2 - 2 * shortest_path.prepare(SOURCE, settings)(UNIT[DOCUMENTS:]).astype(np.float64))
+    reached = np.isfinite(paths)
+    np.testing.assert_allclose(got[reached], paths[reached], atol=1e-5)
+    assert (paths[reached] >= direct[reached] - 1e-9).all(), "no path is shorter than the straight line"
+    longest = np.where(reached, paths, 0).max(axis=1, keepdims=True)
+    assert (got >= longest - 1e-5)[~reached].all(), "what no path reaches comes last"
+
+
+def test_paths_gain_on_clusters_and_over_a_shuffled_graph_they_do_not() -> None:
+    plain = mean_map(found("cosine"))
+    assert mean_map(found("shortest_path", neighbors=5, weight=0.5)) > plain
+    for seed in range(3):
+        assert mean_map(found("shortest_path", neighbors=5, weight=0.5, shuffled=seed)) <= plain
 
 
 def test_diffusion_gains_on_clusters_and_a_shuffled_graph_does_not() -> None:
