@@ -38,7 +38,8 @@ def prepare(source: Source, settings: Settings) -> Scorer:
     The rows are unit vectors, so w = 0 gives q . d. A path leads from the query to one of its nearest documents and on
     over edges between documents of which one is a neighbour of the other; the length of an edge is the Euclidean
     distance. No path to one of the k nearest is shorter than its own edge, so the first k keep their order, and a
-    measure of the first ten places can change with k < 10 alone. A document without a path has c and the longest path of the query, so it comes after the others.
+    measure of the first ten places can change with k < 10 alone. A document without a path has c and the longest path
+    of the query, so it comes after the others.
     Cost: the exact graph O(n^2 d) once; per query O(n d + n k log n).
     Source: after arXiv:2509.13562, whose graphs have directed edges too; the choice of k on other data is ours.
     """
