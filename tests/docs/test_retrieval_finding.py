@@ -118,4 +118,4 @@ def test_the_table_of_signs_counts_pools_and_the_figure_is_shown(page: str) -> N
 def test_costs_are_those_of_the_benchmark() -> None:
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     (row,) = cells(text, "binary-rescored")
-    assert row[-1] == "48" and float(row[2]) > 1  # of the cosine, which rescores nothing
+    assert row[-1] == "48" and float(row[2]) > 1  # times the cosine, which rescores nothing
