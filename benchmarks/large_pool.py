@@ -1,4 +1,4 @@
-"""Searches over a large pool of documents that lies in a Parquet file: seconds, and peak memory of the process.
+"""Seconds and peak memory of searches over a large pool of documents, which are read from a Parquet file.
 
     python -m benchmarks.large_pool --json FILE [--documents 500000] [--queries 100] [--workers 2]
 
