@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -127,11 +128,12 @@ def replace_whole(path: Path) -> Iterator[Path]:
     """A temporary path next to `path`. If the block succeeds, the file that it wrote there is renamed to `path`.
 
     A reader sees the old file or the complete new file, even after a kill or a power cut (fsync, then rename). The
-    temporary name contains the host and the process, so two machines never write to the same temporary file.
+    temporary name contains the host and the process, so two machines never write to the same temporary file. The name
+    also contains a random number, so nobody can put a link under the name beforehand.
     Raises ArtifactError if the file cannot be written; the old file is then unchanged.
     """
     prefix = f".{path.name}.{os.uname().nodename}"
-    temporary = path.with_name(f"{prefix}.{os.getpid()}.tmp")
+    temporary = path.with_name(f"{prefix}.{secrets.token_hex(8)}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(path.parent, prefix)

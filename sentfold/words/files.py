@@ -187,7 +187,9 @@ def _cut_binary(
 
 def _header(line: bytes) -> tuple[int, int] | None:
     fields = line.split()
-    return (int(fields[0]), int(fields[1])) if len(fields) == 2 and all(field.isdigit() for field in fields) else None
+    if len(fields) != 2 or not all(field.isdigit() and len(field) < 19 for field in fields):  # 18 digits fit in 64 bits
+        return None
+    return int(fields[0]), int(fields[1])
 
 
 def _check_records(header: tuple[int, int] | None, counter: _Counter) -> None:
