@@ -106,7 +106,7 @@ def append(texts: str, target: str, encoder: str, space: str, suite: str | None 
     space    the folder that `sentfold decide` or `sentfold compress` wrote
     suite    whose stale stages run afterwards; none: no suite
 
-    A text that the target has is left out, so a firing that was missed, or comes twice, changes nothing; the lock of
+    A file that cannot be read stops no other. A text that the target has is left out, so a firing that was missed, or comes twice, changes nothing; the lock of
     the checkout keeps two apart. What `append` prints becomes the artifact `sentfold-append`. Raises RunError.
     """
     root, options = Path.cwd(), ["--encoder", encoder, "--space", space]
@@ -126,23 +126,24 @@ def arrived_files(folder: Path) -> list[str]:
 
 
 def _run_commands(commands: list[list[str]], *, key: str) -> None:
-    """Run modules with arguments, up to the first that fails; what they print is an artifact. Raises RunError."""
-    code, words = 0, [""]
+    """Run modules with arguments, one after the other; what they print is an artifact. Raises RunError if one failed."""
+    failures: list[tuple[int, str]] = []
     with tempfile.TemporaryFile() as output:
         for words in commands:
             started = start_guarded(
                 [sys.executable, "-m", *words], cwd=Path.cwd(), env=stage_environment(), output=output
             )
             if code := wait_for(started):
-                break
+                failures.append((code, " ".join(words)))
         output.seek(0)
         printed = output.read().decode("utf-8", "replace").rstrip() or "nothing"
     get_run_logger().info(printed)
-    create_markdown_artifact(f"```\n{printed}\n```\n", key=key, description=f"exit code {code}")
-    if code:
+    create_markdown_artifact(f"```\n{printed}\n```\n", key=key, description=f"{len(failures)} of {len(commands)} failed")
+    if failures:
+        code, words = failures[0]
         raise RunError(
-            f"a command ended with exit code {code}",
-            where=" ".join(words),
+            f"a command ended with exit code {code}, and {len(failures) - 1} of {len(commands)} others failed",
+            where=words,
             got="\n".join(printed.splitlines()[-15:]),
             state="what it had finished is kept",
             remedy=f"its whole output is the artifact {key} of this run",

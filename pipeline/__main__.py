@@ -19,7 +19,7 @@ from pipeline.lineage.commands import from_users_folder, slug
 from pipeline.lineage.recorder import recorded
 from pipeline.parent import die_with_parent
 from sentfold.decision.progress import progress_bars
-from sentfold.errors import RunError, SentfoldError
+from sentfold.errors import RunError, SentfoldError, escape_controls
 from sentfold.numeric_profile import is_supported, use_profile
 from sentfold.suggestions import suggest
 
@@ -446,7 +446,7 @@ def show(suite: SuiteOption = "quick") -> None:
 
     folder = Path("reports") / load_suite(suite).suite
     try:
-        typer.echo(folder.joinpath("summary.txt").read_text(encoding="utf-8"))
+        typer.echo(escape_controls(folder.joinpath("summary.txt").read_text(encoding="utf-8", errors="replace")))
     except OSError:
         raise ArtifactError(
             f"suite '{suite}' has no report yet", where=str(folder), remedy=f"run `sentfold run --suite {suite}`"
@@ -463,7 +463,7 @@ def claims(
     from pipeline.base.suite import load_suite
     from pipeline.papers.ledger import show_claims
 
-    typer.echo(show_claims(load_suite(suite).suite, name))
+    typer.echo(escape_controls(show_claims(load_suite(suite).suite, name)))
 
 
 @app.command(rich_help_panel=RUNS)
@@ -513,7 +513,7 @@ def pin_encoder(encoder: EncoderArgument) -> None:
         digests = model_digests(Path(source.folder))
         typer.echo("\n".join(["    sha256:", *(f"      {name}: {digest}" for name, digest in digests.items())]))
     else:
-        typer.echo(pin_lines(encoder, source))
+        typer.echo(escape_controls(pin_lines(encoder, source)))
 
 
 @app.command(name="fetch-vectors", rich_help_panel=RUNS)

@@ -58,6 +58,18 @@ def test_temporary_files_of_another_machine_and_of_living_processes_stay(tmp_pat
     assert names(tmp_path) == {*kept, "a[1].txt"}
 
 
+def test_a_link_that_another_user_made_under_a_guessed_temporary_name_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    (tmp_path / f".a.txt.{os.uname().nodename}.{os.getpid()}.tmp").symlink_to(victim)  # the name of earlier versions
+    with replace_whole(tmp_path / "a.txt") as first:
+        first.write_text("one")
+    with replace_whole(tmp_path / "a.txt") as second:
+        second.write_text("two")
+    assert victim.read_text() == "kept" and first.name != second.name
+    assert (tmp_path / "a.txt").read_text() == "two" and not (tmp_path / "a.txt").is_symlink()
+
+
 def test_json_has_one_form_and_refuses_what_json_has_not(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"b": 1, "a": "é"})
     assert (tmp_path / "a.json").read_bytes() == json_bytes({"a": "é", "b": 1})

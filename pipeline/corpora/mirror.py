@@ -128,13 +128,15 @@ def pin_files(lock: Path, files: dict[str, str]) -> None:
     Raises SourceError if a file has other bytes than at its first use.
     """
     lines = lock.read_text(encoding="utf-8").splitlines() if lock.exists() else []
-    pinned = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    pinned: dict[str, set[str]] = {}
+    for pin, _, name in (line.partition("  ") for line in lines):
+        pinned.setdefault(name, set()).add(pin)  # downloads that run in parallel may add one line twice
     for name, digest in files.items():
-        if pinned.get(name, digest) != digest:
+        if pinned.get(name, {digest}) != {digest}:
             raise SourceError(
                 "a mirror file has other bytes than at its first use",
                 where=f"{VARIABLE}/{name}",
-                expected=f"sha256 {pinned[name]}",
+                expected=f"sha256 {' and '.join(sorted(pinned[name]))}",
                 got=digest,
                 remedy=f"put the file back; or, if the new one is right, remove its line from {lock}",
             )

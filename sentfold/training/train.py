@@ -135,7 +135,7 @@ def last_checkpoint(folder: Path) -> str | None:
     for path in folder.glob("checkpoint-*"):
         try:
             complete[int(json.loads((path / STATE).read_text(encoding="utf-8"))["global_step"])] = path
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             shutil.rmtree(path)
     return str(complete[max(complete)]) if complete else None
 

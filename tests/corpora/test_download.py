@@ -411,6 +411,10 @@ def test_a_mirror_file_is_pinned_by_its_first_use(mirror: Path) -> None:
     put(mirror, "stsb/test.parquet", pairs(1379, score=[5.0] * 1379))
     with pytest.raises(SourceError, match=r"(?s)first use.*stsb/test\.parquet.*mirror\.lock"):
         download("stsb", SUITE)
+    with Path("suites/mine/mirror.lock").open("a") as lock:
+        lock.write(f"{sha256_of(path)}  stsb/test.parquet\n")  # a second line for the new bytes allows neither
+    with pytest.raises(SourceError, match=r"(?s)first use.*[0-9a-f]{64} and [0-9a-f]{64}"):
+        download("stsb", SUITE)
 
 
 def test_a_second_split_that_is_wrong_leaves_nothing_of_the_first(mirror: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_training_that_is_killed_in_mid_epoch_continues_and_gives_the_same_byt
 
 
 def test_an_unfinished_checkpoint_is_deleted_and_an_older_one_is_used(tmp_path: Path) -> None:
-    for step, state in ((4, json.dumps({"global_step": 4})), (8, '{"global_st'), (12, None)):
+    for step, state in ((4, json.dumps({"global_step": 4})), (8, '{"global_st'), (12, None), (16, "[]")):
         folder = tmp_path / f"checkpoint-{step}"
         folder.mkdir()
         if state is not None:

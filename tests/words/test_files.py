@@ -174,6 +174,14 @@ def test_a_broken_file_is_one_clear_error_with_its_name(tmp_path: Path, case: st
     assert "some.vectors" in caught.value.where
 
 
+@pytest.mark.parametrize("line", [b"1" * 5000 + b" 3", b"1 " + b"9" * 400])
+def test_a_first_line_of_more_digits_than_any_number_of_words_is_no_header(tmp_path: Path, line: bytes) -> None:
+    path = as_plain(tmp_path / "some.vectors", line + b"\nthe 1 2 3\n")
+    assert read_file(path, {"the"}, dimension=3).words == ("the",)
+    with pytest.raises(SourceError, match="no valid header"):
+        read_file(path, {"the"}, dimension=3, binary=True)
+
+
 @pytest.mark.parametrize("pack", [as_gz, as_zip])
 def test_a_packed_file_that_was_cut_short_is_refused(tmp_path: Path, pack: Pack) -> None:
     path = pack(tmp_path / "v", as_text() * 1000)
