@@ -91,7 +91,7 @@ def deploy(
 def fold(order: Annotated[str, typer.Argument(help="JSON, as sentfold/cli/fold.py writes it.")]) -> None:
     """Fold a large file on Dask workers; `sentfold fold --workers N` executes this."""
     from flows.dask_fold import fold_by_order
-    from flows.environment import flow_environment, remote_environment
+    from pipeline.environment import flow_environment, remote_environment
 
     remote = remote_environment() if json.loads(order).get("remote") else {}
     for name in os.environ.keys() - flow_environment().keys() - remote.keys():

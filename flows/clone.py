@@ -131,6 +131,7 @@ def make_in_clone(parcel: Parcel, key: str) -> Made:
     records = runs_path(root, order.suite)
     require_same(basis_of(root, threads=get_worker().state.nthreads), parcel.basis)
     try:
+        parcel.remote.require_verified(root)  # by the configuration of this clone
         with hold_checkout(root, wait=True, purpose=f"the stage {stage} of a run on {parcel.basis.commit[:10]}"):
             write_entries(order.lock, parcel.entries.values())
             for path, files in parcel.files.items():

@@ -19,14 +19,15 @@ from distributed import Client, Future
 
 from flows.clone import Basis, Made, Parcel, basis_of, make_in_clone, read_files, replace_files
 from flows.dask_cluster import existing_cluster, is_encrypted
-from flows.environment import travelling
 from flows.graph import dvcfile_of
 from flows.lock_entries import hash_in, read_entry, split_entries, write_entries
 from flows.plan import Plan, RunRequest
+from flows.processes import new_log
 from flows.profile import read_profile
 from flows.run_stage import Maker, Order, StageResult, log_file
 from flows.schedule import order_of
 from flows.transfer import Remote
+from pipeline.environment import travelling
 from pipeline.lineage.hashes import folder_digest, md5_of_bytes
 from pipeline.lineage.runs import append_line, runs_path
 from pipeline.lineage.stages import Graph, Stage, is_inside, load_graph, related
@@ -125,8 +126,7 @@ class Route:
         try:
             made = future.result()
         except RunError as error:
-            log = log_file(stage, root=self.plan.root)
-            log.parent.mkdir(parents=True, exist_ok=True)
+            log = new_log(log_file(stage, root=self.plan.root))
             log.write_text(f"{error}\n", encoding="utf-8")
             raise
         finally:

@@ -6,10 +6,14 @@ is cached, and what dvc.lock records.
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
@@ -23,7 +27,6 @@ from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from flows.environment import stage_environment
 from flows.lock import hold_checkout
 from flows.plan import Plan, RunRequest, make_plan
 from flows.processes import start_guarded, wait_for
@@ -31,6 +34,7 @@ from flows.progress import Progress, Summary, shown, unfinished, usual_seconds
 from flows.recovery import recover
 from flows.run_stage import Maker, StageResult, run_stage
 from flows.schedule import End, Start, end_of, execute, order_of
+from pipeline.environment import stage_environment
 from pipeline.lineage.runs import ended_runs
 from pipeline.lineage.stages import load_graph
 from pipeline.lineage.trees import WorkingTree
@@ -106,12 +110,14 @@ def append(texts: str, target: str, encoder: str, space: str, suite: str | None 
     space    the folder that `sentfold decide` or `sentfold compress` wrote
     suite    whose stale stages run afterwards; none: no suite
 
-    A file that cannot be read stops no other. A text that the target has is left out, so a firing that was missed, or comes twice, changes nothing; the lock of
-    the checkout keeps two apart. What `append` prints becomes the artifact `sentfold-append`. Raises RunError.
+    A file that cannot be read stops no other. A text that the target has is left out, so a firing that was missed, or
+    comes twice, changes nothing; the lock of the checkout keeps two apart. What `append` prints becomes the artifact
+    `sentfold-append`. Raises RunError.
     """
     root, options = Path.cwd(), ["--encoder", encoder, "--space", space]
     with hold_checkout(root, wait=True, purpose=f"sentfold append {texts} {target}", say=_lines()):
-        commands = [["sentfold.cli.main", "append", file, target, *options] for file in arrived_files(root / texts)]
+        copies = private_copies(arrived_files(root / texts))
+        commands = (["sentfold.cli.main", "append", copy, target, *options] for copy in copies)
         _run_commands(commands, key="sentfold-append")
     if suite:
         sentfold(suite=suite, jobs=jobs)
@@ -125,29 +131,57 @@ def arrived_files(folder: Path) -> list[str]:
     return sorted(str(file) for file in folder.iterdir() if file.is_file() and not file.is_symlink())
 
 
-def _run_commands(commands: list[list[str]], *, key: str) -> None:
-    """Run modules with arguments, one after the other; what they print is an artifact. Raises RunError if one failed."""
-    failures: list[tuple[int, str]] = []
+def private_copies(files: Iterable[str]) -> Iterator[str]:
+    """A copy of each file in a folder that nobody else can open, there until the next is asked for.
+
+    What is no regular file any more is left out: whoever may put files there can make a link of one at any moment.
+    """
+    for file in files:
+        try:
+            stream = os.fdopen(os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+        except OSError:
+            continue
+        with stream, tempfile.TemporaryDirectory(prefix="sentfold-append-") as folder:
+            if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                copy = Path(folder) / Path(file).name
+                with copy.open("wb") as target:
+                    shutil.copyfileobj(stream, target)
+                yield str(copy)
+
+
+def _run_commands(commands: Iterable[list[str]], *, key: str) -> None:
+    """Run modules with arguments, one after the other; what they print is an artifact.
+
+    Raises RunError if one failed.
+    """
+    ended: list[tuple[int, str]] = []
     with tempfile.TemporaryFile() as output:
         for words in commands:
             started = start_guarded(
                 [sys.executable, "-m", *words], cwd=Path.cwd(), env=stage_environment(), output=output
             )
-            if code := wait_for(started):
-                failures.append((code, " ".join(words)))
+            ended.append((wait_for(started), " ".join(words)))
         output.seek(0)
         printed = output.read().decode("utf-8", "replace").rstrip() or "nothing"
+    failures = [one for one in ended if one[0]]
     get_run_logger().info(printed)
-    create_markdown_artifact(f"```\n{printed}\n```\n", key=key, description=f"{len(failures)} of {len(commands)} failed")
+    create_markdown_artifact(fenced(printed), key=key, description=f"{len(failures)} of {len(ended)} failed")
     if failures:
-        code, words = failures[0]
+        code, command = failures[0]
         raise RunError(
-            f"a command ended with exit code {code}, and {len(failures) - 1} of {len(commands)} others failed",
-            where=words,
+            f"a command ended with exit code {code}, and {len(failures) - 1} of {len(ended)} others failed",
+            where=command,
             got="\n".join(printed.splitlines()[-15:]),
             state="what it had finished is kept",
             remedy=f"its whole output is the artifact {key} of this run",
         )
+
+
+def fenced(text: str) -> str:
+    """A text as a block of Markdown that no row of backticks in the text can end."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}\n"
 
 
 # DVC keeps the results and knows which of them hold; a second memory could only disagree.
@@ -211,7 +245,7 @@ def _publish(suite: str, summary: Summary, root: Path) -> None:
     table = root / "reports" / suite / "summary.txt"
     if table.is_file():
         text = table.read_text(encoding="utf-8").rstrip()
-        create_markdown_artifact(f"```\n{text}\n```\n", key=f"sentfold-{suite}-results", description=str(summary))
+        create_markdown_artifact(fenced(text), key=f"sentfold-{suite}-results", description=str(summary))
     rows = [
         {"stage": result.stage, "outcome": result.outcome, "seconds": round(result.seconds, 1)}
         for result in summary.results

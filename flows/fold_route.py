@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 from distributed import get_worker
 
 from flows.clone import Unwanted
-from flows.environment import remote_environment
 from flows.lock import hold_checkout
 from flows.processes import Stop, dvc_command
 from flows.transfer import Remote
+from pipeline.environment import remote_environment
 from sentfold.errors import RunError
-from sentfold.files import replace_whole, write_bytes_atomically
+from sentfold.files import replace_whole, sha256_of, write_bytes_atomically
 from sentfold.fold.fold import InProcess
 from sentfold.fold.parts import Part, Task, is_whole, perform, read_receipt, write_receipt
 from sentfold.fold.source import Rows, require_unchanged
@@ -77,13 +77,26 @@ class FoldProject:
     def pull(self, pointers: Mapping[str, str], *, stop: Stop | None = None, missing: bool = False) -> None:
         """Bring those files here that are not here. missing: what the remote does not have is no error.
 
-        Raises RunError if that fails.
+        Raises RunError if that fails, or if a file that came is not the one of its name; that file is removed.
         """
         absent = [name for name in pointers if not (self.folder / name).is_file()]
         for name in absent:
             write_bytes_atomically(self.pointer(name), pointers[name].encode())
         if absent:
             self.remote.pull([f"{name}.dvc" for name in absent], self.folder, stop=stop, missing=missing)
+        for name in absent:
+            file = self.folder / name
+            if file.is_file() and sha256_of(file) != file.stem:
+                file.unlink()
+                self.pointer(name).unlink()
+                raise RunError(
+                    "a file did not arrive as it was sent",
+                    where=f"{name}, remote '{self.remote.name}'",
+                    expected=f"sha256 {file.stem}",
+                    got="other bytes",
+                    state="the file was removed; finished parts are kept",
+                    remedy="see to the remote: somebody else writes to it",
+                )
 
     def _dvc(self, *words: str) -> None:
         done = subprocess.run(
@@ -120,6 +133,7 @@ def perform_in_clone(parcel: FoldParcel) -> tuple[Part, str]:
     root, stop = Path.cwd(), Unwanted(str(get_worker().get_current_task()))
     try:
         with hold_checkout(root, wait=True, purpose="a part of a fold"):
+            parcel.remote.require_verified(root)
             project = FoldProject.open(root / FOLDS / f"{parcel.fold}-worker", root, parcel.remote)
             project.pull(parcel.pointers, stop=stop)
             part = perform(parcel.task.moved(project.folder, project.folder))

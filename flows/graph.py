@@ -10,12 +10,12 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 
-from flows.environment import stage_environment
 from flows.processes import dvc_command
 from pipeline.base.suite import suite_file
+from pipeline.environment import stage_environment
 from pipeline.lineage.stages import Stage
 from sentfold.errors import RunError
 from sentfold.suggestions import did_you_mean
@@ -76,7 +76,10 @@ def require_dvcfile(suite: str, root: Path) -> Path:
 
 
 def build_graph(stages: Mapping[str, Stage], dvcfile: Path) -> StageGraph:
-    """The graph of the stages of a dvc.yaml: a stage's parents are those that write what the stage depends on."""
+    """The graph of the stages of a dvc.yaml: a stage's parents are those that write what the stage depends on.
+
+    Raises RunError if stages read each other's outputs in a circle.
+    """
     prefix = "" if dvcfile == Path("dvc.yaml") else f"{dvcfile.as_posix()}:"
     writers: dict[str, set[str]] = defaultdict(set)  # path -> stages that write it or something in it
     whole: dict[str, str] = {}  # output -> its stage
@@ -95,7 +98,16 @@ def build_graph(stages: Mapping[str, Stage], dvcfile: Path) -> StageGraph:
 
     above = {prefix + name: parents(name) for name in sorted(stages)}
     outs = {prefix + name: tuple(sorted(stage.outs)) for name, stage in stages.items()}
-    return StageGraph(tuple(TopologicalSorter(above).static_order()), above, outs)
+    try:
+        return StageGraph(tuple(TopologicalSorter(above).static_order()), above, outs)
+    except CycleError as error:
+        raise RunError(
+            "stages read each other's outputs",
+            where=str(dvcfile),
+            expected="stages in an order",
+            got=", ".join(error.args[1][:5]),
+            state="no stage was started",
+        ) from None
 
 
 def changed_stages(dvcfile: Path, *, root: Path) -> frozenset[str]:

@@ -29,6 +29,8 @@ LOCK_FILE = Path(".dvc/tmp/sentfold.lock")
 HELD_BY = "SENTFOLD_LOCK_HELD"
 
 POLL_SECONDS = 0.3
+MOST_BYTES = 4096  # of the note of a holder
+LONGEST_PURPOSE = 200  # letters, of which each takes at most 12 bytes of the note
 
 
 @contextmanager
@@ -77,8 +79,9 @@ def _open(path: Path) -> IO[str]:
     with _told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(
-            path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644
+            path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
         )
+        os.fchmod(handle, 0o600)  # who can read the file can hold the lock
         return os.fdopen(handle, "a+", encoding="utf-8")
 
 
@@ -125,7 +128,7 @@ def _write_holder(file: IO[str], purpose: str) -> None:
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
-        "purpose": purpose,
+        "purpose": purpose[:LONGEST_PURPOSE],
     }
     file.truncate(0)
     file.write(json.dumps(holder) + "\n")
@@ -133,9 +136,11 @@ def _write_holder(file: IO[str], purpose: str) -> None:
 
 
 def _read_holder(path: Path) -> dict[str, object]:
-    # A holder that has just taken the lock may not have written yet.
+    # A holder that has just taken the lock may not have written yet. What is there can be a stranger's pipe or device.
     try:
-        holder = json.loads(path.read_text(encoding="utf-8"))
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb", buffering=0) as file:
+            holder = json.loads(file.read(MOST_BYTES) or b"")
     except (OSError, ValueError, RecursionError):
         return {}
     return holder if isinstance(holder, dict) else {}

@@ -17,6 +17,7 @@ from flows.profile import PROFILE_FILE, Retry, RunProfile, check_profile, read_p
 from flows.recovery import clear_leftovers
 from pipeline.base.params import read_yaml
 from pipeline.base.suite import plan_file
+from pipeline.environment import stage_environment
 from pipeline.lineage.stages import load_graph, require_suite
 from pipeline.lineage.trees import WorkingTree
 from sentfold.errors import RunError
@@ -111,7 +112,7 @@ def make_plan(request: RunRequest, root: Path, *, check: bool = True) -> Plan:
 def _run_pipeline(command: str, suite: str, root: Path) -> None:
     """Run a command of the checkout's pipeline. Raises RunError with what it printed if it fails."""
     words = [sys.executable, "-m", "pipeline", command, "--suite", suite]
-    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=root, env=stage_environment(), capture_output=True, text=True, check=False)
     if done.returncode and done.stderr.startswith(ERROR):
         raise RunError(done.stderr.strip().removeprefix(ERROR), state="")  # it says everything
     if done.returncode:
@@ -142,7 +143,7 @@ def _compare(request: RunRequest, root: Path) -> Plan:
     known = load_graph(tree, request.suite)
     graph = build_graph(known.stages, dvcfile)
     profile = read_profile(root, Path(request.profile) if request.profile else None)
-    groups = {group_of(name) for name in graph.names} | set(require_suite(tree, request.suite)["stages"])
+    groups = {group_of(name) for name in graph.names} | set(require_suite(tree, request.suite).get("stages") or {})
     check_profile(profile, groups, where=request.profile or str(PROFILE_FILE))
     selected = select_stages(graph, request.targets)
     clear_leftovers(known, root)

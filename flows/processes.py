@@ -50,6 +50,13 @@ def start_guarded(
     )
 
 
+def new_log(log: Path) -> Path:
+    """Make the folder of a log, and remove what is in its place: to write through a link is to write elsewhere."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    return log
+
+
 def dvc_command(*words: str) -> list[str]:
     """The command line of this interpreter's dvc, whatever `dvc` the PATH finds.
 

@@ -85,7 +85,8 @@ def read_profile(root: Path, path: Path | None) -> RunProfile:
     place = path or PROFILE_FILE
     content = read_yaml(root / place)
     # YAML has lists; a frozen model has tuples.
-    for kind in (content.get("kinds") or {}).values():
+    kinds = content.get("kinds")
+    for kind in kinds.values() if isinstance(kinds, dict) else ():
         if isinstance(kind, dict) and isinstance(kind.get("stages"), list):
             kind["stages"] = tuple(kind["stages"])
     return validate(RunProfile, content, where=str(place))

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import typer
 
-from flows.environment import flow_environment, remote_environment
 from flows.lock import hold_checkout
 from flows.plan import Plan, RunRequest, make_plan
 from flows.progress import Summary
 from flows.run_stage import LOG_FOLDER
+from pipeline.environment import flow_environment, remote_environment
 
 POLL_SECONDS = 0.1
 

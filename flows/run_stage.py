@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from flows.environment import stage_environment
-from flows.processes import Stop, dvc_command, pause, start_guarded, wait_for
+from flows.processes import Stop, dvc_command, new_log, pause, start_guarded, wait_for
 from flows.profile import Retries, Retry
 from flows.recovery import read_lock
+from pipeline.environment import stage_environment
 from pipeline.lineage.runs import read_lines, runs_path
 from sentfold.errors import RunError
 
@@ -101,8 +101,7 @@ def run_stage(
     A stage is tried again if dvc failed although the stage's own command did not, or if the stage says that a server
     did not answer; any other failure would come again. Raises RunError if the stage fails.
     """
-    log = log_file(stage, root=order.root)
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = new_log(log_file(stage, root=order.root))
     log.write_bytes(b"")
     before, start = _locked(stage, order), time.monotonic()
     number = 0

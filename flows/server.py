@@ -17,8 +17,8 @@ from pathlib import Path
 
 import typer
 
-from flows.environment import flow_environment
-from flows.processes import start_guarded
+from flows.processes import new_log, start_guarded
+from pipeline.environment import flow_environment
 from sentfold.errors import RunError
 
 SERVER_LOG = Path(".dvc/tmp/sentfold-logs/prefect-server.log")
@@ -154,8 +154,6 @@ def _start_server(root: Path) -> tuple[Server, subprocess.Popen[bytes]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    log = root / SERVER_LOG
-    log.parent.mkdir(parents=True, exist_ok=True)
     url, password = f"http://127.0.0.1:{port}/api", f"sentfold:{secrets.token_urlsafe(32)}"
     settings = {
         # A database of its own: one that several checkouts share would be locked at times.
@@ -164,7 +162,7 @@ def _start_server(root: Path) -> tuple[Server, subprocess.Popen[bytes]]:
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": url.removesuffix("/api"),
     }
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-    with log.open("wb") as output:
+    with new_log(root / SERVER_LOG).open("wb") as output:
         process = start_guarded(
             [*command, "--no-services", "--no-ui"],
             cwd=root,

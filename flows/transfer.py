@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flows.environment import remote_environment
-from flows.processes import Stop, dvc_command, pause, start_guarded, wait_for
+from flows.processes import Stop, dvc_command, new_log, pause, start_guarded, wait_for
 from flows.profile import Transfer
+from pipeline.environment import remote_environment
 from sentfold.errors import RunError
 
 LOG = Path(".dvc/tmp/sentfold-logs/remote.log")
@@ -39,10 +39,9 @@ class Remote:
 
     def _run(self, words: list[str], root: Path, stop: Stop | None) -> None:
         log = root / LOG
-        log.parent.mkdir(parents=True, exist_ok=True)
         command = dvc_command(words[0], "--remote", self.name, *words[1:])
         for attempt in range(1, self.policy.attempts + 1):
-            with log.open("wb") as output:
+            with new_log(log).open("wb") as output:
                 process = start_guarded(command, cwd=root, env=remote_environment(), output=output)
                 late = Deadline(time.monotonic() + self.policy.seconds, stop)
                 code = wait_for(process, late)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from pipeline.base.artifacts import absence, graph_path, no_pool, read_lists, read_table, read_vectors, space_path
+from pipeline.base.artifacts import absence, graph_path, no_pool, read_rows, read_table, read_vectors, space_path
 from pipeline.base.params import PARAMS_FILE, load_parameters
 from sentfold.errors import ParameterError, located
 from sentfold.manifold.base.grid import SUFFIX, Grid, read_grid
@@ -113,10 +113,12 @@ def why_absent(inputs: list[Path]) -> str | None:
 
 
 def read_source(inputs: list[Path], solver: SolverSettings | None = None) -> Source:
-    """The artifacts that inputs_of returned, as arrays."""
-    graph, space = inputs[:-1], inputs[-1]
-    neighbors = read_lists(read_table(graph[0], kind="graph"), "neighbor", path=graph[0]) if graph else None
-    return Source(read_vectors(space), neighbors, solver or SolverSettings())
+    """The artifacts that inputs_of returned, as arrays. Raises ArtifactError for a graph of other rows."""
+    graph, vectors = inputs[:-1], read_vectors(inputs[-1])
+    neighbors = None
+    if graph:
+        neighbors = read_rows(read_table(graph[0], kind="graph"), "neighbor", path=graph[0], of=len(vectors))
+    return Source(vectors, neighbors, solver or SolverSettings())
 
 
 def sweep_folder(suite: str, encoder: str, selection: str) -> Path:

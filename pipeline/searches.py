@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,11 @@ import numpy.typing as npt
 from pydantic import ConfigDict, Field, model_validator
 
 from pipeline.base.artifacts import corpus_path, read_record, read_table
-from pipeline.base.cases import task_of
+from pipeline.base.cases import refuse_far_rows, task_of
 from pipeline.base.params import PARAMS_FILE, load_parameters
 from sentfold.compare.bootstrap import group_design
-from sentfold.errors import ParameterError, located
+from sentfold.errors import ArtifactError, ParameterError, located
+from sentfold.manifold.base.grid import combine
 from sentfold.retrieval.base.pool import Pool, make_pool
 from sentfold.retrieval.base.protocol import SearchMethod, find_search
 from sentfold.settings import Parameters, Slug, validate
@@ -46,16 +46,13 @@ class Search:
 
 
 def load_search(name: str) -> Search:
-    """The block searches.<name> of params.yaml. Raises ParameterError for a wrong method or a wrong value."""
+    """The block searches.<name> of params.yaml. Raises ParameterError for a wrong method, a wrong value, too many."""
     where = f"{PARAMS_FILE}: searches.{name}"
     block = load_parameters(SearchBlock, f"searches.{name}")
     with located(where):
         module = find_search(block.method)
     listed = {key: value if isinstance(value, list) else [value] for key, value in (block.model_extra or {}).items()}
-    points = tuple(
-        validate(module.Settings, dict(zip(listed, chosen, strict=True)), where=where)
-        for chosen in product(*listed.values())
-    )
+    points = tuple(validate(module.Settings, chosen, where=where) for chosen in combine(listed, where=where))
     if not points:
         raise ParameterError("a grid has no values", where=where, expected="lists of at least one value", got="[]")
     return Search(name, module, points)
@@ -140,7 +137,8 @@ def read_pairs(suite: str, name: str, block: PoolBlock) -> tuple[JudgedPairs, Ju
 
     Development pairs that share a text with the test are left out, and so are those beyond the number of test pairs.
     In a collection of documents, which both parts search, that holds for the queries instead.
-    Raises ParameterError if a corpus has no pairs, or lacks the column or the split.
+    Raises ParameterError if a corpus has no pairs, or lacks the column or the split; ArtifactError if its items name
+    sentences that it has not.
     """
     for corpus in corpora_read_by(name, block):
         items = corpus_path(suite, corpus, "items")
@@ -172,9 +170,20 @@ def _read_part(suite: str, block: PoolBlock, part: Part) -> JudgedPairs:
             got=f"no {', '.join(lacking)}" if lacking else f"splits {', '.join(sorted(set(items['split'])))}",
             remedy="correct the block of the pool",
         )
+    n = read_table(corpus_path(suite, part.corpus, "sentences"), kind="sentences").num_rows
+    refuse_far_rows(items, n, where=str(path))
     rows = np.column_stack([items["row1"], items["row2"]]).astype(np.int64)[kept]
     collection = read_record(path, kind=f"items.{task_of(path)}")["notes"].get("documents")
-    documents = None if collection is None else np.arange(int(collection))
+    if collection is not None and not (isinstance(collection, int) and 0 <= collection <= n):
+        raise ArtifactError(
+            "a corpus has fewer sentences than documents",
+            where=str(path),
+            expected=f"0 to {n} documents",
+            got=str(collection)[:80],
+            state="the file is unchanged",
+            remedy="delete the file and run `dvc repro`, which makes it again",
+        )
+    documents = None if collection is None else np.arange(collection)
     return JudgedPairs(part.corpus, rows, block.grades_of(np.array(items[block.column])[kept]), documents)
 
 

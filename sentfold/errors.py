@@ -50,7 +50,8 @@ class SentfoldError(Exception):
             ("to do", self.remedy),
         ]
         lines = [self.what, *(f"  {name:<9} {text}" for name, text in rows if text)]
-        return "\n".join(escape_controls(line) for line in lines)
+        # A further line of a text is indented, or a name from a stranger's file could pass for what to do.
+        return "\n".join(escape_controls(line).replace("\n", "\n" + " " * 12) for line in lines)
 
 
 class ParameterError(SentfoldError):

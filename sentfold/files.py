@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from glob import escape
@@ -58,9 +58,20 @@ def read_parquet(source: Path | bytes) -> pa.Table:
 
     if isinstance(source, Path):
         require_regular(source)
-    most = FREE + RATIO * (len(source) if isinstance(source, bytes) else source.stat().st_size)
+    size = len(source) if isinstance(source, bytes) else source.stat().st_size
     open_file = partial(parquet.ParquetFile, pa.BufferReader(source) if isinstance(source, bytes) else source)
+    return read_bounded(open_file, FREE + RATIO * size)
+
+
+def read_bounded(open_file: Callable[..., Any], most: int, *, use_threads: bool = True) -> pa.Table:
+    """All rows of a Parquet file, if they take at most `most` bytes of memory.
+
+    open_file  opens the file as a pyarrow.parquet.ParquetFile, with the options that it is called with
+    Raises as `read_parquet` does.
+    """
     with open_file() as file:
+        groups = [file.metadata.row_group(group) for group in range(file.num_row_groups)]
+        _refuse_oversize(sum(group.total_byte_size for group in groups), most)
         file.scan_contents()  # raises for a damaged footer; reading a column's properties would end the process instead
         _refuse_oversize(_declared_bytes(file), most)
         leaves = [file.metadata.schema.column(leaf) for leaf in range(file.metadata.num_columns)]
@@ -68,7 +79,7 @@ def read_parquet(source: Path | bytes) -> pa.Table:
     tables, total = [schema.empty_table()], 0
     with open_file(read_dictionary=texts) as file:
         for group in range(file.num_row_groups):  # pyarrow cannot read texts inside structs across two groups
-            for batch in file.iter_batches(batch_size=BATCH, row_groups=[group]):
+            for batch in file.iter_batches(batch_size=BATCH, row_groups=[group], use_threads=use_threads):
                 total += sum(written_out_bytes(column) for column in batch.columns)
                 _refuse_oversize(total, most)
                 tables.append(pa.Table.from_batches([batch]).cast(schema))
@@ -97,18 +108,33 @@ def written_out_bytes(array: pa.Array) -> int:
 
 def _declared_bytes(file: Any) -> int:
     """The largest of three sizes from the footer: of the pages, of the values, of the fixed-size lists (with nulls)."""
-    metadata, schema = file.metadata, file.schema_arrow
+    metadata = file.metadata
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     chunks = [
         (group.column(leaf), metadata.schema.column(leaf)) for group in groups for leaf in range(group.num_columns)
     ]
-    lists = sum(kind.list_size for kind in schema.types if pa.types.is_fixed_size_list(kind))
+    most_values = max([0, *(chunk.num_values for chunk, _ in chunks)])
     sizes: tuple[int, ...] = (
         sum(chunk.total_uncompressed_size for chunk, _ in chunks),
         sum(chunk.num_values * (WIDTHS.get(leaf.physical_type) or leaf.length) for chunk, leaf in chunks),
-        metadata.num_rows * lists,
+        sum(_fixed_bytes(kind, metadata.num_rows, most_values) for kind in file.schema_arrow.types),
     )
     return max(sizes)
+
+
+def _fixed_bytes(kind: pa.DataType, rows: int, most_values: int) -> int:
+    """Bytes of the fixed-size lists in a column. A list that is null takes the memory of a whole one.
+
+    most_values  of a column of the file. The footer does not say how many rows the lists of a column have in all
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        return _fixed_bytes(kind.storage_type, rows, most_values)
+    if pa.types.is_fixed_size_list(kind):
+        values, inner = rows * int(kind.list_size), kind.value_type
+        width = max(1, int(inner.bit_width) // 8) if pa.types.is_primitive(inner) else 1
+        return max(values * width, _fixed_bytes(inner, values, most_values))
+    held = rows if pa.types.is_struct(kind) else most_values
+    return sum(_fixed_bytes(kind.field(place).type, held, most_values) for place in range(kind.num_fields))
 
 
 def _refuse_oversize(size: int, most: int) -> None:

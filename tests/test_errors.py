@@ -18,6 +18,12 @@ def test_a_name_from_a_file_cannot_send_commands_to_the_terminal() -> None:
     ])  # fmt: skip
 
 
+def test_a_line_break_in_a_name_makes_no_line_that_says_what_to_do() -> None:
+    message = str(SentfoldError("a bad\n  to do     x", got="column\n  to do     curl x | sh", remedy="correct it"))
+    assert [line for line in message.splitlines() if line.startswith("  to do")] == ["  to do     correct it"]
+    assert "column\n              to do     curl" in message  # a further line stays readable, and is indented
+
+
 @given(st.text())
 def test_only_what_can_be_printed_line_breaks_and_tabs_stay(text: str) -> None:
     escaped = escape_controls(text)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import yaml
+from dvc.utils.serialize import parse_yaml as parse_with_dvc
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from pipeline.base.params import load_parameters, read_yaml
+from pipeline.base.params import load_parameters, parse_yaml, read_yaml
 from pipeline.check import NAMED, SINGLE, check_everything
 from pipeline.plan import GROUPS, check_plan
 from pipeline.stages.embed import EmbedParameters
@@ -200,6 +204,57 @@ def test_a_small_file_that_stands_for_a_huge_or_deep_value_is_refused_at_once(tm
     assert done.returncode == 1
     assert "ParameterError: bomb.yaml is not valid YAML" in done.stderr
     assert "values, aliases included" in done.stderr
+
+
+# By hand from the two specifications: PyYAML reads YAML 1.1, DVC reads YAML 1.2.
+@pytest.mark.parametrize(
+    "value",
+    ["010", "-08", "0o10", "1:30", "-1:30.5", "yes", "No", "ON", "off", "+.5", "-.5e3", ".5e3", "._5", "1_0e3", "+_1"],
+)
+def test_a_value_that_dvc_reads_as_another_is_refused_with_its_line(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "a.yaml"
+    for text in (f"b: 1\na: {value}\n", f"b:\n- {value}\n"):
+        path.write_text(text)
+        with pytest.raises(ParameterError) as caught:
+            read_yaml(path)
+        said(caught.value, repr(value), "in quotes", "line 2")
+    path.write_text(f"{value.replace(':', '')}: '{value}'\n")
+    assert list(read_yaml(path).values()) == [value]
+
+
+@given(st.from_regex(r"[-+]?[.0189_][0189._:eExo+-]{0,5}", fullmatch=True))
+def test_what_is_read_is_what_dvc_reads(value: str) -> None:
+    try:
+        ours = parse_yaml(f"a: {value}\n")["a"]
+    except yaml.YAMLError:
+        return
+    assert repr(ours) == repr(parse_with_dvc(f"a: {value}\n", "a.yaml")["a"])
+
+
+@pytest.mark.parametrize("text", ["a: 1{}\n", "? !!int '1{}'\n: a\n"], ids=["a value", "a key"])
+def test_a_long_number_to_the_base_of_60_takes_no_time(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text.format(":1" * 200_000))
+    begun = time.perf_counter()
+    with pytest.raises(ParameterError):
+        read_yaml(path)
+    assert time.perf_counter() - begun < 2
+
+
+@pytest.mark.parametrize("value", ["!!timestamp x", "!!bool x", "!!float ''", "!!int ''"])
+def test_a_text_with_the_tag_of_another_type_is_refused(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(f"a: {value}\n")
+    with pytest.raises(ParameterError, match="not valid YAML"):
+        read_yaml(path)
+
+
+def test_a_pipe_and_a_device_are_refused_and_not_read_for_ever(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "zero.yaml").symlink_to("/dev/zero")
+    for name in ("pipe.yaml", "zero.yaml"):
+        with pytest.raises(ParameterError, match="not a regular file"):
+            read_yaml(tmp_path / name)
 
 
 @pytest.mark.parametrize("value", ["9" * 5000, "2001-99-99"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sentfold.errors import ArtifactError, first_line
-from sentfold.files import BATCH, PARQUET, ROW_GROUP, Vectors, require_regular, sha256_of, write_bytes_atomically
+from sentfold.files import PARQUET, ROW_GROUP, Vectors, read_bounded, require_regular, sha256_of, write_bytes_atomically
 from sentfold.files import fixed_lists as fixed_lists
 from sentfold.numeric_profile import profile_name
 
@@ -28,6 +29,7 @@ SCHEMA_VERSION = 1
 DISCARDED = "files that the stage wrote for earlier corpora are not recorded; the next run makes them again"
 # pyarrow reports a lack of memory as MemoryError, or as SystemError if there is none for the error itself.
 NO_MEMORY = (MemoryError, SystemError)
+_RECORD = {"columns": dict, "inputs": dict, "kind": str, "name": str, "notes": dict, "parameters": dict, "rows": int}
 _KEY = b"sentfold"
 _SEAL = b"sentfold-sha256"
 
@@ -188,13 +190,16 @@ def _read_any(path: Path, *, expected: str) -> dict[str, Any]:
         ) from None
     try:
         record: dict[str, Any] = json.loads(metadata[_KEY])
-    except (KeyError, ValueError):
+        whole = all(isinstance(record[key], part) for key, part in _RECORD.items())
+    except (KeyError, ValueError, TypeError, RecursionError):
+        whole = False
+    if not whole:
         raise _broken(
             path,
             "a file is no artifact of sentfold",
             expected=f"a sentfold artifact of {expected}",
             got="a file without the record that sentfold writes",
-        ) from None
+        )
     # Page checksums do not cover the footer. So the record has its own checksum, and it states the columns and rows.
     if metadata.get(_SEAL) != _seal(metadata[_KEY]):
         raise _broken(
@@ -231,8 +236,9 @@ def read_table(path: Path, *, kind: str, columns: Mapping[str, pa.DataType] | No
     if "absent" in record["notes"]:
         raise ArtifactError("an artifact is empty on purpose", where=str(path), got=str(record["notes"]["absent"]))
     try:
-        with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
-            table = _read_plain(file, path.stat().st_size)
+        # Without threads: threads take address space, and pyarrow hangs if it lacks that. No page is compressed.
+        open_file = partial(pq.ParquetFile, path, pre_buffer=False, page_checksum_verification=True)
+        table = read_bounded(open_file, 2 * path.stat().st_size, use_threads=False)
         found = {"columns": _columns_of(table), "rows": table.num_rows}
     except NO_MEMORY as error:
         raise _no_memory(path, error) from None
@@ -267,27 +273,6 @@ def read_vectors(path: Path) -> Vectors:
     return vectors
 
 
-def _read_plain(file: pq.ParquetFile, size: int) -> pa.Table:
-    """All rows of a file without compression, whose rows take about as much memory as the file has bytes.
-
-    Reads without threads: threads take address space, and pyarrow hangs if it lacks that. Raises pa.ArrowInvalid for
-    rows that take more memory. `write_table` never writes such a file, but a forged file could fill the memory.
-    """
-    widths = [kind.list_size for kind in file.schema_arrow.types if pa.types.is_fixed_size_list(kind)]
-    tables, total = [file.schema_arrow.empty_table()], 0
-    _refuse_growth(file.metadata.num_rows * max([1, *widths]) // 8, size)
-    for batch in file.iter_batches(batch_size=BATCH, use_threads=False):
-        total += batch.nbytes
-        _refuse_growth(total, size)
-        tables.append(pa.Table.from_batches([batch]))
-    return pa.concat_tables(tables)
-
-
-def _refuse_growth(total: int, size: int) -> None:
-    if total > 2 * size:
-        raise pa.ArrowInvalid(f"the rows take {total:,} bytes or more, in a file of {size:,} bytes")
-
-
 def read_lists(table: pa.Table, column: str, *, path: Path) -> npt.NDArray[Any]:
     """A fixed_size_list column as an (n, k) array."""
     chunked = table.column(column) if column in table.column_names else None
@@ -300,6 +285,64 @@ def read_lists(table: pa.Table, column: str, *, path: Path) -> npt.NDArray[Any]:
     array = chunked.combine_chunks()
     flat = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
     return np.asarray(flat.flatten()).reshape(len(flat), chunked.type.list_size)
+
+
+def read_rows(table: pa.Table, column: str, *, path: Path, of: int | None = None) -> npt.NDArray[np.integer[Any]]:
+    """A fixed_size_list column of numbers of rows as an (n, k) array.
+
+    of  n, the number of rows that the numbers refer to; None: as many as the table has
+    Raises ArtifactError for other numbers than 0 to n - 1, and for a table of other than n rows.
+    """
+    rows = read_lists(table, column, path=path)
+    n = len(rows) if of is None else of
+    whole = rows.dtype.kind == "i" and rows.size and len(rows) == n
+    if not (whole and rows.min() >= 0 and rows.max() < n):
+        raise _broken(
+            path,
+            f"an artifact has numbers in '{column}' that are no rows",
+            expected=f"{n} lists of whole numbers from 0 to {n - 1}",
+            got=f"{len(rows)} lists of {rows.dtype}" + (f", {rows.min()} to {rows.max()}" if rows.size else ""),
+        )
+    return rows
+
+
+def read_values(table: pa.Table, column: str, *, path: Path, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """A fixed_size_list column of finite float64 as an array of a given shape. Raises ArtifactError for others."""
+    values = read_lists(table, column, path=path)
+    if values.shape != shape or values.dtype != np.float64 or not np.isfinite(values).all():
+        raise _broken(
+            path,
+            f"an artifact has wrong numbers in '{column}'",
+            expected=f"finite float64, {shape[0]} lists of {shape[1]}",
+            got=f"{values.dtype}, {len(values)} lists of {values.shape[1]}",
+        )
+    return values
+
+
+def read_json(path: Path, what: str, **parts: type) -> dict[str, Any]:
+    """The mapping in a JSON file that a stage wrote.
+
+    what   names the file in an error, such as "the choice of a sweep"
+    parts  key -> the type of the value, for keys that must be there
+    Raises ArtifactError if the file is missing, is no regular file, is malformed or lacks a part.
+    """
+    try:
+        require_regular(path)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        wrong = [key for key, part in parts.items() if not isinstance(content.get(key), part)]
+        if not wrong:
+            return dict(content)
+        got = f"no {', '.join(wrong)}, or of another type"
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        got = first_line(error)
+    raise ArtifactError(
+        f"{what} cannot be read",
+        where=str(path),
+        expected=", ".join(parts) or "a mapping",
+        got=got,
+        state="the file is unchanged",
+        remedy="run `dvc repro`, which makes it",
+    )
 
 
 def _seal(text: bytes) -> bytes:

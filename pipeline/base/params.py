@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from sentfold.errors import ParameterError, first_line
+from sentfold.files import require_regular
 from sentfold.settings import Model, validate
 
 PARAMS_FILE = Path("params.yaml")
@@ -19,6 +20,21 @@ PARAMS_FILE = Path("params.yaml")
 MOST_VALUES = 1_000_000  # of one file, with every alias copied out; the largest dvc.lock of the project has 50,000
 DEEPEST = 100  # levels of one file, with every alias copied out
 MERGE = "tag:yaml.org,2002:merge"
+STR, NUMBERS = "tag:yaml.org,2002:str", ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+
+# DVC reads YAML 1.2, and PyYAML reads YAML 1.1. Of these a stage would get another value than dvc.lock records.
+TWO_WAYS = re.compile(
+    r"""  yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF
+        | [-+]?0[0-9_]+                                   # 010 is 8 or 10, 08 is a text or 8
+        | [-+]?0o[0-7_]+
+        | [-+]\.[0-9_]+([eE][-+]?[0-9]+)?                 # -.5 is a text or a number
+        | \.[0-9_]+[eE][-+]?[0-9]+
+        | \._[0-9_]*
+        | [-+]_[0-9_]*
+        | [-+]?[0-9][0-9.]*_[0-9_.]*[eE][-+]?[0-9]+       # 1_0e3 is a text or a number
+    """,
+    re.VERBOSE,
+)
 
 # libyaml's parser takes a tenth of the time; some builds of PyYAML lack it.
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -54,10 +70,24 @@ def _refuse_bombs(content: str | bytes) -> None:
             raise yaml.composer.ComposerError(None, None, f"{what}, reached{event.start_mark}")
 
 
-def _refuse_repeated_keys(root: yaml.Node | None, key_of: Callable[[yaml.ScalarNode], Any]) -> None:
-    """Raise ConstructorError for a mapping with a key twice: YAML would silently keep the last value.
+def _refuse_two_readings(node: yaml.Node, *, is_key: bool = False) -> None:
+    """Raise ConstructorError for a value that DVC reads as another one, and for any number to the base of 60.
 
-    Python treats `1`, `1.0` and `true` as the same key.
+    `1:30` is 90 to PyYAML, which takes hours for a long one. Other keys are left alone: `on` is a usual key.
+    """
+    if not isinstance(node, yaml.ScalarNode):
+        return
+    bare = not node.style or node.tag != STR  # not in quotes, or with a tag that reads what is in quotes
+    if (":" in node.value and node.tag in NUMBERS) or (bare and not is_key and TWO_WAYS.fullmatch(node.value)):
+        what = f"{node.value[:80]!r} is another value in YAML 1.1 than in YAML 1.2: write a number in decimal, "
+        what += "true or false, or a text in quotes"
+        raise yaml.constructor.ConstructorError(None, None, what, node.start_mark)
+
+
+def _refuse_doubt(root: yaml.Node | None, key_of: Callable[[yaml.ScalarNode], Any]) -> None:
+    """Raise ConstructorError for a value with two readings, and for a mapping with a key twice.
+
+    Of two values of a key YAML would silently keep the last. Python treats `1`, `1.0` and `true` as the same key.
     """
     waiting, seen = [root] if root is not None else [], set[int]()
     while waiting:
@@ -65,9 +95,11 @@ def _refuse_repeated_keys(root: yaml.Node | None, key_of: Callable[[yaml.ScalarN
         if id(node) in seen:  # each alias leads to the node of its anchor again
             continue
         seen.add(id(node))
+        _refuse_two_readings(node)
         if isinstance(node, yaml.MappingNode):
             keys = set[Any]()
             for key, value in node.value:
+                _refuse_two_readings(key, is_key=True)
                 plain = (
                     key_of(key) if isinstance(key, yaml.ScalarNode) and key.tag != MERGE else (key.tag, str(key.value))
                 )
@@ -76,7 +108,7 @@ def _refuse_repeated_keys(root: yaml.Node | None, key_of: Callable[[yaml.ScalarN
                         None, None, f"the key {key.value!r} occurs twice", key.start_mark
                     )
                 keys.add(plain)
-                waiting += [key, value]
+                waiting += [value] if isinstance(key, yaml.ScalarNode) else [key, value]
         elif isinstance(node, yaml.SequenceNode):
             waiting += node.value
 
@@ -100,9 +132,10 @@ def parse_yaml(content: str | bytes) -> Any:
     loader = _Loader(content)
     try:
         root = loader.get_single_node()
-        _refuse_repeated_keys(root, loader.construct_object)
+        _refuse_doubt(root, loader.construct_object)
         return None if root is None else loader.construct_document(root)
-    except ValueError as error:  # a date that no calendar has, a number of thousands of digits
+    # A date that no calendar has, a number of thousands of digits, a text with the tag of a date or of a number.
+    except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError) as error:
         raise yaml.constructor.ConstructorError(None, None, f"a value cannot be read: {first_line(error)}") from None
     finally:
         loader.dispose()
@@ -111,12 +144,13 @@ def parse_yaml(content: str | bytes) -> Any:
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file. Raises ParameterError if the file is missing, malformed or no mapping."""
     try:
+        require_regular(path)
         content = copy.deepcopy(_parsed(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise ParameterError(
             f"{path.name} is missing", where=str(path), remedy="run from the root of a sentfold checkout"
         ) from None
-    except (yaml.YAMLError, UnicodeDecodeError, TypeError, OSError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         raise ParameterError(
             f"{path.name} is not valid YAML",
             where=str(path),

@@ -14,9 +14,9 @@ from pipeline.corpora.archive_readers import READERS, Member
 from pipeline.corpora.catalogue import CATALOGUE_FILE, ArchiveSplit, Dataset
 from pipeline.corpora.fetch import PATIENCE, Patience, fetch, matches, record_digest
 from pipeline.corpora.reading import Reading, UnrecordedError, check_columns, check_count
-from pipeline.corpora.unpack import read_members
-from sentfold.errors import SourceError, located
-from sentfold.files import sha256_of
+from pipeline.corpora.unpack import MAX_TOTAL, read_members
+from sentfold.errors import SourceError, first_line, located
+from sentfold.files import require_regular, sha256_of
 
 CACHE_VARIABLE = "SENTFOLD_CACHE"
 NOT_AS_DESCRIBED = "the archive is not what the catalogue describes: check the URL and its sha256"
@@ -40,7 +40,8 @@ def read_split(name: str, dataset: Dataset, split: str, *, patience: Patience = 
             got="null",
             remedy=f"run {record}, look at what it recorded, and commit it",
         )
-    return _read(place, {url: locate(url, sha256=sha256, patience=patience) for url, sha256 in place.urls.items()})
+    paths = {url: locate(url, sha256=sha256, patience=patience) for url, sha256 in place.urls.items()}
+    return _read(place, paths, place.urls)
 
 
 def record_hashes(
@@ -54,9 +55,10 @@ def record_hashes(
     """
     known = {url: sha256 for place in dataset.archive.values() for url, sha256 in place.urls.items()}
     paths = {url: locate(url, sha256=sha256, patience=patience) for url, sha256 in known.items()}
-    digests = {url: sha256_of(path) for url, path in paths.items()}
+    digests: dict[str, str] = {}
     for split, place in dataset.archive.items():
-        reading = _read(place, {url: paths[url] for url in place.urls})
+        reading = _read(place, {url: paths[url] for url in place.urls}, known | digests)
+        digests |= reading.files
         where = next(iter(place.urls))
         check_count(check_columns(reading.frame, dataset, where=where), dataset, split, where=where)
     for url, digest in digests.items():
@@ -65,7 +67,8 @@ def record_hashes(
     return digests
 
 
-def _read(place: ArchiveSplit, paths: Mapping[str, Path]) -> Reading:
+def _read(place: ArchiveSplit, paths: Mapping[str, Path], known: Mapping[str, str | None]) -> Reading:
+    """The split in the files of `paths`. Raises SourceError, also if a file has another sha256 than `known` says."""
     if place.reader not in READERS:
         raise SourceError(
             f"there is no reader '{place.reader}'",
@@ -74,13 +77,32 @@ def _read(place: ArchiveSplit, paths: Mapping[str, Path]) -> Reading:
             got=place.reader,
         )
     members: list[Member] = []
+    files: dict[str, str] = {}
     for url, path in paths.items():
         with located(url, remedy=NOT_AS_DESCRIBED):
-            members.extend(read_members(path, _file_name(url), place.members))
+            # The bytes that are hashed are unpacked: others may be able to change the file.
+            data = _content(path)
+            files[url] = hashlib.sha256(data).hexdigest()
+            if known[url] not in (None, files[url]):
+                raise SourceError(
+                    "an archive was changed while it was read", expected=f"sha256 {known[url]}", got=files[url]
+                )
+            members.extend(read_members(data, _file_name(url), place.members))
     with located(next(iter(place.urls)), remedy=NOT_AS_DESCRIBED):
         table = READERS[place.reader](members)
-    files = {url: sha256_of(path) for url, path in paths.items()}
     return Reading(frame=table.frame, source="archive", files=files, replaced=table.replaced)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        require_regular(path)
+        with path.open("rb") as stream:
+            data = stream.read(MAX_TOTAL + 1)
+    except OSError as error:
+        raise SourceError("an archive cannot be read", got=first_line(error)) from None
+    if len(data) > MAX_TOTAL:
+        raise SourceError("an archive is too large", expected=f"at most {MAX_TOTAL} bytes", got="more")
+    return data
 
 
 def cache_folder() -> Path:
@@ -105,7 +127,7 @@ def locate(url: str, *, sha256: str | None, patience: Patience) -> Path:
     path = locate_in_cache(url)
     if sha256 is None:
         path.unlink(missing_ok=True)
-    return fetch(url, path, sha256=sha256, patience=patience)
+    return fetch(url, path, sha256=sha256, most=MAX_TOTAL, patience=patience)
 
 
 def locate_in_cache(url: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 from xml.parsers import expat
 
@@ -19,6 +19,12 @@ CQA_RELEVANCE = {"PerfectMatch": 1, "Relevant": 1, "Irrelevant": 0}
 
 # The XML elements with the texts that subtask B needs; comments are left out.
 _CQA_TEXTS = ("OrgQSubject", "OrgQBody", "RelQSubject", "RelQBody")
+
+_CQA_ATTRIBUTES = ("ORGQ_ID", "RELQ_ID", "RELQ_RANKING_ORDER", "RELQ_RELEVANCE2ORGQ")
+
+# Characters of all rows together; the official files have about ten million. A question is in the rows of all its
+# related questions, so a small file could stand for gigabytes.
+_CQA_MOST = 128 * 2**20
 
 _REPLACEMENT = "\ufffd"
 
@@ -93,8 +99,8 @@ def read_newsgroups(members: Sequence[Member]) -> Table:
             raise SourceError("a message is in no group's folder", where=member.name, expected="<group>/<number>")
         keyed.append((parts[-2], parts[-1], member.data))
     keyed.sort(key=lambda entry: entry[:2])
-    groups = sorted({group for group, _, _ in keyed})
-    rows = [(data.decode("latin-1"), groups.index(group), group) for group, _, data in keyed]
+    groups = {group: label for label, group in enumerate(sorted({group for group, _, _ in keyed}))}
+    rows = [(data.decode("latin-1"), groups[group], group) for group, _, data in keyed]
     return Table(_frame(rows, {"text": pl.String, "label": pl.Int64, "label_name": pl.String}))
 
 
@@ -160,7 +166,7 @@ def read_word_freq(members: Sequence[Member]) -> Table:
         replaced += bad
         for number, line in _lines(text):
             word, _, count = line.partition(" ")
-            if not word or not count.isdecimal():
+            if not word or not _is_whole(count):
                 _refuse(member, number, "word count", line)
             rows.append((word, int(count)))
     return Table(_frame(rows, {"word": pl.String, "count": pl.Int64}), replaced)
@@ -171,18 +177,19 @@ def read_cqa(members: Sequence[Member]) -> Table:
 
     The labels are in the XML, or, if the XML has none, in a `*.relevancy` file next to it. query and candidate
     are subject + blank + body. Rows are in the order of the XML.
-    Raises SourceError on malformed XML, an entity declaration, or a missing label.
+    Raises SourceError on malformed XML, an entity declaration, a missing label, or too much text.
     """
     gold: dict[str, int] = {}
     threads: list[_Thread] = []
-    replaced = 0
+    replaced = size = 0
     for member in members:
         text, bad = _decode(member.data, "utf-8")
         replaced += bad
         if member.name.endswith(".relevancy"):
             gold.update(_relevancy(text, member))
         else:
-            threads.extend(_cqa_threads(text, member))
+            found, size = _cqa_threads(text, member, size)
+            threads.extend(found)
     rows = [thread.row(gold) for thread in threads]
     kinds = {
         "query_id": pl.String,
@@ -214,50 +221,66 @@ class _Thread:
     """One original question with one related question; the XML repeats the original for each related question."""
 
     where: str
-    attributes: dict[str, str] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str]
+    query: str
+    candidate: str
 
     def row(self, gold: Mapping[str, int]) -> tuple[str, str, str, str, int, int]:
         candidate_id, rank = self.attributes.get("RELQ_ID", ""), self.attributes.get("RELQ_RANKING_ORDER", "")
         label = self.attributes.get("RELQ_RELEVANCE2ORGQ", "")
         relevance = CQA_RELEVANCE.get(label, gold.get(candidate_id))
-        if relevance is None or not rank.isdecimal():
+        if relevance is None or not _is_whole(rank):
             raise SourceError(
                 "a related question has no label or no rank",
                 where=f"{self.where}: {candidate_id or 'without RELQ_ID'}",
                 expected=f"RELQ_RELEVANCE2ORGQ one of {', '.join(CQA_RELEVANCE)}, or a line in the .relevancy file",
                 got=f"label {label!r}, rank {rank!r}",
             )
-        query, candidate = self._joined("OrgQSubject", "OrgQBody"), self._joined("RelQSubject", "RelQBody")
-        return self.attributes.get("ORGQ_ID", ""), query, candidate_id, candidate, relevance, int(rank)
-
-    def _joined(self, subject: str, body: str) -> str:
-        return f"{self.texts.get(subject, '').strip()} {self.texts.get(body, '').strip()}".strip()
+        return self.attributes.get("ORGQ_ID", ""), self.query, candidate_id, self.candidate, relevance, int(rank)
 
 
-def _cqa_threads(text: str, member: Member) -> list[_Thread]:
-    """The threads of one XML file. Entities are refused: they could read other files or expand to gigabytes."""
+def _cqa_threads(text: str, member: Member, size: int) -> tuple[list[_Thread], int]:
+    """The threads of one XML file, and `size` plus their characters.
+
+    Entities are refused: they could read other files or expand to gigabytes.
+    """
     threads: list[_Thread] = []
-    current = _Thread(member.name)
+    held: dict[str, str] = {}  # attributes of the current thread
+    pieces: dict[str, list[str]] = {}  # element -> its text in pieces, as expat delivers it
     inside = ""
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal current, inside
+        nonlocal inside
         if tag == "OrgQuestion":
-            current = _Thread(member.name)
+            held.clear()
+            pieces.clear()
         if tag in ("OrgQuestion", "RelQuestion"):
-            current.attributes.update(attributes)
+            held.update({name: attributes[name] for name in _CQA_ATTRIBUTES if name in attributes})
         inside = tag if tag in _CQA_TEXTS else ""
 
+    def joined(element: str) -> str:
+        pieces[element] = ["".join(pieces.get(element, []))]
+        return pieces[element][0].strip()
+
     def end(tag: str) -> None:
-        nonlocal inside
+        nonlocal inside, size
         inside = ""
         if tag == "RelQuestion":
-            threads.append(_Thread(member.name, dict(current.attributes), dict(current.texts)))
+            query, candidate = (f"{joined(f'{q}Subject')} {joined(f'{q}Body')}".strip() for q in ("OrgQ", "RelQ"))
+            size += len(query) + len(candidate) + sum(map(len, held.values()))
+            if size > _CQA_MOST:
+                raise SourceError(
+                    "the related questions of XML files have too much text",
+                    where=member.name,
+                    expected=f"at most {_CQA_MOST} characters",
+                    got="more",
+                    remedy="do not use this file: the official release is smaller",
+                )
+            threads.append(_Thread(member.name, dict(held), query, candidate))
 
     def characters(data: str) -> None:
         if inside:
-            current.texts[inside] = current.texts.get(inside, "") + data
+            pieces.setdefault(inside, []).append(data)
 
     def entity(name: str, *_: object) -> NoReturn:
         raise SourceError(
@@ -278,7 +301,7 @@ def _cqa_threads(text: str, member: Member) -> list[_Thread]:
         parser.Parse(text.encode(), True)
     except expat.ExpatError as error:
         raise SourceError("an XML file is malformed", where=member.name, got=str(error)) from None
-    return threads
+    return threads, size
 
 
 def _relevancy(text: str, member: Member) -> Iterator[tuple[str, int]]:
@@ -305,6 +328,10 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             yield number, line
+
+
+def _is_whole(cell: str) -> bool:
+    return cell.isdecimal() and len(cell) < 19  # 18 digits fit in 64 bits
 
 
 def _number(cell: str, member: Member, number: int) -> float:

@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from sentfold.errors import SourceError, UnansweredError, first_line
-from sentfold.files import sha256_of, write_bytes_atomically
+from sentfold.files import require_regular, sha256_of, write_bytes_atomically
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,16 @@ class Patience:
 
 
 PATIENCE = Patience()
+MOST = 16 * 2**30  # bytes of a download; the largest published word vectors have 6 GB
 
 
-def fetch(url: str, target: Path, *, sha256: str | None, patience: Patience = PATIENCE) -> Path:
+def fetch(url: str, target: Path, *, sha256: str | None, most: int = MOST, patience: Patience = PATIENCE) -> Path:
     """The file of a URL, stored as `target`; an existing file with the right sha256 is not downloaded again.
 
     sha256  of the file; None accepts any file except a web page
+    most    maximum number of bytes: a server can send for ever
     Raises UnansweredError if the server does not answer or stops sending, SourceError if the server has no such
-    file, the file has another sha256, or the file cannot be written. After an error nothing is stored.
+    file, the file has another sha256 or more bytes, or the file cannot be written. After an error nothing is stored.
     """
     import pooch
     from requests.exceptions import RequestException
@@ -45,12 +47,13 @@ def fetch(url: str, target: Path, *, sha256: str | None, patience: Patience = PA
     shelf = pooch.create(
         path=target.parent,
         base_url="",
-        registry={target.name: f"sha256:{sha256}" if sha256 else None},
+        registry={target.name: None if sha256 is None else f"sha256:{sha256}"},
         urls={target.name: url},
         retry_if_failed=patience.tries - 1,
     )
     try:
-        shelf.fetch(target.name, downloader=_Downloader(patience))
+        require_regular(target)  # pooch hashes what is there
+        shelf.fetch(target.name, downloader=_Downloader(patience, most))
     except RequestException as error:
         raise _unanswered(url, error, patience) from None
     except ValueError:
@@ -70,11 +73,12 @@ def fetch(url: str, target: Path, *, sha256: str | None, patience: Patience = PA
 class _Downloader:
     """pooch's downloader; it makes no further attempt after an answer that another attempt cannot change."""
 
-    def __init__(self, patience: Patience) -> None:
+    def __init__(self, patience: Patience, most: int) -> None:
         self._limits = (patience.connect, patience.read)
+        self._most = most
 
     def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
-        """Download `url` into a file. Raises SourceError for a URL that the server does not have."""
+        """Download `url` into a file. Raises SourceError if the server does not have it, or sends too many bytes."""
         from pooch import HTTPDownloader
         from requests.exceptions import HTTPError, InvalidSchema, InvalidURL, MissingSchema
 
@@ -84,7 +88,8 @@ class _Downloader:
             progressbar=sys.stderr.isatty(), chunk_size=2**16, timeout=self._limits, headers=headers
         )
         try:
-            client(url, output_file, pooch)
+            with Path(output_file).open("wb") as stream:
+                client(url, _Capped(stream, url, self._most), pooch)
         except (InvalidSchema, InvalidURL, MissingSchema) as error:
             raise _wrong_file(url, "an http or https URL", first_line(error)) from None
         except HTTPError as error:
@@ -94,6 +99,19 @@ class _Downloader:
             if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 raise _wrong_file(url, "HTTP status 200", f"HTTP status {status}") from None
             raise
+
+
+class _Capped:
+    """A file that raises SourceError when more than `most` bytes are written to it."""
+
+    def __init__(self, stream: BinaryIO, url: str, most: int) -> None:
+        self._stream, self._url, self._most = stream, url, most
+        self.flush = stream.flush
+
+    def write(self, data: bytes) -> None:
+        if self._stream.tell() + len(data) > self._most:
+            raise _wrong_file(self._url, f"at most {self._most} bytes", "more")
+        self._stream.write(data)
 
 
 def _unanswered(url: str, error: Exception, patience: Patience) -> UnansweredError:

@@ -15,17 +15,19 @@ from pipeline.corpora.archive import locate_in_cache
 from pipeline.corpora.catalogue import Dataset, HubSplit
 from pipeline.corpora.fetch import PATIENCE, Patience, fetch
 from pipeline.corpora.reading import Reading
+from pipeline.corpora.unpack import unpack_gzip
 from sentfold.errors import SourceError, UnansweredError, located
-from sentfold.files import sha256_of
+from sentfold.files import read_parquet
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoFile
 
 ENDPOINT_VARIABLE = "HF_ENDPOINT"
 OFFICIAL_ENDPOINT = "https://huggingface.co"
+MAX_FILE = 4 * 2**30  # bytes; the largest file of the catalogue has 100 MB
 USE_MIRROR = "or use a mirror (`source: mirror`)"
 
-# File suffix -> the parser of the `datasets` library. Files with other suffixes are never opened.
+# File suffix -> the format; the `datasets` library parses json and csv. Files with other suffixes are never opened.
 PARSERS = {
     ".parquet": "parquet",
     ".jsonl": "json",
@@ -50,9 +52,9 @@ def read_split(name: str, dataset: Dataset, split: str, *, patience: Patience = 
     hashes: dict[str, str] = {}
     for part in place.files:
         for path in _choose_files(list(listing), part, place):
-            local = _download(place, listing[path], patience)
-            frames.append(_map_columns(_parse(local, path, place), place, path))
-            hashes[_name(place, path)] = sha256_of(local)
+            data = _download(place, listing[path], patience)
+            frames.append(_map_columns(_parse(data, path, place), place, path))
+            hashes[_name(place, path)] = hashlib.sha256(data).hexdigest()
     frame, further = pl.concat(frames, how="vertical_relaxed"), tuple[str, ...]()
     if place.texts is not None:
         queries, documents = (
@@ -60,7 +62,8 @@ def read_split(name: str, dataset: Dataset, split: str, *, patience: Patience = 
             for patterns in (place.texts.queries, place.texts.documents)
         )
         frame, further = _join_texts(frame, place, _read_texts(queries, place), _read_texts(documents, place))
-        hashes |= {_name(place, path): sha256_of(local) for path, local in {**queries, **documents}.items()}
+        texts = {**queries, **documents}
+        hashes |= {_name(place, path): hashlib.sha256(data).hexdigest() for path, data in texts.items()}
     return Reading(_name_subsets(frame, dataset, place), source="hub", files=hashes, further=further)
 
 
@@ -103,35 +106,35 @@ def _endpoint() -> str:
     return (os.environ.get(ENDPOINT_VARIABLE) or OFFICIAL_ENDPOINT).rstrip("/")
 
 
-def _download(place: HubSplit, file: RepoFile, patience: Patience) -> Path:
-    """The file in the cache, checked against the listing. Raises SourceError."""
+def _download(place: HubSplit, file: RepoFile, patience: Patience) -> bytes:
+    """The bytes of the file in the cache, checked against the listing. Raises SourceError."""
     from huggingface_hub import hf_hub_url
 
     url = hf_hub_url(place.id, file.path, repo_type="dataset", revision=place.revision, endpoint=_endpoint())
-    path = locate_in_cache(url)
+    path, most = locate_in_cache(url), min(file.size, MAX_FILE)
+    # For small files the listing has the hash of git, not a sha256.
+    sha256 = file.lfs.sha256 if file.lfs is not None else None
+    expected = file.blob_id if file.lfs is None else sha256
     with located(_name(place, file.path), remedy=USE_MIRROR):
-        if file.lfs is not None:
-            return fetch(url, path, sha256=file.lfs.sha256, patience=patience)
-        # For small files the listing has the hash of git, not a sha256.
-        if path.is_file() and _git_hash(path) != file.blob_id:
+        if file.lfs is None and path.is_file() and _git_hash(path.read_bytes()) != expected:
             path.unlink()
-        fetch(url, path, sha256=None, patience=patience)
-    if _git_hash(path) != file.blob_id:
-        got = _git_hash(path)
-        path.unlink()
+        fetch(url, path, sha256=sha256, most=most, patience=patience)
+    data = path.read_bytes()  # these bytes are parsed: the file is not read again
+    got = _git_hash(data) if file.lfs is None else hashlib.sha256(data).hexdigest()
+    if got != expected:
+        path.unlink(missing_ok=True)
         raise SourceError(
             "a file from the hub differs from the file at the pinned revision",
             where=_name(place, file.path),
-            expected=f"{file.size} bytes, hash {file.blob_id}",
+            expected=f"{file.size} bytes, hash {expected}",
             got=f"hash {got}",
             remedy=f"try again later, {USE_MIRROR}",
         )
-    return path
+    return data
 
 
-def _git_hash(path: Path) -> str:
+def _git_hash(data: bytes) -> str:
     """The hash of a file as git computes it for a blob."""
-    data = path.read_bytes()
     return hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
 
 
@@ -185,17 +188,10 @@ def _parser(path: str) -> str | None:
     return next((parser for suffix, parser in PARSERS.items() if path.endswith(suffix)), None)
 
 
-def _parse(local: Path, path: str, place: HubSplit) -> pl.DataFrame:
-    """A data file as a table, read by the `datasets` library. Raises SourceError."""
-    import datasets
-
-    datasets.disable_progress_bars()
+def _parse(data: bytes, path: str, place: HubSplit) -> pl.DataFrame:
+    """The content of a data file as a table. Raises SourceError, also for bytes that unpack to far more."""
     try:
-        with tempfile.TemporaryDirectory(prefix="sentfold-") as scratch:
-            table = datasets.load_dataset(
-                _parser(path), data_files=[str(local)], split="train", cache_dir=scratch, keep_in_memory=True
-            )
-            frame = table.to_polars()
+        frame = _parse_parquet(data) if _parser(path) == "parquet" else _parse_text(data, path)
     except Exception as error:  # noqa: BLE001  (pyarrow and pandas underneath raise a dozen unrelated kinds)
         raise SourceError(
             "a file from the hub cannot be parsed",
@@ -204,6 +200,32 @@ def _parse(local: Path, path: str, place: HubSplit) -> pl.DataFrame:
             got=_describe(error),
             remedy="correct `files` in the catalogue, or pin a revision whose files are whole",
         ) from None
+    return frame
+
+
+def _parse_parquet(data: bytes) -> pl.DataFrame:
+    frame = pl.from_arrow(read_parquet(data))
+    assert isinstance(frame, pl.DataFrame)
+    return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
+
+
+def _parse_text(data: bytes, path: str) -> pl.DataFrame:
+    """The content of a json or csv file as the `datasets` library reads it."""
+    import datasets
+    from datasets.utils.extract import Extractor
+
+    datasets.disable_progress_bars()
+    with tempfile.TemporaryDirectory(prefix="sentfold-") as scratch:
+        plain = Path(scratch) / "plain"
+        plain.write_bytes(unpack_gzip(data) if path.endswith(".gz") else data)
+        # `datasets` unpacks whatever looks like an archive, and has no limit.
+        kind = Extractor.infer_extractor_format(plain)
+        if kind:
+            raise ValueError(f"an archive of kind {kind}")
+        table = datasets.load_dataset(
+            _parser(path), data_files=[str(plain)], split="train", cache_dir=scratch, keep_in_memory=True
+        )
+        frame = table.to_polars()
     return frame if isinstance(frame, pl.DataFrame) else pl.concat(list(frame))
 
 
@@ -224,11 +246,11 @@ def _map_columns(frame: pl.DataFrame, place: HubSplit, path: str) -> pl.DataFram
     return _map_labels(frame, place, path) if place.labels else frame
 
 
-def _read_texts(files: dict[str, Path], place: HubSplit) -> dict[str, str]:
+def _read_texts(files: dict[str, bytes], place: HubSplit) -> dict[str, str]:
     """Id -> title and text, joined by a blank as BEIR joins them. Raises SourceError on a missing column."""
     texts: dict[str, str] = {}
-    for path, local in files.items():
-        frame = _parse(local, path, place)
+    for path, data in files.items():
+        frame = _parse(data, path, place)
         for column in ("_id", "text"):
             if column not in frame.columns:
                 raise SourceError(

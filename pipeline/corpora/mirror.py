@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 import polars as pl
@@ -125,12 +126,21 @@ def pin_files(lock: Path, files: dict[str, str]) -> None:
 
     lock   lines `sha256  file` in the format of sha256sum; made at the first use, and to be committed
     files  name -> sha256 of the bytes that were read
-    Raises SourceError if a file has other bytes than at its first use.
+    Raises SourceError if a file has other bytes than at its first use, or the lock file is a link or malformed.
     """
-    lines = lock.read_text(encoding="utf-8").splitlines() if lock.exists() else []
+    text = _read_lock(lock)
     pinned: dict[str, set[str]] = {}
-    for pin, _, name in (line.partition("  ") for line in lines):
-        pinned.setdefault(name, set()).add(pin)  # downloads that run in parallel may add one line twice
+    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], start=1):
+        pin = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
+        if pin is None:
+            raise SourceError(
+                "a line of a lock file of mirror files cannot be parsed",
+                where=f"{lock}, line {number}",
+                expected="a sha256, two blanks and a file, as sha256sum writes them",
+                got=repr(line[:80]),
+                remedy="correct or remove the line",
+            )
+        pinned.setdefault(pin[2], set()).add(pin[1])  # downloads that run in parallel may add one line twice
     for name, digest in files.items():
         if pinned.get(name, {digest}) != {digest}:
             raise SourceError(
@@ -142,6 +152,29 @@ def pin_files(lock: Path, files: dict[str, str]) -> None:
             )
     new = "".join(f"{digest}  {name}\n" for name, digest in files.items() if name not in pinned)
     if new:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        with lock.open("a", encoding="utf-8") as stream:  # one write: downloads run in parallel
-            stream.write(new)
+        ended = "" if text.endswith("\n") or not text else "\n"
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(lock, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+            with os.fdopen(handle, "wb") as stream:  # one write: downloads run in parallel
+                stream.write((ended + new).encode())
+        except OSError as error:
+            raise SourceError(
+                "a lock file of mirror files cannot be written", where=str(lock), got=first_line(error)
+            ) from None
+
+
+def _read_lock(lock: Path) -> str:
+    try:
+        require_regular(lock)
+        if lock.is_symlink():
+            raise OSError("a symbolic link")
+        return lock.read_text(encoding="utf-8") if lock.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(
+            "a lock file of mirror files cannot be read",
+            where=str(lock),
+            expected="a regular file of text",
+            got=first_line(error),
+            remedy="put the lock file back as it was committed",
+        ) from None

@@ -10,12 +10,14 @@ import polars as pl
 from pipeline.corpora.catalogue import Dataset
 from pipeline.corpora.reading import Reading
 from sentfold.errors import SourceError, first_line
+from sentfold.files import require_regular
 
 
 def read_split(name: str, dataset: Dataset, split: str) -> Reading:
     """Read one split of the data set called `name`. Raises SourceError if the file is missing or is no CSV."""
     path = Path(dataset.folder or "") / f"{split}.csv"
     try:
+        require_regular(path)
         content = path.read_bytes()  # the bytes that are hashed are parsed: the file is not read twice
         frame = pl.read_csv(content, infer_schema=False, empty_string_is_null=False)
     except (OSError, pl.exceptions.PolarsError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -12,7 +13,6 @@ import polars as pl
 from pipeline.corpora.catalogue import Dataset, PackageFiles
 from pipeline.corpora.reading import Reading
 from sentfold.errors import SourceError
-from sentfold.files import sha256_of
 
 # A sentence ends at . ! or ? (and a closing quote or bracket) before a blank and a capital letter. That is good
 # enough to split news into texts of sentence length; no score depends on a single split.
@@ -25,8 +25,9 @@ def read_split(name: str, dataset: Dataset, split: str) -> Reading:
         return Reading(frame=pl.DataFrame(list(dataset.inline)), source="inline")
     if dataset.package is None:
         raise SourceError(f"'{name}' is in no package", where="pipeline/catalogue.yaml")
-    paths = _locate(dataset.package)
-    texts = {path.name: _decode(path) for path in paths}
+    contents = {path.name: path.read_bytes() for path in _locate(dataset.package)}
+    # Bytes that are not UTF-8 become U+FFFD; their number is stored with the corpus.
+    texts = [content.decode("utf-8", errors="replace") for content in contents.values()]
     reader = READERS.get(dataset.package.reader)
     if reader is None:
         raise SourceError(
@@ -34,13 +35,13 @@ def read_split(name: str, dataset: Dataset, split: str) -> Reading:
             where=f"pipeline/catalogue.yaml: {name}",
             expected=f"one of: {', '.join(READERS)}",
         )
-    frame, further = reader(list(texts.values()))
+    frame, further = reader(texts)
     label = dataset.package.package
     return Reading(
         frame=frame,
         source="package",
-        files={f"{label}/{path.name}": sha256_of(path) for path in paths},
-        replaced=sum(text.count("\ufffd") for text in texts.values()),
+        files={f"{label}/{name}": hashlib.sha256(content).hexdigest() for name, content in contents.items()},
+        replaced=sum(text.count("\ufffd") for text in texts),
         further=further,
     )
 
@@ -63,11 +64,6 @@ def _locate(files: PackageFiles) -> list[Path]:
                 remedy="install the version that requirements.lock pins",
             )
     return paths
-
-
-def _decode(path: Path) -> str:
-    # Bytes that are not UTF-8 become U+FFFD; their number is stored with the corpus.
-    return path.read_bytes().decode("utf-8", errors="replace")
 
 
 def read_rated_texts(texts: list[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:

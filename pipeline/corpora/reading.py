@@ -38,6 +38,10 @@ COLUMNS: Mapping[str, dict[str, type[pl.DataType]]] = {
 }
 
 
+# The values of a column that a measure has a meaning for, per task.
+MEANINGS = {"inference": ("label", (0, 1, 2)), "ranking": ("relevance", (0, 1))}
+
+
 @dataclass(frozen=True)
 class Reading:
     """One split as it was read.
@@ -65,7 +69,10 @@ class UnrecordedError(MissingError):
 
 
 def check_columns(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.DataFrame:
-    """The canonical columns of `frame`, cast to their types and free of nulls. Raises SourceError."""
+    """The canonical columns of `frame`, cast to their types, free of nulls and of values without a meaning.
+
+    Raises SourceError.
+    """
     if dataset.layout not in COLUMNS:
         raise SourceError(
             f"the columns of items for '{dataset.layout}' are not known",
@@ -96,6 +103,17 @@ def check_columns(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.Da
             holes += int((~canonical[column].is_finite()).sum())
         if holes:
             raise SourceError(f"column {column} has {holes} empty values", where=where, expected="none", got=str(holes))
+    if dataset.layout in MEANINGS:
+        column, meant = MEANINGS[dataset.layout]
+        others = canonical[column].filter(~canonical[column].is_in(meant))
+        if len(others):
+            raise SourceError(
+                f"column {column} has {len(others)} values that mean nothing to the task '{dataset.layout}'",
+                where=where,
+                expected=f"one of: {', '.join(map(str, meant))}",
+                got=str(others[0]),
+                remedy="leave these items out, `keep:` in the catalogue, or number the values as the task does",
+            )
     if dataset.scale and "score" in wanted:
         _check_scale(canonical["score"], dataset.scale, where=where)
     return canonical

@@ -7,11 +7,12 @@ import gzip
 import io
 import re
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from pipeline.corpora.archive_readers import Member
@@ -24,34 +25,37 @@ MAX_MEMBERS = 50_000
 # Text compresses 3 to 10 times; a small archive, mostly headers and padding, can compress more.
 MAX_RATIO = 100
 RATIO_FREE = 2**20
+GZIP = b"\x1f\x8b"  # the first bytes of a gz file
 
-_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError)
+# The bytes are in memory, so that an OSError here is one of a decompressor.
+_DAMAGE = (
+    zipfile.BadZipFile, tarfile.TarError, OSError, zlib.error, EOFError, NotImplementedError, RecursionError,
+    ValueError, OverflowError, struct.error,
+)  # fmt: skip
 
 
-def read_members(path: Path, name: str, patterns: tuple[str, ...]) -> list[Member]:
+def read_members(data: bytes, name: str, patterns: tuple[str, ...]) -> list[Member]:
     """The members of an archive that match `patterns`, sorted by name; without patterns, the file itself.
 
     The first bytes tell the kind of archive, because a URL may have no suffix. Nothing is written to disk.
     Raises SourceError if the archive is unsafe or damaged, or if no member matches.
     """
     if not patterns:
-        if path.stat().st_size > MAX_MEMBER:
+        if len(data) > MAX_MEMBER:
             raise _unsafe(name, f"at most {MAX_MEMBER} bytes", "more")
-        return [Member(name, path.read_bytes())]
-    with path.open("rb") as stream:
-        magic = stream.read(4)
-        stream.seek(0)
-        try:
-            if magic.startswith(b"PK"):
-                found = list(_zip_members(stream, patterns))
-            elif magic.startswith(b"\x1f\x8b"):
-                found = list(_tar_members(gzip.GzipFile(fileobj=stream), path.stat().st_size, patterns))
-            else:
-                found = list(_tar_members(stream, path.stat().st_size, patterns))
-        except _DAMAGE as error:
-            raise SourceError(
-                "an archive is damaged", expected="a whole zip, tar or tar.gz", got=first_line(error)
-            ) from None
+        return [Member(name, data)]
+    stream = io.BytesIO(data)
+    try:
+        if data.startswith(b"PK"):
+            found = list(_zip_members(stream, patterns))
+        elif data.startswith(GZIP):
+            found = list(_tar_members(gzip.GzipFile(fileobj=stream), len(data), patterns))
+        else:
+            found = list(_tar_members(stream, len(data), patterns))
+    except _DAMAGE as error:
+        raise SourceError(
+            "an archive is damaged", expected="a whole zip, tar or tar.gz", got=first_line(error)
+        ) from None
     if not found:
         raise SourceError("no member of an archive matches", expected=", ".join(patterns), got="none")
     return sorted(found)
@@ -73,6 +77,9 @@ def _zip_members(stream: BinaryIO, patterns: tuple[str, ...]) -> Iterator[Member
             if not info.is_dir() and _matches(info.filename, patterns):
                 if info.flag_bits & 1:
                     raise _unsafe(info.filename, "a file that is not encrypted", "an encrypted file")
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    # zipfile unpacks bzip2 and LZMA without a limit.
+                    raise _unsafe(info.filename, "a file packed by deflate", f"packing method {info.compress_type}")
                 with archive.open(info) as member:
                     # The size in the zip directory may be wrong, so the read is limited too.
                     data = member.read(info.file_size + 1)
@@ -83,18 +90,31 @@ def _zip_members(stream: BinaryIO, patterns: tuple[str, ...]) -> Iterator[Member
 
 def _tar_members(stream: BinaryIO | gzip.GzipFile, packed: int, patterns: tuple[str, ...]) -> Iterator[Member]:
     total = 0
-    capped = _Capped(stream, min(MAX_TOTAL, RATIO_FREE + MAX_RATIO * packed))
+    capped = _Capped(stream, _limit(packed))
     with tarfile.open(fileobj=capped, mode="r|") as archive:
         for number, info in enumerate(archive, start=1):
             _check_number(number)
             _check_name(info.name)
-            if not (info.isreg() or info.isdir()):
-                raise _unsafe(info.name, "a file", "a link or device")
+            # The holes of a sparse file take no bytes of the archive, and its size can be any number.
+            if not (info.isreg() or info.isdir()) or info.issparse() or info.size < 0:
+                raise _unsafe(info.name, "a file without holes", "a link, a device or a sparse file")
             total += info.size
             _check_size(info.name, info.size, total)
             member = archive.extractfile(info) if info.isreg() and _matches(info.name, patterns) else None
             if member is not None:
                 yield Member(info.name, member.read())
+
+
+def unpack_gzip(data: bytes) -> bytes:
+    """The unpacked bytes of a gz file. Raises SourceError if it is damaged, or unpacks to more than an archive may."""
+    try:
+        return _Capped(gzip.GzipFile(fileobj=io.BytesIO(data)), _limit(len(data))).read()
+    except _DAMAGE as error:
+        raise SourceError("a gz file is damaged", expected="a whole gz file", got=first_line(error)) from None
+
+
+def _limit(packed: int) -> int:
+    return min(MAX_TOTAL, RATIO_FREE + MAX_RATIO * packed)
 
 
 class _Capped(io.RawIOBase):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -12,6 +14,9 @@ from pipeline.lineage.machine import is_code
 from pipeline.lineage.scope import MISSING, Cause, Scope, State, brief, leaves, value_in
 from pipeline.lineage.stages import Locked, Stage, alike, related, tracked_values
 from pipeline.lineage.witnesses import WitnessChecks
+
+PACKAGE = "pipeline"
+PIPELINE = re.compile(rf"python -m {PACKAGE}( [\w./:@=,+-]+)+")  # without what a shell would take for more commands
 
 
 class StageChecks:
@@ -118,13 +123,23 @@ class DefinitionChecks:
         self.dvcfile = scope.graph.dvcfile
 
     def definition(self, stage: Stage) -> Iterator[Cause]:
-        """A stage that dvc.yaml, or its variables, define otherwise than in git's HEAD."""
+        """A stage that is defined otherwise than in git's HEAD, or that runs other commands than the pipeline's."""
         committed: Mapping[str, Stage] = {} if self.scope.committed is None else self.scope.committed.stages
         if self.scope.has_witness and committed.get(stage.name) != stage:
             place = f"{self.dvcfile}, stage {stage.name.partition('@')[0]}"
             message = "git's HEAD defines it otherwise, or not at all; `git status` and `git diff HEAD` say more"
             remedy = f"commit {self.dvcfile} and its variables, or git checkout -- {self.dvcfile}"
             yield Cause("definition", place, message, remedy, state="uncommitted")
+        if self._has_pipeline and not PIPELINE.fullmatch(stage.command):
+            place = f"{self.dvcfile}, stage {stage.name.partition('@')[0]}"
+            message = f"it runs '{brief(stage.command)}', which is not the pipeline alone: its outputs can be anything"
+            yield Cause("definition", place, message, "make it a command of the pipeline", state="unwitnessed")
+
+    @cached_property
+    def _has_pipeline(self) -> bool:
+        """Whether the stages are this project's: other projects have commands of their own."""
+        stages = self.scope.graph.stages.values()
+        return self.scope.tree.read(f"{PACKAGE}/__main__.py") is not None or PACKAGE in map(package_of, stages)
 
     def unlisted_code(self, stage: Stage) -> Iterator[Cause]:
         """Files that Python runs before a stage's own: its package's entry, and what makes folders packages."""

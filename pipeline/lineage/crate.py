@@ -74,8 +74,8 @@ class CrateBuilder:
         self._describe()
         workflow = self._workflow()
         folder = self.root / "reports" / self.graph.suite
-        reports = sorted(file.relative_to(self.root).as_posix() for file in folder.rglob("*") if file.is_file())
-        definitions = [name for name in (self.graph.lockfile, "requirements.lock") if (self.root / name).is_file()]
+        reports = sorted(file.relative_to(self.root).as_posix() for file in folder.rglob("*") if _is_own(file))
+        definitions = [name for name in (self.graph.lockfile, "requirements.lock") if _is_own(self.root / name)]
         for path in (*definitions, *reports):
             self._file(path)
         finder = RunFinder(self.root, self.graph.suite)
@@ -177,6 +177,11 @@ class CrateBuilder:
             )
             for file, key, value in tracked
         ]
+
+
+def _is_own(file: Path) -> bool:
+    """Whether a file goes into a crate: behind a link could be any file of this machine."""
+    return file.is_file() and not file.is_symlink()
 
 
 def _lock_time(root: Path, lockfile: str) -> str:

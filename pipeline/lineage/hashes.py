@@ -20,6 +20,7 @@ PASSED_OVER = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, "__pycache__/", "*.tmp"
 
 # In a pattern: the time of a match can grow to this power with the length of a name, and with that of a path.
 MOST_STARS, MOST_FOLDERS = 3, 2
+MOST_LINES = 1_000  # of .dvcignore, each of which is matched with each file
 
 
 class LineageError(SentfoldError):
@@ -76,6 +77,8 @@ class IgnoreRules:
 
     def __init__(self, content: bytes | None) -> None:
         lines = [] if content is None else content.decode("utf-8", "replace").splitlines()
+        if len(lines) > MOST_LINES:
+            raise _unusable(0, f"at most {MOST_LINES:,} lines", f"{len(lines):,}")
         for number, line in enumerate(lines, 1):
             # `**` between slashes counts once; elsewhere each star of a row of them is tried by itself.
             folders = len(re.findall(r"(?<![^/])\*\*(?![^/])", line))

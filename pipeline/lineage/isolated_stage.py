@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -12,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from pipeline.environment import audit_environment
 from pipeline.lineage.checks import entry_files, package_of
 from pipeline.lineage.stages import Graph, Stage, read_yaml, tracked_values
 from pipeline.lineage.trees import Tree
@@ -85,10 +85,8 @@ def run_command(command: str, folder: Path) -> tuple[int, str]:
     """Run a stage's command in a folder, with no other place for modules; its exit code, and what it said of it."""
     words = shlex.split(command)
     program = [sys.executable, *words[1:]] if words[0] == "python" else words
-    dropped = ("DVC_ROOT", "DVC_STAGE", "PYTHON")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-    paths = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
-    environment = {**kept, "PATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
+    kept = {name: value for name, value in audit_environment().items() if not name.startswith("PYTHON")}
+    environment = {**kept, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
     try:
         done = subprocess.run(
             program, cwd=folder, env=environment, capture_output=True, text=True, errors="replace", check=False

@@ -11,12 +11,13 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.base.artifacts import scores_path
 from pipeline.lineage.hashes import LineageError
-from pipeline.lineage.trees import Tree
+from pipeline.lineage.trees import MOST_TEXT, Tree
 from sentfold.errors import first_line
 from sentfold.suggestions import nearest_names
 
@@ -24,6 +25,8 @@ Origin = Literal["score", "difference", "derived", "printed", "unknown"]
 
 SCHEMA = 1
 LARGEST = 1e300  # a score beyond it is none; JSON has integers of any length
+MOST_NUMBERS = 250_000  # of all tables of a suite; the largest suite has 88,000
+MOST_CELLS = 1_000_000  # of one table; the largest has 130,000
 FIELDS = (
     "value", "low", "high", "difference", "difference_low", "difference_high",
     "control_difference", "control_low", "control_high",
@@ -76,7 +79,13 @@ def read_numbers(tree: Tree, suite: str) -> list[Number]:
     """Every number in every table of a suite. Raises LineageError if there is no table, or one cannot be read."""
     folder, index = tables_folder(suite), read_index(tree, suite)
     names = [name for name in tree.files_below(folder) if name.endswith(".csv") and "/" not in name]
-    return [number for name in names for number in read_table(tree, f"{folder}/{name}", index.get(name, []))]
+    numbers: list[Number] = []
+    for name in names:
+        path = f"{folder}/{name}"
+        numbers += read_table(tree, path, index.get(name, []))
+        if len(numbers) > MOST_NUMBERS:
+            raise _unreadable(tree, path, f"tables of at most {MOST_NUMBERS:,} numbers in all", "more")
+    return numbers
 
 
 def read_index(tree: Tree, suite: str) -> dict[str, list[dict[str, Any]]]:
@@ -87,7 +96,7 @@ def read_index(tree: Tree, suite: str) -> dict[str, list[dict[str, Any]]]:
     if content is None:
         raise LineageError(f"suite '{suite}' has no tables in {tree.name}", where=path, remedy=remedy)
     try:
-        index = json.loads(content)
+        index = json.loads(_bounded(content))
         if index["schema"] != SCHEMA:
             raise ValueError(f"schema {index['schema']}")
         fields = index["fields"]
@@ -108,23 +117,42 @@ def read_table(tree: Tree, path: str, cells: Iterable[Mapping[str, Any]]) -> lis
     """The numbers of one CSV file. cells: the file's part of the index. Raises LineageError."""
     content = tree.read(path)
     try:
-        header, *rows = list(csv.reader(io.StringIO((content or b"").decode("utf-8"), newline=""))) or [[]]
+        rows = csv.reader(io.StringIO(_bounded(content or b"").decode("utf-8"), newline=""))
+        header = next(rows, [])
         if len(set(header)) < len(header):
             raise csv.Error("two columns have one name")
+        printed = {}
         for line, row in enumerate(rows, 2):
             # One cell too many shifts no column, so nothing else would notice it.
-            if len(row) != len(header):
+            if len(row) != len(header) or not row:
                 raise csv.Error(f"row {line} has {len(row)} cells, the header {len(header)}")
-        printed = {line: dict(zip(header, row, strict=True)) for line, row in enumerate(rows, 2)}
-        return list(_numbers(path, printed, cells))
+            if line * len(row) > MOST_CELLS:
+                raise csv.Error(f"it has more than {MOST_CELLS:,} cells")
+            printed[line] = dict(zip(header, row, strict=True))
+        numbers = list(islice(_numbers(path, printed, cells), MOST_NUMBERS + 1))
+        if len(numbers) > MOST_NUMBERS:
+            raise ValueError(f"it has more than {MOST_NUMBERS:,} numbers")
+        return numbers
     except (csv.Error, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise LineageError(
-            "a table cannot be read",
-            where=f"{path} of {tree.name}",
-            expected="a CSV file that the stage report wrote",
-            got=f"{type(error).__name__}: {first_line(error)}",
-            remedy="take it from git again, or run `dvc repro report`",
-        ) from None
+        got = f"{type(error).__name__}: {first_line(error)}"
+        raise _unreadable(tree, path, "a CSV file that the stage report wrote", got) from None
+
+
+def _bounded(content: bytes) -> bytes:
+    """The content of a file that is to be parsed. Raises ValueError if the result could fill the memory."""
+    if len(content) > MOST_TEXT:
+        raise ValueError(f"it has {len(content):,} bytes, more than {MOST_TEXT:,}")
+    return content
+
+
+def _unreadable(tree: Tree, path: str, expected: str, got: str) -> LineageError:
+    return LineageError(
+        "a table cannot be read",
+        where=f"{path} of {tree.name}",
+        expected=expected,
+        got=got,
+        remedy="take it from git again, or run `dvc repro report`",
+    )
 
 
 def _numbers(
@@ -258,13 +286,17 @@ class Scores:
         self.tree = tree
         self.suite = suite
         self._files: dict[str, dict[str, Any]] = {}
+        self._bytes = 0  # read so far
 
     def path(self, space: str) -> str:
         """The scores file of a space."""
         return scores_path(self.suite, space).as_posix()
 
     def score(self, space: str, corpus: str, protocol: str) -> dict[str, Any]:
-        """value, low and high of one score on the x100 scale; {} if there is no such score."""
+        """value, low and high of one score on the x100 scale; {} if there is no such score.
+
+        Raises LineageError if all files that were read have more than MOST_TEXT bytes.
+        """
         if space not in self._files:
             self._files[space] = self._read(space)
         found: Any = self._files[space]
@@ -293,7 +325,20 @@ class Scores:
 
     def _read(self, space: str) -> dict[str, Any]:
         try:
-            content = json.loads(self.tree.read(self.path(space)) or b"null")
-        except (ValueError, RecursionError, LineageError):
+            text = self.tree.read(self.path(space)) or b"null"
+        except LineageError:
+            return {}
+        self._bytes += len(text)
+        if self._bytes > MOST_TEXT:
+            raise LineageError(
+                "the scores of a suite would fill the memory",
+                where=f"{self.path(space)} of {self.tree.name}",
+                expected=f"at most {MOST_TEXT:,} bytes in all files of scores",
+                got="more",
+                remedy="take reports/ from git again",
+            )
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError):
             return {}
         return content if isinstance(content, dict) else {}

@@ -100,7 +100,10 @@ def _is_whole(record: Mapping[str, Any]) -> bool:
         and all(isinstance(block, dict) for block in blocks)
         and {"commit", "dirty"} <= set(record["code"])
         and "host" in record["machine"]
+        and isinstance(record["stage"], str | None)
         and isinstance(record["code"]["commit"], str | None)
+        and isinstance(others := record["code"].get("others", []), list)
+        and all(isinstance(name, str) for name in others)
         and all(isinstance(facts, dict) and "sha256" in facts for facts in record["outputs"].values())
     )
 

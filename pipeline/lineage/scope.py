@@ -80,14 +80,22 @@ class Scope:
             return None
 
     def digest(self, path: str) -> Digest | None:
-        """The digest of a path in the tree, or, if a commit does not hold it, in the checkout."""
-        found = self.tree.digest(path)
-        return self.artifacts.digest(path) if found is None else found
+        """The digest of a path in the tree, or of an artifact that a commit does not hold, in the checkout."""
+        return self._holder(path).digest(path)
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of a file of the tree, or, if a commit does not hold it, of the checkout."""
-        found = self.tree.read(path)
-        return self.artifacts.read(path) if found is None else found
+        """The bytes of a file of the tree, or of an artifact that a commit does not hold, of the checkout."""
+        return self._holder(path).read(path)
+
+    def _holder(self, path: str) -> Tree:
+        """Where a path is looked for. Reports are in git: those of the checkout say nothing of another commit."""
+        here = self.tree.digest(path) is not None or path in self._reported or path.startswith("reports/")
+        return self.tree if here else self.artifacts
+
+    @cached_property
+    def _reported(self) -> frozenset[str]:
+        """The outputs that are in git, not in DVC's cache."""
+        return frozenset(out for stage in self.graph.stages.values() for out in stage.uncached)
 
     def is_as_recorded(self, entry: Entry) -> bool:
         """Whether what is here under the path of an entry of dvc.lock has the recorded hash."""

@@ -17,7 +17,7 @@ from pipeline.base.params import parse_yaml
 from pipeline.base.suite import suite_file
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.templates import expand, malformed
-from pipeline.lineage.trees import Tree
+from pipeline.lineage.trees import MOST_TEXT, Tree
 from sentfold.errors import first_line
 
 LONGEST_PATH, LONGEST_NAME = 2_000, 255  # letters; the system looks for no file of a longer name
@@ -126,10 +126,14 @@ class Graph:
         return {}
 
     def in_order(self) -> list[str]:
-        """Every stage of dvc.yaml, the parents of a stage before it."""
-        from graphlib import TopologicalSorter
+        """Every stage of dvc.yaml, the parents of a stage before it. Raises LineageError if there is a circle."""
+        from graphlib import CycleError, TopologicalSorter
 
-        return list(TopologicalSorter({name: self.parents(name) for name in sorted(self.stages)}).static_order())
+        try:
+            return list(TopologicalSorter({name: self.parents(name) for name in sorted(self.stages)}).static_order())
+        except CycleError as error:
+            circle = ", ".join(error.args[1][:5])
+            raise malformed(self.dvcfile, "stages", f"{circle} read each other's outputs", "no circle") from None
 
 
 def _folders_of(path: str) -> Iterator[str]:
@@ -180,7 +184,11 @@ def variable_files(tree: Tree, suite: str) -> list[str]:
     """The files that a suite's dvc.yaml takes its variables from. Raises LineageError if there is no such suite."""
     folder = PurePosixPath(suite_file(suite)).parent
     entries = require_suite(tree, suite).get("vars") or []
-    return [str(folder / entry) for entry in entries if isinstance(entry, str)]
+    names = [entry for entry in entries if isinstance(entry, str)] if isinstance(entries, list) else [""]
+    if wrong := [name for name in names if not is_inside(name)]:
+        dvcfile = str(folder / "dvc.yaml")
+        raise malformed(dvcfile, "vars", wrong[0][:80] or str(entries)[:80], "a list of files of the suite's folder")
+    return [str(folder / entry) for entry in names]
 
 
 def load_variables(tree: Tree, suite: str) -> dict[str, Any]:
@@ -212,6 +220,9 @@ def read_yaml(tree: Tree, path: str) -> dict[str, Any] | None:
     content = tree.read(path)
     if content is None:
         return None
+    if len(content) > MOST_TEXT:
+        where, got = f"{path} of {tree.name}", f"{len(content):,} bytes"
+        raise LineageError(f"{path} is too large", where=where, expected=f"at most {MOST_TEXT:,} bytes", got=got)
     try:
         parsed = parse_yaml(content)
     except yaml.YAMLError as error:

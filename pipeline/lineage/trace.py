@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from pipeline.lineage.audit import vector_paths
-from pipeline.lineage.hashes import folder_digest, md5_of_bytes
+from pipeline.lineage.hashes import LineageError, folder_digest, md5_of_bytes
 from pipeline.lineage.numbers import Number, Scores, find_number, find_table
 from pipeline.lineage.runs import RunFinder, inside_inputs, mapping_at, parse_object, record_of, sealed_inputs
 from pipeline.lineage.scope import Scope
@@ -58,14 +58,24 @@ class Trace:
 
 
 def trace(root: Path, table: str, *, row: str, column: str, field: str = "value", line: int | None = None) -> Trace:
-    """Walk from one number of a table to its sources. Reads only. Raises LineageError if there is no such number.
+    """Walk from one number of a table to its sources. Reads only.
 
+    Raises LineageError if there is no such number, or if it rests on too many stages.
     Cost: hashing what the number rests on, as far as it is here.
     """
     suite, path = find_table(root, table)
     scope = Scope(root, suite)
     number = find_number(scope.tree, suite, path, row=row, column=column, field=field, line=line)
-    return Tracer(scope, number).run()
+    try:
+        return Tracer(scope, number).run()
+    except RecursionError:
+        raise LineageError(
+            "a number rests on too many stages to follow",
+            where=f"{path}, {row} × {column}",
+            expected="some hundred stages, one on the other",
+            got="more",
+            remedy="take dvc.yaml and its variables from git again",
+        ) from None
 
 
 class Tracer:

@@ -17,11 +17,12 @@ from typing import IO, Protocol
 from pipeline.lineage.hashes import Digest, IgnoreRules, LineageError, folder_digest, md5_of, md5_of_bytes
 
 SYMLINK = "120000"
-SUBMODULE = 0o160000
+SUBMODULE = "160000"
 
 # Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
 MOST_FILES = 200_000  # files and folders; the project has 2,000
 MOST_BYTES = 1 << 30  # that are read of it
+MOST_TEXT = 16 << 20  # bytes of text that is parsed, which takes a multiple in memory; the largest file has 6 MB
 LONGEST_PATH, LONGEST_NAME = 4096, 255  # bytes; no system has longer ones
 
 # Errors of the system for a path where there is nothing.
@@ -178,14 +179,20 @@ class Revision:
         content = self.read(path)
         if content is not None:
             return Digest(md5_of_bytes(content))
-        rules = IgnoreRules(self.read(".dvcignore"))
-        inside = self.files_below(path)
+        rules, inside = self._ignored, self.files_below(path)
         hashed = [name for name in inside if not rules.skips(f"{path}/{name}")]
         if not hashed:
-            return None
+            # A checkout has something behind a link to a folder, or in a submodule: the commit does not say what.
+            links = [str(place) for place in (PurePosixPath(path), *PurePosixPath(path).parents)]
+            link = next((place for place in links if place in self._entries), None)
+            return None if link is None else Digest("", unreadable={"": f"{link} leads to no file of the commit"})
         contents = self.read_all(f"{path}/{name}" for name in hashed)
         files = {name: md5_of_bytes(contents[f"{path}/{name}"]) for name in hashed}
         return folder_digest(files, [name for name in inside if rules.hides(f"{path}/{name}")])
+
+    @cached_property
+    def _ignored(self) -> IgnoreRules:
+        return IgnoreRules(self.read(".dvcignore"))
 
     def files_below(self, folder: str) -> list[str]:
         """See Tree."""
@@ -232,7 +239,7 @@ class Revision:
                         raise self._unsound(path[:80], f"a path of at most {LONGEST_PATH:,} letters", f"{len(path):,}")
                     if stat.S_ISDIR(mode):
                         below[path] = name
-                    elif mode != SUBMODULE:
+                    else:
                         entries[path] = (f"{mode:o}", name)
             level = below
         return entries
@@ -255,7 +262,7 @@ class Revision:
             if path not in self._entries:
                 return None
             if self._entries[path][0] != SYMLINK:
-                return path
+                return None if self._entries[path][0] == SUBMODULE else path
             self._load([path])
             target = PurePosixPath(path).parent / self._contents[path].decode("utf-8", "surrogateescape")
             path = os.path.normpath(target)

@@ -7,8 +7,9 @@ from threadpoolctl import threadpool_limits
 from pipeline.base.artifacts import (
     DISCARDED,
     absence,
-    read_lists,
+    read_rows,
     read_table,
+    read_values,
     space_path,
     weights_path,
     write_absence,
@@ -20,7 +21,10 @@ from sentfold.manifold.solver.eigensolver import solver_bar, weight_matrix
 
 
 def eigensolve(suite: str, encoder: str, manifold: str, corpora: tuple[str, ...]) -> None:
-    """Write the space `<encoder>-<manifold>` of every corpus, with the certificate of each solve."""
+    """Write the space `<encoder>-<manifold>` of every corpus, with the certificate of each solve.
+
+    Raises ArtifactError for weights that no stage writes.
+    """
     maker, solver = load_weigher(manifold), load_solver()
     for corpus in corpora:
         source = weights_path(suite, f"{encoder}-{manifold}", corpus)
@@ -30,7 +34,8 @@ def eigensolve(suite: str, encoder: str, manifold: str, corpora: tuple[str, ...]
             write_absence(target, reason, kind="vectors", inputs=[source])
             continue
         table = read_table(source, kind="weights")
-        weights = weight_matrix(read_lists(table, "neighbor", path=source), read_lists(table, "weight", path=source))
+        neighbors = read_rows(table, "neighbor", path=source)
+        weights = weight_matrix(neighbors, read_values(table, "weight", path=source, shape=neighbors.shape))
         with (
             threadpool_limits(1),
             located(f"corpus {corpus}, params.yaml: manifolds.{manifold}", state=DISCARDED),

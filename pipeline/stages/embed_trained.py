@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from pipeline.base.artifacts import (
     absence,
     corpus_path,
+    read_json,
     read_record,
     read_table,
     space_path,
@@ -17,13 +16,19 @@ from pipeline.trainings import RECORD, model_path
 from sentfold.encoders.model_folder import model_digests
 from sentfold.encoders.transformer import encode_sentences, load_model
 
+TRAINED = {"base": dict, "parameters": dict, "pairs": int, "seed": int, "trained_on": str}
 BATCH = 64  # largest number of sentences per batch, all of the same number of tokens; changes no vector but by rounding
 
 
 def embed_trained(suite: str, corpus: str, space: str) -> int:
-    """Embed one corpus with one trained encoder and write the vectors. Returns the number of sentences."""
+    """Embed one corpus with one trained encoder and write the vectors. Returns the number of sentences.
+
+    Raises ArtifactError for a wrong artifact, and for a record of the training that the stage `train` does not write.
+    """
     folder, source = model_path(suite, space), corpus_path(suite, corpus, "sentences")
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    record = read_json(folder / RECORD, "the record of a training")
+    if "absent" not in record:
+        read_json(folder / RECORD, "the record of a training", **TRAINED)
     target, reason = space_path(suite, space, corpus), absence(source, kind="sentences") or record.get("absent")
     if reason is not None:
         write_absence(target, str(reason), kind="vectors", inputs=[source])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from pipeline.base.artifacts import DISCARDED, space_path, write_absence, write_vectors
+from pipeline.base.artifacts import DISCARDED, read_json, space_path, write_absence, write_vectors
 from pipeline.manifolds import (
     Maker,
     inputs_of,
@@ -18,7 +17,7 @@ from pipeline.manifolds import (
     sweep_folder,
     why_absent,
 )
-from sentfold.errors import ArtifactError, located
+from sentfold.errors import located
 
 
 def selected(suite: str, encoder: str, selection: str, corpora: tuple[str, ...]) -> Maker:
@@ -56,17 +55,4 @@ def selected(suite: str, encoder: str, selection: str, corpora: tuple[str, ...])
 
 def read_choice(path: Path) -> dict[str, Any]:
     """The content of selected.json. Raises ArtifactError if it is missing or is not what a sweep writes."""
-    try:
-        choice = json.loads(path.read_text(encoding="utf-8"))
-        if all(isinstance(choice[key], kind) for key, kind in (("method", str), ("parameters", dict), ("corpus", str))):
-            return dict(choice)
-        got = f"method {choice['method']}"
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        got = str(error)
-    raise ArtifactError(
-        "the choice of a sweep cannot be read",
-        where=str(path),
-        expected="corpus, method and parameters",
-        got=got,
-        remedy="run `dvc repro`, which makes it",
-    )
+    return read_json(path, "the choice of a sweep", corpus=str, method=str, parameters=dict)

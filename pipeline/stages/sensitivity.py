@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from pipeline.base.artifacts import absence, corpus_path, read_table, sensitivity_path
-from pipeline.base.cases import task_of
+from pipeline.base.cases import refuse_far_rows, task_of
 from pipeline.base.params import load_parameters
 from pipeline.base.suite import Suite
 from pipeline.stages.encode import WordEncoderParameters, load_lexicon, read_texts
@@ -147,7 +147,10 @@ def list_trials(name: str, varied: SensitivityParameters, base: WordEncoderParam
 
 
 def load_corpus(chosen: Suite, corpus: str) -> TrialCorpus | str:
-    """A corpus of the suite, or the reason why it is absent. Raises SuiteError if its scores would be of test data."""
+    """A corpus of the suite, or the reason why it is absent.
+
+    Raises SuiteError if its scores would be of test data, ArtifactError if its items name what is no sentence.
+    """
     if corpus not in chosen.corpora:
         return "the suite does not list it"
     source, target = corpus_path(chosen.suite, corpus, "sentences"), corpus_path(chosen.suite, corpus, "items")
@@ -165,7 +168,9 @@ def load_corpus(chosen: Suite, corpus: str) -> TrialCorpus | str:
             got=f"{corpus}, a corpus of {task}",
             remedy=f"remove {corpus} from `corpora` in params.yaml: sensitivity",
         )
-    return TrialCorpus(corpus, task, read_texts(source), items)
+    texts = read_texts(source)
+    refuse_far_rows(items, len(texts), where=f"{target}, {source}")
+    return TrialCorpus(corpus, task, texts, items)
 
 
 def score_trials(

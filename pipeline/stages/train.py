@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import sentfold
 from pipeline.base.artifacts import absence, corpus_path, kind_of, read_table
 from pipeline.base.params import PARAMS_FILE, load_parameters
 from pipeline.trainings import RECORD, PairsSource, curve_path, load_training, model_path
@@ -23,6 +24,8 @@ from sentfold.training.train import LabelledPairs, load_transformer, save_encode
 
 ENTAILMENT, CONTRADICTION = 0, 2  # labels of a corpus of inference
 CHECKPOINTS = Path(".sentfold") / "training"  # on this machine alone; no output of a stage
+PACKAGE = Path(sentfold.__file__).parent
+CODE = (PACKAGE / "training", PACKAGE / "poolings", PACKAGE / "encoders", Path(__file__))
 LIBRARIES = ("accelerate", "sentence-transformers", "torch", "transformers")
 
 
@@ -54,6 +57,7 @@ def train(suite: str, space: str, training: str, seed: int) -> Mapping[str, Any]
     read = [corpus_path(suite, corpus, part) for corpus in (used, data.dev) for part in ("sentences", "items")]
     decides = {
         **record,
+        "code": code_digests(CODE),
         "inputs": [sha256_of(path) for path in read],
         "libraries": {name: version(name) for name in LIBRARIES},
         "model": model_digests(folder),
@@ -67,6 +71,11 @@ def train(suite: str, space: str, training: str, seed: int) -> Mapping[str, Any]
     write_json(curve_path(suite, space), {**record, "best_step": made.best, "curve": list(made.curve)})
     shutil.rmtree(CHECKPOINTS / key)
     return record
+
+
+def code_digests(places: Iterable[Path]) -> list[str]:
+    """The sha256 of each Python source in the places, so that no training continues what other code began."""
+    return [sha256_of(path) for place in places for path in sorted(place.rglob("*.py") if place.is_dir() else [place])]
 
 
 def choose_corpus(suite: str, data: PairsSource) -> str:

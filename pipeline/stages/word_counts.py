@@ -38,7 +38,8 @@ def word_counts(suite: Suite, tokenizer: str) -> int:
 def read_published(suite: Suite) -> tuple[pa.Table, dict[str, str]]:
     """Published counts from the suite's source, and the sha256 of each file that was read.
 
-    If a word is listed several times, its counts are added.
+    If a word is listed several times, its counts are added. Raises SourceError for counts that are not positive, or
+    whose sum float64 cannot hold.
     """
     corpus = find_corpus(suite.counted)
     frames, files = [], {}
@@ -52,9 +53,11 @@ def read_published(suite: Suite) -> tuple[pa.Table, dict[str, str]]:
         frame = pl.concat(frames)
         if bool((frame["count"] <= 0).any()):
             raise SourceError("a word was counted less than once", expected="positive counts")
-    merged: dict[str, int] = {}
-    for word, count in frame.iter_rows():
-        merged[word] = merged.get(word, 0) + count
+        merged: dict[str, int] = {}
+        for word, count in frame.iter_rows():
+            merged[word] = merged.get(word, 0) + count
+        if sum(merged.values()) > 2**53:
+            raise SourceError("the counts of all words are too large", expected="at most 2^53 together")
     ordered = sorted(merged.items(), key=lambda item: (-item[1], item[0]))
     return pa.table(
         {

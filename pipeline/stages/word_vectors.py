@@ -103,6 +103,7 @@ def read_source(
             remedy=f"run `sentfold fetch-vectors {block.file}`, or set {FOLDER_VARIABLE} to the folder that holds it, "
             f"or remove '{name}' from the suite",
         )
+    before = _state(path)
     digest = sha256_of(path)
     if digest != location.sha256:
         raise SourceError(
@@ -113,6 +114,12 @@ def read_source(
             remedy=f"if the file is right, write its sha256 into {locations.name}; otherwise download the file again",
         )
     held = read_file(path, set(words), dimension=location.dimension, binary=location.binary, member=location.member)
+    if _state(path) != before:  # others may be able to change the file between its hash and its reading
+        raise SourceError(
+            f"the file of the word vectors '{name}' was changed while it was read",
+            where=f"{FOLDER_VARIABLE}/{location.file}",
+            remedy="run the stage again when nothing else writes to the folder",
+        )
     if not held.words:
         raise SourceError(
             f"the word vectors '{name}' hold no word of the suite",
@@ -125,3 +132,9 @@ def read_source(
     known = tuple(word for word in words if word in row)
     notes = {"duplicates": held.duplicates, "files": {location.file: digest}, "records": held.records}
     return SourceVectors(known, held.vectors[[row[word] for word in known]], notes)
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """What differs after a file was replaced, renamed or written to; nobody can set the time of the last change."""
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -34,7 +34,7 @@ def command(
         return
     fitted = load_space(space)
     vectors = open_encoder(encoder, words, space=space, fit_on=())(texts)
-    total = append_vectors(target, texts, map_vectors(fitted, vectors, space))
-    print(f"{target}: {len(texts):,} texts added, {total:,} in all")
+    added, total = append_vectors(target, texts, map_vectors(fitted, vectors, space))
+    print(f"{target}: {added:,} texts added, {total:,} in all")
     drift = measure_drift(fitted, vectors)
     print("  " + (drift.describe() if drift else "This space has no landmarks, so it cannot say when a refit is due."))

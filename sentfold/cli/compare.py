@@ -84,7 +84,7 @@ def _compare_predictions(
     for note in data.notes:
         print(escape_controls(note), file=sys.stderr)
     comparison = compare_predictions(data, one, two, names=names, seed=seed)
-    inputs = {name: {**hash_inputs(on), **hash_inputs(Path(name))} for name in (first, second)}
+    inputs = {name: hash_inputs(on, Path(name)) for name in (first, second)}
     return comparison, {"task": one.task, "part": f"{one.subset}/{one.split}"}, inputs
 
 

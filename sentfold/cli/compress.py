@@ -37,14 +37,15 @@ def command(
     from dataclasses import replace
 
     from sentfold.decision.compress import compress_dataset
-    from sentfold.decision.encoders import save_fit
+    from sentfold.decision.encoders import clear_decision, save_fit
 
-    refuse_target(to, source, folder=True)
+    refuse_target(to, source, vectors, words, folder=True)
     data, x, hashes, fitted = read_inputs(source, vectors, encoder, columns, words)
     found = compress_dataset(data, x, margin=margin, seed=seed)
     print_notes(found.notes[len(data.notes) :])
     print(found.describe())
     if to:
-        replace(found, record={**found.record, "inputs": hashes, "numeric_profile": profile_name()}).save(to)
+        clear_decision(to)
         save_fit(to, fitted)
+        replace(found, record={**found.record, "inputs": hashes, "numeric_profile": profile_name()}).save(to)
         print(f"  {to}: verdict.json" + (", and the map for sentfold.load_space" if found.space else ""))

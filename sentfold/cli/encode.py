@@ -227,7 +227,7 @@ def write_vectors(
 ) -> None:
     """Write the vectors, with what made them as metadata, and with their texts where these come from a table.
 
-    Raises ArtifactError, and ParameterError for no sentences.
+    Raises ArtifactError; ParameterError for no sentences; EncoderError for a vector that is not finite.
     """
     from pyarrow import parquet
 
@@ -235,6 +235,12 @@ def write_vectors(
 
     if not len(vectors):
         raise ParameterError("there are no sentences to encode", where="SOURCE")
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(bad):
+        raise EncoderError(
+            "an encoder gave a vector that is not finite", where=f"sentence {bad[0]} (from 0)",
+            expected="finite numbers", got=f"{len(bad)} of {len(vectors)} vectors with infinity or NaN",
+        )  # fmt: skip
     columns = {"vector": fixed_lists(np.ascontiguousarray(vectors))}
     table = pa.table(columns if texts is None else {"text": pa.array(texts, pa.string()), **columns})
     text = json.dumps(record, sort_keys=True, ensure_ascii=False)

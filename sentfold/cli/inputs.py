@@ -78,7 +78,7 @@ def read_inputs(
     print_notes(() if quiet else data.notes)
     if vectors is not None:
         x, notes = read_vectors(vectors, data)
-        made = Inputs(data, x, {**hash_inputs(source), **hash_inputs(vectors)})
+        made = Inputs(data, x, hash_inputs(source, vectors))
     else:
         made, notes = _encode(data, source, str(encoder), words)
     print_notes(notes)
@@ -88,7 +88,8 @@ def read_inputs(
 def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool = False) -> None:
     """Raise ParameterError, before anything is computed, for a target that must not be replaced.
 
-    folder  whether a folder is to be written; else a file. An input, a device or a pipe would be lost.
+    folder  whether the folder of a decision is to be written; else a file. An input, a device or a pipe would be lost,
+            also as one of the files in the folder.
     """
     from sentfold.errors import ParameterError
 
@@ -104,6 +105,11 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
         raise ParameterError(
             "the target is one of the inputs, which would be lost", where=str(target), expected="another name"
         )
+    if folder:
+        from sentfold.decision.encoders import OUTPUTS
+
+        for name in OUTPUTS:
+            refuse_target(target / name, *inputs)
 
 
 def refuse_odd_names(*paths: Path | None) -> None:
@@ -122,37 +128,38 @@ def refuse_odd_names(*paths: Path | None) -> None:
 def print_notes(notes: Iterable[str]) -> None:
     """What was guessed or is odd, one a line, to stderr."""
     for note in notes:
-        print(escape_controls(note), file=sys.stderr)
+        print(escape_controls(note).replace("\n", "\\n"), file=sys.stderr)
 
 
-def hash_inputs(path: Path) -> dict[str, str]:
-    """File -> sha256, of a file or of all files of a folder."""
+def hash_inputs(*paths: Path) -> dict[str, str]:
+    """File -> sha256, of files and of all files of folders: by name, or with their folder where two have one name."""
     from sentfold.files import sha256_of
 
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    return {str(file.relative_to(path.parent)): sha256_of(file) for file in files}
+    hashes: dict[str, str] = {}
+    for path in paths:
+        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        for file in files:
+            name = str(file.relative_to(path.parent))
+            hashes[f"{path.parent}/{name}" if name in hashes else name] = sha256_of(file)
+    return hashes
 
 
 def _encode(data: Dataset, source: Path, encoder: str, words: str) -> tuple[Inputs, list[str]]:
-    """The inputs, and notes. A method over word vectors is fitted on the texts, without their labels."""
-    from sentfold.decision.encoders import encode_by_name, fit_method
+    """The inputs, and notes. A method over word vectors is fitted on the texts, without their labels.
+
+    Raises EncoderError, and DataError for vectors that would be refused in a file too.
+    """
+    from sentfold.data.vectors import check_vectors
+    from sentfold.decision.encoders import encode_by_name, fit_method, hash_encoder
     from sentfold.encoders.base.protocol import known_methods
 
     texts, hashes = list(data.texts), hash_inputs(source)
     if encoder.lower() not in known_methods():
-        return Inputs(data, encode_by_name(encoder, texts), {**hashes, **hash_encoder(encoder)}), []
+        x, notes = check_vectors(encode_by_name(encoder, texts), encoder)
+        return Inputs(data, x, {**hashes, **hash_encoder(encoder)}), notes
     fitted, encoded = fit_method(encoder, texts, words)
+    x, more = check_vectors(encoded.vectors, encoder)
     notes = [f"{encoder} is fitted on these {len(texts):,} texts, without their labels"]
     notes += [f"{what}: {number:,}" for what, number in encoded.fallbacks.items() if number]
     made_of = {"encoder": encoder.lower(), Path(words).name: fitted.sha256}
-    return Inputs(data, encoded.vectors, {**hashes, **made_of}, fitted), notes
-
-
-def hash_encoder(encoder: str) -> dict[str, str]:
-    """The encoder's name, and file -> sha256 of the files that decide its vectors."""
-    from sentfold.decision.encoders import is_exported
-    from sentfold.fold.texts import find_text_encoder
-
-    digests = hash_inputs(Path(encoder)) if is_exported(Path(encoder)) else find_text_encoder(encoder).sha256
-    weights = {name: digest for name, digest in digests.items() if name.endswith((".safetensors", ".parquet"))}
-    return {"encoder": Path(encoder).name, **weights}
+    return Inputs(data, x, {**hashes, **made_of}, fitted), [*notes, *more]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 from unicodedata import category
@@ -11,11 +12,13 @@ import typer
 from sentfold.cli.inputs import WORDS, Words, print_notes
 from sentfold.numeric_profile import use_profile
 
+OBEYED = ("Cc", "Cs", "Zl", "Zp")  # categories of characters
+TURNED = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # characters that turn the direction of a text
+
 
 def one_line(text: str) -> str:
-    """A text without what a terminal obeys: control characters and line breaks become escapes; all letters stay."""
-    obeyed = ("Cc", "Cs", "Zl", "Zp")
-    return "".join(c.encode("unicode_escape").decode() if category(c) in obeyed else c for c in text)
+    """A text without what a terminal obeys, as escapes: control characters, line breaks, turns. All letters stay."""
+    return "".join(c.encode("unicode_escape").decode() if category(c) in OBEYED or TURNED.match(c) else c for c in text)
 
 
 def command(

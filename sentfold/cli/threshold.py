@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from sentfold.cli.inputs import WORDS, Columns, EncoderName, Seed, Source, Vectors, Words, read_inputs, refuse_target
+from sentfold.cli.inputs import (
+    WORDS,
+    Columns,
+    EncoderName,
+    Seed,
+    Source,
+    Vectors,
+    Words,
+    print_notes,
+    read_inputs,
+    refuse_target,
+)
 from sentfold.numeric_profile import profile_name, use_profile
 
 
@@ -32,6 +43,7 @@ def command(
     from sentfold.data.columns import parse_columns
     from sentfold.data.datasets import read_dataset
     from sentfold.data.tables import DataError
+    from sentfold.decision.inputs import copy_notes, first_copies
     from sentfold.decision.threshold import find_threshold, matches_from, require_groups
     from sentfold.files import write_json
     from sentfold.measures.base.pairs import cosines
@@ -43,10 +55,12 @@ def command(
     match = matches_from(data.values, match_from)
     require_groups(group_design(data.numbered_rows, [""] * len(data)), len(data))
     data, x, hashes, _ = read_inputs(source, vectors, encoder, columns, words)
+    copies = first_copies(x, texts=data.texts)
+    print_notes(copy_notes(copies))
     found = find_threshold(
         cosines(x, data.rows)[0],
         match,
-        rows=data.rows,
+        rows=copies[data.rows],
         base_rate=base_rate,
         few=few,
         most=most,
@@ -55,5 +69,5 @@ def command(
     print(found.describe())
     if to:
         record = {"inputs": hashes, "match_from": match_from, "seed": seed, "numeric_profile": profile_name()}
-        write_json(to, {**found.to_json(), **record, "notes": list(data.notes)})
+        write_json(to, {**found.to_json(), **record, "notes": [*data.notes, *copy_notes(copies)]})
         print(f"  {to}: all numbers")

@@ -26,6 +26,7 @@ from threadpoolctl import threadpool_limits
 from sentfold.clusterers.base import Floats
 from sentfold.errors import ParameterError, SolverError, first_line
 from sentfold.kernels.arrays import canonical_signs
+from sentfold.neighbors.points import squared_lengths
 from sentfold.settings import Parameters
 from sentfold.words.partition import CentroidRule, Float64, Partition, check_size
 
@@ -63,8 +64,8 @@ def cluster(
     vectors  (v, d), in the order of frequency rank, which changes the result; no zero row; weights are ignored
     If the eigengap chooses more clusters than requested, the partition has the chosen number; the released code
     fails in that case.
-    Raises ParameterError if a size does not fit, if a vector is zero, or if the threshold keeps too much;
-    SolverError if Lanczos fails. Cost O(v^2 d) time in blocks, O(v (d + kept)) memory.
+    Raises ParameterError if a size does not fit, if a vector is zero, not finite or cannot be squared, or if the
+    threshold keeps too much; SolverError if Lanczos fails. Cost O(v^2 d) time in blocks, O(v (d + kept)) memory.
     Source: spectralcluster 0.1.0 with p_percentile 0.95, after Wang et al. 2018, doi:10.1109/ICASSP.2018.8462628
     """
     n = len(vectors)
@@ -102,7 +103,7 @@ def diffused_affinity(vectors: Floats, settings: Settings, *, block: int = 1024)
     """Crop, blur, threshold, symmetrise, diffuse; see the docstring of this module. block: rows at a time."""
     n = len(vectors)
     x = np.asarray(vectors, dtype=np.float64)
-    lengths = np.sqrt(np.einsum("ij,ij->i", x, x))
+    lengths = np.sqrt(squared_lengths(x, name="word"))
     if not lengths.all():
         raise ParameterError(
             "a word has a zero vector, which has no cosine",

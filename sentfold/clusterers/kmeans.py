@@ -10,6 +10,7 @@ from pydantic import Field
 from threadpoolctl import threadpool_limits
 
 from sentfold.clusterers.base import Floats
+from sentfold.neighbors.points import squared_lengths
 from sentfold.settings import Parameters
 from sentfold.words.partition import CentroidRule, Float64, Partition, check_size
 
@@ -38,8 +39,8 @@ def cluster(
     vectors  (v, d)
     weights  (v,) positive
     Centroids are the weighted means of their words.
-    Raises ParameterError if a size is above v. If there are fewer distinct vectors than clusters, some clusters
-    are empty. Cost O(restarts * iterations * v * size * d).
+    Raises ParameterError if a size is above v, or a vector is not finite or cannot be squared. If there are fewer
+    distinct vectors than clusters, some clusters are empty. Cost O(restarts * iterations * v * size * d).
     Source: scikit-learn's KMeans, k-means++ seeding, Lloyd's iteration.
     """
     for size in sizes:
@@ -48,6 +49,7 @@ def cluster(
 
 def _fit(vectors: Floats, weights: Float64, size: int, seed: int, settings: Settings) -> Partition:
     check_size(size, len(vectors))
+    squared_lengths(vectors, name="word")
     # Imported here, so that the parameters of a stage can be read without the slow import of scikit-learn.
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from sentfold.clusterers.base import Floats
 from sentfold.errors import SolverError, first_line
+from sentfold.neighbors.points import squared_lengths
 from sentfold.settings import Parameters
 from sentfold.words.partition import CentroidRule, Float64, Partition, check_size
 
@@ -41,7 +42,8 @@ def cluster(
 
     vectors  (v, d); weights are ignored
     Centroids are the components' means; a component to which no word belongs is an empty cluster.
-    Raises ParameterError if a size is above v, SolverError if a covariance collapses.
+    Raises ParameterError if a size is above v, or a vector is not finite or cannot be squared; SolverError if a
+    covariance collapses.
     Cost O(iterations * v * size * d^2) with full covariances.
     Source: scikit-learn's GaussianMixture, initialised by k-means.
     """
@@ -51,6 +53,7 @@ def cluster(
 
 def _fit(vectors: Floats, size: int, seed: int, settings: Settings) -> Partition:
     check_size(size, len(vectors))
+    squared_lengths(vectors, name="word")
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import GaussianMixture
 

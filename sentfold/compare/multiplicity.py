@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from statistics import NormalDist
 from zlib import crc32
 
@@ -62,16 +63,20 @@ def adjust(contrasts: Sequence[Contrast], *, confidence: float) -> tuple[Adjuste
     A contrast without spread (two spaces with equal scores in every resample) is not a comparison: its interval is
     its value alone, its p is 1, and the other intervals are computed without it.
     Returns one Adjusted per contrast, in the order of the contrasts; () for none. Raises ParameterError if the
-    contrasts have different numbers of replicates, or a replicate is not finite. Cost O(family x b).
+    contrasts have different numbers of replicates or fewer than 2, or a value or a replicate is not finite.
+    Cost O(family x b).
     Source: Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.6; Romano & Wolf 2005,
     doi:10.1198/016214504000000539
     """
     if not contrasts:
         return ()
     draws = {contrast.replicates.shape for contrast in contrasts}
-    if len(draws) > 1 or not all(np.isfinite(contrast.replicates).all() for contrast in contrasts):
+    finite = all(isfinite(contrast.value) and np.isfinite(contrast.replicates).all() for contrast in contrasts)
+    if len(draws) > 1 or len(contrasts[0].replicates) < 2 or not finite:
         raise ParameterError(
-            "contrasts cannot be judged together", expected="finite replicates, equally many", got=str(draws)
+            "contrasts cannot be judged together",
+            expected="finite values and replicates, equally many and at least 2",
+            got=f"replicates {draws}, {'all' if finite else 'not all'} finite",
         )
     spread = np.array([contrast.replicates.std(ddof=1) for contrast in contrasts])
     moving = spread > 1e-12

@@ -17,6 +17,7 @@ from sentfold.errors import first_line
 from sentfold.files import FREE, RATIO
 
 Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
 
 HALVES = {"pairs": ("left", "right"), "queries": ("corpus", "queries")}  # names of two arrays in one file
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
@@ -136,7 +137,7 @@ def encode_texts(encoder: str | SentenceEncoder | Callable[[list[str]], Any], te
     if isinstance(encoder, str):
         from sentfold.fold.texts import find_text_encoder
 
-        return find_text_encoder(encoder).encode(list(texts)).vectors
+        return check_vectors(find_text_encoder(encoder).encode(list(texts)).vectors, encoder)[0]
     call = cast(Callable[[list[str]], Any], getattr(encoder, "encode", encoder))
     array = np.asarray(call(list(texts)))
     if array.ndim != 2 or len(array) != len(texts):
@@ -260,6 +261,10 @@ def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path)
         )  # fmt: skip
     rows = [place[text] for text in data.texts]
     used = set(data.texts)
+    again = np.array([row for row, text in enumerate(texts) if text in used and place[text] != row], dtype=np.int64)
+    first = np.array([place[texts[row]] for row in again], dtype=np.int64)
+    wanted = "one vector for each text"
+    _refuse_apart(array, again, first, path, wanted, lambda row: texts[row], "keep one of the two rows")
     others = [row for text, row in place.items() if text not in used]
     return array[np.array([*rows, *sorted(others)])], len(others)
 
@@ -291,19 +296,27 @@ def _place(array: npt.NDArray[Any], data: Dataset, path: Path) -> npt.NDArray[An
 def _check_copies(array: npt.NDArray[Any], data: Dataset, path: Path) -> None:
     """Raise DataError unless cells of one text have one vector: otherwise the order of the vectors is another."""
     rows = data.rows.T.ravel()
+    by_column = "one vector per row of the first column, then one per row of the second"
+    _refuse_apart(
+        array, np.arange(len(rows)), data.copies[rows], path,
+        by_column if data.kind == "pairs" else "one vector per row", lambda cell: data.texts[rows[cell]],
+        "save the vectors with their texts in Parquet: columns text, vector",
+        "two vectors of one text differ, so the order of the vectors is another",
+    )  # fmt: skip
+
+
+def _refuse_apart(
+    array: npt.NDArray[Any], rows: Ints, first: Ints, path: Path, wanted: str, text_of: Callable[[int], str],
+    remedy: str, what: str = "two vectors of one text differ",
+) -> None:  # fmt: skip
+    """Raise DataError unless each of some rows has the vector of the first row of the same text."""
     for start in range(0, len(rows), BLOCK):
-        cell = slice(start, start + BLOCK)
-        own = np.asarray(array[cell], dtype=np.float64)
-        first = np.asarray(array[data.copies[rows[cell]]], dtype=np.float64)
-        apart = np.abs(own - first).max(axis=1) > ALIKE * (np.abs(first).max(axis=1) + 1e-30)
+        part = slice(start, start + BLOCK)
+        own, other = (np.asarray(array[places[part]], dtype=np.float64) for places in (rows, first))
+        apart = np.abs(own - other).max(axis=1) > ALIKE * (np.abs(other).max(axis=1) + 1e-30)
         if apart.any():
-            cell_number = start + int(np.flatnonzero(apart)[0])
+            row = int(rows[start + int(np.flatnonzero(apart)[0])])
             raise DataError(
-                "two vectors of one text differ, so the order of the vectors is another",
-                where=f"{path}, row {cell_number} (from 0)",
-                expected="one vector per row of the first column, then one per row of the second"
-                * (data.kind == "pairs")
-                or "one vector per row",
-                got=f"text {shorten(data.texts[rows[cell_number]])} with two vectors",
-                remedy="save the vectors with their texts in Parquet: columns text, vector",
-            )
+                what, where=f"{path}, row {row} (from 0)", expected=wanted,
+                got=f"text {shorten(text_of(row))} with two vectors", remedy=remedy,
+            )  # fmt: skip

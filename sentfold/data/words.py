@@ -123,6 +123,8 @@ def read_centroids(path: Path) -> Float64:
     table = read_columns(path, "cluster", "vector")
     rows = read_integers(table, "cluster", path)
     vectors = read_matrix(table, path)
+    if not np.isfinite(vectors).all():
+        raise ArtifactError("a centroid is not finite", where=str(path), expected="finite numbers")
     if 8 * (int(rows.max()) + 1) * vectors.shape[1] > FREE + RATIO * path.stat().st_size:
         raise ArtifactError(
             "the numbers of clusters leave too many out", where=str(path), expected="numbers from 0 on",
@@ -198,4 +200,10 @@ def read_matrix(table: pa.Table, path: Path) -> npt.NDArray[Any]:
         raise ArtifactError(
             "the column 'vector' has no vectors", where=str(path), expected="lists of one length", got=got
         )
-    return np.array(lists)
+    vectors = np.array(lists)
+    if vectors.dtype.kind not in "fiu":
+        raise ArtifactError(
+            "the column 'vector' has no numbers", where=str(path), expected="lists of numbers, without nulls",
+            got=str(table.schema.field("vector").type),
+        )  # fmt: skip
+    return vectors

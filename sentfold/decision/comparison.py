@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,13 @@ import numpy.typing as npt
 from sentfold.compare.multiplicity import Contrast, adjust
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
-from sentfold.decision.decide import CONFIDENCE, resample_scores
-from sentfold.decision.folds import LEAST_GROUPS, Fold, FoldPlan, design_of, plan_folds
-from sentfold.decision.inputs import refuse_one_cosine, task_of
+from sentfold.decision.decide import CONFIDENCE, refuse_reversed, resample_scores
+from sentfold.decision.folds import LEAST_GROUPS, Fold, FoldPlan, design_of, effective_groups, plan_folds, show_groups
+from sentfold.decision.inputs import copy_notes, first_copies, refuse_one_cosine, task_of
 from sentfold.decision.mteb import Predictions, item_values, keep_split, predicted_task
 from sentfold.decision.nested import measurer
 from sentfold.decision.progress import counted
-from sentfold.decision.tasks import Task
+from sentfold.decision.tasks import PairsTask, Task
 
 Floating = npt.NDArray[np.floating[Any]]
 
@@ -28,7 +28,8 @@ class Comparison:
     """Scores x100 of two sets of vectors on the same items, and the second minus the first.
 
     low, high   95% interval; detectable: the smallest true difference that this data shows with 80% power
-    groups      independent groups of items, which are what is resampled
+    groups      independent groups of items, which are what is resampled; effective_groups: how many equally large
+                groups tell as much
     """
 
     names: tuple[str, str]
@@ -36,6 +37,7 @@ class Comparison:
     item: str
     items: int
     groups: int
+    effective_groups: float
     scores: tuple[float, float]
     difference: float
     low: float
@@ -51,8 +53,11 @@ class Comparison:
         span = f"{amount} [{ends[0]:+.1f}, {ends[1]:+.1f}]"
         better, worse = (second, first) if self.difference >= 0 else (first, second)
         reach = f"with {self.items:,} {self.item}, a difference below {self.detectable:.1f} points may go unseen."
-        if self.groups < LEAST_GROUPS:
-            said = f"No verdict: {self.groups} independent groups of {self.item} are fewer than {LEAST_GROUPS}."
+        if self.effective_groups < LEAST_GROUPS:
+            said = (
+                f"No verdict: {self.groups} independent groups of {self.item}, as good as "
+                f"{show_groups(self.effective_groups)} equally large ones, are fewer than {LEAST_GROUPS}."
+            )
         elif self.low > 0 or self.high < 0:
             said = f"{better} is better than {worse} by {span} points; {reach}"
         else:
@@ -71,12 +76,14 @@ def compare_vectors(
     """The vectors `second` against the vectors `first` of the same texts, each as read_vectors gives them.
 
     Nothing is fitted, so all items are judged at once; items that need neighbours (labels) are judged in folds, and
-    where there is a split column the test part is judged. Raises DataError.
+    where there is a split column the test part is judged. Texts are copies where both have one vector for them.
+    Raises DataError.
     """
-    task = task_of(data, min(len(first), len(second)))[0]
-    rows = task_of(data, len(first))[1], task_of(data, len(second))[1]
+    copies = first_copies(first, second, texts=data.texts)
+    task, needed, _ = task_of(data, copies)
     plan = plan_comparison(task, data.splits, seed)
-    measures = [measurer(task, vectors[needed]) for vectors, needed in zip((first, second), rows, strict=True)]
+    plan = replace(plan, notes=(*copy_notes(copies), *plan.notes))
+    measures = [measurer(task, vectors[needed]) for vectors in (first, second)]
     folds = [fold for folds in plan.repeats for fold in folds]
     counted_folds = counted(folds, len(folds), "fold")
     tables = [np.stack([measure(fold.train, fold.test) for measure in measures]) for fold in counted_folds]
@@ -101,15 +108,23 @@ def compare_predictions(
 def _judge(
     task: Task, plan: FoldPlan, tables: list[npt.NDArray[np.float64]], names: tuple[str, str], seed: int
 ) -> Comparison:
-    """The comparison of two rows of values, by fold. Raises DataError where all pairs have one cosine."""
+    """The comparison of two rows of values, by fold.
+
+    Raises DataError where all pairs have one cosine, or both cosines fall as the scores rise.
+    """
     for values in np.concatenate(tables, axis=1):
         refuse_one_cosine(task, values)
+    refuse_reversed(task, plan, tables, seed)
     observed, replicates = resample_scores(task, plan, tables, seed)
     difference = float(observed[1] - observed[0])
     (judged,) = adjust([Contrast(difference, replicates[1] - replicates[0], "own")], confidence=CONFIDENCE)
+    effective = effective_groups(plan.design)
+    # Items that are all answered alike show no more than that few others are answered differently; see judge_forms.
+    least = 0.0 if isinstance(task, PairsTask) else 100 * (1 - (1 - CONFIDENCE) ** (1 / effective))
     return Comparison(
-        names, task.metric, task.item, len(plan.judged), int(plan.design.units),
-        (float(observed[0]), float(observed[1])), difference, judged.low, judged.high, judged.detectable, plan.notes,
+        names, task.metric, task.item, len(plan.judged), int(plan.design.units), effective,
+        (float(observed[0]), float(observed[1])), difference, judged.low, judged.high,
+        judged.detectable or least, plan.notes,
     )  # fmt: skip
 
 

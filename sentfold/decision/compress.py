@@ -17,9 +17,17 @@ from sentfold.compare.multiplicity import POWER
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FAMILIES, FLOAT, Code, coded_measures, linear_code, list_codes
-from sentfold.decision.decide import Encoding, fold_means
-from sentfold.decision.folds import LEAST_GROUPS, plan_folds
-from sentfold.decision.inputs import embed_texts, make_task, refuse_one_cosine, task_of
+from sentfold.decision.decide import Encoding, chunk_size, fold_means, refuse_reversed
+from sentfold.decision.folds import LEAST_GROUPS, effective_groups, plan_folds, show_groups
+from sentfold.decision.inputs import (
+    check_splits,
+    copy_notes,
+    embed_texts,
+    first_copies,
+    make_task,
+    refuse_one_cosine,
+    task_of,
+)
 from sentfold.decision.nested import ENOUGH, Material, label_free_rows
 from sentfold.decision.progress import counted, open_bar
 from sentfold.decision.spaces import Space
@@ -168,28 +176,33 @@ def compress(
 
     array, pairs, labels = embed_texts(vectors, pairs, labels)
     x, notes = check_vectors(array, "vectors")
-    task, needed, free = make_task(len(x), pairs, labels)
+    copies = first_copies(x)
+    task, needed, free = make_task(copies, pairs, labels)
+    check_splits(splits, len(task.keys))
     material = Material(x, needed, free, task, plan_folds(task, splits, seed=seed, repeats=1))
-    return compress_material(material, margin, resamples=resamples, seed=seed, notes=tuple(notes))
+    return compress_material(material, margin, resamples=resamples, seed=seed, notes=(*notes, *copy_notes(copies)))
 
 
 def compress_dataset(data: Dataset, vectors: npt.NDArray[np.float32], *, margin: float, seed: int) -> Compression:
     """As `compress`, for a data set that was read. Raises DataError."""
-    task, needed, free = task_of(data, len(vectors))
+    copies = first_copies(vectors, texts=data.texts)
+    task, needed, free = task_of(data, copies)
     material = Material(vectors, needed, free, task, plan_folds(task, data.splits, seed=seed, repeats=1))
-    return compress_material(material, margin, resamples=RESAMPLES, seed=seed, notes=data.notes)
+    notes = (*data.notes, *copy_notes(copies))
+    return compress_material(material, margin, resamples=RESAMPLES, seed=seed, notes=notes)
 
 
 def compress_material(
     material: Material, margin: float, *, resamples: int, seed: int, notes: tuple[str, ...] = ()
 ) -> Compression:
-    """The outcome on a task."""
+    """The outcome on a task. Raises DataError, as decide_task does."""
     task, plan = material.task, material.plan
     _check(material, margin)
     refuse_one_cosine(task, material.plain(plan.final.train, plan.judged))
+    refuse_reversed(task, plan, [material.plain(fold.train, fold.test)[None] for fold in plan.repeats[0]], seed)
     with one_blas_thread():
         codes, tables = score_codes(material, seed=seed)
-        draws = draw_weights(plan.design, resamples=resamples, seed=seed)
+        draws = draw_weights(plan.design, resamples=resamples, seed=seed, chunk=chunk_size(len(plan.judged)))
         parts = [fold_means(task, plan, tables, w) for w in counted(draws, resamples, "resample", len)]
         replicates = np.concatenate(parts, axis=1)
         observed = 100 * fold_means(task, plan, tables, np.ones((1, len(plan.judged))))[:, 0]
@@ -275,12 +288,13 @@ def _final_space(material: Material, code: Code, seed: int) -> Space | None:
 
 
 def _check(material: Material, margin: float) -> None:
-    groups = material.plan.design.units
+    design, effective = material.plan.design, effective_groups(material.plan.design)
     if not 0 < margin < 100:
         raise DataError("a margin is no number of points", where="margin", expected="0 < margin < 100", got=f"{margin}")
-    if groups < LEAST_GROUPS:
+    if effective < LEAST_GROUPS:
         raise DataError(
             "too few items are independent of each other", where=material.task.item,
-            expected=f"at least {LEAST_GROUPS} groups without a text in common", got=f"{groups} groups",
+            expected=f"at least {LEAST_GROUPS} equally large groups without a text in common",
+            got=f"{design.units} groups, as good as {show_groups(effective)}",
             remedy="add items of other texts",
         )  # fmt: skip

@@ -13,14 +13,23 @@ import numpy.typing as npt
 from sentfold.compare.bootstrap import draw_weights
 from sentfold.compare.multiplicity import Adjusted, Contrast, adjust
 from sentfold.data.datasets import Dataset
+from sentfold.data.tables import DataError
 from sentfold.data.vectors import SentenceEncoder
 from sentfold.decision.families import FAMILIES, Family
-from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, plan_folds
-from sentfold.decision.inputs import check_splits, embed_texts, make_task, refuse_one_cosine, task_of
+from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, effective_groups, plan_folds
+from sentfold.decision.inputs import (
+    check_splits,
+    copy_notes,
+    embed_texts,
+    first_copies,
+    make_task,
+    refuse_one_cosine,
+    task_of,
+)
 from sentfold.decision.nested import Fitted, Material, fit_families, measurer, space_of_all
 from sentfold.decision.progress import counted
 from sentfold.decision.spaces import Space, Unchanged, save_space
-from sentfold.decision.tasks import Task
+from sentfold.decision.tasks import PairsTask, Task
 
 Floats = npt.NDArray[np.float32]
 Floating = npt.NDArray[np.floating[Any]]
@@ -30,7 +39,8 @@ Ints = npt.NDArray[np.int64]
 Encoding = str | SentenceEncoder | Callable[[list[str]], Any]
 
 RESAMPLES = 2_000
-WEIGHTS = 4_000_000  # of items in resamples, at a time
+WEIGHTS, MOST_WEIGHTS = 4_000_000, 40_000_000  # of items in resamples, at a time
+REVERSED = 4  # standard deviations below 0; scores that say nothing give such a cosine once in 30,000 times
 CONFIDENCE = 0.95
 SAME = 1e-6  # values of items that differ by less are those of cosine
 AUTOMATIC = "automatic choice"
@@ -62,6 +72,7 @@ class Decision:
 
     metric, item   what is scored and what is counted, in words
     items, groups  how many of them; groups are independent of each other
+    effective_groups  how many equally large groups tell as much
     cosine         score of cosine x100 in the same folds; overall: on all items at once (differs for Spearman)
     candidates     the automatic choice first, then families by descending difference
     reasons        family -> why it could not be tried
@@ -76,6 +87,7 @@ class Decision:
     item: str
     items: int
     groups: int
+    effective_groups: float
     cosine: float
     overall: float
     candidates: tuple[Candidate, ...]
@@ -140,20 +152,27 @@ def decide(
 
     array, pairs, labels = embed_texts(vectors, pairs, labels)
     x, notes = check_vectors(array, "vectors")
-    task, needed, free = make_task(len(x), pairs, labels)
+    copies = first_copies(x)
+    task, needed, free = make_task(copies, pairs, labels)
     check_splits(splits, len(task.keys))
-    return decide_task(Material(x, needed, free, task, plan_folds(task, splits, seed=seed)), families, seed, notes)
+    material = Material(x, needed, free, task, plan_folds(task, splits, seed=seed))
+    return decide_task(material, families, seed, (*notes, *copy_notes(copies)))
 
 
 def decide_task(material: Material, families: tuple[Family, ...], seed: int, notes: Sequence[str] = ()) -> Decision:
-    """The decision on a task. Raises DataError where all pairs have one cosine, and as fit_families does."""
+    """The decision on a task.
+
+    Raises DataError where all pairs have one cosine, or cosine falls as the scores rise, and as fit_families does.
+    """
     task, plan = material.task, material.plan
     refuse_one_cosine(task, material.plain(plan.final.train, plan.judged))
+    outer = [fold for folds in plan.repeats for fold in folds]
+    refuse_reversed(task, plan, [material.plain(fold.train, fold.test)[None] for fold in outer], seed)
     fitted = fit_families(material, families)
     candidates, cosine = judge(task, plan, fitted, seed)
     transductive = transductive_scores(material, fitted)
-    groups = int(plan.design.units)
-    best = choose(candidates) if groups >= LEAST_GROUPS else None
+    effective = effective_groups(plan.design)
+    best = choose(candidates) if effective >= LEAST_GROUPS else None
     space, name = _space_of(fitted, plan, best)
     alternative = (space, name) if best else _space_of(fitted, plan, candidates[0])
     everything = np.ones((1, len(plan.judged)))
@@ -163,7 +182,8 @@ def decide_task(material: Material, families: tuple[Family, ...], seed: int, not
         metric=task.metric,
         item=task.item,
         items=len(plan.judged),
-        groups=groups,
+        groups=int(plan.design.units),
+        effective_groups=effective,
         cosine=cosine,
         overall=100 * float(overall) if task.independent else cosine,
         candidates=candidates,
@@ -188,9 +208,27 @@ def decide_dataset(
     data: Dataset, vectors: Floats, *, families: tuple[Family, ...] = FAMILIES, seed: int = 0
 ) -> Decision:
     """The decision on a data set that was read, with vectors as read_vectors gives them. Raises DataError."""
-    task, needed, free = task_of(data, len(vectors))
+    copies = first_copies(vectors, texts=data.texts)
+    task, needed, free = task_of(data, copies)
     plan = plan_folds(task, data.splits, seed=seed)
-    return decide_task(Material(vectors, needed, free, task, plan), families, seed, data.notes)
+    material = Material(vectors, needed, free, task, plan)
+    return decide_task(material, families, seed, (*data.notes, *copy_notes(copies)))
+
+
+def refuse_reversed(task: Task, plan: FoldPlan, tables: Sequence[Float64], seed: int) -> None:
+    """Raise DataError where every row of cosines falls as the scores of pairs rise, beyond chance.
+
+    tables  as for resample_scores. A space that destroys such cosines would count as a better one.
+    """
+    if not isinstance(task, PairsTask):
+        return
+    observed, replicates = resample_scores(task, plan, tables, seed)
+    if (observed + REVERSED * replicates.std(axis=1, ddof=1) < 0).all():
+        raise DataError(
+            "cosine falls as the scores rise", where="scores", expected="larger scores for pairs that are more alike",
+            got=f"Spearman of cosine {', '.join(f'{score:.1f}' for score in observed)}",
+            remedy="are these distances, or the codes of labels? Turn them round, so that larger means more alike",
+        )  # fmt: skip
 
 
 # --- judging -------------------------------------------------------------------------------------------
@@ -242,10 +280,16 @@ def transductive_scores(material: Material, fitted: Fitted) -> dict[str, float]:
 def resample_scores(task: Task, plan: FoldPlan, tables: Sequence[Float64], seed: int) -> tuple[Float64, Float64]:
     """(c,) scores x100 of the candidates of fold_means, and their (c, b) bootstrap replicates."""
     observed = fold_means(task, plan, tables, np.ones((1, len(plan.judged))))[:, 0]
-    chunk = max(200, WEIGHTS // len(plan.judged))  # values are sorted anew for each chunk
+    usual = max(200, WEIGHTS // len(plan.judged))  # values are sorted anew for each chunk
+    chunk = chunk_size(len(plan.judged), usual)
     draws = draw_weights(plan.design, resamples=RESAMPLES, seed=seed, chunk=chunk)
     replicates = [fold_means(task, plan, tables, w) for w in counted(draws, RESAMPLES, "resample", len)]
     return 100 * observed, 100 * np.concatenate(replicates, axis=1)
+
+
+def chunk_size(items: int, usual: int = 200) -> int:
+    """How many resamples of so many items are held at once: the usual number, or fewer where the items are many."""
+    return max(1, min(usual, MOST_WEIGHTS // items))
 
 
 def fold_means(task: Task, plan: FoldPlan, tables: Sequence[Float64], weights: Float64) -> Float64:

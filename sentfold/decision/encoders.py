@@ -20,7 +20,7 @@ import numpy.typing as npt
 from safetensors.numpy import load_file, save
 
 from sentfold.data.words import count_numbers, read_lexicon, read_word_vectors, readers_installed
-from sentfold.decision.spaces import Space, load_space
+from sentfold.decision.spaces import ARRAYS, SETTINGS, Space, load_space
 from sentfold.encoders.base.protocol import Encoded, known_methods
 from sentfold.errors import ArtifactError, EncoderError, ParameterError, first_line
 from sentfold.files import replace_whole, require_regular, sha256_of, write_bytes_atomically, write_json
@@ -31,8 +31,12 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float32]
 TextVectors = Callable[[Sequence[str]], Floats]
 
+VERDICT, PAGE = "verdict.json", "verdict.html"
 FIT, DIRECTIONS = "encoder.json", "encoder.safetensors"
+OUTPUTS = (VERDICT, PAGE, SETTINGS, ARRAYS, FIT, DIRECTIONS)  # files of a decision
 WORDS = "words.parquet"  # in an exported folder
+WEIGHTS = (".safetensors", ".parquet")  # endings of the files that decide the vectors of an encoder
+WIDEST = 2**20  # numbers of a sentence vector
 WORDS_FOLDER, SPACE_FOLDER = "0_WordModule", "1_SpaceModule"  # of an exported folder, as SentenceTransformer names them
 
 
@@ -129,12 +133,46 @@ def fit_method(name: str, texts: Sequence[str], words: str) -> tuple[FittedMetho
 
 
 def save_fit(folder: Path, fitted: FittedMethod | None) -> None:
-    """Write the fit of a method into the folder of a space; without one, remove that of an earlier space."""
+    """Write the fit of a method into the folder of a space; without one, remove that of an earlier space.
+
+    Other files of these names stay: a folder of vectors can have them. Raises ArtifactError.
+    """
     if fitted is not None:
         fitted.save(folder)
-        return
-    for name in (FIT, DIRECTIONS):
-        (folder / name).unlink(missing_ok=True)
+    elif {"method", "counts", "sha256"} <= read_keys(folder / FIT):
+        remove_files(folder, DIRECTIONS, FIT)  # the one that tells whose these are comes last
+
+
+def clear_decision(folder: Path) -> None:
+    """Remove the verdict, the page, the space and the fit of an earlier decision: they would contradict the new one.
+
+    Other files of these names stay, but for the verdict and the page. Raises ArtifactError.
+    """
+    remove_files(folder, VERDICT, PAGE)
+    if "kind" in read_keys(folder / SETTINGS):
+        remove_files(folder, ARRAYS, SETTINGS)
+    save_fit(folder, None)
+
+
+def read_keys(path: Path) -> set[str]:
+    """The keys of a JSON file; empty where there is no file with any."""
+    try:
+        content = json.loads(path.read_bytes()) if path.is_file() else {}
+    except (OSError, ValueError, RecursionError):
+        return set()
+    return set(content) if isinstance(content, dict) else set()
+
+
+def remove_files(folder: Path, *names: str) -> None:
+    """Remove files that are there. Raises ArtifactError."""
+    for name in names:
+        try:
+            (folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise ArtifactError(
+                "a file of an earlier decision cannot be removed", where=str(folder / name), got=first_line(error),
+                remedy="give another folder",
+            ) from None  # fmt: skip
 
 
 def load_method(name: str, values: dict[str, Any]) -> tuple[Any, Any]:
@@ -158,10 +196,13 @@ def load_fit(folder: Path, words: str) -> FittedMethod:
         learned = load_file(folder / DIRECTIONS)
         fitted = FittedMethod(
             str(record["method"]), dict(record["settings"]), words, str(record["sha256"]),
-            {str(word): int(count) for word, count in record["counts"].items()},
+            {str(word): _integer(count, 0, 2**53) for word, count in record["counts"].items()},
             {name: _numbers(learned[name], axes) for name, axes in (("directions", 2), ("singular_values", 1))},
-            int(record["dimension"]),
+            _integer(record["dimension"], 1, WIDEST),
         )  # fmt: skip
+        shape, values = fitted.learned["directions"].shape, fitted.learned["singular_values"]
+        if len(values) != shape[0] or (len(values) and shape[1] != fitted.dimension):
+            raise ValueError(f"directions of shape {shape} for {len(values)} values and {fitted.dimension} dimensions")
         load_method(fitted.method, fitted.settings)
         digest = digest_words(words)  # OSError for a name that no file can have
     except Exception as error:  # noqa: BLE001  # a damaged file makes json or safetensors raise anything
@@ -200,8 +241,10 @@ def open_encoder(name: str, words: str, *, space: Path | None, fit_on: Sequence[
     name    a model's, a folder's, a package's, or that of a method over word vectors
     space   the folder of the space: it holds the fit of a method
     fit_on  texts that a method is fitted on where there is no space; () where this would be a fit of its own each time
-    Raises EncoderError, ArtifactError.
+    Raises EncoderError, also if the space was fitted on the vectors of another model; ArtifactError.
     """
+    if space is not None:
+        require_encoder(space, name)
     known = space is not None and (space / FIT).is_file()
     if known and space is not None:
         fitted = load_fit(space, words)
@@ -221,6 +264,42 @@ def open_encoder(name: str, words: str, *, space: Path | None, fit_on: Sequence[
         )  # fmt: skip
     refitted = fit_method(name, fit_on, words)[0]
     return lambda texts: refitted.encode(texts).vectors
+
+
+def require_encoder(space: Path, name: str) -> None:
+    """Raise EncoderError if verdict.json in the folder of a space names other weights than those of this encoder.
+
+    Two models of one width would give vectors without a word, which no verdict judged. The word vectors of a method
+    are compared by load_fit.
+    """
+    if name.lower() in known_methods():
+        return
+    try:
+        recorded = json.loads((space / VERDICT).read_bytes())["inputs"]
+        encoder, digests = str(recorded["encoder"]), set(map(str, recorded.values()))
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return  # nothing is recorded: the vectors came from a file, or from the caller of the library
+    for file, digest in hash_encoder(name).items():
+        if file != "encoder" and digest not in digests:
+            raise EncoderError(
+                "the space was fitted on vectors of another encoder", where=str(space),
+                expected=f"{encoder}, as {VERDICT} has it", got=f"{name}, whose {file} has sha256 {digest}",
+                remedy=f"--encoder {encoder}, with the files of that time; or decide again with this encoder",
+            )  # fmt: skip
+
+
+def hash_encoder(encoder: str) -> dict[str, str]:
+    """The encoder's name, and file -> sha256 of the files that decide its vectors. Raises EncoderError."""
+    from sentfold.fold.texts import find_text_encoder
+
+    folder = Path(encoder)
+    if is_exported(folder):
+        files = [file for file in folder.rglob("*") if file.is_file() and file.name.endswith(WEIGHTS)]
+        digests = {str(file.relative_to(folder.parent)): sha256_of(file) for file in files}
+    else:
+        digests = find_text_encoder(encoder).sha256
+    weights = {name: digest for name, digest in digests.items() if name.endswith(WEIGHTS)}
+    return {"encoder": folder.name, **weights}
 
 
 def encode_by_name(name: str, texts: Sequence[str]) -> Floats:
@@ -256,10 +335,11 @@ def load_words(folder: Path) -> FittedMethod:
     """The fitted method of an exported module: its word vectors are in the folder, or in an installed package."""
     own = folder / WORDS
     try:
-        words = str(own) if own.is_file() else str(json.loads((folder / FIT).read_bytes())["words"])
+        named = "" if own.is_file() else json.loads((folder / FIT).read_bytes())["words"]
     except (OSError, ValueError, RecursionError, KeyError, TypeError):
-        words = str(own)  # load_fit says what is wrong with the folder
-    return load_fit(folder, words)
+        named = ""  # load_fit says what is wrong with the folder
+    # The name is the folder's word, so it may name a package, and no other file of this machine.
+    return load_fit(folder, named if isinstance(named, str) and named.isidentifier() else str(own))
 
 
 def save_words(fitted: FittedMethod, folder: Path) -> None:
@@ -283,6 +363,12 @@ def save_words(fitted: FittedMethod, folder: Path) -> None:
 def _form(words: str) -> tuple[int, bool]:
     """Numbers per word of a published file, and whether it is word2vec's binary format."""
     return count_numbers(Path(words)), ".bin" in Path(words).suffixes
+
+
+def _integer(value: object, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"an integer from {low} to {high} is expected, not {str(value)[:50]}")
+    return value
 
 
 def _numbers(array: npt.NDArray[Any], axes: int) -> npt.NDArray[np.float64]:

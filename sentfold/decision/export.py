@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from glob import escape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +25,7 @@ from sentfold.decision.encoders import (
     load_exported,
     load_fit,
     open_encoder,
+    require_encoder,
     save_words,
 )
 from sentfold.decision.spaces import ARRAYS, LinearSpace, Space, Unchanged, load_space, save_space, space_widths
@@ -58,9 +63,8 @@ def export_space(
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ParameterError("the target is not empty", where=str(target), expected="a new folder")
     space = load_space(folder)
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        _remove(partial)
+    require_encoder(folder, encoder)
+    with _private_folder(target) as partial:
         if encoder.lower() in known_methods() or (folder / FIT).is_file():
             probes, wanted = _write_method(folder, space, encoder, words, partial, texts)
         else:
@@ -69,11 +73,31 @@ def export_space(
         if target.exists():
             target.rmdir()
         partial.rename(target)
+    return apart
+
+
+@contextmanager
+def _private_folder(target: Path) -> Iterator[Path]:
+    """A new folder beside the target, inside of one that no other user can enter. Raises ArtifactError.
+
+    Until the folder is the target, nobody else can exchange what is loaded from the folder. What killed exports of this
+    user left is removed.
+    """
+    prefix = f".{target.name}.{os.uname().nodename}."
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for stale in target.parent.glob(f"{escape(prefix)}*.partial"):
+            process = stale.suffixes[-2][1:]
+            if not Path(f"/proc/{process}").exists() and stale.lstat().st_uid == os.getuid():
+                shutil.rmtree(stale, ignore_errors=True)
+        private = Path(tempfile.mkdtemp(prefix=prefix, suffix=f".{os.getpid()}.partial", dir=target.parent))
+        try:
+            (private / "model").mkdir()
+            yield private / "model"
+        finally:
+            shutil.rmtree(private, ignore_errors=True)
     except OSError as error:
         raise ArtifactError("cannot write a folder", where=str(target), got=str(error)) from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return apart
 
 
 def _write_model(folder: Path, space: Space, encoder: str, partial: Path, texts: Sequence[str]) -> Floats:
@@ -129,13 +153,6 @@ def _check_width(folder: Path, space: Space, own: int, encoder: str) -> None:
         )
 
 
-def _remove(partial: Path) -> None:
-    """Remove what a killed export left: its modules would become part of the folder. A link is not followed."""
-    if partial.is_symlink():
-        partial.unlink()
-    shutil.rmtree(partial, ignore_errors=True)
-
-
 def _load(encoder: str) -> tuple[SentenceTransformer, dict[str, str]]:
     """The model and the sha256 of its files. Means of token vectors become a StaticEmbedding of unit length."""
     from sentfold.encoders.model_folder import ModelSource
@@ -184,16 +201,28 @@ def _encode(model: SentenceTransformer, texts: Sequence[str]) -> Floats:
 def _largest_difference(folder: Path, texts: Sequence[str], wanted: Floats) -> float:
     """Between the vectors of the folder, loaded again, and those wanted. Raises SolverError above EXACT.
 
-    A method over word vectors is loaded by the library where sentence-transformers is not installed.
+    A method over word vectors is loaded by the library where sentence-transformers is not installed. The two classes of
+    sentfold are given to sentence-transformers, and no code that the folder names is trusted. Raises ArtifactError for
+    a folder that another process exchanged.
     """
     if is_exported(folder) and find_spec("sentence_transformers") is None:
         got = load_exported(folder).encode(texts)
     else:
         from sentence_transformers import SentenceTransformer
 
-        types = [module["type"] for module in json.loads((folder / "modules.json").read_bytes())]
-        trusted = bool({WORD_MODULE, SPACE_MODULE} & set(types))
-        again = SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=trusted)
+        from sentfold.decision.module import SpaceModule
+        from sentfold.decision.word_module import WordModule
+
+        classes: dict[str, Any] = {SPACE_MODULE: SpaceModule, WORD_MODULE: WordModule}
+        try:
+            again = SentenceTransformer._load_with_module_classes(
+                str(folder), classes, device="cpu", local_files_only=True
+            )
+        except Exception as error:  # noqa: BLE001  # another folder makes torch, transformers or json raise anything
+            raise ArtifactError(
+                "the exported folder cannot be loaded", where=str(folder), expected="the folder as it was written",
+                got=f"{type(error).__name__}: {first_line(error)}", state="no folder was left",
+            ) from None  # fmt: skip
         got = _encode(again, texts)
     apart = float(np.abs(got - wanted).max() / max(1.0, float(np.abs(wanted).max())))
     if not apart <= EXACT:
@@ -239,9 +268,14 @@ def _read_verdict(path: Path) -> dict[str, Any]:
     """The record of a decision; {} where there is none. Raises ArtifactError."""
     try:
         record: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
-        _numbers(record)
-        return {**record, "verdict": str(record.get("verdict", "Nothing is recorded."))}
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        inputs, notes = record.get("inputs", {}), record.get("notes", [])
+        if not isinstance(inputs, dict) or not isinstance(notes, list):
+            raise TypeError("inputs are no mapping, or notes are no list")
+        verdict = str(record.get("verdict", "Nothing is recorded."))
+        # UnicodeEncodeError for half of a character, which no file in UTF-8 can hold.
+        "\n".join([verdict, *map(str, [*inputs, *inputs.values(), *notes]), *_numbers(record)]).encode()
+        return {**record, "verdict": verdict}
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ArtifactError(
             "a folder's verdict cannot be read",
             where=str(path),

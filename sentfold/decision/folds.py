@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import floor
 
 import numpy as np
 import numpy.typing as npt
 
 from sentfold.compare.bootstrap import Design, text_design
+from sentfold.data.tables import DataError
 from sentfold.decision.tasks import Task
 
 Ints = npt.NDArray[np.int64]
 
 FOLDS, INNER, REPEATS = 5, 4, 2
-LEAST_GROUPS = 20  # below, no verdict is given
+LEAST_GROUPS = 20  # equally large ones; below, no verdict is given
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def plan_folds(task: Task, splits: Sequence[str], *, seed: int, repeats: int = R
     """The folds of a task: those of a split column, else folds of groups, else folds of texts.
 
     Groups are kept whole. If one holds more than 1 / FOLDS of the pairs, texts are divided instead, and pairs across
-    two folds are not judged.
+    two folds are not judged. Raises DataError where a split column leaves nothing to fit on.
     """
     items = np.arange(len(task.keys))
     if splits:
@@ -87,15 +89,46 @@ def design_of(task: Task) -> Design:
     return Design("groups", task.groups, _one_stratum(task.groups))
 
 
+def effective_groups(design: Design) -> float:
+    """How many equally large groups tell as much as these; whole numbers are exact."""
+    return round(design.effective_units, 9)
+
+
+def show_groups(effective: float) -> str:
+    """`19.9`: rounded down, so that too few groups never read as enough."""
+    return f"{floor(10 * effective) / 10:g}"
+
+
 def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPlan:
-    """Fit on train (and dev), choose on dev if there is one, judge on test."""
-    train, dev, test = (np.flatnonzero(splits == part) for part in ("train", "dev", "test"))
+    """Fit on train (and dev), choose on dev if there is one, judge on test.
+
+    What shares a text with test is not fitted on, and what shares a text with dev is not fitted on to choose.
+    """
+    parts = [np.flatnonzero(splits == part) for part in ("train", "dev", "test")]
+    test = parts[2]
+    train, dev = (_apart(task, part, test) for part in parts[:2])
     known = np.sort(np.concatenate([train, dev]))
-    inner = ((train, dev),) if len(dev) else _divide(task, known, INNER, [seed], by_texts=False)
+    left_out = len(splits) - len(known) - len(test)
+    if len(known) < 2:
+        raise DataError(
+            "the train part has nothing that the test part does not have", where="splits",
+            expected=f"{task.item} of other texts", got=f"{left_out} {task.item} that share a text with the test part",
+            remedy="make the parts anew, or leave the splits out: folds then keep shared texts together",
+        )  # fmt: skip
+    choosing = _apart(task, train, dev)
+    one_group = len(np.unique(task.groups[known])) < 2
+    inner = ((choosing, dev),) if len(dev) and len(choosing) else _divide(task, known, INNER, [seed], one_group)
     fold = Fold(known, test, tuple(inner))
     groups = np.unique(task.groups[test], return_inverse=True)[1]
-    notes = (f"fitted on {len(known)} {task.item}, judged on the test part, {len(test)}",)
-    return FoldPlan(((fold,),), fold, test, Design("groups", groups, _one_stratum(groups)), notes)
+    notes = [f"fitted on {len(known)} {task.item}, judged on the test part, {len(test)}"]
+    if left_out:
+        notes.append(f"{left_out} {task.item} of the other parts share a text with the test part: nothing learns them")
+    return FoldPlan(((fold,),), fold, test, Design("groups", groups, _one_stratum(groups)), tuple(notes))
+
+
+def _apart(task: Task, items: Ints, others: Ints) -> Ints:
+    """The items that share no text with the others."""
+    return items[~np.isin(task.keys[items], task.keys[others]).any(axis=1)]
 
 
 def _fold(task: Task, train: Ints, test: Ints, seeds: list[int], by_texts: bool) -> Fold:

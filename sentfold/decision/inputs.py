@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,15 +49,52 @@ def embed_texts(
     return x, None, (rows[0], labels[1])
 
 
-def task_of(data: Dataset, n: int) -> tuple[Task, Ints, Ints]:
-    """The task of a data set over n vectors, the rows that it needs, and the free rows. Raises DataError."""
+def first_copies(*vectors: npt.NDArray[Any], texts: Sequence[str] = ()) -> Ints:
+    """(n,) for each row the first row with the same vector in each of the arrays, or with the same text.
+
+    A text under another spelling is no new text to an encoder that gives both one vector. Zero vectors have no
+    direction: each is a row of its own. Rows that only some of the arrays have are left out. Cost O(n d).
+    """
+    n = min((len(array) for array in vectors), default=len(texts))
+    copies, row_of, row_of_text = np.arange(n), dict[bytes, int](), dict[str, int]()
+    for row in range(n):
+        values = [array[row] + 0.0 for array in vectors]  # + 0.0 makes 0 of -0
+        if any(part.any() for part in values):  # a digest has 16 bytes, a vector thousands
+            digest = hashlib.blake2b(b"".join(part.tobytes() for part in values), digest_size=16).digest()
+            copies[row] = row_of.setdefault(digest, row)
+        if row < len(texts):
+            copies[row] = copies[row_of_text.setdefault(texts[row], row)]
+    return copies
+
+
+def copy_notes(copies: Ints) -> tuple[str, ...]:
+    """How many rows are copies, in words; nothing where there are none."""
+    again = np.flatnonzero(copies != np.arange(len(copies)))
+    if not len(again):
+        return ()
+    first = again[0]
+    return (
+        f"{len(again):,} texts have the vector of an earlier one and count as the same text; the first: row {first} "
+        f"(from 0), as row {copies[first]}",
+    )
+
+
+def task_of(data: Dataset, copies: Ints) -> tuple[Task, Ints, Ints]:
+    """The task of a data set, the rows of the vectors that it needs, and the free rows. Raises DataError.
+
+    copies  (n,) of each vector, as first_copies gives them
+    """
     if data.kind == "pairs":
-        return pairs_task(n, data.rows, data.values)
+        return pairs_task(copies, data.rows, data.values)
     if data.kind == "labels":
-        return labels_task(n, data.rows, data.values.astype(np.int64))
+        return labels_task(copies, data.rows, data.values.astype(np.int64))
     if data.kind == "queries":
-        other = np.setdiff1d(np.arange(n), data.rows)
-        return QueriesTask(data.rows, data.documents, data.relevant, data.values.astype(np.int64)), np.arange(n), other
+        held_out = np.isin(copies, copies[data.rows])
+        held_out[data.documents] = False  # documents are known whenever a query is answered
+        held_out[data.rows] = True
+        same = data.values.astype(np.int64)
+        task = QueriesTask(data.rows, data.documents, data.relevant, same, copies)
+        return task, np.arange(len(copies)), np.flatnonzero(~held_out)
     raise DataError(
         "sentences without scores or labels cannot decide between spaces", where=data.name,
         expected="pairs with scores, texts with labels, or queries with relevant documents",
@@ -65,35 +103,36 @@ def task_of(data: Dataset, n: int) -> tuple[Task, Ints, Ints]:
 
 
 def make_task(
-    n: int,
+    copies: Ints,
     pairs: Three | None,
     labels: Two | npt.ArrayLike | None,
 ) -> tuple[Task, Ints, Ints]:
-    """The task of arrays over n vectors, the rows that it needs, and the free rows. Raises DataError."""
+    """The task of arrays, the rows of the vectors that it needs, and the free rows; see task_of. Raises DataError."""
+    n = len(copies)
     if (pairs is None) == (labels is None):
         raise DataError("nothing to decide by", where="pairs, labels", expected="one of the two", got="both or neither")
     if pairs is not None:
         left, right, scores = (np.asarray(part) for part in pairs)
-        return pairs_task(n, np.column_stack([_rows(left, n, "left"), _rows(right, n, "right")]), scores)
+        return pairs_task(copies, np.column_stack([_rows(left, n, "left"), _rows(right, n, "right")]), scores)
     if isinstance(labels, tuple) and len(labels) == 2:
-        return labels_task(n, _rows(np.asarray(labels[0]), n, "rows"), np.asarray(labels[1]))
-    return labels_task(n, _rows(np.arange(n), n, "rows"), np.asarray(labels))
+        return labels_task(copies, _rows(np.asarray(labels[0]), n, "rows"), np.asarray(labels[1]))
+    return labels_task(copies, _rows(np.arange(n), n, "rows"), np.asarray(labels))
 
 
-def pairs_task(n: int, rows: Ints, scores: npt.NDArray[Any]) -> tuple[Task, Ints, Ints]:
+def pairs_task(copies: Ints, rows: Ints, scores: npt.NDArray[Any]) -> tuple[Task, Ints, Ints]:
     """Spearman of pairs of rows; see make_task."""
     _check_values(rows, scores, "scores")
-    needed, places = np.unique(rows, return_inverse=True)
+    needed, places = np.unique(copies[rows], return_inverse=True)
     task = PairsTask(places.reshape(rows.shape), np.asarray(scores, dtype=np.float64))
-    return task, needed, np.setdiff1d(np.arange(n), needed)
+    return task, needed, np.flatnonzero(~np.isin(copies, needed))
 
 
-def labels_task(n: int, rows: Ints, classes: npt.NDArray[Any]) -> tuple[Task, Ints, Ints]:
+def labels_task(copies: Ints, rows: Ints, classes: npt.NDArray[Any]) -> tuple[Task, Ints, Ints]:
     """Nearest neighbours among labelled rows; see make_task."""
     numbers = np.unique(classes, return_inverse=True)[1]
     _check_values(rows, numbers, "classes")
-    needed, places = np.unique(rows, return_inverse=True)
-    return LabelsTask(places, numbers.astype(np.int64)), needed, np.setdiff1d(np.arange(n), needed)
+    needed, places = np.unique(copies[rows], return_inverse=True)
+    return LabelsTask(places, numbers.astype(np.int64)), needed, np.flatnonzero(~np.isin(copies, needed))
 
 
 def refuse_one_cosine(task: Task, values: npt.NDArray[np.float64]) -> None:

@@ -11,6 +11,7 @@ from sentence_transformers.base.modules import Module
 
 from sentfold.decision.spaces import Space, load_space, save_space, space_widths
 from sentfold.encoders.model_folder import SPACE_MODULE, refuse_unsafe
+from sentfold.encoders.transformer import SAFE_WEIGHTS, check_loaded
 from sentfold.errors import EncoderError, first_line
 
 
@@ -27,7 +28,7 @@ def load_exported(encoder: str, folder: Path) -> SentenceTransformer:
             {SPACE_MODULE: SpaceModule},
             device="cpu",
             local_files_only=True,
-            model_kwargs={"use_safetensors": True},
+            model_kwargs=dict(SAFE_WEIGHTS),
         )
     except Exception as error:  # noqa: BLE001  # a damaged model makes torch, transformers or json raise anything
         raise EncoderError(
@@ -37,6 +38,7 @@ def load_exported(encoder: str, folder: Path) -> SentenceTransformer:
             got=f"{type(error).__name__}: {first_line(error)}",
             remedy="export the model again with `sentfold export`",
         ) from None
+    check_loaded(encoder, model)
     return model.float().eval()
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from sentfold.data.datasets import PARTS, Dataset
 from sentfold.data.tables import DataError, read_text
-from sentfold.decision.inputs import task_of
+from sentfold.decision.inputs import first_copies, task_of
 from sentfold.decision.tasks import TOP, LabelsTask, Task, ndcg
 from sentfold.files import write_json
 
@@ -106,10 +106,18 @@ def _read_file(path: Path) -> list[Predictions]:
 
 
 def keep_split(data: Dataset, split: str) -> Dataset:
-    """The items of mteb's split, where the data have a column of splits; else all of them."""
+    """The items of mteb's split, where the data have a column of splits; else all of them.
+
+    Raises DataError where that split has no item.
+    """
     if not data.splits:
         return data
     kept = [item for item, part in enumerate(data.splits) if part == PARTS.get(split, "test")]
+    if not kept:
+        raise DataError(
+            "the data have no item of the split that was predicted", where=data.name, expected=f"items of {split}",
+            got=", ".join(sorted(set(data.splits))),
+        )  # fmt: skip
     relevant = tuple(data.relevant[item] for item in kept) if data.relevant else ()
     return replace(data, rows=data.rows[kept], values=data.values[kept], splits=(), relevant=relevant)
 
@@ -117,7 +125,8 @@ def keep_split(data: Dataset, split: str) -> Dataset:
 def predicted_task(data: Dataset) -> Task:
     """The task that predictions are judged by: as for vectors, but labels are judged as they were predicted."""
     data = data if data.texts else replace(data, rows=data.numbered_rows)
-    task = task_of(data, len(data.texts) or int(data.rows.max()) + 1)[0]
+    copies = first_copies(texts=data.texts) if data.texts else np.arange(int(data.rows.max()) + 1)
+    task = task_of(data, copies)[0]
     return PredictedLabels(task.rows, task.labels) if isinstance(task, LabelsTask) else task
 
 
@@ -150,8 +159,18 @@ def _cosines(content: Any, data: Dataset) -> Float64:
 def _right_classes(content: Any, data: Dataset) -> Float64:
     """The mean over mteb's experiments, each a list of classes."""
     names = np.array(data.classes)[data.values.astype(np.int64)]
-    right = np.array([np.array([str(label) for label in labels]) == names for labels in content], dtype=np.float64)
-    return np.asarray(right.mean(axis=0), dtype=np.float64)
+    predicted = [[_class_name(label) for label in labels] for labels in content]
+    counts = {len(labels) for labels in predicted} - {len(names)}
+    if counts:
+        raise ValueError(f"{min(counts)} labels for {len(names)} texts")
+    if not {label for labels in predicted for label in labels} & set(data.classes):
+        raise ValueError(f"no label is a class of the data, such as {data.classes[0]}")
+    return np.asarray(np.mean([np.array(labels) == names for labels in predicted], axis=0), dtype=np.float64)
+
+
+def _class_name(label: Any) -> str:
+    """As a file of texts and labels has it: 1 where mteb has 1.0."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _gains(content: Any, data: Dataset) -> Float64:
@@ -160,6 +179,9 @@ def _gains(content: Any, data: Dataset) -> Float64:
     gains = []
     for row, same, relevant in zip(data.rows, data.values, data.relevant, strict=True):
         run = content[data.names[row]]
+        odd = [score for score in run.values() if type(score) not in (int, float) or not np.isfinite(score)]
+        if odd:
+            raise ValueError(f"a score that is no finite number: {odd[0]!r}")
         best = sorted(run, key=lambda name: (run[name], name), reverse=True)[: TOP + 1]
         found = [row_of[name] for name in best]
         gains.append(ndcg(np.array([place for place in found if place != same][:TOP], dtype=np.int64), relevant))

@@ -138,6 +138,8 @@ def _jobs(material: Material, families: tuple[Family, ...]) -> Iterator[Job]:
 def _run_job(job: Job, material: Material, folds: list[Fold]) -> list[Outcome | str]:
     """The outcome of a family in each fold of a job, or the reason why it has none."""
     served = [folds[place] for place in job.places]
+    if job.rows is not None and not len(job.rows.local if job.family.local else job.rows.x):
+        return ["too few texts to fit them on"] * len(served)
     try:
         if job.rows is None:
             return [_supervised(material, job.family, fold) for fold in served]
@@ -178,6 +180,8 @@ def _supervised(material: Material, family: Family, fold: Fold) -> Outcome | str
 
 
 def _points_by_labels(material: Material, family: Family, train: Ints) -> list[Points]:
+    if not len(train):
+        return []
     left, right, weights = material.task.alike(train)
     apart = (material.own[left].astype(np.float64) - material.own[right]) * np.sqrt(weights)[:, None]
     return list(family.spaces(Rows(material.own, material.own, apart)))
@@ -246,7 +250,7 @@ def _gain(material: Material, inner: Sequence[tuple[Ints, Ints]], mapped: Sequen
     """The score of a space minus that of the unchanged one, weighted by the items of the inner folds."""
     gains, sizes = [], []
     for (train, test), measure in zip(inner, mapped, strict=True):
-        if len(test) > 1:
+        if len(test) > 1 and (len(train) or material.task.independent):
             values = np.stack([measure(train, test), material.plain(train, test)])
             scores = np.nan_to_num(material.task.score(values, test, np.ones((1, len(test))))[:, 0])
             gains.append(float(scores[0] - scores[1]))

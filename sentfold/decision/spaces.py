@@ -208,5 +208,7 @@ def _require_sound(space: Space) -> None:
             raise ValueError(f"{space.neighbors!r} neighbours of {rows} rows")
     for name in ("amount", "regularization"):
         value = getattr(space, name, 0.0)
-        if type(value) not in (int, float) or not (np.isfinite(value) and (value <= 1 or name == "regularization")):
+        if type(value) not in (int, float) or not (
+            np.isfinite(value) and value >= 0 and (value <= 1 or name == "regularization")
+        ):
             raise ValueError(f"{name} {value!r}")

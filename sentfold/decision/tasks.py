@@ -146,27 +146,33 @@ class LabelsTask:
 class QueriesTask:
     """rows (q,) of queries, documents (D,), relevant: per query row of a document -> grade: nDCG of the first 10.
 
-    same  (q,) row of the document that a query never finds, because it is the query itself; or -1
+    same    (q,) row of the document that a query never finds, because it is the query itself; or -1
+    copies  (n,) for each row the first row of the same text; None: all texts differ
     """
 
     rows: Ints
     documents: Ints
     relevant: Sequence[Mapping[int, float]]
     same: Ints
+    copies: Ints | None = None
     metric = "nDCG@10"
     item = "queries"
     independent = True
 
     @property
     def keys(self) -> Ints:
-        """The query. Documents are known whenever a query is answered."""
-        return self.rows[:, None]
+        """The query's text. Documents are known whenever a query is answered."""
+        return self._first(self.rows)[:, None]
 
     @property
     def groups(self) -> Ints:
-        """Queries that share a relevant document."""
+        """Queries that share a relevant document, or their text."""
         edges = [(query, row) for query, found in enumerate(self.relevant) for row in found]
-        return connect(*np.array(edges, dtype=np.int64).T)
+        queries, rows = np.array([*edges, *enumerate(self.rows)], dtype=np.int64).T
+        return connect(queries, self._first(rows))
+
+    def _first(self, rows: Ints) -> Ints:
+        return rows if self.copies is None else self.copies[rows]
 
     def texts(self, train: Ints, test: Ints) -> Ints:
         """All documents, and the test queries."""

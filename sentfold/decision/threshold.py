@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import rankdata
 
 from sentfold.compare.bootstrap import Design, draw_weights, group_design
 from sentfold.data.tables import DataError
+from sentfold.decision.folds import LEAST_GROUPS, effective_groups, show_groups
 from sentfold.decision.progress import counted
 from sentfold.decision.shares import (
     CONFIDENCE,
@@ -29,7 +31,6 @@ Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 FOLDS = 5
-LEAST_GROUPS = 20  # below, nothing is said
 RESAMPLES = 1_000
 CELLS = 4_000_000  # numbers of one block of resamples
 
@@ -121,10 +122,22 @@ def find_threshold(
     rows       (m, 2) texts of each pair: pairs that share a text stay in one fold; None: all pairs are independent
     base_rate  share of matches where the threshold will be used; None: as among these pairs
     few, most  largest share of matches in the lower band, least share in the upper one
-    Raises DataError without both kinds of pairs, or with fewer than 20 independent groups.
+    Raises DataError for arrays that do not fit, without both kinds of pairs, with fewer than 20 independent groups, or
+    where matches have lower cosines than other pairs.
     Cost O(resamples m), O(m log m) besides.
     """
     values, flags = np.asarray(cosines, dtype=np.float64), np.asarray(match, dtype=bool)
+    shapes = (values.shape, flags.shape, None if rows is None else rows.shape)
+    if values.ndim != 1 or shapes[1] != values.shape or shapes[2] not in (None, (len(values), 2)):
+        raise DataError(
+            "arrays of pairs do not fit each other", where="cosines, match, rows", expected="shapes (m,), (m,), (m, 2)",
+            got=", ".join(str(shape) for shape in shapes),
+        )  # fmt: skip
+    if not np.isfinite(values).all():
+        raise DataError(
+            "a cosine is not finite", where=f"cosines, row {int(np.flatnonzero(~np.isfinite(values))[0])} (from 0)",
+            expected="finite numbers", got=str(values[~np.isfinite(values)][0]),
+        )  # fmt: skip
     design = group_design(np.arange(2 * len(values)).reshape(-1, 2) if rows is None else rows, [""] * len(values))
     pairs = Labelled(values, flags, design.members, base_rate)
     _check(pairs, design, few, most)
@@ -178,16 +191,28 @@ def _check(pairs: Labelled, design: Design, few: float, most: float) -> None:
             remedy="correct --match-from",
         )
     require_groups(design, number)
+    others, effective = number - matches, design.effective_units
+    # The share of matches and other pairs of which the match has the higher cosine (Mann & Whitney 1947), and its
+    # standard deviation where the two kinds do not differ and groups are as good as so many pairs.
+    above = (rankdata(pairs.cosines)[pairs.match].mean() - (matches + 1) / 2) / others
+    if above < 0.5 - 1.96 * np.sqrt((number + 1) / (12 * matches * others) * number / effective):
+        raise DataError(
+            "matches have lower cosines than other pairs", where="scores",
+            expected="larger scores for pairs that are more alike",
+            got=f"of a match and another pair, the match has the higher cosine in {100 * above:.0f}%",
+            remedy="are these distances, or the codes of labels? Turn them round, so that larger means more alike",
+        )  # fmt: skip
 
 
 def require_groups(design: Design, number: int) -> None:
     """Raise DataError where too few of so many pairs are independent of each other."""
-    if design.effective_units < LEAST_GROUPS:
+    effective = effective_groups(design)
+    if effective < LEAST_GROUPS:
         raise DataError(
             "too few pairs are independent of each other",
             where="pairs",
             expected=f"pairs that are as good as {LEAST_GROUPS} without a text in common",
-            got=f"{number} pairs in {design.units} groups of shared texts, as good as {design.effective_units:.0f}",
+            got=f"{number} pairs in {design.units} groups of shared texts, as good as {show_groups(effective)}",
             remedy="add pairs of other texts",
         )
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute
 
 from sentfold.data.columns import assign_columns
 from sentfold.data.tables import DataError, read_arrow_table, read_table
-from sentfold.data.vectors import LISTS, read_arrays
+from sentfold.data.vectors import LISTS
 from sentfold.decision.shares import CONFIDENCE, bound_share
 from sentfold.decision.spaces import LandmarkSpace, SmoothedSpace, Space, space_widths
+from sentfold.errors import ArtifactError, first_line
 from sentfold.files import PARQUET, ROW_GROUP, fixed_lists, replace_whole
 from sentfold.neighbors.neighbors import nearest_among, nearest_neighbors
 from sentfold.retrieval.base.ranking import first_places, unit_rows
@@ -24,6 +30,7 @@ Floats = npt.NDArray[np.float32]
 Floating = npt.NDArray[np.floating[Any]]
 
 FAR = 0.99  # of the landmarks are nearer to another one than a vector that counts as far
+PATIENCE = 60  # seconds for which a file is waited for that another process holds
 DUE = 0.05  # share of far vectors from which on a refit is due; 0.01 is expected without any change
 
 
@@ -76,14 +83,27 @@ def measure_drift(space: Space, vectors: Floating) -> Drift | None:
 
 
 def map_vectors(space: Space, vectors: Floating, folder: Path) -> Floats:
-    """(m, p) images. Raises DataError for vectors of another width than those that the folder's space was fitted on."""
+    """(m, p) images.
+
+    Raises DataError for vectors of another width than those that the folder's space was fitted on, and for vectors or
+    images that are not finite.
+    """
     width = space_widths(space)[0]
     if width not in (None, vectors.shape[1]):
         raise DataError(
             "the space was fitted on vectors of another encoder", where=str(folder), expected=f"{width} dimensions",
             got=str(vectors.shape[1]), remedy="name the encoder that the space was fitted with",
         )  # fmt: skip
-    return space.transform(vectors)
+    if not np.isfinite(vectors).all():
+        raise DataError("an encoder gave a vector that is not finite", where="--encoder", expected="finite numbers")
+    with np.errstate(over="ignore", invalid="ignore"):  # infinity is refused below
+        images = space.transform(vectors)
+    if not np.isfinite(images).all():
+        raise ArtifactError(
+            "a space gives vectors that are not finite", where=str(folder), expected="finite numbers in float32",
+            remedy="fit the space again",
+        )  # fmt: skip
+    return images
 
 
 def read_texts(path: Path, columns: Mapping[str, str]) -> tuple[list[str], list[str]]:
@@ -107,21 +127,21 @@ def _is_text(cell: object) -> bool:
 
 def new_texts(path: Path, texts: Sequence[str]) -> list[str]:
     """The distinct texts that a file of texts and vectors lacks; all where there is no file. Raises DataError."""
-    known = set(_read_texts(path)) if path.exists() else set()
+    known = set(_read_appended(path)[0]) if path.exists() else set()
     return [text for text in dict.fromkeys(texts) if text not in known]
 
 
-def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> int:
-    """Add texts with their (m, p) vectors to a Parquet file, or begin one; return how many it then has.
+def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[int, int]:
+    """Add texts with their (m, p) vectors to a Parquet file, or begin one.
 
-    The file is replaced whole. Raises DataError for a file of another form or width, ArtifactError.
+    Returns how many were added and how many the file then has: texts that another process added since `new_texts` are
+    left out. The file is replaced whole, by one process at a time.
+    Raises DataError for a file of another form or width, ArtifactError.
     """
     from pyarrow import parquet
 
-    table = pa.table({"text": pa.array(texts, pa.string()), "vector": fixed_lists(np.ascontiguousarray(vectors))})
-    if path.exists():
-        known, (_, arrays) = _read_texts(path), read_arrays(path)
-        old = arrays["vector"]
+    with _hold(path):
+        known, old = _read_appended(path) if path.exists() else ([], vectors[:0])
         if old.shape[1] != vectors.shape[1]:
             raise DataError(
                 "the file has vectors of another space",
@@ -130,23 +150,68 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> int:
                 got=f"{old.shape[1]}",
                 remedy="name another file",
             )
-        before = pa.table({"text": pa.array(known, pa.string()), "vector": fixed_lists(old.astype(np.float32))})
-        table = pa.concat_tables([before, table])
-    with replace_whole(path) as temporary:
-        parquet.write_table(table, temporary, row_group_size=ROW_GROUP, **PARQUET)
-    return int(table.num_rows)
+        held = set(known)
+        new = [row for row, text in enumerate(texts) if text not in held]
+        tables = [
+            pa.table({"text": pa.array(part, pa.string()), "vector": fixed_lists(np.ascontiguousarray(rows))})
+            for part, rows in ((known, old), ([texts[row] for row in new], vectors[new]))
+        ]
+        table = pa.concat_tables(tables if known else tables[1:])
+        with replace_whole(path) as temporary:
+            parquet.write_table(table, temporary, row_group_size=ROW_GROUP, **PARQUET)
+    return len(new), int(table.num_rows)
 
 
-def _read_texts(path: Path) -> list[str]:
+@contextmanager
+def _hold(path: Path) -> Iterator[None]:
+    """Hold a file for one process, by flock on a file beside it. Raises ArtifactError, also after PATIENCE seconds."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(path.with_name(f".{path.name}.lock"), flags, 0o666)
+    except OSError as error:
+        raise ArtifactError("cannot write beside a file", where=str(path), got=first_line(error)) from None
+    try:
+        latest = time.monotonic() + PATIENCE
+        while not _locked(lock):
+            if time.monotonic() > latest:
+                raise ArtifactError(
+                    "another process holds a file", where=str(path), expected=f"the file within {PATIENCE} seconds",
+                    remedy="run the command again when the other process has ended",
+                )  # fmt: skip
+            time.sleep(0.05)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _read_appended(path: Path) -> tuple[list[str], Floats]:
+    """The texts of a file that `append` wrote, and their (n, p) vectors.
+
+    Raises DataError for another file: further columns, and digits beyond float32, would be lost.
+    """
     table = read_arrow_table(path)
     kinds = {field.name: field.type for field in table.schema}
+    kind = kinds.get("vector", pa.null())
     is_text = kinds.get("text") in (pa.string(), pa.large_string())
-    if not is_text or not any(test(kinds.get("vector", pa.null())) for test in LISTS):
+    is_vector = any(test(kind) for test in LISTS) and kind.value_type == pa.float32()
+    column = table.column("vector").combine_chunks() if is_vector else pa.nulls(0)
+    lengths = set(pa.compute.list_value_length(column).to_pylist()) if is_vector else set()
+    if not is_text or set(kinds) != {"text", "vector"} or len(lengths) != 1 or column.flatten().null_count:
         raise DataError(
-            "a file has no texts with vectors",
+            "a file has no texts with vectors to which others can be added",
             where=str(path),
-            expected="the columns text, of strings, and vector, of lists",
+            expected="the columns text, of strings, and vector, of lists of one length of float32, and no others",
             got=", ".join(f"{name} {kind}" for name, kind in kinds.items()),
+            remedy="name another file",
         )
     texts: list[str] = table.column("text").to_pylist()
-    return texts
+    return texts, np.asarray(column.flatten()).reshape(len(column), -1)

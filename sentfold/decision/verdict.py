@@ -7,7 +7,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from sentfold.decision.folds import LEAST_GROUPS
+from sentfold.decision.folds import LEAST_GROUPS, show_groups
 from sentfold.numeric_profile import profile_name
 
 if TYPE_CHECKING:
@@ -18,17 +18,20 @@ SHOWN = 3  # families that are listed
 
 def verdict_sentence(decision: Decision) -> str:
     """`Keep cosine: ...` or `Use ...: ...`, with the interval and the smallest difference that the data show."""
+    from sentfold.decision.decide import choose
+
     items = f"{decision.items:,} {decision.item}"
-    if decision.groups < LEAST_GROUPS:
+    if decision.effective_groups < LEAST_GROUPS:
         return (
-            f"No verdict: the {items} form {decision.groups} independent groups, and {LEAST_GROUPS} are the least "
-            "that a decision needs."
+            f"No verdict: the {items} form {decision.groups} independent groups, as good as "
+            f"{show_groups(decision.effective_groups)} equally large ones, and {LEAST_GROUPS} are the least that a "
+            "decision needs."
         )
     automatic = decision.candidates[0]
     tried = len(decision.candidates) - 1
     reach = f"with {items}, a difference below {detectable_points(decision):.1f} points may go unseen."
     if decision.recommended:
-        how = next(candidate for candidate in decision.candidates if candidate.low > 0)
+        how = choose(decision.candidates) or automatic
         what = f"a choice among {tried} kinds of change" if how is automatic else "this kind of change"
         return f"Use {decision.name}: {what} beats plain cosine by {span(how)} points; {reach}"
     if not tried:
@@ -70,7 +73,7 @@ def describe_decision(decision: Decision) -> str:
         lines.append(
             f"  not tried ({', '.join(sorted(set(decision.reasons.values())))}): {', '.join(decision.reasons)}"
         )
-    more = 0 if decision.recommended or decision.groups < LEAST_GROUPS else wanted_items(decision)
+    more = 0 if decision.recommended or decision.effective_groups < LEAST_GROUPS else wanted_items(decision)
     if more > decision.items:
         lines.append(
             f"  A true difference of {decision.candidates[0].difference:.1f} would need about {more:,} {decision.item}."
@@ -106,7 +109,12 @@ def decision_record(decision: Decision) -> dict[str, Any]:
         "recommended": decision.recommended,
         "items_for_this_difference": wanted_items(decision),
         "metric": decision.metric,
-        "items": {"unit": decision.item, "number": decision.items, "groups": decision.groups},
+        "items": {
+            "unit": decision.item,
+            "number": decision.items,
+            "groups": decision.groups,
+            "effective_groups": round(decision.effective_groups, 6),
+        },
         "cosine": {"folds": round(decision.cosine, 6), "all": round(decision.overall, 6)},
         "candidates": [
             {key: round(value, 6) if isinstance(value, float) else value for key, value in asdict(candidate).items()}

@@ -34,7 +34,15 @@ from sentfold.encoders.base.estimator import WordEstimator
 from sentfold.encoders.base.lexicon import Lexicon, Vectors
 from sentfold.encoders.base.protocol import Encoded, Encoder
 from sentfold.encoders.base.ragged import UNKNOWN, Ragged, drop_unknown, number_all
-from sentfold.encoders.base.word_encoder import Reader, Reading, WordSettings, settings_lexicon, without_words
+from sentfold.encoders.base.word_encoder import (
+    Reader,
+    Reading,
+    WordSettings,
+    first_directions,
+    require_finite,
+    settings_lexicon,
+    without_words,
+)
 from sentfold.kernels.arrays import canonical_signs
 from sentfold.kernels.compiled import fast
 from sentfold.words.tokenizers import TokenizerName
@@ -73,7 +81,7 @@ class Settings(WordSettings):
     """
 
     tokenizer: TokenizerName = "wordpunct"
-    window: int = Field(default=7, ge=1)
+    window: int = Field(default=7, ge=1, le=1000)  # the windows of all words share a matrix of (2m + 1)^2 numbers
     candidates: int = Field(default=45, ge=1)
     removed: int = Field(default=17, ge=0)
     power: float = Field(default=3.0, gt=0)
@@ -191,15 +199,19 @@ class GemEncoder:
         directions = corpus_directions(
             self.lexicon.vectors, words, count=self.settings.candidates, power=self.settings.power, signs=signs
         )
-        return self.fit_directions(directions.rows, directions.singular_values)
+        return self._remove(np.ascontiguousarray(directions.rows), np.ascontiguousarray(directions.singular_values))
 
     def fit_directions(self, rows: Float64, values: Float64) -> FittedGem:
-        """Use given corpus directions, the first `candidates` of them. See DirectedEncoder."""
-        kept = slice(self.settings.candidates)
-        chosen = Directions(
-            np.ascontiguousarray(rows[kept], dtype=np.float64), np.ascontiguousarray(values[kept], dtype=np.float64)
+        """Use given corpus directions, the first `candidates` of them. See DirectedEncoder.
+
+        Raises ParameterError if the directions do not fit the words.
+        """
+        return self._remove(
+            *first_directions(rows, values, count=self.settings.candidates, width=self.lexicon.dimension)
         )
-        return FittedGem(self, chosen, self.lexicon.vectors.astype(np.float64) @ chosen.rows.T)
+
+    def _remove(self, rows: Float64, values: Float64) -> FittedGem:
+        return FittedGem(self, Directions(rows, values), self.lexicon.vectors.astype(np.float64) @ rows.T)
 
 
 def corpus_directions(vectors: Vectors, words: Ragged, *, count: int, power: float, signs: Signs) -> Directions:
@@ -288,7 +300,7 @@ class FittedGem:
         return Encoded(encoded.vectors, {**reading.fallbacks, **encoded.fallbacks})
 
     def encode_words(self, words: Ragged) -> Encoded:
-        """The same as encode, for sentences as rows of the lexicon."""
+        """`encode` for sentences as rows of the lexicon. Raises ParameterError if a vector is not finite."""
         settings = self.encoder.settings
         vectors = np.empty((len(words), self.encoder.lexicon.dimension), dtype=np.float32)
         _encode(
@@ -309,7 +321,7 @@ class FittedGem:
         )
         fallbacks = without_words(words)
         fallbacks["vanished with the removed directions"] = int((~vectors.any(axis=1) & (words.lengths > 0)).sum())
-        return Encoded(vectors, fallbacks)
+        return Encoded(require_finite(vectors), fallbacks)
 
 
 @fast

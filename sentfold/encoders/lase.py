@@ -138,8 +138,9 @@ class PieceEncoder:
     def knowing(self, sentences: Sequence[str]) -> tuple[WordEncoder, int]:
         """The encoder with a row for each unknown word of `sentences` that has known pieces, and their number."""
         tokens = self.plain.reader.tokens(sentences)
+        longest = max(map(len, self.lexicon.index), default=0)
         unknown = dict.fromkeys(word for words in tokens for word in words if word not in self.lexicon.index)
-        added = {word: rows for word in unknown if (rows := known_pieces(word, self.lexicon.index))}
+        added = {word: rows for word in unknown if (rows := known_pieces(word, self.lexicon.index, longest))}
         if not added:
             return self.plain, 0
         return make_encoder(extend(self.lexicon, self.centroids, added), self.centroids, self.settings), len(added)
@@ -164,11 +165,15 @@ class FittedPieceEncoder:
         return Encoded(encoded.vectors, {**encoded.fallbacks, "words known by their pieces (types)": added})
 
 
-def known_pieces(word: str, index: Mapping[str, int]) -> list[int]:
-    """Rows of the longest known pieces of a word, from its beginning; characters outside known pieces are skipped."""
+def known_pieces(word: str, index: Mapping[str, int], longest: int) -> list[int]:
+    """Rows of the longest known pieces of a word, from its beginning; characters outside known pieces are skipped.
+
+    longest  number of characters of the longest known word
+    Cost O(characters longest^2).
+    """
     rows, start = [], 0
     while start < len(word):
-        end = len(word)
+        end = min(len(word), start + longest)
         while end > start and word[start:end] not in index:
             end -= 1
         if end > start:

@@ -26,6 +26,8 @@ from sentfold.encoders.base.word_encoder import Reader, WordEncoder, WordSetting
 from sentfold.kernels.compiled import fast
 
 Float64 = npt.NDArray[np.float64]
+# A mean of powers outside of these bounds may have lost its digits: the words are divided by the largest one first.
+TINY, HUGE = 1e-290, 1e290
 MINIMUM, MAXIMUM = -1, 0  # codes of the minimum and the maximum; the code of any other mean is its p >= 1
 MeanName = Annotated[str, Field(pattern=r"^(mean|min|max|p[1-9][0-9]?)$")]
 
@@ -128,5 +130,20 @@ def _power_means(
             if p >= 2:
                 sign = np.cos(np.pi / p) if principal else -1.0
                 for j in range(d):
-                    root = np.abs(row[j]) ** (1.0 / p)
+                    largest = 1.0
+                    if not TINY < np.abs(row[j]) < HUGE:
+                        row[j], largest = _mean_power(ids[offsets[s] : offsets[s + 1]], vectors, j, p)
+                    root = np.abs(row[j]) ** (1.0 / p) * largest
                     row[j] = root if row[j] >= 0 else sign * root
+
+
+@fast
+def _mean_power(words: npt.NDArray[np.int32], vectors: Vectors, j: int, p: int) -> tuple[float, float]:
+    """The mean of (x_j / largest)^p over the words, and the largest |x_j|; 0 and 0 if all are 0."""
+    largest, total = 0.0, 0.0
+    for word in words:
+        largest = max(largest, np.abs(np.float64(vectors[word, j])))
+    if largest > 0.0:
+        for word in words:
+            total += (np.float64(vectors[word, j]) / largest) ** p
+    return total / len(words), largest

@@ -20,6 +20,10 @@ from sentfold.files import Vectors
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from transformers import PreTrainedModel
+
+# weights_only: a folder's own configuration could switch it off, and then a pickle would run code.
+SAFE_WEIGHTS = {"use_safetensors": True, "weights_only": True}
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def load_model(encoder: str, folder: Path) -> SentenceTransformer:
             str(folder),
             device="cpu",
             local_files_only=True,
-            model_kwargs={"use_safetensors": True},
+            model_kwargs=dict(SAFE_WEIGHTS),
         )
     except Exception as error:  # noqa: BLE001  # a damaged model makes torch, transformers or json raise anything
         raise EncoderError(
@@ -119,7 +123,50 @@ def load_model(encoder: str, folder: Path) -> SentenceTransformer:
             got=f"{type(error).__name__}: {first_line(error)}",
             remedy="save the model again with SentenceTransformer.save_pretrained",
         ) from None
+    check_loaded(encoder, model)
     return model.float().eval()
+
+
+def check_loaded(encoder: str, model: SentenceTransformer) -> None:
+    """Raise EncoderError if a loaded model, not yet converted to float32, would give vectors of random weights.
+
+    Refused too: a tokenizer without words, for which all texts are alike, and a limit that the model cannot read.
+    """
+    from transformers import PreTrainedModel
+
+    for transformer in (part for part in model.modules() if isinstance(part, PreTrainedModel)):
+        positions = getattr(transformer.config, "max_position_embeddings", None)
+        most = positions if isinstance(positions, int) and positions > 0 else np.inf  # XLNet has -1: no limit
+        limit = model.max_seq_length
+        if missing := [name for name in missing_weights(transformer) if "pooler" not in name]:
+            expected, got = "weights for all layers", f"no weights for {missing[0]}"
+        elif knows_no_word(model.tokenizer):
+            expected, got = "a tokenizer with a vocabulary", "a tokenizer of special tokens alone"
+        elif limit is not None and not (isinstance(limit, int) and 3 <= limit <= most):
+            expected, got = f"a max_seq_length of 3 to {most} tokens", str(limit)[:200]
+        else:
+            continue
+        raise EncoderError(
+            f"encoder '{encoder}' is not whole",
+            where="the model's folder",
+            expected=expected,
+            got=got,
+            remedy="copy the model's folder again, or save the model again with SentenceTransformer.save_pretrained",
+        )
+
+
+def missing_weights(transformer: PreTrainedModel) -> list[str]:
+    """The parameters for which the weight files had nothing, and which therefore are random.
+
+    transformers marks every parameter that it has read or tied. A conversion such as float() removes the mark.
+    """
+    return [name for name, value in transformer.named_parameters() if not getattr(value, "_is_hf_initialized", False)]
+
+
+def knows_no_word(tokenizer: Any) -> bool:
+    """Whether the vocabulary of a tokenizer of transformers has special tokens alone, as without its tokenizer.json."""
+    special = getattr(tokenizer, "all_special_ids", None)
+    return special is not None and len(tokenizer) <= len(set(special))
 
 
 def encode_sentences(
@@ -135,7 +182,7 @@ def encode_sentences(
     longer than the model's limit is cut there. Both are counted. Unpaired surrogates become U+FFFD.
     """
     texts = [text.encode("utf-8", errors="surrogatepass").decode("utf-8", errors="replace") for text in sentences]
-    limit = int(model.max_seq_length or 0)
+    limit = min(int(model.max_seq_length or 0), np.iinfo(np.int64).max)
     lengths = token_lengths(model, texts)
     vectors = np.zeros((len(texts), int(model.get_embedding_dimension() or 0)), dtype=np.float32)
     batches = 0

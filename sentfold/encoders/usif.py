@@ -90,13 +90,14 @@ def find_a(counts: WordCounts, *, total: int, length: int) -> float:
     """The weight's a = (1 - alpha) / (alpha |V| / 2).
 
     alpha is the share of counted words with p(w) > 1 - (1 - 1/|V|)^length, the words likely to occur by chance.
-    If there is no such word, as in a few sentences, a is infinite and every weight a / (a/2 + p) is 2.
+    If there is no such word, as in a few sentences, a is infinite and every weight a / (a/2 + p) is 2. The same holds
+    if every word is one, as rounding has it for equal counts and length 1: a of 0 would make every weight 0.
     """
     size, alpha = float(len(counts.words)), 0.0
     if total > 0:
         threshold = 1 - (1 - 1 / size) ** length
         alpha = float((counts.counts / total > threshold).sum()) / size
-    return (1 - alpha) / (alpha * 0.5 * size) if alpha > 0 else np.inf
+    return (1 - alpha) / (alpha * 0.5 * size) if 0 < alpha < 1 else np.inf
 
 
 @dataclass(frozen=True)

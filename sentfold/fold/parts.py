@@ -21,11 +21,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sentfold.errors import ArtifactError, ParameterError, first_line
-from sentfold.files import PARQUET, ROW_GROUP, Vectors, fixed_lists, json_bytes, replace_whole, sha256_of, write_json
+from sentfold.files import (
+    PARQUET,
+    ROW_GROUP,
+    Vectors,
+    fixed_lists,
+    json_bytes,
+    replace_whole,
+    require_regular,
+    sha256_of,
+    write_json,
+)
 from sentfold.fold.source import Rows
 
 MANIFEST, LOCK, RECEIPTS = "manifest.json", ".lock", "receipts"
 STEPS = ("vectors", "landmarks", "folded")  # the folders of parts
+NOTED = {"vectors": "dimension", "landmarks": "landmarks"}  # step -> the note that later steps read
 _TEMPORARY = re.compile(r"\.((part|vectors|landmarks|folded)-\d{5}\.|manifest\.|probe\.).*\.tmp")
 _PART = re.compile(r"[a-z]+-\d{5}\.(parquet|json)")
 
@@ -111,13 +122,25 @@ def read_receipt(task: Task) -> Part | None:
     """The part by its receipt, if an earlier run left one with the record of the task. The file may be missing."""
     file = _file_of(task)
     try:
-        receipt = json.loads((Path(task.target) / Part(file, 0, 0, "", {}).receipt).read_bytes())
+        path = Path(task.target) / Part(file, 0, 0, "", {}).receipt
+        require_regular(path)
+        receipt = json.loads(path.read_bytes())
         if receipt.pop("record") != json.loads(json_bytes(task.record())):
             return None
         part = Part(**receipt, reused=True)
     except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):  # no receipt of a part
         return None
-    return part if part.file == file else None
+    return part if part.file == file and _is_sound(part, task.step) else None
+
+
+def _is_sound(part: Part, step: str) -> bool:
+    """Whether a part of a receipt has the types and the notes that the other steps count on."""
+    numbers = [part.rows, part.size]
+    if not isinstance(part.notes, dict) or NOTED.get(step, "") not in {"", *part.notes}:
+        return False
+    if step == "vectors":
+        numbers += part.notes.values()
+    return all(type(number) is int and number >= 0 for number in numbers)
 
 
 def write_receipt(task: Task, part: Part) -> None:
@@ -178,10 +201,14 @@ def hold_target(target: Path, *, source: Path) -> Iterator[None]:
 
 
 def remove_partial_files(target: Path) -> None:
-    """Remove the temporary files of killed writers, on any machine. Only the process that holds the target may."""
-    for stale in [*target.glob(".*.tmp"), *target.glob("*/.*.tmp")]:
-        if _TEMPORARY.fullmatch(stale.name):
-            stale.unlink(missing_ok=True)
+    """Remove the temporary files of killed writers, on any machine. Only the process that holds the target may.
+
+    Only the fold's own folders are looked into, and no links to folders: other files of these names are not the fold's.
+    """
+    for folder in (target, *(target / name for name in (*STEPS, RECEIPTS))):
+        for stale in () if folder.is_symlink() and folder != target else folder.glob(".*.tmp"):
+            if _TEMPORARY.fullmatch(stale.name):
+                stale.unlink(missing_ok=True)
 
 
 def remove_surplus(target: Path, parts: Iterable[Part]) -> None:

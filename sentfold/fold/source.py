@@ -89,12 +89,21 @@ def list_source(source: Path, column: Column) -> tuple[SourceFile, ...]:
     for path in paths:
         with open_parquet(path) as file:
             width = _width(path, file.schema_arrow, column)
-            groups = tuple(file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups))
-            _refuse_oversize(path, 4 * max(width, 1) * max(sum(groups), file.metadata.num_rows))
+            groups = _row_groups(path, file, width)
         files.append(SourceFile(str(path.absolute()), groups, width, _stamp(path)))
         if width != files[0].width:
             raise unfit(path, expected=f"vectors of width {files[0].width}, as in {paths[0]}", got=f"width {width}")
     return tuple(files)
+
+
+def _row_groups(path: Path, file: pq.ParquetFile, width: int) -> tuple[int, ...]:
+    """The rows of each row group. Raises ArtifactError for numbers that no file of this size can have."""
+    total = file.metadata.num_rows
+    groups = tuple(file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups))
+    _refuse_oversize(path, 4 * max(width, 1) * max(sum(groups), total))
+    if min(groups, default=0) < 0 or sum(groups) != total:
+        raise unfit(path, expected="row groups that have the rows of the file", got=f"{total} rows in {groups[:5]}")
+    return groups
 
 
 def digest_of(file: SourceFile) -> str:
@@ -251,7 +260,10 @@ def _batches(rows: Rows, column: Column, *, size: int) -> Iterator[tuple[int, pa
     """Pieces of a column, and the number of the first row of each. Only row groups with wanted rows are read."""
     path, total = Path(rows.path), 0
     with open_parquet(path, texts=["text"] if column == "text" else []) as file:
-        counts = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+        width = _width(path, file.schema_arrow, column) if column == "vector" else 0
+        counts = _row_groups(path, file, width)
+        if rows.width not in (0, width):
+            raise unfit(path, expected=f"vectors of width {rows.width}", got=f"width {width}")
         if sum(counts) < rows.stop:
             raise unfit(path, expected=f"{rows.stop} rows", got=f"{sum(counts)}")
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(int)

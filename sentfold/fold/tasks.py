@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from threadpoolctl import threadpool_info
 
 from sentfold.errors import first_line
-from sentfold.files import PARQUET, fixed_lists
+from sentfold.files import FREE, PARQUET, RATIO, fixed_lists, read_bounded, require_regular
 from sentfold.fold.parts import write_vectors
 from sentfold.fold.source import Rows, read_texts, read_vectors, require_unchanged, take_vectors, unfit
 from sentfold.fold.texts import TextEncoder
@@ -176,6 +176,9 @@ class MapTask:
     def write(self, path: Path) -> tuple[int, dict[str, Any]]:
         """Neighbours, weights and coordinates of a block of rows at a time."""
         landmarks = read_landmarks(self.landmarks.path, self.landmarks.sha256, self.parameters)
+        if landmarks.vectors.shape[1] != self.vectors.width:
+            got = f"{landmarks.vectors.shape[1]}"
+            raise unfit(Path(self.landmarks.path), expected=f"landmarks of {self.vectors.width} dimensions", got=got)
         blocks = (landmarks.map(block, workers=self.threads) for block in read_vectors(self.vectors, size=BLOCK))
         write_vectors(path, blocks, width=landmarks.coordinates.shape[1], record=self.record())
         require_unchanged(self.vectors)
@@ -194,14 +197,27 @@ class MapTask:
 @lru_cache(maxsize=1)
 def read_landmarks(path: str, sha256: str, parameters: LandmarkSettings) -> Landmarks:
     """What a LandmarkTask wrote, which the process keeps for its next partition. Raises ArtifactError."""
+    file = Path(path)
     try:
-        table = pq.read_table(path, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
-        raise unfit(Path(path), expected=f"the landmarks, sha256 {sha256}", got=first_line(error)) from None
-    vectors, coordinates = (_array(table, name) for name in ("vector", "coordinates"))
+        require_regular(file)
+        open_file = partial(pq.ParquetFile, file, page_checksum_verification=True)
+        table = read_bounded(open_file, FREE + RATIO * file.stat().st_size)
+        vectors, coordinates = (_array(table, name) for name in ("vector", "coordinates"))
+        if table.schema.field("row").type != pa.int64() or table.column("row").null_count:
+            raise ValueError("the numbers of the rows are no integers")
+        if len(table) <= parameters.neighbors:
+            raise ValueError(f"{len(table)} landmarks")
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise unfit(file, expected=f"the landmarks, sha256 {sha256}", got=first_line(error)) from None
     return Landmarks(table.column("row").to_numpy(), vectors, coordinates, parameters, {})
 
 
 def _array(table: pa.Table, column: str) -> np.ndarray[Any, np.dtype[Any]]:
-    flat = table.column(column).combine_chunks()
-    return np.asarray(flat.flatten()).reshape(len(flat), -1)
+    """A column of lists of one length, (n, d). Raises KeyError, and ValueError for what is no finite number."""
+    kind, flat = table.schema.field(column).type, table.column(column).combine_chunks()
+    if not pa.types.is_fixed_size_list(kind) or kind.value_type not in (pa.float32(), pa.float64()):
+        raise ValueError(f"the column {column} is {kind}")
+    array = np.asarray(flat.flatten()).reshape(len(flat), kind.list_size)
+    if flat.null_count or not np.isfinite(array).all():
+        raise ValueError(f"the column {column} holds other things than finite numbers")
+    return array

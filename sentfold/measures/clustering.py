@@ -9,13 +9,14 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sentfold.compare.bootstrap import item_design
-from sentfold.measures.base.case import Case
+from sentfold.measures.base.case import Case, within_range
 from sentfold.measures.base.scores import CaseScores, ScoreSettings, resample, seed_of
 from sentfold.measures.registry import TaskPanel, TaskTable, Text
 
 Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+BLOCK_CELLS = 2**22  # 32 MB
 MEASURES = ("mi", "nmi", "ari", "purity", "v-measure")
 
 TITLE = "Clustering"
@@ -55,7 +56,7 @@ def score(case: Case, settings: Settings) -> CaseScores:
     partitions = cluster(case.vectors, clusters=clusters, seeds=starts, first_seed=settings.seed)[:, rows]
 
     def measures(weights: Float64) -> dict[str, Float64]:
-        each = [agreement(contingency(labels, partition, weights)) for partition in partitions]
+        each = [agreement_of(labels, partition, weights) for partition in partitions]
         return {f"{name} {start}": values[name] for start, values in enumerate(each) for name in values}
 
     each = resample(case, settings, item_design([""] * len(labels)), measures)
@@ -84,7 +85,7 @@ def cluster(x: npt.NDArray[np.floating[Any]], *, clusters: int, seeds: int, firs
     """
     from sklearn.cluster import KMeans  # slow to import, and a check of parameters does not need it
 
-    rows = np.asarray(x, dtype=np.float32)
+    rows = within_range(np.asarray(x, dtype=np.float32))
     return np.array(
         [
             KMeans(clusters, init="k-means++", n_init=1, max_iter=300, tol=1e-4, random_state=first_seed + seed)
@@ -93,6 +94,19 @@ def cluster(x: npt.NDArray[np.floating[Any]], *, clusters: int, seeds: int, firs
             for seed in range(seeds)
         ]
     )
+
+
+def agreement_of(labels: Ints, partition: Ints, weights: Float64, *, cells: int = BLOCK_CELLS) -> dict[str, Float64]:
+    """`agreement` of the `contingency` tables, a few rows of the weights at a time; the results do not depend on it.
+
+    cells  at most so many cells of tables are in memory, or one table
+    """
+    step = max(1, cells // ((int(labels.max()) + 1) * (int(partition.max()) + 1)))
+    blocks = [
+        agreement(contingency(labels, partition, weights[start : start + step]))
+        for start in range(0, len(weights), step)
+    ]
+    return {name: np.concatenate([block[name] for block in blocks]) for name in MEASURES}
 
 
 def contingency(labels: Ints, partition: Ints, weights: Float64) -> Float64:

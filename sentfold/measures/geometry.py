@@ -73,17 +73,17 @@ def describe_geometry(
     unit = unit_rows(case.vectors[rows])
     lengths = np.linalg.norm(case.vectors[rows].astype(np.float64), axis=1)
     squared = squared_distances(unit)
-    enough = len(rows) > 3 * k
+    enough, several = len(rows) > 3 * k, len(rows) > 1
     facts = {
-        "effective_rank": round(effective_rank(case.vectors[rows]), 1),
+        "effective_rank": round(effective_rank(case.vectors[rows]), 1) if several else None,
         "hubness": round(hubness(squared, k), 3) if enough else None,
         "length_mean": round(float(lengths.mean()), 4),
         "length_sd": round(float(lengths.std()), 4),
-        "mean_cosine": round(mean_cosine(unit), 4),
+        "mean_cosine": round(mean_cosine(unit), 4) if several else None,
         "neighbors": k,
         "sampled": len(rows),
         "sentences": len(case.vectors),
-        "uniformity": round(uniformity(unit), 3),
+        "uniformity": round(uniformity(unit), 3) if several else None,
         "uniformity_pairs": f"all {len(rows) * (len(rows) - 1) // 2} pairs of the sampled distinct sentences",
         **_describe_alignment(case, *positive),
     }

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from sentfold.compare.bootstrap import make_design
 from sentfold.measures.base.case import Case
 from sentfold.measures.base.pairs import cosines
-from sentfold.measures.base.scores import CaseScores, ScoreSettings, resample
+from sentfold.measures.base.scores import CaseScores, ScoreSettings, blank, resample
 from sentfold.measures.registry import TaskPanel, TaskTable, Text
 
 Float64 = npt.NDArray[np.float64]
@@ -40,6 +40,8 @@ def score(case: Case, settings: Settings) -> CaseScores:
     """F1 of thresholds on the cosine, entailment against contradiction."""
     label = np.array(case.items["label"])
     kept = np.flatnonzero(label != NEUTRAL)
+    if not len(kept):
+        return blank(("best-f1.cosine", "mean-f1.cosine"), "undefined: every pair is neutral")
     pairs, entailed = case.pairs[kept], label[kept] == ENTAILMENT
     cosine, undefined = cosines(case.vectors, pairs)
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentfold.compare.bootstrap import Design, draw_weights, make_design, sort_once, weighted_pearson, weighted_spearman
-from sentfold.errors import ArtifactError, SolverError
+from sentfold.errors import ArtifactError, ParameterError, SolverError
 from sentfold.measures.base.case import Case, most_alike
 from sentfold.measures.base.classifiers import Strengths
 from sentfold.measures.base.logistic import Features, fit_logistic, prepare_features
@@ -32,6 +32,7 @@ from sentfold.measures.registry import TaskPanel, TaskTable, Text
 Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+MOST_BINS = 1000
 HEAD_PROTOCOLS = ("pearson.trained-head", "spearman.trained-head")
 
 TITLE = "Similarity"
@@ -254,10 +255,19 @@ def train_head(
     A score between two whole numbers becomes a distribution over these two numbers, whose mean is the score (Tai et
     al. 2015, eq. 15). The bins are the whole numbers from the lowest to the highest train score. The strength is
     chosen by Pearson. The loss is Tai's cross-entropy; SentEval's code uses the squared error and stops early on dev.
+    Raises ParameterError for more than 1,000 bins.
     """
     names = np.array(splits)
     train, dev, test = (np.flatnonzero(names == name) for name in ("train", "dev", "test"))
-    bins = np.arange(np.floor(human[train].min()), np.ceil(human[train].max()) + 1)
+    lowest, highest = float(np.floor(human[train].min())), float(np.ceil(human[train].max()))
+    if not highest - lowest < MOST_BINS:
+        raise ParameterError(
+            "the scale of the human scores is too long for a trained head",
+            where="score",
+            expected=f"at most {MOST_BINS} whole numbers from the lowest to the highest score",
+            got=f"{lowest:g} to {highest:g}",
+        )
+    bins = np.arange(lowest, highest + 1)
     features = prepare_features(x)
     fitted = Features(features.z[train], features.scale)
     everyone = np.ones((len(train), 1))

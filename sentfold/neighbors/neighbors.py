@@ -49,11 +49,12 @@ def nearest_neighbors(
 
     x        (n, d) finite, one sentence per row; float32 and float64 are read in place
     k        neighbours, 1 <= k < n; the answer for a smaller k is a prefix of the answer for k
-    metric   euclidean, or cosine: 1 - cos, with distance 1 between a zero vector and every other row
+    metric   euclidean, or cosine: 1 - cos, with distance 1 between a zero vector and every row that is not zero,
+             and 0 between two zero vectors
     block    rows and columns of one matrix product, by default 1024, or 1536 from 16,384 rows on
     workers  matrix products at a time. Block and workers do not change a bit of the result, because float32 products
              only choose candidates and a rounding bound certifies the choice. BLAS uses one thread.
-    Raises ParameterError if k is out of range or a row is not finite.
+    Raises ParameterError if k is out of range, or a row is not finite or cannot be squared; see squared_lengths.
     Cost n^2 d flops in float32, since each pair is multiplied once for both of its rows, and O(n k d) in
     float64; memory one float32 copy of x, 16 n (k + 12) bytes, and block^2 floats per worker.
     Rows that are all equally far from each other cost n^2 d in float64.
@@ -92,7 +93,7 @@ class Searched:
 
     @classmethod
     def prepare(cls, x: npt.NDArray[np.floating[Any]], *, metric: Metric = "euclidean") -> Searched:
-        """Raises ParameterError if a row of x, (n, d), is not finite. Cost O(n d)."""
+        """Raises ParameterError if a row of x, (n, d), is not finite or cannot be squared. Cost O(n d)."""
         rows, squared = floating_rows(x)
         frame = Frame.around(metric, squared)
         return cls(Points.place(rows, squared, frame, shuffled=True), squared, frame)
@@ -125,7 +126,7 @@ def nearest_among(
     x        (n, d), finite, or `Searched`, which saves the preparation; the metric of a Searched replaces `metric`.
              A row of x that equals a query is a neighbour of the query
     k        1 <= k <= n; metric, block, workers: as in `nearest_neighbors`
-    Raises ParameterError if k is out of range, the widths differ, or a row is not finite.
+    Raises ParameterError if k is out of range, the widths differ, or a row is not finite or cannot be squared.
     Cost 2 m n d flops in float32; memory one float32 copy of x, and block (block + d + k) numbers per worker.
     """
     searched = x if isinstance(x, Searched) else Searched.prepare(x, metric=metric)

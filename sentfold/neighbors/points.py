@@ -17,28 +17,45 @@ Rows = npt.NDArray[np.floating[Any]]
 
 STRIPE = 4096  # rows that are converted at a time, so that no float64 copy of all rows is made
 
+# Squared lengths outside of these bounds are refused: sums and differences of such squares leave float64.
+LEAST_SQUARE, MOST_SQUARE = 1e-290, 1e290
+
+
+def squared_lengths(x: npt.NDArray[Any], *, name: str = "row") -> Float64:
+    """(n,) float64 squared lengths of the rows of x, (n, d); x is not copied as a whole. Cost O(n d).
+
+    Raises ParameterError naming the first row that is not finite, or too long or too short, but not zero, to be
+    squared in float64.
+    """
+    squared = np.empty(len(x))
+    bad = np.zeros(len(x), dtype=np.bool_)
+    with np.errstate(over="ignore"):
+        for start in range(0, len(x), STRIPE):
+            part = slice(start, start + STRIPE)
+            stripe = x[part].astype(np.float64)
+            np.einsum("ij,ij->i", stripe, stripe, out=squared[part])
+            bad[part] = ~(squared[part] <= MOST_SQUARE)
+            short = start + np.flatnonzero(squared[part] < LEAST_SQUARE)
+            bad[short] = x[short].any(axis=1)
+    wrong = np.flatnonzero(bad)
+    if len(wrong):
+        raise ParameterError(
+            "a vector is not finite, or cannot be squared in float64",
+            where=f"{name} {wrong[0]}",
+            expected=f"zeros, or finite numbers whose squares have a sum from {LEAST_SQUARE} to {MOST_SQUARE}",
+            got=f"{len(wrong)} such vectors; the largest number of the first is {np.abs(x[wrong[0]]).max()}",
+            remedy=f"look at this {name}, scale the vectors, or embed again",
+        )
+    return squared
+
 
 def floating_rows(x: npt.NDArray[Any], *, name: str = "row") -> tuple[Rows, Float64]:
     """`x` as a contiguous array, float32 if `x` is float32, else float64, and the squared length of every row.
 
-    Raises ParameterError naming the first row that is not finite, or too long for float64.
+    Raises ParameterError as squared_lengths does.
     """
     rows: Rows = np.ascontiguousarray(x, dtype=np.float32 if x.dtype == np.float32 else np.float64)
-    squared = np.empty(len(rows))
-    with np.errstate(over="ignore"):
-        for start in range(0, len(rows), STRIPE):
-            stripe = rows[start : start + STRIPE].astype(np.float64)
-            np.einsum("ij,ij->i", stripe, stripe, out=squared[start : start + STRIPE])
-    bad = np.flatnonzero(~np.isfinite(squared))
-    if len(bad):
-        raise ParameterError(
-            "a vector is not finite",
-            where=f"{name} {bad[0]}",
-            expected="finite numbers, their sum of squares below 1.8e308",
-            got=f"{len(bad)} such vectors, the first with {np.abs(rows[bad[0]]).max()}",
-            remedy="look at the sentence of that row, or embed again",
-        )
-    return rows, squared
+    return rows, squared_lengths(rows, name=name)
 
 
 @dataclass(frozen=True)

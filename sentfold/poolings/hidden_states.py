@@ -16,7 +16,14 @@ from sentfold.encoders.base.protocol import Encoded
 from sentfold.encoders.model_folder import ModelSource, check_digests, locate_model, refuse_unsafe
 
 # torch has to run on one thread wherever vectors are made, and the folder of encoders must not change.
-from sentfold.encoders.transformer import _one_thread, plan_batches, token_lengths
+from sentfold.encoders.transformer import (
+    SAFE_WEIGHTS,
+    _one_thread,
+    knows_no_word,
+    missing_weights,
+    plan_batches,
+    token_lengths,
+)
 from sentfold.errors import EncoderError, ParameterError, first_line
 from sentfold.poolings.pooling import HiddenStates, Pooling
 
@@ -71,19 +78,22 @@ def load_layers(name: str, folder: Path, *, max_length: int = 128) -> LayeredMod
     safe: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **safe)
-        model, report = AutoModel.from_pretrained(folder, use_safetensors=True, output_loading_info=True, **safe)
+        model = AutoModel.from_pretrained(folder, **SAFE_WEIGHTS, **safe)
     except Exception as error:  # noqa: BLE001  # a damaged folder makes torch, transformers or json raise anything
         raise _refusal(name, folder, f"{type(error).__name__}: {first_line(error)}") from None
-    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
-    if missing or model.config.is_encoder_decoder or len(tokenizer("")["input_ids"]) != 2:
-        got = f"no weights for {missing[0]}" if missing else "a model or a tokenizer of another kind"
-        raise _refusal(name, folder, got)
+    absent = missing_weights(model)
+    if missing := [key for key in absent if "pooler" not in key]:
+        raise _refusal(name, folder, f"no weights for {missing[0]}")
+    if knows_no_word(tokenizer):
+        raise _refusal(name, folder, "a tokenizer of special tokens alone")
+    if model.config.is_encoder_decoder or len(tokenizer("")["input_ids"]) != 2:
+        raise _refusal(name, folder, "a model or a tokenizer of another kind")
     positions = getattr(model.config, "max_position_embeddings", None)
     most = int(min(positions or np.inf, tokenizer.model_max_length))
     if not 3 <= max_length <= most:
         raise ParameterError("the model cannot read texts of this length", where="max_length",
                              expected=f"3 to {most} tokens", got=str(max_length))  # fmt: skip
-    has_pooler = getattr(model, "pooler", None) is not None and not report["missing_keys"]
+    has_pooler = getattr(model, "pooler", None) is not None and not absent
     return LayeredModel(model.float().eval(), tokenizer, max_length, has_pooler)
 
 
@@ -137,8 +147,8 @@ def locate_layers(name: str, source: ModelSource) -> Path:
 
 def transformer_folder(name: str, folder: Path) -> Path:
     """The transformer's own folder: of a sentence transformer, that of its first module. Raises EncoderError."""
+    refuse_unsafe(name, folder)
     if (folder / MODULES).is_file():
-        refuse_unsafe(name, folder)
         folder /= str(json.loads((folder / MODULES).read_text(encoding="utf-8"))[0].get("path", ""))
     if not (folder / "config.json").is_file():
         raise _refusal(name, folder, "no config.json")

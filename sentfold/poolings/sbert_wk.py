@@ -36,6 +36,11 @@ def sbert_wk(layers: Tensor, *, layer_start: int = 4, window: int = 2) -> Tensor
             "SBERT-WK needs more layers", where="layer_start", expected=f"0 to {most}, so that 3 layers are left",
             got=f"{layer_start}, in a model of {len(layers) - 1} layers",
         )  # fmt: skip
+    if layers.shape[2] < 2:
+        raise ParameterError(
+            "SBERT-WK needs a token besides [SEP]", where="layers", expected="texts of 2 or more tokens",
+            got=f"{layers.shape[2]}",
+        )  # fmt: skip
     if window < 1:
         raise ParameterError("SBERT-WK needs a context", where="window", expected="1 or more", got=str(window))
     x = layers[layer_start:, :, :-1].permute(1, 2, 0, 3).double()  # (m, t - 1, n, d): the n layers of each token

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from sentfold.encoders.transformer import _one_thread
-from sentfold.errors import ParameterError
+from sentfold.errors import ParameterError, SolverError
 from sentfold.files import Vectors
 from sentfold.training.settings import FlowSettings
 
@@ -46,12 +46,14 @@ def fit_flow(x: Vectors, settings: FlowSettings | None = None) -> FittedFlow:
 
     n is at least 2, and d a multiple of 2^levels. The scales start from the first batch (data-dependent start).
     AdamW, gradients clipped by their norm. The same vectors and settings give the same flow.
-    Raises ParameterError. Cost O(epochs n levels depth d width) time.
+    Raises ParameterError for vectors that cannot be fitted, SolverError if the fitted flow gives images that are not
+    finite. Cost O(epochs n levels depth d width) time.
     Source: Li et al. 2020, doi:10.18653/v1/2020.emnlp-main.733, and its code; Kingma & Dhariwal 2018, arXiv:1807.03039
     """
     settings = settings or FlowSettings()
-    _check_rows(x, settings)
-    rows = torch.from_numpy(np.array(x, dtype=np.float32))  # a copy: torch takes no read-only array
+    singles = _single_rows(x)
+    _check_rows(singles, settings)
+    rows = torch.from_numpy(singles)
     bits: list[float] = []
     with _one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
@@ -68,7 +70,16 @@ def fit_flow(x: Vectors, settings: FlowSettings | None = None) -> FittedFlow:
                 nn.utils.clip_grad_norm_(flow.parameters(), settings.clip)
                 optimizer.step()
                 bits.append(float(loss.detach()))
-    return FittedFlow(flow.eval(), tuple(bits))
+    fitted = FittedFlow(flow.eval(), tuple(bits))
+    if not np.isfinite(fitted.transform(singles)).all():
+        raise SolverError(
+            "a fitted flow gives images that are not finite",
+            where="x",
+            expected="vectors that differ from each other in every coordinate",
+            got=f"{int((singles == singles[0]).all(axis=0).sum())} of {singles.shape[1]} coordinates are constant",
+            remedy="leave out constant coordinates, scale the vectors, or lower `learning_rate`",
+        )
+    return fitted
 
 
 def _check_rows(x: Vectors, settings: FlowSettings) -> None:
@@ -82,8 +93,14 @@ def _check_rows(x: Vectors, settings: FlowSettings) -> None:
         )
 
 
+def _single_rows(x: Vectors) -> Vectors:
+    """A float32 copy, because torch takes no read-only array; what overflows float32 becomes infinite."""
+    with np.errstate(over="ignore"):
+        return np.array(x, dtype=np.float32)
+
+
 def _map_rows(function: Callable[[Tensor], Tensor], x: Vectors) -> Vectors:
-    rows = torch.from_numpy(np.array(x, dtype=np.float32))  # a copy: torch takes no read-only array
+    rows = torch.from_numpy(_single_rows(x))
     with _one_thread(), torch.no_grad():
         parts = [function(rows[start : start + CHUNK]).numpy() for start in range(0, max(len(rows), 1), CHUNK)]
     return np.concatenate(parts)

@@ -20,7 +20,7 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.base.sampler import DefaultBatchSampler
 
 from sentfold.encoders.model_folder import refuse_unsafe
-from sentfold.encoders.transformer import _one_thread
+from sentfold.encoders.transformer import SAFE_WEIGHTS, _one_thread, knows_no_word, missing_weights
 from sentfold.errors import EncoderError, first_line
 from sentfold.training.head import build_encoder
 from sentfold.training.losses import build_loss
@@ -61,28 +61,36 @@ def load_transformer(name: str, folder: Path, *, max_length: int) -> Transformer
 
     max_length  tokens that it reads of a text, at most the number of positions that it has
     """
+    refuse_unsafe(name, folder)
     if (folder / "modules.json").is_file():
-        refuse_unsafe(name, folder)
         folder /= str(json.loads((folder / "modules.json").read_text(encoding="utf-8"))[0].get("path", ""))
     safe = {"local_files_only": True, "trust_remote_code": False}
     try:
         transformer: Transformer = Transformer(
             str(folder),
             max_seq_length=max_length,
-            model_kwargs={**safe, "use_safetensors": True},
+            model_kwargs={**safe, **SAFE_WEIGHTS},
             processor_kwargs=safe,
             config_kwargs=safe,
         )
     except Exception as error:  # noqa: BLE001  # a damaged folder makes torch, transformers or json raise anything
-        raise EncoderError(
-            f"encoder '{name}' cannot be trained",
-            where=folder.name,
-            expected="a transformer with safetensors weights",
-            got=f"{type(error).__name__}: {first_line(error)}",
-            remedy="save the model again with save_pretrained",
-        ) from None
+        raise _refusal(name, folder, f"{type(error).__name__}: {first_line(error)}") from None
+    if missing := [key for key in missing_weights(transformer.model) if "pooler" not in key]:
+        raise _refusal(name, folder, f"no weights for {missing[0]}")
+    if knows_no_word(transformer.tokenizer):
+        raise _refusal(name, folder, "a tokenizer of special tokens alone")
     transformer.float()
     return transformer
+
+
+def _refusal(name: str, folder: Path, got: str) -> EncoderError:
+    return EncoderError(
+        f"encoder '{name}' cannot be trained",
+        where=folder.name,
+        expected="a transformer with safetensors weights",
+        got=got,
+        remedy="save the model again with save_pretrained",
+    )
 
 
 def train_encoder(

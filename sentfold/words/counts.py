@@ -33,7 +33,7 @@ class WordCounts:
     @property
     def total(self) -> int:
         """Number of tokens of the corpus."""
-        return int(self.counts.sum())
+        return sum(self.counts.tolist())  # of Python integers: the sum may exceed int64
 
     def of(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
         """(n,) int64 occurrences of each of `words`; 0 for a word that the corpus does not contain."""
@@ -46,7 +46,7 @@ def unigram_probabilities(counts: npt.NDArray[np.int64], *, total: int) -> Float
 
     counts  (n,) occurrences; total: tokens of the corpus, > 0. Returns (n,) float64.
     """
-    return counts / _positive(total)
+    return counts / float(_positive(total))
 
 
 def laplace_probabilities(counts: npt.NDArray[np.int64], *, total: int, types: int) -> Float64:
@@ -54,7 +54,7 @@ def laplace_probabilities(counts: npt.NDArray[np.int64], *, total: int, types: i
 
     counts  (n,) occurrences; total, types: tokens and distinct words of the corpus. Returns (n,) float64.
     """
-    return (1 + counts) / _positive(total + types)
+    return (1 + counts) / float(_positive(total + types))
 
 
 def sif_weights(probabilities: Float64, *, a: float) -> Float64:

@@ -9,22 +9,30 @@ from __future__ import annotations
 
 import fnmatch
 import gzip
+import io
+import lzma
+import os
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from sentfold.errors import SourceError, first_line, located
+from sentfold.files import FREE, RATIO
 
-_DAMAGE = (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError)
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+# What unpacking raises. An encrypted zip is a RuntimeError, and a damaged bz2 an OSError.
+_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError)
 
 # Longest record that is accepted, in bytes: 10,000 numbers of 30 characters, and a word.
 _LONGEST = 400_000
@@ -55,8 +63,9 @@ def read_file(
     dimension  numbers per word; the word is everything before the last `dimension` fields of a line
     member     glob pattern of the file inside a zip; needed only if there are several
     A first line of two integers is taken for a header; its first integer must be the number of records.
-    Raises SourceError if the file is damaged or cut short, has another dimension, or contains values that
-    are not finite numbers. Cost O(bytes) time; memory for the wanted words only.
+    Raises SourceError if the file is damaged or cut short, has another dimension, contains values that are not
+    finite numbers, contains more than its records, or unpacks to more than FREE bytes plus RATIO times its size.
+    Cost O(bytes) time; memory for the wanted words only.
     """
     names = {word.encode("utf-8", errors="surrogatepass"): word for word in wanted}
     counter = _Counter()
@@ -66,18 +75,17 @@ def read_file(
         # The header states the number of words, which is known only at the end: this line is overwritten then.
         kept.write(_header_line(0, dimension))
         cut = _cut_binary if binary else _cut_text
-        with located(path.name):
-            for name, figures in cut(stream, names, dimension, counter):
-                if name in seen:
-                    counter.duplicates += 1
-                    continue
-                seen.add(name)
-                kept.write(b"%d " % len(words) + figures)
-                words.append(names[name])
+        for name, figures in cut(stream, names, dimension, counter):
+            if name in seen:
+                counter.duplicates += 1
+                continue
+            seen.add(name)
+            kept.write(b"%d " % len(words) + figures)
+            words.append(names[name])
         kept.seek(0)
         kept.write(_header_line(len(words), dimension))
         kept.flush()
-        vectors = _parse(Path(kept.name), len(words), dimension, binary=binary, source=path.name)
+        vectors = _parse(Path(kept.name), len(words), dimension, binary=binary)
     return FileVectors(tuple(words), vectors, counter.records, counter.duplicates)
 
 
@@ -92,30 +100,69 @@ class _Counter:
 
 @contextmanager
 def open_stream(path: Path, member: str | None = None) -> Iterator[BinaryIO]:
-    """The unpacked bytes of a plain, gz or zip file; the first bytes tell the kind of file. Raises SourceError."""
+    """The unpacked bytes of a plain, gz or zip file; the first bytes tell the kind of file.
+
+    Raises SourceError for a damaged or encrypted file. Reading raises SourceError too, for what is damaged further
+    on, and once a packed file has given more than FREE bytes plus RATIO times its own size. A SentfoldError of the
+    block gets the name of the file.
+    """
+    with located(path.name), path.open("rb") as raw, ExitStack() as opened:
+        magic = raw.read(4)
+        raw.seek(0)
+        packed: IO[bytes] | gzip.GzipFile
+        if magic.startswith(b"PK\x03\x04"):
+            with _unpacking():
+                archive = opened.enter_context(zipfile.ZipFile(raw))
+                packed = opened.enter_context(archive.open(_find_member(archive, member)))
+        elif magic.startswith(b"\x1f\x8b"):
+            packed = gzip.GzipFile(fileobj=raw)  # needs no closing: it leaves that of `raw` to others
+        else:
+            yield raw
+            return
+        most = FREE + RATIO * os.fstat(raw.fileno()).st_size
+        yield io.BufferedReader(_Unpacked(packed, most), 1 << 16)
+
+
+class _Unpacked(io.RawIOBase):
+    """At most `most` bytes of a packed stream; reading raises SourceError for more, and for a damaged stream."""
+
+    def __init__(self, packed: IO[bytes] | gzip.GzipFile, most: int) -> None:
+        self.packed, self.most = packed, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        into = memoryview(buffer)
+        with _unpacking():
+            more = self.packed.read(len(into))
+        self.most -= len(more)
+        if self.most < 0:
+            raise SourceError(
+                "a file of word vectors unpacks to too much",
+                expected=f"at most {FREE:,} bytes and {RATIO} times the size of the packed file",
+                got="more",
+                remedy="unpack the file and look at it",
+            )
+        into[: len(more)] = more
+        return len(more)
+
+
+@contextmanager
+def _unpacking() -> Iterator[None]:
+    """Turn the errors of unpacking into a SourceError. The block holds nothing else: _DAMAGE names wide classes."""
     try:
-        with path.open("rb") as raw:
-            magic = raw.read(4)
-            raw.seek(0)
-            if magic.startswith(b"PK\x03\x04"):
-                with zipfile.ZipFile(raw) as archive, archive.open(_find_member(archive, member, path)) as stream:
-                    yield stream  # type: ignore[misc]  # an IO[bytes] has all that the readers need
-            elif magic.startswith(b"\x1f\x8b"):
-                with gzip.GzipFile(fileobj=raw) as packed:
-                    yield packed  # type: ignore[misc]
-            else:
-                yield raw
+        yield
     except _DAMAGE as error:
-        raise _damaged(path.name, "a whole zip or gz", first_line(error)) from None
+        raise _damaged("a whole zip or gz that is not encrypted", first_line(error)) from None
 
 
-def _find_member(archive: zipfile.ZipFile, pattern: str | None, path: Path) -> str:
+def _find_member(archive: zipfile.ZipFile, pattern: str | None) -> str:
     names = [info.filename for info in archive.infolist() if not info.is_dir()]
     found = [name for name in names if fnmatch.fnmatchcase(name, pattern or "*") and not name.startswith("__MACOSX/")]
     if len(found) != 1:
         raise SourceError(
             "a zip of word vectors does not contain exactly one matching file",
-            where=path.name,
             expected=pattern or "one file",
             got=", ".join(found or names)[:300] or "nothing",
             remedy="name the file with `member:`",
@@ -129,15 +176,26 @@ def _find_member(archive: zipfile.ZipFile, pattern: str | None, path: Path) -> s
 def _cut_text(
     stream: BinaryIO, names: Collection[bytes], dimension: int, counter: _Counter
 ) -> Iterator[tuple[bytes, bytes]]:
-    """(name, numbers and line end) of the wanted lines of a text file."""
-    lines = iter(lambda: stream.readline(_LONGEST), b"")
+    """(name, numbers and line end) of the wanted lines of a text file. Blank lines may only end the file."""
+    lines = iter(lambda: stream.readline(_LONGEST + 1), b"")
     first = next(lines, b"")
     header = _header(first)
     if header is not None and header[1] != dimension:
         raise SourceError("word vectors have another dimension", expected=str(dimension), got=str(header[1]))
     # The wanted names up to their first blank: a line that starts otherwise is skipped without being split.
     starts = {name.partition(b" ")[0] for name in names}
+    least = 2 * dimension + 1  # bytes: a blank and a digit for each number, and a line end
     for line in lines if header is not None else chain([first] if first else [], lines):
+        # Without this a small packed file of millions of line ends is as many records.
+        if not least <= len(line) <= _LONGEST:
+            if not line.strip() and _only_blanks(stream):
+                break
+            raise SourceError(
+                "a line has too few numbers" if len(line) < least else "a line is too long",
+                expected=f"a word and {dimension} numbers, {least} to {_LONGEST:,} bytes",
+                got=f"{len(line):,} bytes or more after record {counter.records}: {line[:80]!r}",
+                remedy="the file is cut short or damaged, or has another dimension",
+            )
         counter.records += 1
         if line[: line.find(b" ")] not in starts:
             continue
@@ -150,7 +208,12 @@ def _cut_text(
                 remedy="the file is cut short, or has another dimension",
             )
         if fields[0] in names:
-            yield fields[0], b" ".join(fields[1:]) + b"\n"
+            figures = b" ".join(fields[1:])
+            if b"_" in figures:  # Python reads 1_0 as 10
+                raise SourceError(
+                    "a line has a value that is no number", got=f"record {counter.records}: {figures[:80]!r}"
+                )
+            yield fields[0], figures + b"\n"
     _check_records(header, counter)
 
 
@@ -183,6 +246,17 @@ def _cut_binary(
         if name in names:
             yield name, buffer[blank + 1 : start]
     _check_records(header, counter)
+    if buffer[start:].strip() or not _only_blanks(stream):
+        raise SourceError(
+            "a binary file of word vectors contains more than its header says",
+            expected=f"{header[0]} records, and then nothing but blanks",
+            remedy="the file or its header is damaged: copy or download it again",
+        )
+
+
+def _only_blanks(stream: BinaryIO) -> bool:
+    """Whether the rest of a stream is blank, read in large pieces."""
+    return not any(piece.strip() for piece in iter(lambda: stream.read(1 << 20), b""))
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
@@ -209,7 +283,7 @@ def _header_line(count: int, dimension: int) -> bytes:
     return b"%12d %12d\n" % (count, dimension)
 
 
-def _parse(kept: Path, count: int, dimension: int, *, binary: bool, source: str) -> npt.NDArray[np.float32]:
+def _parse(kept: Path, count: int, dimension: int, *, binary: bool) -> npt.NDArray[np.float32]:
     """The kept records as gensim parses them: (count, dimension) float32."""
     if not count:
         return np.zeros((0, dimension), dtype=np.float32)
@@ -219,17 +293,16 @@ def _parse(kept: Path, count: int, dimension: int, *, binary: bool, source: str)
     try:
         keyed = KeyedVectors.load_word2vec_format(str(kept), binary=binary)
     except (ValueError, EOFError) as error:
-        raise _damaged(source, f"{dimension} numbers per word", first_line(error)) from None
+        raise _damaged(f"{dimension} numbers per word", first_line(error)) from None
     vectors = np.asarray(keyed.vectors, dtype=np.float32)
     if keyed.index_to_key != [str(row) for row in range(count)] or not np.isfinite(vectors).all():
-        raise _damaged(source, "finite numbers", "a value that is no number, or is infinite")
+        raise _damaged("finite numbers", "a value that is no number, or is infinite")
     return vectors
 
 
-def _damaged(source: str, expected: str, got: str) -> SourceError:
+def _damaged(expected: str, got: str) -> SourceError:
     return SourceError(
         "a file of word vectors is damaged",
-        where=source,
         expected=expected,
         got=got,
         remedy="copy or download it again",

@@ -100,9 +100,12 @@ def make_vectors(
 
 
 def fill_missing(found: SourceVectors, words: Sequence[str], missing: Missing) -> SourceVectors:
-    """Fill in vectors for the words that a source lacks: the mean of its vectors, or zeros; "drop" adds none."""
+    """Fill in vectors for the words that a source lacks: the mean of its vectors, or zeros; "drop" adds none.
+
+    A source that has none of the words stays empty: it has no mean, and zeros alone would be no vectors of words.
+    """
     lacking = len(words) - len(found.words)
-    if missing == "drop" or not lacking:
+    if missing == "drop" or not lacking or not found.words:
         return found
     filler = np.zeros(found.vectors.shape[1]) if missing == "zero" else found.vectors.mean(axis=0, dtype=np.float64)
     row = {word: i for i, word in enumerate(found.words)}

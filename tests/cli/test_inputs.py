@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 from sentfold import SIF
 from sentfold.cli.inputs import read_inputs
+from sentfold.data.tables import DataError
 from sentfold.errors import ParameterError
 
 WORDS = {word: np.random.default_rng(place).normal(size=6).round(3) for place, word in enumerate("abcdefgh")}
@@ -46,3 +47,10 @@ def test_a_method_is_fitted_on_the_texts_and_says_so(
 def test_a_method_that_needs_clusters_says_which_command_has_them(folder: Path) -> None:
     with pytest.raises(ParameterError, match=r"sentfold encode s3e .* --clusters"):
         read_inputs(folder / "pairs.csv", None, "s3e", None, str(folder / "words.parquet"))
+
+
+def test_vectors_of_an_encoder_are_checked_as_those_of_a_file_are(folder: Path) -> None:
+    """Word vectors that no text has a word of give zeros, of which a verdict was made."""
+    parquet.write_table(pa.table({"word": ["z", "y"], "vector": [[1.0, 2.0], [2.0, 1.0]]}), folder / "other.parquet")
+    with pytest.raises(DataError, match="all vectors are equal"):
+        read_inputs(folder / "pairs.csv", None, "average", None, str(folder / "other.parquet"))

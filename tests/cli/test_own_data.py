@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from safetensors.numpy import save_file
 
 from sentfold.data.tables import DataError
-from sentfold.errors import ParameterError
+from sentfold.decision.spaces import ARRAYS, SETTINGS, Unchanged, save_space
+from sentfold.errors import EncoderError, ParameterError
 from tests.cli.test_main import sentfold
 
 
@@ -135,3 +137,47 @@ def test_a_table_is_encoded_with_its_texts_which_decide_matches(tmp_path: Path) 
     read = read_inputs(tmp_path / "pairs.csv", tmp_path / "v.parquet", None, None, "")
     assert read.data.texts == ("a b", "c")
     assert read.vectors[:2].tolist() == [[0.5, 0.5], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize("name", ["encoder.safetensors", ARRAYS])
+def test_vectors_in_the_folder_to_write_are_not_replaced_or_removed(folder: Path, name: str) -> None:
+    """`--to` of the folder of the vectors lost them, where they had the name of a file of a decision."""
+    from sentfold.cli import compress, decide
+
+    vectors = folder / name
+    save_file({"v": np.load(folder / "v.npy")}, vectors)
+    before = vectors.read_bytes()
+    for command in (decide.command, compress.command):
+        with pytest.raises(ParameterError, match="would be lost"):
+            command(folder / "pairs.tsv", vectors=vectors, to=folder)
+    assert vectors.read_bytes() == before
+
+
+def test_no_file_of_an_earlier_decision_stays_beside_another_verdict(folder: Path) -> None:
+    from sentfold.cli import compress, decide
+
+    (folder / "texts.txt").write_text("\n".join(f"text {row} here" for row in range(600)) + "\n")
+    for command, source, left in (
+        (compress.command, "pairs.tsv", {"verdict.json", SETTINGS, ARRAYS}),
+        (decide.command, "texts.txt", {"verdict.json"}),
+    ):
+        save_space(Unchanged(), folder / "to")
+        (folder / "to/verdict.html").write_text("Use ...")
+        (folder / "to/encoder.json").write_text('{"method": "sif", "counts": {}, "sha256": ""}')
+        command(folder / source, vectors=folder / "v.npy", to=folder / "to")
+        assert {path.name for path in (folder / "to").iterdir()} == left
+
+
+def test_a_note_is_one_line_whatever_a_column_is_called(capsys: pytest.CaptureFixture[str]) -> None:
+    from sentfold.cli.inputs import print_notes
+
+    print_notes(["columns: left = a\n  to do     rm -r\x1b[2J"])
+    assert capsys.readouterr().err == "columns: left = a\\n  to do     rm -r\\x1b[2J\n"
+
+
+def test_vectors_of_an_encoder_that_are_not_finite_are_not_written(tmp_path: Path) -> None:
+    from sentfold.cli.encode import write_vectors
+
+    with pytest.raises(EncoderError, match=r"(?s)not finite.*sentence 1 "):
+        write_vectors(tmp_path / "v.parquet", np.array([[1, 2], [np.inf, 0]], dtype=np.float32), {})
+    assert not (tmp_path / "v.parquet").exists()

@@ -313,6 +313,15 @@ def test_more_clusters_than_words_are_refused_by_every_method(method: str, words
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("factor", [np.nan, 1e-170, 1e160])
+def test_vectors_that_are_not_finite_or_cannot_be_squared_are_refused_by_every_method(
+    method: str, factor: float, words: np.ndarray
+) -> None:
+    with pytest.raises(ParameterError, match="not finite, or cannot be squared"):
+        METHODS[method](words[:40].astype(np.float64) * factor, 3)
+
+
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("size", [1, 20])
 def test_one_cluster_and_one_word_each_are_partitions_too(method: str, size: int, words: np.ndarray) -> None:
     found = METHODS[method](words[:20], size)

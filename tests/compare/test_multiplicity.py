@@ -80,3 +80,15 @@ def test_replicates_that_cannot_be_paired_are_refused() -> None:
     with pytest.raises(ParameterError, match="judged together"):
         adjust([Contrast(0.0, np.full(10, np.nan), "b")], confidence=0.95)
     assert adjust([], confidence=0.95) == ()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_difference_that_is_not_finite_has_no_p(value: float) -> None:
+    with pytest.raises(ParameterError, match="judged together"):
+        adjust([contrast(1.0, "a"), Contrast(value, contrast(1.0, "a").replicates, "a")], confidence=0.95)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_fewer_than_two_replicates_have_no_spread_and_are_refused(count: int) -> None:
+    with pytest.raises(ParameterError, match="at least 2"):
+        adjust([Contrast(1.0, np.zeros(count), "a")], confidence=0.95)

@@ -6,8 +6,10 @@ import gzip
 import hashlib
 import io
 import tarfile
+import time
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from pipeline.corpora.reading import Reading
 from sentfold.errors import SourceError
 
 from .hub_server import Page, PageServer, serving
+from .swapping import swapping
 
 QUICK = Patience(connect=0.5, read=0.4, tries=1)
 
@@ -195,6 +198,26 @@ def device() -> tarfile.TarInfo:
     return info
 
 
+def sparse(size: int) -> bytes:
+    """A tar with a file that is one hole of `size` bytes, for which the tar holds no byte."""
+    body = (b"1\n%d\n0\n" % size).ljust(512, b"\0")
+    info = tarfile.TarInfo("data/hole.pos")
+    info.size = len(body)
+    names = {"major": "1", "minor": "0", "name": info.name, "realsize": str(size)}
+    info.pax_headers = {f"GNU.sparse.{key}": value for key, value in names.items()}
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as target:
+        target.addfile(info, io.BytesIO(body))
+    return sink.getvalue()
+
+
+def zip_packed(method: int) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", method) as target:
+        target.writestr("data/reviews.pos", POSITIVE)
+    return sink.getvalue()
+
+
 def zip_with_symlink() -> bytes:
     sink = io.BytesIO(as_zip(GOOD))
     with zipfile.ZipFile(sink, "a") as target:
@@ -219,6 +242,10 @@ def zip_with_symlink() -> bytes:
         as_zip(GOOD | {"data/bomb.pos": bytes(2**23)}),
         as_tar(GOOD | {"data/bomb.pos": bytes(2**23)}),
         as_tar(GOOD | {"elsewhere/bomb": bytes(2**23)}),
+        sparse(-(10**12)),
+        sparse(2**27),
+        zip_packed(zipfile.ZIP_BZIP2),
+        zip_packed(zipfile.ZIP_LZMA),
     ],
     ids=[
         "zip-parent",
@@ -233,6 +260,10 @@ def zip_with_symlink() -> bytes:
         "zip-bomb",
         "tar-bomb",
         "tar-bomb-in-a-member-that-is-not-wanted",
+        "tar-of-negative-size",
+        "tar-hole",
+        "zip-bzip2",
+        "zip-lzma",
     ],
 )
 def test_an_unsafe_archive_is_refused_and_nothing_is_written_beside_the_download(
@@ -261,6 +292,34 @@ def test_a_damaged_archive_with_the_recorded_hash_is_still_one_clear_error(
     data = pack(GOOD)
     url, _ = serve(server, hashes, data[: len(data) * 2 // 3])
     assert "damaged" in failure(url, hashes).what
+
+
+def test_headers_that_lead_to_headers_without_end_are_one_clear_error(server: PageServer, hashes: Hashes) -> None:
+    info = tarfile.TarInfo("x")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 2
+    url, _ = serve(server, hashes, (info.tobuf(tarfile.GNU_FORMAT) + b"a\0".ljust(512, b"\0")) * 2000)
+    assert "damaged" in failure(url, hashes).what
+
+
+def test_a_size_that_is_no_number_is_one_clear_error(server: PageServer, hashes: Hashes) -> None:
+    url, _ = serve(server, hashes, sparse(77).replace(b"realsize=77", b"realsize=7x"))
+    assert "damaged" in failure(url, hashes).what
+
+
+def test_an_archive_that_is_swapped_while_it_is_read_gives_the_right_rows_or_none(
+    tmp_path: Path, hashes: Hashes
+) -> None:
+    good, other = as_zip(GOOD), as_zip(GOOD | {"data/reviews.neg": POSITIVE})
+    path = tmp_path / "archive.zip"
+    path.write_bytes(good)
+    url = path.as_uri()
+    hashes[url] = hashlib.sha256(good).hexdigest()
+    right, readings = read(url, hashes).frame.rows(), []
+    with swapping(path, good, other):
+        for _ in range(200):
+            with suppress(SourceError):
+                readings.append(read(url, hashes))
+    assert all(reading.frame.rows() == right and reading.files == hashes for reading in readings)
 
 
 def test_an_archive_without_a_matching_member_is_refused(server: PageServer, hashes: Hashes) -> None:
@@ -388,6 +447,11 @@ def test_word_counts_are_read_and_invalid_bytes_counted() -> None:
     assert replaced == 1
 
 
+def test_a_count_that_no_integer_holds_is_refused_by_its_line() -> None:
+    with pytest.raises(SourceError, match="line 2"):
+        READERS["word_freq"]([Member("counts", b"the 300\nof 99999999999999999999\n")])
+
+
 def cqa(label: str, *, declaration: str = "", body: str = "Where is it? &amp; how far") -> bytes:
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE xml [ <!ELEMENT xml (OrgQuestion*)> {declaration} ]>
@@ -425,6 +489,30 @@ def test_cqa_without_any_label_is_refused() -> None:
 def test_xml_that_declares_an_entity_is_refused(declaration: str) -> None:
     with pytest.raises(SourceError, match="declares an entity"):
         READERS["cqa"]([Member("dev.xml", cqa("Relevant", declaration=declaration, body="nothing"))])
+
+
+def test_a_rank_that_no_integer_holds_is_refused() -> None:
+    for digits in (30, 5000):
+        with pytest.raises(SourceError, match="no rank"):
+            READERS["cqa"]([Member("dev.xml", cqa("Relevant").replace(b'ORDER="7"', b'ORDER="%b"' % (b"9" * digits)))])
+
+
+def test_one_question_of_many_related_questions_is_refused_before_it_fills_the_memory() -> None:
+    related = b'<RelQuestion RELQ_ID="c" RELQ_RANKING_ORDER="1" RELQ_RELEVANCE2ORGQ="Relevant"/>' * 500
+    for question in (b"<OrgQuestion><OrgQBody>%b</OrgQBody>", b"<OrgQuestion ORGQ_ID='%b'>"):
+        data = b"<xml>" + question % (b"a" * 1_000_000) + related + b"</OrgQuestion></xml>"
+        with pytest.raises(SourceError, match="too much text"):
+            READERS["cqa"]([Member("dev.xml", data)])
+
+
+def test_long_bodies_and_many_groups_are_read_in_linear_time() -> None:
+    started = time.process_time()
+    body = "a\n" * 400_000
+    frame, _ = READERS["cqa"]([Member("dev.xml", cqa("Relevant", body=body))])
+    assert frame["query"].to_list() == [f"The park {body.strip()}"]
+    frame, _ = READERS["newsgroups"]([Member(f"g{group:06}/1", b"x") for group in range(40_000)])
+    assert frame["label"].to_list() == list(range(40_000))
+    assert time.process_time() - started < 5  # 30 s where time grows with the square
 
 
 def test_malformed_xml_is_one_clear_error() -> None:

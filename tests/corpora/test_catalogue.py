@@ -196,8 +196,8 @@ ENTRY = """
     "line",
     [
         "hub: {test: {id: a/b, revision: main, files: [[x]], columns: {}}}",
-        f"hub: {{dev: {{id: a/b, revision: {'0' * 40}, files: [[x]], columns: {{}}}}}}",
-        f"hub: {{test: {{id: a/b, revision: {'0' * 40}, files: [[x]], columns: {{}}, subsets: {{a: 1, b: 1}}}}}}",
+        f"hub: {{dev: {{id: a/b, revision: '{'0' * 40}', files: [[x]], columns: {{}}}}}}",
+        f"hub: {{test: {{id: a/b, revision: '{'0' * 40}', files: [[x]], columns: {{}}, subsets: {{a: 1, b: 1}}}}}}",
         "mirror: {dev: [x.parquet]}",
         "archive: {dev: {urls: [x], reader: sick}}",
         "colour: blue",

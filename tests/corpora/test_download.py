@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.base.artifacts import absence, corpus_path, read_record, read_table
 from pipeline.corpora.catalogue import Corpus, Dataset
+from pipeline.corpora.mirror import pin_files
 from pipeline.corpora.reading import MissingError, Reading, check_columns
 from pipeline.corpora.sources import read_checked
 from pipeline.stages.download import Download, download, write_corpus
@@ -386,6 +387,22 @@ def test_a_score_outside_of_the_corpuss_scale_is_refused_with_the_scale(mirror: 
         assert caught.value.expected == "0 to 5" and caught.value.got == str(outside)
 
 
+@pytest.mark.parametrize(
+    ("task", "column", "meant", "other"),
+    [("inference", "label", [0, 1, 2], -1), ("ranking", "relevance", [0, 1, 1], 2)],
+)
+def test_a_value_that_means_nothing_to_the_task_is_refused(
+    task: str, column: str, meant: list[int], other: int
+) -> None:
+    texts = ("premise", "hypothesis", "query_id", "query", "candidate_id", "candidate")
+    frame = pl.DataFrame(dict.fromkeys(texts, TEXTS[:3]) | {"rank": [1, 2, 3], column: meant})
+    dataset = corpus_of(task, splits={"test": 3}).dataset
+    assert len(check_columns(frame, dataset, where="test")) == 3
+    with pytest.raises(SourceError, match="mean nothing") as caught:
+        check_columns(frame.with_columns(pl.Series(column, [0, 1, other])), dataset, where="test")
+    assert caught.value.got == str(other)
+
+
 def test_a_file_cut_anywhere_is_refused(mirror: Path) -> None:
     path = put(mirror, "pairs/test.parquet", pairs(3))
     whole = path.read_bytes()
@@ -415,6 +432,38 @@ def test_a_mirror_file_is_pinned_by_its_first_use(mirror: Path) -> None:
         lock.write(f"{sha256_of(path)}  stsb/test.parquet\n")  # a second line for the new bytes allows neither
     with pytest.raises(SourceError, match=r"(?s)first use.*[0-9a-f]{64} and [0-9a-f]{64}"):
         download("stsb", SUITE)
+
+
+def test_a_lock_file_without_a_last_line_end_and_of_binary_mode_pins_all_its_files(tmp_path: Path) -> None:
+    lock, one, two = tmp_path / "mirror.lock", "1" * 64, "2" * 64
+    lock.write_text(f"{one} *a/test.parquet")
+    pin_files(lock, {"a/test.parquet": one, "b/test.parquet": two})
+    assert lock.read_text() == f"{one} *a/test.parquet\n{two}  b/test.parquet\n"
+    for name in ("a", "b"):
+        with pytest.raises(SourceError, match=f"first use(?s:.*){name}/test"):
+            pin_files(lock, {f"{name}/test.parquet": "3" * 64})
+
+
+@pytest.mark.parametrize("line", ["", "1" * 63 + "  a", "1" * 64 + "\ta", "1" * 64 + "  ", "<<<<<<< HEAD"])
+def test_a_line_of_a_lock_file_that_pins_nothing_is_named(tmp_path: Path, line: str) -> None:
+    lock = tmp_path / "mirror.lock"
+    lock.write_text(f"{'1' * 64}  a\n{line}\n")
+    with pytest.raises(SourceError, match=r"mirror\.lock, line 2"):
+        pin_files(lock, {"b": "2" * 64})
+
+
+def test_a_link_or_a_pipe_in_place_of_a_lock_file_is_refused(tmp_path: Path) -> None:
+    lock, victim = tmp_path / "mirror.lock", tmp_path / "victim"
+    for there in (False, True):
+        lock.symlink_to(victim)
+        with pytest.raises(SourceError, match="lock file"):
+            pin_files(lock, {"a": "1" * 64})
+        lock.unlink()
+        assert victim.exists() == there and (not there or victim.read_text() == "")
+        victim.touch()
+    os.mkfifo(lock)
+    with pytest.raises(SourceError, match="not a regular file"):
+        pin_files(lock, {"a": "1" * 64})
 
 
 def test_a_second_split_that_is_wrong_leaves_nothing_of_the_first(mirror: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,6 +65,26 @@ def test_other_bytes_are_refused_and_not_kept(server: PageServer, tmp_path: Path
     server.pages["/v"] = Page(DATA[:-1] + b"x")
     error = failure(f"{server.url}/v", tmp_path)
     assert SHA in error.expected and not isinstance(error, UnansweredError)
+
+
+def test_a_server_that_sends_more_than_the_file_is_not_listened_to(server: PageServer, tmp_path: Path) -> None:
+    server.pages["/v"] = Page(DATA, promised=None)
+    for sha256 in (SHA, None):
+        with pytest.raises(SourceError, match="at most 1000 bytes"):
+            fetch(f"{server.url}/v", tmp_path / "file", sha256=sha256, most=1000, patience=QUICK)
+        assert not list(tmp_path.iterdir())
+    assert fetch(f"{server.url}/v", tmp_path / "file", sha256=SHA, most=len(DATA)).read_bytes() == DATA
+
+
+def test_an_empty_sha256_is_the_hash_of_no_file(server: PageServer, tmp_path: Path) -> None:
+    server.pages["/v"] = Page(DATA)
+    failure(f"{server.url}/v", tmp_path, sha256="")
+
+
+def test_a_pipe_in_place_of_a_stored_file_is_refused_and_not_waited_for(server: PageServer, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "file")
+    with pytest.raises(SourceError, match="not a regular file"):
+        fetch(f"{server.url}/v", tmp_path / "file", sha256=SHA)
 
 
 def test_a_web_page_is_no_file(server: PageServer, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -310,6 +311,42 @@ def test_a_file_that_is_not_what_its_name_says_is_one_clear_error(server: HubSer
     server.add(path, b"\x00\x01 neither table nor text \xff")
     error = failure(dataset(path))
     assert error.where == f"hub:{ID}@{REVISION}/{path}"
+
+
+def as_zip(data: bytes, *, behind: bytes = b"") -> bytes:
+    sink = io.BytesIO(behind)
+    with zipfile.ZipFile(sink, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("test.csv", data)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "says"),
+    [
+        ("test.csv", as_zip(as_csv(PAIRS)), "an archive"),
+        ("test.csv", as_zip(as_csv(PAIRS), behind=as_csv(PAIRS)), "an archive"),
+        ("test.jsonl", gzip.compress(as_jsonl(PAIRS)), "an archive"),
+        ("test.jsonl.gz", gzip.compress(gzip.compress(as_jsonl(PAIRS))), "an archive"),
+        ("test.jsonl.gz", gzip.compress(as_jsonl(PAIRS))[:-9], "damaged"),
+        ("test.csv.gz", gzip.compress(as_csv(PAIRS) + b" " * 2**24), "unsafe"),
+        ("test.parquet", as_parquet([PAIRS[0] | {"first": "x" * 10_000}] * 50_000), "may take"),
+    ],
+    ids=["zip", "zip-at-the-end", "gz", "gz-in-gz", "cut-gz", "gz-bomb", "parquet-bomb"],
+)
+def test_a_file_that_unpacks_to_something_else_is_refused(server: HubServer, path: str, data: bytes, says: str) -> None:
+    server.add(path, data)
+    assert len(data) < 200_000
+    assert says in failure(dataset(path)).got
+
+
+@pytest.mark.parametrize("sha256", ["", None])
+def test_a_listing_without_a_sha256_is_not_taken_for_a_check(server: HubServer, sha256: str | None) -> None:
+    server.add("test.jsonl", as_jsonl(PAIRS), lfs=True)
+    listing = server.pages[server.listing_path]
+    (entry,) = json.loads(listing.body)
+    entry["lfs"]["oid"] = sha256
+    listing.body = json.dumps([entry]).encode()
+    assert "test.jsonl" in failure(dataset("test.jsonl")).where
 
 
 def test_a_second_reading_needs_no_second_download(server: HubServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import polars as pl
@@ -67,6 +68,14 @@ def test_an_own_file_that_was_spoilt_is_refused_and_nothing_is_written(
         download("pairs", SUITE)
     assert "suites/mine/pairs" in str(raised.value) or "pairs (all)" in str(raised.value)
     assert not Path("data").exists()
+
+
+def test_a_pipe_or_a_device_in_place_of_an_own_file_is_refused_and_not_waited_for(own: Path) -> None:
+    for put in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        own.unlink()
+        put(own)
+        with pytest.raises(SourceError, match=r"(?s)cannot be read.*not a regular file"):
+            download("pairs", SUITE)
 
 
 def test_an_own_corpus_is_no_other_suites(own: Path) -> None:

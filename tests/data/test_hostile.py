@@ -16,7 +16,7 @@ from sentfold.cli.similar import one_line
 from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError, read_table
 from sentfold.data.vectors import read_arrays
-from sentfold.data.words import read_centroids, read_columns
+from sentfold.data.words import read_centroids, read_columns, read_word_vectors
 from sentfold.decision.spaces import ARRAYS, SETTINGS, Unchanged, load_space, save_space
 from sentfold.decision.use import append_vectors, new_texts
 from sentfold.errors import ArtifactError
@@ -140,6 +140,7 @@ def test_sentences_from_a_pipe_or_a_device_are_refused(tmp_path: Path) -> None:
 
 def test_a_text_commands_no_terminal_and_keeps_its_letters() -> None:
     assert one_line("a\x1b[2J\r\nb\x9b\u2028") == "a\\x1b[2J\\r\\nb\\x9b\\u2028"
+    assert one_line("a\u202eb\u2066c\u061cd\u200f") == r"a\u202eb\u2066c\u061cd\u200f"
     assert one_line("naïve\xa0café 日本 👩\u200d💻") == "naïve\xa0café 日本 👩\u200d💻"
 
 
@@ -192,3 +193,16 @@ def test_centroids_with_numbers_far_apart_are_refused(tmp_path: Path) -> None:
         else:
             with pytest.raises(ArtifactError, match="leave too many out"):
                 read_centroids(tmp_path / "c.parquet")
+
+
+def test_vectors_that_are_texts_or_not_finite_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    for rows in ([["a", "b"]], [[1.0, None]], [[True, False]]):
+        parquet.write_table(pa.table({"cluster": [0], "word": ["a"], "vector": pa.array(rows)}), path)
+        with pytest.raises(ArtifactError, match="has no numbers"):
+            read_centroids(path)
+        with pytest.raises(ArtifactError, match="has no numbers"):
+            read_word_vectors(["a"], "regex", str(path), 1, False)
+    parquet.write_table(pa.table({"cluster": [0], "vector": pa.array([[1.0, np.nan]])}), path)
+    with pytest.raises(ArtifactError, match="a centroid is not finite"):
+        read_centroids(path)

@@ -272,3 +272,19 @@ def test_a_beir_folder_gives_documents_then_queries_with_their_relevant_ones(tmp
     assert data.rows.tolist() == [2, 3]
     assert data.relevant == ({0: 2.0}, {0: 1.0})
     assert data.values.tolist() == [-1.0, 1.0]  # the query b never finds the document b
+
+
+def test_a_text_with_two_vectors_is_refused_and_one_with_equal_vectors_is_not(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("left,right,score\na,b,1\nc,d,0\n")
+    data = read_dataset(tmp_path / "p.csv")
+    x = np.arange(1.0, 13.0).reshape(6, 2)
+    x[4] = x[1] * (1 + 1e-6)
+    for texts, right in ((list("acbdce"), True), (list("acbdae"), False)):
+        table = pa.table({"text": texts, "vector": pa.array(x.tolist())})
+        parquet.write_table(table, tmp_path / "x.parquet")
+        if right:
+            assert read_vectors(tmp_path / "x.parquet", data)[0].tolist() == x[[0, 1, 2, 3, 5]].tolist()
+        else:
+            with pytest.raises(DataError, match="two vectors of one text differ") as refused:
+                read_vectors(tmp_path / "x.parquet", data)
+            assert "row 4" in refused.value.where

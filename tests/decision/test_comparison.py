@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from sentfold.data.datasets import read_dataset
+from sentfold.cli.inputs import hash_inputs
+from sentfold.data.datasets import Dataset, read_dataset
+from sentfold.data.tables import DataError
 from sentfold.decision.comparison import compare_vectors
 
 
@@ -79,6 +82,69 @@ def test_equal_vectors_show_no_difference(folder: Path) -> None:
     same = compare_vectors(data, good, 3 * good)
     assert same.difference == pytest.approx(0, abs=1e-6)
     assert same.describe().startswith("No difference is shown")
+
+
+def queries_of(number: int, *, documents: int, texts: list[str]) -> Dataset:
+    """Queries with these texts; the relevant document of the number-th is number % documents."""
+    relevant = tuple({row % documents: 1.0} for row in range(number))
+    return Dataset(
+        "beir", "queries", (*(f"document {row}" for row in range(documents)), *texts),
+        documents + np.arange(number), np.full(number, -1.0), documents=np.arange(documents), relevant=relevant,
+    )  # fmt: skip
+
+
+def test_queries_of_one_text_are_no_further_evidence() -> None:
+    rng = np.random.default_rng(2)
+    data = queries_of(300, documents=300, texts=[f"query {number % 12}" for number in range(300)])
+    first, second = (np.concatenate([x[:300], x[300 + np.arange(300) % 12]]) for x in rng.normal(size=(2, 600, 4)))
+    found = compare_vectors(data, first, second)
+    assert found.groups == 12
+    assert found.describe().startswith("No verdict: 12 independent groups of queries")
+
+
+def test_groups_of_very_different_sizes_count_as_few() -> None:
+    rng = np.random.default_rng(3)
+    data = queries_of(320, documents=320, texts=[f"query {number}" for number in range(320)])
+    data = replace(data, relevant=tuple({min(row, 20): 1.0} for row in range(320)))  # 300 queries for one document
+    found = compare_vectors(data, *rng.normal(size=(2, 640, 4)))
+    assert found.groups == 21
+    assert found.describe().startswith("No verdict: 21 independent groups of queries, as good as 1.1 ")
+
+
+def test_items_that_both_answer_alike_do_not_show_that_none_is_answered_differently() -> None:
+    x = np.random.default_rng(4).normal(size=(60, 8))
+    data = queries_of(60, documents=60, texts=[f"query {number}" for number in range(60)])
+    found = compare_vectors(data, np.tile(x, (2, 1)), 3 * np.tile(x, (2, 1)))
+    assert found.scores == (100, 100)
+    assert found.detectable == pytest.approx(100 * (1 - 0.05 ** (1 / 60)))  # no failure of 60 has this 95% bound
+
+
+def test_rows_are_copies_only_where_both_models_give_one_vector(folder: Path) -> None:
+    data = read_dataset(folder / "pairs.csv")
+    good, poor = (np.load(folder / name) for name in ("good.npy", "poor.npy"))
+    twice = replace(data, rows=np.concatenate([data.rows, data.rows + 600]), values=np.tile(data.values, 2))
+    alone = compare_vectors(data, poor, good)
+    copied = compare_vectors(twice, np.tile(poor, (2, 1)), np.tile(good, (2, 1)))
+    assert copied.groups == alone.groups
+    assert copied.notes[0].startswith("600 texts have the vector of an earlier one")
+    other = np.concatenate([good, good + 0.1])
+    assert compare_vectors(twice, np.tile(poor, (2, 1)), other).groups == 2 * alone.groups
+
+
+def test_scores_that_are_distances_are_refused(folder: Path) -> None:
+    data = read_dataset(folder / "pairs.csv")
+    good, poor = (np.load(folder / name) for name in ("good.npy", "poor.npy"))
+    with pytest.raises(DataError, match="cosine falls as the scores rise"):
+        compare_vectors(replace(data, values=1 - data.values), poor, good)
+
+
+def test_files_of_one_name_keep_both_hashes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data.parquet").write_text(name)
+    hashes = hash_inputs(tmp_path / "a" / "data.parquet", tmp_path / "b" / "data.parquet")
+    assert list(hashes) == ["data.parquet", f"{tmp_path}/b/data.parquet"]
+    assert len(set(hashes.values())) == 2
 
 
 def test_the_commands_print_a_verdict_and_write_the_same_bytes_twice(folder: Path) -> None:

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 import sentfold
 from sentfold.data.tables import DataError
-from sentfold.decision.decide import AUTOMATIC, decide
+from sentfold.decision.decide import AUTOMATIC, MOST_WEIGHTS, chunk_size, decide
 from sentfold.decision.families import (
     FAMILIES,
     Family,
@@ -27,7 +27,7 @@ from sentfold.decision.families import (
     smoothing,
 )
 from sentfold.decision.folds import plan_folds
-from sentfold.decision.inputs import make_task
+from sentfold.decision.inputs import first_copies, make_task
 from sentfold.decision.nested import Material, fit_families
 from sentfold.decision.spaces import LinearSpace, load_space, save_space
 from sentfold.errors import ArtifactError
@@ -113,7 +113,7 @@ def test_no_space_is_fitted_on_a_text_that_it_is_judged_on(unlabelled: int) -> N
     x, pairs = pairs_of(60)
     x = np.concatenate([x, np.random.default_rng(5).normal(size=(unlabelled, x.shape[1])).astype(np.float32)])
     x[:, 0] = np.arange(len(x))
-    task, needed, free = make_task(len(x), pairs, None)
+    task, needed, free = make_task(np.arange(len(x)), pairs, None)
     plan = plan_folds(task, (), seed=0)
     for number, fold in enumerate(plan.folds):
         seen: list[np.ndarray] = []
@@ -160,7 +160,7 @@ def test_labels_and_every_family_at_once() -> None:
 
 def test_the_same_data_gives_the_same_bytes_on_any_number_of_threads(tmp_path: Path) -> None:
     x, pairs = pairs_of(200, noise=3.0, d=20)
-    task, needed, free = make_task(len(x), pairs, None)
+    task, needed, free = make_task(np.arange(len(x)), pairs, None)
     material = Material(x, needed, free, task, plan_folds(task, (), seed=0))
     one, two = (fit_families(material, FAMILIES, workers=workers) for workers in (1, 2))
     assert one.reasons == two.reasons
@@ -173,6 +173,100 @@ def test_the_same_data_gives_the_same_bytes_on_any_number_of_threads(tmp_path: P
     for file in ("verdict.json", "space.json", "space.safetensors"):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
     assert json.loads((tmp_path / "a" / "verdict.json").read_bytes())["recommended"] is True
+
+
+def test_what_the_test_part_also_has_is_not_learnt() -> None:
+    x, (left, right, scores) = pairs_of(160, blind=True)
+    own, test = np.arange(60), np.arange(60, 160)
+    both = np.r_[own, test, test]  # the train part holds the test part
+    apart = [("train", own), ("test", test)]
+    found = []
+    for items, splits in (
+        (np.r_[own, test, test], ["train"] * 160 + ["test"] * 100),
+        (np.r_[own, test], [name for name, part in apart for _ in part]),
+    ):
+        pairs = left[items], right[items], scores[items]
+        found.append(decide(x, pairs=pairs, splits=splits, families=(*FEW, ADAPTER)))
+    assert found[0].candidates == found[1].candidates
+    assert found[0].notes[1].startswith("100 pairs of the other parts share a text with the test part")
+    alone = left[both[60:]], right[both[60:]], scores[both[60:]]
+    with pytest.raises(DataError, match="nothing that the test part does not have"):
+        decide(x, pairs=alone, splits=["train"] * 100 + ["test"] * 100, families=FEW)
+    chained = decide(  # pairs that hang together leave too few rows for some families, and that is said
+        x, pairs=(np.r_[np.zeros(60, int), left[60:]], right, scores), splits=["train"] * 60 + ["test"] * 100
+    )
+    assert set(chained.reasons.values()) <= {"too few texts to fit them on", "too few labels to learn from"}
+
+
+@pytest.mark.parametrize("by", ["pairs", "labels"])
+def test_a_text_under_another_row_is_the_same_text(by: str) -> None:
+    x, (left, right, scores) = pairs_of(60, blind=True)
+    shift = np.repeat(np.arange(6) * len(x), 60)  # each text six times, with equal vectors
+    tiled = np.tile(x, (6, 1))
+    data = (
+        {"pairs": (np.tile(left, 6) + shift, np.tile(right, 6) + shift, np.tile(scores, 6))}
+        if by == "pairs"
+        else {"labels": np.tile(np.arange(len(x)) % 2, 6)}
+    )
+    decision = decide(tiled, families=(*FEW, ADAPTER), **data)
+    assert decision.groups == (60 if by == "pairs" else 120)
+    assert not decision.recommended
+    assert decision.notes[0].startswith("600 texts have the vector of an earlier one")
+    assert sentfold.compress(tiled, resamples=50, **data).groups == decision.groups
+
+
+def test_rows_are_copies_by_all_their_vectors_or_by_their_text_and_zeros_are_none() -> None:
+    x = np.array([[1, 0], [2, 1], [1, -0.0], [0, 0], [0, 0], [2, 1], [3, 3]], dtype=np.float32)
+    y = np.array([[1], [2], [3], [4], [5], [2]], dtype=np.float32)
+    assert first_copies(x).tolist() == [0, 1, 0, 3, 4, 1, 6]
+    assert first_copies(x, y).tolist() == [0, 1, 2, 3, 4, 1]
+    assert first_copies(x, texts=["a", "b", "c", "d", "e", "f", "b"]).tolist() == [0, 1, 0, 3, 4, 1, 1]
+    assert first_copies(texts=["a", "b", "a"]).tolist() == [0, 1, 0]
+
+
+def test_no_space_is_fitted_on_an_unlabelled_copy_of_a_text_that_it_is_judged_on() -> None:
+    x, pairs = pairs_of(60)
+    _, needed, free = make_task(first_copies(np.concatenate([x, x, x + 1])), pairs, None)
+    assert needed.tolist() == list(range(120))
+    assert free.tolist() == list(range(240, 360))
+
+
+def test_scores_that_are_distances_are_refused() -> None:
+    x, (left, right, scores) = pairs_of(200)
+    for command in (sentfold.decide, sentfold.compress):
+        with pytest.raises(DataError, match="cosine falls as the scores rise"):
+            command(x, pairs=(left, right, 1 - scores))
+
+
+def test_groups_of_very_different_sizes_count_as_few() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.r_[np.repeat(np.arange(5), 100), np.arange(5, 30)]  # five texts a hundred times, 25 once
+    x, classes = rng.normal(size=(30, 8)), rng.integers(0, 2, 525)
+    decision = decide(x, labels=(rows, classes), families=FEW)
+    assert decision.groups == 30
+    assert decision.verdict.startswith("No verdict: the 525 texts form 30 independent groups, as good as 5.5 ")
+    assert not decision.recommended
+    with pytest.raises(DataError, match="too few items are independent") as refused:
+        sentfold.compress(x, labels=(rows, classes))
+    assert refused.value.got == "30 groups, as good as 5.5"
+    equal = decide(x, labels=(np.repeat(np.arange(20), 3), classes[:60]), families=FEW)
+    assert not equal.verdict.startswith("No verdict")
+
+
+def test_the_verdict_shows_the_interval_of_the_space_that_it_names() -> None:
+    x, pairs = pairs_of(300, noise=6.0)
+    decision = decide(x, pairs=pairs, families=FEW)
+    automatic, *_ = decision.candidates
+    wide = replace(automatic, name="wide", difference=30.0, low=0.1, high=59.9)
+    narrow = replace(automatic, name="narrow", difference=20.0, low=15.0, high=25.0)
+    shown = replace(decision, name="narrow", candidates=(replace(automatic, low=-1.0), wide, narrow))
+    assert "beats plain cosine by +20.0 [+15.0, +25.0] points" in shown.verdict
+
+
+def test_resamples_of_many_items_are_held_a_few_at_a_time() -> None:
+    assert (chunk_size(120), chunk_size(120, 33_333)) == (200, 33_333)
+    assert all(chunk_size(m) * m <= MOST_WEIGHTS for m in (400_000, 4_000_000))
+    assert chunk_size(10**9) == 1
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.encoders import (
+    clear_decision,
     fit_method,
+    hash_encoder,
     is_exported,
     load_exported,
     load_fit,
@@ -26,7 +29,7 @@ from sentfold.decision.encoders import (
 from sentfold.decision.export import export_space
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Unchanged, save_space
 from sentfold.errors import ArtifactError, EncoderError, ParameterError
-from sentfold.files import fixed_lists
+from sentfold.files import fixed_lists, sha256_of
 from sentfold.manifold.base.linear import LinearMap
 from tests.cli.test_main import ROOT
 from tests.decision.test_export import load_elsewhere
@@ -212,3 +215,76 @@ def test_a_fit_whose_words_no_file_can_be_called_is_refused(tmp_path: Path, word
     (folder / "encoder.json").write_text(json.dumps({**record, "words": named}))
     with pytest.raises(ArtifactError, match=r"no fitted method|not the word vectors of the fit"):
         load_words(folder)
+
+
+def test_files_of_others_that_have_the_names_of_a_decision_stay(tmp_path: Path, words: str) -> None:
+    """`decide --to FOLDER` deleted the vectors encoder.safetensors of the folder."""
+    mine = {"encoder.safetensors": b"vectors", "encoder.json": b'{"model": "mine"}', "space.safetensors": b"mine"}
+    for name, content in mine.items():
+        (tmp_path / name).write_bytes(content)
+    save_fit(tmp_path, None)
+    clear_decision(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == mine | {
+        "words.parquet": Path(words).read_bytes()
+    }
+    save_fit(tmp_path / "space", fit_method("sif", TEXTS, words)[0])
+    save_space(Unchanged(), tmp_path / "space")
+    (tmp_path / "space/verdict.html").write_text("Use ...")
+    clear_decision(tmp_path / "space")
+    assert not list((tmp_path / "space").iterdir())
+
+
+COUNTS: dict[str, object] = {"10^30": 10**30, "negative": -5, "a fraction": 1.9, "true": True, "a text": "3"}
+
+
+@pytest.mark.parametrize("case", COUNTS)
+def test_a_fit_whose_counts_are_none_is_refused(tmp_path: Path, words: str, case: str) -> None:
+    save_fit(tmp_path, fit_method("sif", TEXTS, words)[0])
+    record = json.loads((tmp_path / "encoder.json").read_text())
+    for changed in ({"counts": {"the": COUNTS[case]}}, {"dimension": COUNTS[case] if case != "a text" else 0}):
+        (tmp_path / "encoder.json").write_text(json.dumps({**record, **changed}))
+        with pytest.raises(ArtifactError, match="no fitted method"):
+            load_fit(tmp_path, words)
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (2, 12), (1, 0)])
+def test_directions_that_do_not_fit_the_vectors_of_a_fit_are_refused(
+    tmp_path: Path, words: str, shape: tuple[int, int]
+) -> None:
+    """The compiled loops read beyond the end of such directions."""
+    save_fit(tmp_path, fit_method("sif", TEXTS, words)[0])
+    learned = load_file(tmp_path / "encoder.safetensors")
+    assert learned["directions"].shape == (1, 12)
+    save_file({**learned, "directions": np.ones(shape)}, tmp_path / "encoder.safetensors")
+    with pytest.raises(ArtifactError, match="no fitted method"):
+        load_fit(tmp_path, words)
+
+
+def test_the_words_of_an_exported_folder_are_no_file_outside_of_the_folder(tmp_path: Path, words: str) -> None:
+    """A name such as /proc/self/pagemap was read for hours."""
+    fit_method("sif", TEXTS, words)[0].save(tmp_path / "model")
+    record = json.loads((tmp_path / "model/encoder.json").read_text())
+    secret = tmp_path / "secret.parquet"
+    secret.write_bytes(Path(words).read_bytes())
+    assert record["sha256"] == sha256_of(secret)
+    for named in (str(secret), "../secret.parquet", ["secret"]):
+        (tmp_path / "model/encoder.json").write_text(json.dumps({**record, "words": named}))
+        with pytest.raises(ArtifactError, match="not the word vectors of the fit"):
+            load_words(tmp_path / "model")
+
+
+def test_a_space_is_not_used_with_another_model_than_its_verdict_names(tmp_path: Path) -> None:
+    """Of one width, it gave vectors without a word, and the card showed the verdict on the other model."""
+    save_space(linear(256), tmp_path / "space")
+    own = {"texts.parquet": "0" * 64, **hash_encoder("wordllama")}
+    (tmp_path / "space/verdict.json").write_text(json.dumps({"inputs": own}))
+    assert open_encoder("wordllama", "", space=tmp_path / "space", fit_on=())(["a dog"]).shape == (1, 256)
+    other = {name: "other" if name == "encoder" else "0" * 64 for name in own}
+    (tmp_path / "space/verdict.json").write_text(json.dumps({"inputs": other}))
+    with pytest.raises(EncoderError, match=r"(?s)another encoder.*other, as verdict\.json has it"):
+        open_encoder("wordllama", "", space=tmp_path / "space", fit_on=())
+    with pytest.raises(EncoderError, match="another encoder"):
+        export_space(tmp_path / "space", "wordllama", tmp_path / "model")
+    for nothing in ("[]", "{", "{}", '{"inputs": []}', '{"inputs": {"texts.csv": "0", "vectors.npy": "0"}}'):
+        (tmp_path / "space/verdict.json").write_text(nothing)
+        open_encoder("wordllama", "", space=tmp_path / "space", fit_on=())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +15,9 @@ import pytest
 
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.compress import compress
-from sentfold.decision.export import export_space, model_card
+from sentfold.decision.export import _largest_difference, _private_folder, export_space, model_card
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Space, Unchanged, save_space
-from sentfold.encoders.model_folder import refuse_unsafe
+from sentfold.encoders.model_folder import SPACE_MODULE, refuse_unsafe
 from sentfold.errors import ArtifactError, EncoderError, ParameterError
 from sentfold.manifold.base.linear import LinearMap
 
@@ -54,8 +56,7 @@ def landmarks(plain: np.ndarray) -> Space:
 
 def test_a_linear_map_is_loaded_by_sentence_transformers_alone(tmp_path: Path, plain: np.ndarray) -> None:
     save_space(linear(), tmp_path / "space")
-    (tmp_path / ".model.partial").mkdir()
-    (tmp_path / ".model.partial/killed.py").write_text("what a killed export left")
+    (tmp_path / f".model.{os.uname().nodename}.abc.0.partial/model").mkdir(parents=True)
     apart = export_space(tmp_path / "space", "all-MiniLM-L6-v2", tmp_path / "model")
     loaded = load_elsewhere(tmp_path / "model", trusted=False)
     assert loaded["sentfold"] is False
@@ -63,6 +64,7 @@ def test_a_linear_map_is_loaded_by_sentence_transformers_alone(tmp_path: Path, p
     assert np.abs(np.array(loaded["vectors"]) - wanted).max() <= 1e-5 * np.abs(wanted).max()
     assert apart <= 1e-5
     assert not [*(tmp_path / "model").rglob("*.py"), *(tmp_path / "model").rglob("*.bin")]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "space"]
     files = [path for path in (tmp_path / "model").rglob("*") if path.is_file()]
     assert len({path.stat().st_mode for path in files}) == 1  # who reads one reads all
     with pytest.raises(ParameterError, match="not empty"):
@@ -107,10 +109,59 @@ def test_a_space_of_another_width_is_refused_and_nothing_is_left(tmp_path: Path)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("record", ["[" * 100_000, "[]", "{", '{"forms": [{}]}', '{"candidates": [{"name": "pca"}]}'])
+RECORDS = [
+    *("[" * 100_000, "[]", "{", '{"forms": [{}]}', '{"candidates": [{"name": "pca"}]}'),
+    *(
+        '{"inputs": []}',
+        '{"notes": 5}',
+        '{"verdict": "\\ud800"}',
+        '{"notes": ["\\ud800"]}',
+        '{"inputs": {"a": "\\ud800"}}',
+    ),
+    '{"metric": "a", "items": {"number": 1, "unit": "a", "groups": 1}, "candidates": [{"name": "a", "difference": '
+    + "9" * 400
+    + ', "low": 1, "high": 1}]}',
+]
+
+
+@pytest.mark.parametrize("record", RECORDS)
 def test_a_verdict_that_is_none_is_an_error_that_names_it(tmp_path: Path, record: str) -> None:
     save_space(linear(), tmp_path)
     (tmp_path / "verdict.json").write_text(record)
     with pytest.raises(ArtifactError, match="verdict cannot be read") as caught:
         model_card(tmp_path, linear(), "a", {}, plain=True)
     assert caught.value.where == str(tmp_path / "verdict.json")
+
+
+def test_no_other_user_can_enter_or_guess_the_folder_in_which_an_export_is_made(tmp_path: Path) -> None:
+    """In a shared folder, another user made the folder first, and exchanged modules.json in it."""
+    mine, others = tmp_path / "a", tmp_path / "b"
+    mine.mkdir()
+    others.mkdir()
+    prefix = f".model.{os.uname().nodename}"
+    kept = [tmp_path / f"{prefix}.abc.{os.getpid()}.partial", tmp_path / f"{prefix}.abd.0.partial"]
+    kept[0].mkdir()  # of an export that is running
+    kept[1].symlink_to(others)
+    if os.getuid() == 0:
+        kept.append(tmp_path / f"{prefix}.abe.0.partial")
+        kept[2].mkdir()
+        os.chown(kept[2], 12345, 12345)
+    names = set()
+    for _ in range(2):
+        with _private_folder(tmp_path / "model") as made:
+            names.add(made.parent.name)
+            assert stat.S_IMODE(made.parent.stat().st_mode) == 0o700
+            assert made.stat().st_mode == mine.stat().st_mode
+    assert len(names) == 2
+    assert sorted(tmp_path.iterdir()) == sorted([mine, others, *kept])
+
+
+def test_the_check_of_an_export_runs_no_code_that_the_folder_names(tmp_path: Path) -> None:
+    save_space(Unchanged(), tmp_path / "model/1")
+    (tmp_path / "model/evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Evil: pass\n")
+    modules = [("0", "evil.Evil"), ("1", SPACE_MODULE)]
+    listed = [{"idx": int(path), "name": path, "path": path, "type": kind} for path, kind in modules]
+    (tmp_path / "model/modules.json").write_text(json.dumps(listed))
+    with pytest.raises(ArtifactError, match="cannot be loaded"):
+        _largest_difference(tmp_path / "model", TEXTS, np.zeros((4, 3), np.float32))
+    assert not (tmp_path / "ran").exists()

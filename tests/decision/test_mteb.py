@@ -114,6 +114,45 @@ def test_predictions_of_other_items_are_refused(content: Any, named: str, pairs:
         item_values(read_predictions(path), pairs)
 
 
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ([["0"]], "1 labels for 120 texts"),
+        ([["cat"] * 120], "no label is a class of the data"),
+        ([["0"] * 120, ["1"] * 119], "119 labels"),
+    ],
+)
+def test_labels_of_other_texts_or_classes_are_refused(content: Any, named: str, tmp_path: Path) -> None:
+    data = Dataset("texts", "labels", TEXTS, np.arange(120), np.arange(120) % 2.0, classes=("0", "1"))
+    with pytest.raises(DataError, match=named):
+        item_values(read_predictions(saved(tmp_path, "x", content)), data)
+
+
+def test_a_label_that_mteb_wrote_as_a_float_is_the_class_of_its_whole_number(tmp_path: Path) -> None:
+    data = Dataset("texts", "labels", TEXTS, np.arange(120), np.arange(120) % 2.0, classes=("0", "1"))
+    found = item_values(read_predictions(saved(tmp_path, "x", [[0.0] * 120])), data)
+    assert found.tolist() == [1.0, 0.0] * 60
+
+
+@pytest.mark.parametrize("score", [float("nan"), "0.9", True, None])
+def test_a_run_with_a_score_that_is_no_number_is_refused(score: Any, queries: Dataset, tmp_path: Path) -> None:
+    run = predicted(X, queries)
+    run["q20"]["d3"] = score
+    path = tmp_path / "Own_predictions.json"
+    path.write_text(json.dumps({"mteb_model_meta": {"model_name": "x"}, "default": {"test": run}}))
+    with pytest.raises(DataError) as refused:
+        item_values(read_predictions(path), queries)
+    assert "no finite number" in refused.value.got
+
+
+def test_a_split_without_items_is_refused(pairs: Dataset, tmp_path: Path) -> None:
+    path = saved(tmp_path, "x", predicted(X, pairs)) / "Own_predictions.json"
+    path.write_text(path.read_text().replace('"test"', '"validation"'))
+    one = read_predictions(path)
+    with pytest.raises(DataError, match="no item of the split"):
+        compare_predictions(replace(pairs, splits=("train", "test") * 30), one, one)
+
+
 @pytest.mark.parametrize("name", ["..", "", "a\0b", "a\nb"])
 def test_a_model_whose_name_can_name_no_folder_is_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / "Own_predictions.json"

@@ -117,12 +117,32 @@ def test_groups_are_divided_evenly_and_kept_whole() -> None:
 
 
 def test_given_splits_are_honoured_and_dev_chooses() -> None:
-    task = some_pairs(90, 4000)
+    task = PairsTask(np.arange(180).reshape(90, 2), RNG.random(90))
     plan = plan_folds(task, ["train"] * 50 + ["dev"] * 20 + ["test"] * 20, seed=0)
     (fold,) = plan.folds
     assert fold.test.tolist() == list(range(70, 90))
     assert [part.tolist() for part in fold.inner[0]] == [list(range(50)), list(range(50, 70))]
     assert plan.judged.tolist() == fold.test.tolist()
+
+
+def test_what_shares_a_text_with_dev_does_not_choose_and_with_test_is_not_fitted() -> None:
+    rows = np.arange(180).reshape(90, 2)
+    rows[0, 0], rows[1, 0], rows[50, 1] = rows[60, 0], rows[75, 1], rows[80, 0]
+    plan = plan_folds(PairsTask(rows, RNG.random(90)), ["train"] * 50 + ["dev"] * 20 + ["test"] * 20, seed=0)
+    (fold,) = plan.folds
+    assert fold.train.tolist() == [0, *range(2, 50), *range(51, 70)]
+    assert [part.tolist() for part in fold.inner[0]] == [list(range(2, 50)), list(range(51, 70))]
+    assert fold.test.tolist() == list(range(70, 90))
+    assert any(note.startswith("2 pairs of the other parts share a text") for note in plan.notes)
+
+
+def test_queries_of_one_text_are_one_group_and_so_are_queries_for_one_document() -> None:
+    copies = np.arange(16)
+    copies[[3, 12, 14]] = [2, 11, 5]  # documents 2 and 3, the queries 1 and 2, and a document and a query
+    relevant = tuple({row: 1.0} for row in (0, 1, 4, 2, 6, 3))
+    task = QueriesTask(np.arange(10, 16), np.arange(10), relevant, np.full(6, -1), copies)
+    assert task.keys[:, 0].tolist() == [10, 11, 11, 13, 5, 15]
+    assert task.groups.tolist() == [0, 1, 1, 2, 3, 2]
 
 
 def test_the_score_is_the_pair_weighted_mean_of_the_folds_spearman() -> None:

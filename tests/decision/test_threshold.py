@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, norm
@@ -144,6 +148,47 @@ def test_all_of_it_in_a_few_lines_and_pairs_that_share_texts_count_as_one() -> N
     assert copies.groups == 400
     assert copies.cut == alone.cut
     assert copies.recall.high - copies.recall.low == pytest.approx(alone.recall.high - alone.recall.low, rel=0.1)
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    cosines, match = simulate(100, 7)
+    holed = cosines.copy()
+    holed[3] = np.nan
+    with pytest.raises(DataError, match="a cosine is not finite") as refused:
+        find_threshold(holed, match)
+    assert "row 3" in refused.value.where
+    for values, flags, rows in (
+        (cosines[:99], match, None),
+        (cosines[:, None], match, None),
+        (cosines, match, np.arange(100)),
+        (cosines, match, np.arange(198).reshape(-1, 2)),
+    ):
+        with pytest.raises(DataError, match="do not fit each other"):
+            find_threshold(values, flags, rows=rows)
+
+
+def test_matches_with_lower_cosines_than_other_pairs_are_refused() -> None:
+    cosines, match = simulate(100, 8)
+    with pytest.raises(DataError, match="matches have lower cosines") as refused:
+        find_threshold(cosines, ~match)
+    higher = np.mean(cosines[~match][:, None] > cosines[match])
+    assert f"in {100 * higher:.0f}%" in refused.value.got
+
+
+def test_copies_of_texts_are_no_further_pairs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    lines = [f"{2 * pair + shift},{2 * pair + 1 + shift},{pair % 2}" for shift in (0, 80) for pair in range(40)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["row1,row2,score", *lines]))
+    x = rng.normal(size=(40, 2, 8))
+    x[1::2, 1] = x[1::2, 0] + 0.5 * rng.normal(size=(20, 8))
+    np.save(tmp_path / "x.npy", np.tile(x.reshape(80, 8), (2, 1)))
+    code = "from sentfold.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "threshold", "pairs.csv", "--vectors", "x.npy"],
+        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert "80 pairs in 40 independent groups" in done.stdout
+    assert "80 texts have the vector of an earlier one" in done.stderr
 
 
 def test_bands_that_overlap_are_refused() -> None:

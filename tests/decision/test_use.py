@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from sentfold.data.tables import DataError
-from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, save_space
-from sentfold.decision.use import append_vectors, measure_drift, most_similar, new_texts
+from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, load_space, save_space
+from sentfold.decision.use import append_vectors, map_vectors, measure_drift, most_similar, new_texts
+from sentfold.errors import ArtifactError
+from sentfold.files import fixed_lists
 from sentfold.manifold.base.linear import LinearMap
 from tests.cli.test_main import sentfold
 
@@ -50,9 +56,9 @@ def test_a_file_grows_by_new_texts_alone_and_old_vectors_stay_as_they_are(tmp_pa
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(3, 4)).astype(np.float32), rng.normal(size=(1, 4)).astype(np.float32)
     assert new_texts(path, ["a", "b", "a", "c"]) == ["a", "b", "c"]
-    assert append_vectors(path, ["a", "b", "c"], first) == 3
+    assert append_vectors(path, ["a", "b", "c"], first) == (3, 3)
     assert new_texts(path, ["c", "d"]) == ["d"]
-    assert append_vectors(path, ["d"], second) == 4
+    assert append_vectors(path, ["d"], second) == (1, 4)
     table = pq.read_table(path)
     assert table.column("text").to_pylist() == ["a", "b", "c", "d"]
     assert np.array_equal(
@@ -79,3 +85,62 @@ def test_the_commands_find_the_text_itself_first_and_add_it_once(tmp_path: Path)
     assert "1 texts added, 5 in all" in sentfold("append", "one.txt", *words[2:], folder=tmp_path).stdout
     assert "all of these texts already" in sentfold(*words, folder=tmp_path).stdout
     assert len(pq.read_table(tmp_path / "all.parquet").column("vector")[0]) == 9
+
+
+def test_a_file_from_which_an_appended_text_would_take_something_is_refused(tmp_path: Path) -> None:
+    """Further columns were dropped, and float64 became float32."""
+    path, ones = tmp_path / "v.parquet", np.ones((1, 3), dtype=np.float32)
+    for columns in (
+        {"text": ["a"], "vector": fixed_lists(ones), "label": ["kept?"]},
+        {"text": ["a"], "vector": fixed_lists(ones.astype(np.float64))},
+        {"text": ["a", "b"], "vector": pa.array([[1.0], [1.0, 2.0]], pa.list_(pa.float32()))},
+        {"text": ["a", "b"], "vector": pa.array([[1.0], None], pa.list_(pa.float32()))},
+        {"text": ["a"], "vector": pa.array([[None, 1.0, 1.0]], pa.list_(pa.float32()))},
+    ):
+        pq.write_table(pa.table(columns), path)
+        before = path.read_bytes()
+        with pytest.raises(DataError, match="others can be added"):
+            append_vectors(path, ["b"], ones)
+        assert path.read_bytes() == before
+    pq.write_table(pa.table({"text": ["a"], "vector": pa.array([[1.0, 2.0, 3.0]], pa.list_(pa.float32()))}), path)
+    assert append_vectors(path, ["b"], ones) == (1, 2)
+    assert pq.read_table(path).column("vector").to_pylist() == [[1.0, 2.0, 3.0], [1.0, 1.0, 1.0]]
+
+
+def test_texts_that_two_processes_add_at_once_are_all_kept_once(tmp_path: Path) -> None:
+    path, ones = tmp_path / "v.parquet", np.ones((3, 3), dtype=np.float32)
+    with (tmp_path / ".v.parquet.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        adders = [
+            threading.Thread(target=append_vectors, args=(path, [f"a {number}", f"b {number}", "both"], ones))
+            for number in range(4)
+        ]
+        for adder in adders:
+            adder.start()
+        time.sleep(0.2)
+        assert not path.exists()
+    for adder in adders:
+        adder.join()
+    wanted = ["both", *(f"{letter} {number}" for letter in "ab" for number in range(4))]
+    assert sorted(pq.read_table(path).column("text").to_pylist()) == sorted(wanted)
+
+
+def test_a_link_in_the_place_of_the_lock_of_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".v.parquet.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ArtifactError, match="beside a file"):
+        append_vectors(tmp_path / "v.parquet", ["a"], np.ones((1, 3), dtype=np.float32))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_vectors_and_images_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    space = LinearSpace(LinearMap(np.zeros(2), np.full((2, 2), 1e300), np.ones(2)))
+    with pytest.raises(ArtifactError, match="not finite"):
+        map_vectors(space, np.ones((1, 2), dtype=np.float32), tmp_path)
+    with pytest.raises(DataError, match="not finite"):
+        map_vectors(space, np.array([[np.nan, 1]], dtype=np.float32), tmp_path)
+
+
+def test_a_space_that_smooths_by_a_negative_amount_is_refused(tmp_path: Path) -> None:
+    save_space(SmoothedSpace(np.eye(3), 1, -0.5), tmp_path)
+    with pytest.raises(ArtifactError, match=r"amount -0\.5"):
+        load_space(tmp_path)

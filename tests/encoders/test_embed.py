@@ -378,16 +378,21 @@ def test_code_in_a_model_folder_is_refused_and_never_runs(small: Path, tmp_path:
     assert not (tmp_path / "ran").exists()
 
 
-def test_code_behind_the_configuration_never_runs(small: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "part"), [((), "cannot be loaded"), (("model_args", "config_args"), "known to be safe")]
+)
+def test_code_behind_the_configuration_never_runs(
+    small: Path, tmp_path: Path, arguments: tuple[str, ...], part: str
+) -> None:
     write_code(small, tmp_path / "ran")
     config = json.loads((small / "config.json").read_text())
     config |= {"model_type": "mine", "auto_map": {"AutoConfig": "mine.Mine", "AutoModel": "mine.Mine"}}
     (small / "config.json").write_text(json.dumps(config))
-    trust = {"model_args": {"trust_remote_code": True}, "config_args": {"trust_remote_code": True}}
+    trust = {name: {"trust_remote_code": True} for name in arguments}
     for name in ("sentence_bert_config.json", "config_sentence_transformers.json"):
         old = json.loads((small / name).read_text()) if (small / name).exists() else {}
         (small / name).write_text(json.dumps({**old, **trust, "trust_remote_code": True}))
-    refused(small, "cannot be loaded")
+    refused(small, part)
     assert not (tmp_path / "ran").exists()
 
 
@@ -418,6 +423,16 @@ def test_a_model_with_a_space_is_loaded_and_trusts_no_code_that_its_configuratio
     with pytest.raises(EncoderError, match="cannot be loaded"):
         load_transformer("mine", place_of(small))
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_model_with_a_space_that_lacks_a_layer_is_refused(small: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    add_space(small)
+    weights = {name: value for name, value in load_file(small / "model.safetensors").items() if "layer.0" not in name}
+    save_file(weights, small / "model.safetensors", {"format": "pt"})
+    with pytest.raises(EncoderError, match="not whole"):
+        load_transformer("mine", place_of(small))
 
 
 def test_the_stage_refuses_a_model_with_a_space(small: Path) -> None:

@@ -74,6 +74,24 @@ def test_words_that_cannot_be_used_are_refused(vectors: dict[str, Any], clusters
         make_lexicon(["a b"], "regex", vectors=vectors, clusters=clusters)
 
 
+@pytest.mark.parametrize("count", [-1, 2**60])
+def test_a_count_that_is_no_count_is_refused_by_its_word(count: int) -> None:
+    with pytest.raises(ParameterError, match="count cannot be used") as caught:
+        make_lexicon(["a b"], "regex", vectors={"a": [1.0], "b": [2.0]}, counts={"a": 3, "b": count})
+    assert caught.value.where == "counts: b"
+
+
+@pytest.mark.parametrize("number", [2 * 10**8, 2**40, -2])
+def test_the_number_of_a_cluster_is_bounded(number: int) -> None:
+    with pytest.raises(ParameterError, match="number of a cluster"):
+        make_lexicon(["a b"], "regex", vectors={"a": [1.0], "b": [2.0]}, clusters={"a": 0, "b": number})
+
+
+def test_clusters_of_other_words_are_refused() -> None:
+    with pytest.raises(ParameterError, match="no word is in a cluster"):
+        sentfold.LASE({"a": [1.0], "b": [2.0]}, clusters={"c": 0}).fit(["a b"])
+
+
 def test_a_wrong_setting_is_refused_before_the_fit() -> None:
     with pytest.raises(ParameterError, match="'b'"):
         sentfold.SIF(VECTORS, b=1)

@@ -1,17 +1,24 @@
-"""Errors of model folders: a hub that does not answer, which a stage may try again, and a damaged modules.json."""
+"""Errors of model folders: a hub that does not answer, which a stage may try again, and folders of an attacker."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sentfold.encoders.model_folder import refuse_unsafe
+from sentfold.encoders.model_folder import ModelSource, check_digests, locate_model, model_digests, refuse_unsafe
+from sentfold.encoders.transformer import TransformerEncoder, load_model
 from sentfold.errors import EncoderError
+from sentfold.poolings.hidden_states import load_layers
 from tests.corpora.hub_server import Page, PageServer, serving
+from tests.tiny_bert import write_bert
 
 PROGRAM = """
 from sentfold.encoders.model_folder import ModelSource, locate_model
@@ -24,14 +31,14 @@ except SentfoldError as error:
 ASKED_FIRST = "/api/models/a/b/tree/" + "0" * 40
 
 
-def fetch(endpoint: str, home: Path) -> str:
+def fetch(endpoint: str, home: Path, program: str = PROGRAM) -> str:
     """The error, and the exit code of a stage that ends with it."""
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     environment |= {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
     for name in ("HF_HUB_OFFLINE", "HF_HUB_CACHE"):
         environment.pop(name, None)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     return done.stdout.strip() or done.stderr
 
@@ -56,3 +63,253 @@ def test_a_list_of_modules_that_is_nested_too_deeply_is_refused(tmp_path: Path) 
     with pytest.raises(EncoderError, match="encoder 'mini' has no list of modules") as error:
         refuse_unsafe("mini", tmp_path)
     assert error.value.where == "modules.json"
+
+
+def test_an_answer_of_the_hub_that_is_no_commit_is_refused(tmp_path: Path) -> None:
+    server = PageServer()
+    server.pages["/api/models/a/b"] = Page(b'{"id": "a/b", "sha": "main\\n  sha256: {}"}')
+    program = PROGRAM.replace("locate_model(", "print(pin_lines(").replace('revision="0" * 40))', ")))")
+    with serving(server):
+        told = fetch(
+            server.url, tmp_path, program.replace("import ModelSource, locate", "import pin_lines, ModelSource, locate")
+        )
+    assert told == "the hub does not give the newest commit of encoder 'mini' 2"
+
+
+# --- folders of an attacker -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small BERT with a mean pooling and a dense layer, as sentence-transformers saves it."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Dense, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    bert = write_bert(tmp_path_factory.mktemp("bert"))
+    transformer = Transformer(str(bert))
+    width = transformer.get_embedding_dimension()
+    folder = tmp_path_factory.mktemp("sound")
+    SentenceTransformer(modules=[transformer, Pooling(width), Dense(width, 8)], device="cpu").save(str(folder))
+    return folder
+
+
+@pytest.fixture
+def spoilt(sound: Path, tmp_path: Path) -> Path:
+    """A copy of the sound folder, to be spoilt."""
+    return Path(shutil.copytree(sound, tmp_path / "spoilt"))
+
+
+def edit(path: Path, **values: Any) -> None:
+    """Set values of a JSON object."""
+    path.write_text(json.dumps({**(json.loads(path.read_text()) if path.is_file() else {}), **values}))
+
+
+def fit(folder: Path) -> None:
+    """Load a folder as TransformerEncoder does, pinned as it is now."""
+    TransformerEncoder("mine", ModelSource(folder=str(folder), sha256=model_digests(folder))).fit()
+
+
+def keep_weights(folder: Path, wanted: Callable[[str], bool]) -> None:
+    """Write the weights again, without those whose names are not wanted."""
+    from safetensors.torch import load_file, save_file
+
+    path = folder / "model.safetensors"
+    save_file({name: value for name, value in load_file(path).items() if wanted(name)}, path, {"format": "pt"})
+
+
+class Bomb:
+    """Leaves a mark when its pickle is loaded."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.mark),)
+
+
+def hide_pickle(folder: Path, mark: Path) -> None:
+    """Replace the weights by an index that lists a pickle under a name that no list of suffixes has."""
+    import torch
+    from safetensors.torch import load_file
+
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save({"x": Bomb(mark)}, folder / "evil.model")
+    edit(
+        folder / "model.safetensors.index.json",
+        metadata={"total_size": 1},
+        weight_map=dict.fromkeys(weights, "evil.model"),
+    )
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if key != "dtype"}))
+
+
+def test_a_pickle_that_an_index_lists_never_runs(spoilt: Path, tmp_path: Path) -> None:
+    hide_pickle(spoilt, tmp_path / "ran")
+    edit(spoilt / "sentence_bert_config.json", model_args={"weights_only": False, "dtype": "auto"})
+    with pytest.raises(EncoderError, match="weights in a pickle") as caught:
+        fit(spoilt)
+    assert caught.value.where == "model.safetensors.index.json"
+    (spoilt / "modules.json").unlink()
+    with pytest.raises(EncoderError, match="weights in a pickle"):
+        load_layers("mine", spoilt, max_length=8)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["../other.safetensors", "/other.safetensors", "sub/other.safetensors", 7, None])
+def test_an_index_names_files_of_its_own_folder(spoilt: Path, name: Any) -> None:
+    edit(spoilt / "model.safetensors.index.json", weight_map={"x": name})
+    with pytest.raises(EncoderError, match="weights in a pickle"):
+        fit(spoilt)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"model_args": {"weights_only": False}},
+        {"model_kwargs": {"attn_implementation": "someone/kernel"}},
+        {"config_kwargs": {"name_or_path": "elsewhere"}},
+        {"processor_kwargs": {"tokenizer_file": "/elsewhere.json"}},
+        {"tokenizer_args": [1]},
+        {"tokenizer_name_or_path": "/elsewhere"},
+    ],
+)
+def test_an_argument_for_the_library_is_refused_unless_it_is_known_to_be_safe(
+    spoilt: Path, values: dict[str, Any]
+) -> None:
+    edit(spoilt / "sentence_bert_config.json", **values)
+    with pytest.raises(EncoderError, match="not known to be safe") as caught:
+        fit(spoilt)
+    assert caught.value.where == f"sentence_bert_config.json, {next(iter(values))}"
+
+
+def test_the_arguments_that_sound_models_have_are_taken(spoilt: Path) -> None:
+    arguments = {"dtype": "float32", "attn_implementation": "eager", "add_pooling_layer": False}
+    edit(spoilt / "sentence_bert_config.json", model_args=arguments)
+    fit(spoilt)
+
+
+def test_weights_that_lack_a_layer_are_refused(spoilt: Path) -> None:
+    keep_weights(spoilt, lambda name: "layer.1." not in name)
+    with pytest.raises(EncoderError, match="not whole") as caught:
+        fit(spoilt)
+    assert caught.value.got.startswith("no weights for encoder.layer.1.")
+    with pytest.raises(EncoderError, match="cannot be read"):
+        load_layers("mine", spoilt, max_length=8)
+
+
+def test_weights_without_a_pooler_are_whole(spoilt: Path) -> None:
+    keep_weights(spoilt, lambda name: "pooler" not in name)
+    fit(spoilt)
+    assert not load_layers("mine", spoilt, max_length=8).has_pooler
+
+
+def test_a_tokenizer_without_words_is_refused(spoilt: Path) -> None:
+    for name in ("tokenizer.json", "vocab.txt"):
+        (spoilt / name).unlink(missing_ok=True)
+    with pytest.raises(EncoderError, match="not whole") as caught:
+        fit(spoilt)
+    assert caught.value.got == "a tokenizer of special tokens alone"
+    with pytest.raises(EncoderError, match="cannot be read"):
+        load_layers("mine", spoilt, max_length=8)
+
+
+def test_a_link_to_a_folder_is_refused_and_links_to_files_are_not(spoilt: Path, tmp_path: Path) -> None:
+    shutil.move(spoilt / "2_Dense", tmp_path / "elsewhere")
+    (spoilt / "2_Dense").mkdir()
+    for path in (tmp_path / "elsewhere").iterdir():
+        (spoilt / "2_Dense" / path.name).symlink_to(path)
+    fit(spoilt)  # as the hub's cache has it
+    shutil.rmtree(spoilt / "2_Dense")
+    (spoilt / "2_Dense").symlink_to(tmp_path / "elsewhere")
+    for load in (fit, lambda folder: load_model("mine", folder)):
+        with pytest.raises(EncoderError, match="something else than files") as caught:
+            load(spoilt)
+        assert (caught.value.where, caught.value.got) == ("2_Dense", "a link to a folder")
+
+
+@pytest.mark.parametrize("decoy", ["other.safetensors", "model.safetensors.index.json"])
+def test_a_pickle_beside_a_decoy_is_refused(spoilt: Path, decoy: str) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    weights = spoilt / "2_Dense/model.safetensors"
+    torch.save(load_file(weights), spoilt / "2_Dense/pytorch_model.bin")
+    if decoy.endswith(".json"):
+        edit(weights.with_name(decoy), weight_map={"x": "other.safetensors"})
+    weights.rename(weights.with_name("other.safetensors"))
+    with pytest.raises(EncoderError, match="weights in a pickle") as caught:
+        fit(spoilt)
+    assert caught.value.where == "2_Dense/pytorch_model.bin"
+
+
+@pytest.mark.parametrize("place", ["../bert", "/bert", 7, None])
+def test_a_module_outside_of_the_folder_is_refused(spoilt: Path, place: Any) -> None:
+    modules = json.loads((spoilt / "modules.json").read_text())
+    modules[0]["path"] = place
+    (spoilt / "modules.json").write_text(json.dumps(modules))
+    for load in (fit, lambda folder: load_layers("mine", folder, max_length=8)):
+        with pytest.raises(EncoderError, match="a module outside of its folder"):
+            load(spoilt)
+
+
+@pytest.mark.parametrize("name", ["modules.json", "1_Pooling/config.json", "README.md", "tokenizer.json"])
+def test_a_pipe_in_a_model_folder_is_refused_and_not_waited_for(spoilt: Path, name: str) -> None:
+    pinned = model_digests(spoilt)
+    (spoilt / name).unlink()
+    os.mkfifo(spoilt / name)
+    for load in (
+        lambda: refuse_unsafe("mine", spoilt),
+        lambda: check_digests("mine", spoilt, pinned),
+        lambda: locate_model("mine", ModelSource(folder=str(spoilt), sha256=pinned)),
+        lambda: load_layers("mine", spoilt, max_length=8),
+    ):
+        with pytest.raises(EncoderError):
+            load()
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("config.json", {"num_hidden_layers": 10**8}),
+        ("config.json", {"text_config": {"encoder_layers": 10**8}}),
+        ("2_Dense/config.json", {"out_features": 25_000_000}),
+        ("2_Dense/config.json", {"in_features": 40_000, "out_features": 40_000}),
+        ("2_Dense/lstm_config.json", {"num_layers": 10**8}),
+        ("2_Dense/lstm_config.json", {"hidden_dim": 40_000, "word_embedding_dimension": 1}),
+        ("2_Dense/cnn_config.json", {"in_word_embedding_dimension": 1, "out_channels": 1, "kernel_sizes": [10**9]}),
+    ],
+)
+def test_a_configuration_that_asks_for_more_than_the_weights_are_is_refused_at_once(
+    spoilt: Path, name: str, values: dict[str, Any]
+) -> None:
+    edit(spoilt / name, **values)
+    with pytest.raises(EncoderError, match="asks for more than its weights") as caught:
+        fit(spoilt)
+    assert caught.value.where.startswith(f"{name}, ")
+
+
+def test_thousands_of_modules_are_refused_at_once(spoilt: Path) -> None:
+    modules = json.loads((spoilt / "modules.json").read_text())
+    (spoilt / "modules.json").write_text(json.dumps(modules + modules[1:] * 100_000))
+    with pytest.raises(EncoderError, match="no list of modules"):
+        fit(spoilt)
+
+
+@pytest.mark.parametrize("limit", [-5, 0, 1, 41, 10**12, 8.5, "8"])
+def test_a_limit_that_the_model_cannot_read_is_refused(spoilt: Path, limit: Any) -> None:
+    edit(spoilt / "sentence_bert_config.json", max_seq_length=limit)
+    with pytest.raises(EncoderError, match="not whole") as caught:
+        fit(spoilt)
+    assert caught.value.expected == "a max_seq_length of 3 to 40 tokens"
+
+
+@pytest.mark.parametrize(
+    "name", ["modules.json", "config.json", "sentence_bert_config.json", "tokenizer_config.json", "2_Dense/config.json"]
+)
+def test_brackets_without_end_in_a_file_of_a_model_are_an_error(spoilt: Path, name: str) -> None:
+    (spoilt / name).write_text("[" * 100_000)
+    with pytest.raises(EncoderError) as caught:
+        fit(spoilt)
+    assert caught.value.where == name

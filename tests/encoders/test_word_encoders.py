@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from sentfold.encoders.base.lexicon import Clusters, Lexicon
 from sentfold.encoders.base.protocol import find_method, known_methods
 from sentfold.encoders.base.ragged import Ragged, number_tokens
 from sentfold.encoders.base.settings import make_settings, parse_settings
+from sentfold.encoders.lase import known_pieces
 from sentfold.encoders.usif import find_a
 from sentfold.errors import EncoderError, ParameterError
 from sentfold.words.counts import WordCounts
@@ -242,6 +245,24 @@ def test_an_unknown_word_is_the_mean_of_its_pieces_centroids_to_lase() -> None:
     assert encoded.fallbacks["words known by their pieces (types)"] == 2  # "nothing" holds "in"
 
 
+@given(st.text("ab", max_size=30), st.sets(st.text("ab", min_size=1, max_size=6), max_size=8))
+def test_pieces_are_the_longest_known_beginnings_of_what_is_left_of_a_word(word: str, known: set[str]) -> None:
+    index = {piece: row for row, piece in enumerate(sorted(known))}
+    wanted, rest = [], word
+    while rest:
+        longest = max((piece for piece in known if rest.startswith(piece)), key=len, default="")
+        wanted += [index[longest]] if longest else []
+        rest = rest[max(len(longest), 1) :]
+    assert known_pieces(word, index, max(map(len, known), default=0)) == wanted
+
+
+def test_an_unknown_word_of_a_hundred_thousand_letters_is_cut_at_once(lexicon: Lexicon) -> None:
+    start = time.monotonic()
+    encoded = make_encoder("lase", lexicon).fit(SENTENCES).encode(["x" * 100_000])
+    assert time.monotonic() - start < 5  # in time that grows with the cube of the letters: hours
+    assert encoded.fallbacks["all words unknown"] == 1
+
+
 @pytest.mark.parametrize(("method", "variant"), EVERY)
 def test_fewer_sentences_than_components_leave_fewer_components(lexicon: Lexicon, method: str, variant: str) -> None:
     settings: dict[str, object] = {"component": "joint"}
@@ -318,6 +339,14 @@ def test_usif_weighs_all_words_alike_where_none_is_frequent_by_chance(counts: tu
     encoded = fitted.encode(["p q", ""])
     np.testing.assert_allclose(encoded.vectors, [[1, -1], [0, 0]])
     assert encoded.fallbacks["words weighed alike, for want of a frequent one"] == 2
+
+
+def test_usif_weighs_all_words_alike_where_rounding_makes_all_frequent() -> None:
+    # 1 - (1 - 1/6)^1 is rounded to less than 1/6, the share of each word, so all six are above chance and a would be 0.
+    counts = WordCounts(("p", "q", "r", "s", "t", "u"), np.ones(6, dtype=np.int64))
+    assert find_a(counts, total=6, length=1) == np.inf
+    got = encode("usif", replace(two_words([3, 0], [0, -4]), counts=counts), ["p q"], length=1, component="none")
+    np.testing.assert_allclose(got, [[1, -1]])
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -426,6 +455,30 @@ def test_a_rotation_of_the_words_rotates_the_sentences(method: str) -> None:
     np.testing.assert_allclose(other, parts, atol=1e-6 * np.abs(got).max())
 
 
+@pytest.mark.parametrize("name", ["p2", "p9", "p10", "p11", "p99"])
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("factor", [2.0**-40, 2.0**-13, 2.0**13, 2.0**40])
+def test_power_means_of_small_and_large_words_neither_vanish_nor_overflow(
+    name: str, variant: str, factor: float
+) -> None:
+    lexicon = make_lexicon()
+    scaled = replace(lexicon, vectors=lexicon.vectors * np.float32(factor))
+    got, other = (encode("pmeans", words, SENTENCES, means=[name], variant=variant) for words in (lexicon, scaled))
+    assert got.any(axis=0).all()
+    np.testing.assert_allclose(other, got * factor, rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["average", "gem", "dct"])
+def test_vectors_beyond_float32_are_refused_and_not_infinite(lexicon: Lexicon, method: str) -> None:
+    huge = replace(lexicon, vectors=np.full_like(lexicon.vectors, 3e38))
+    settings: dict[str, Any] = {"removed": 0} if method == "gem" else {"component": "none"}
+    if method == "average":  # a mean is within the range of its words
+        assert np.isfinite(encode(method, huge, ["dog cat"], **settings)).all()
+        return
+    with pytest.raises(ParameterError, match="not finite"):
+        encode(method, huge, ["dog cat sat"], **settings)
+
+
 # --- what is learned --------------------------------------------------------------------------------
 
 
@@ -527,9 +580,43 @@ def test_settings_are_read_from_texts_by_their_kind() -> None:
     assert make_settings(find_method("sif"), parse_settings(find_method("sif"), ["a=1e-4"]), where="t").a == 1e-4  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("pair", ["window", "=5", "windw=5", "window=five", "window=0", "scores=novel"])
+@pytest.mark.parametrize(
+    "pair", ["window", "=5", "windw=5", "window=five", "window=0", "window=1001", f"window={2**63 - 1}", "scores=novel"]
+)
 def test_a_wrong_setting_is_named(pair: str) -> None:
     gem = find_method("gem")
     with pytest.raises(ParameterError) as caught:
         make_settings(gem, parse_settings(gem, [pair]), where="test")
     assert pair.partition("=")[0] in str(caught.value)
+
+
+BAD_DIRECTIONS = {
+    "of fewer numbers": (np.eye(2), np.ones(2)),
+    "of more numbers": (np.eye(13)[:2], np.ones(2)),
+    "more than values": (np.eye(12)[:3], np.ones(2)),
+    "fewer than values": (np.eye(12)[:2], np.ones(3)),
+    "one vector": (np.ones(12), np.ones(12)),
+    "not finite": (np.full((1, 12), np.nan), np.ones(1)),
+    "values that are not finite": (np.eye(12)[:2], np.array([np.nan, 1.0])),
+    "values below zero": (np.eye(12)[:2], np.array([1.0, -1.0])),
+    "values of zero": (np.eye(12)[:2], np.zeros(2)),
+    "values whose squares overflow": (np.eye(12)[:2], np.full(2, 1e160)),
+}
+
+
+@pytest.mark.parametrize("wrong", BAD_DIRECTIONS)
+@pytest.mark.parametrize("method", ["sif", "usif", "gem", "s3e"])
+def test_directions_that_do_not_fit_the_words_are_refused(lexicon: Lexicon, method: str, wrong: str) -> None:
+    settings = {"covariance": False} if method == "s3e" else {}
+    with pytest.raises(ParameterError, match="do not fit the words"):
+        make_encoder(method, lexicon, **settings).fit_directions(*BAD_DIRECTIONS[wrong])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("method", ["sif", "usif", "gem"])
+def test_directions_of_a_fit_can_be_given(lexicon: Lexicon, method: str) -> None:
+    fitted = make_encoder(method, lexicon).fit(SENTENCES)
+    learned = fitted.learned
+    given = make_encoder(method, lexicon).fit_directions(learned["directions"], learned["singular_values"])  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(given.encode(SENTENCES).vectors, fitted.encode(SENTENCES).vectors)
+    none = make_encoder(method, lexicon).fit_directions(np.zeros((0, lexicon.dimension)), np.zeros(0))  # type: ignore[attr-defined]
+    assert none.encode(SENTENCES).vectors.all(axis=1).any()

@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from flows.deploy import AUTOMATION, job_template
-from flows.flow import arrived_files
+from flows.flow import arrived_files, fenced, private_copies
 from flows.lock import LOCK_FILE
 from flows.server import Server, asks_for_password
 from sentfold.decision.spaces import LinearSpace, save_space
@@ -164,6 +164,11 @@ def test_the_schedule_appends_sentences_that_arrive_runs_what_is_stale_and_tells
         wait_until(
             lambda: any("the stage 'evaluate' failed" in text for text in heard), "the notification", seconds=300
         )
+        (root / "arrived/a.parquet").write_bytes(b"no Parquet file")  # comes before all others, and stops none
+        (root / "arrived/wednesday.txt").write_text("Rain stopped at noon.\n")
+        wait_until(
+            lambda: len(pq.read_table(root / "all.parquet")) == 4, "the files after a malformed one", seconds=600
+        )
 
 
 def test_files_that_arrive_by_a_link_are_not_read(tmp_path: Path) -> None:
@@ -176,6 +181,27 @@ def test_files_that_arrive_by_a_link_are_not_read(tmp_path: Path) -> None:
     (folder / "c.txt").symlink_to(tmp_path / "secret")
     os.mkfifo(folder / "d.txt")
     assert arrived_files(folder) == [str(folder / "a.txt"), str(folder / "b.txt")]
+
+
+def test_a_link_that_takes_the_place_of_a_file_after_the_listing_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("A token.\n")
+    for name in ("a.txt", "b.txt", "c.txt", "d.txt", "e.txt"):
+        (tmp_path / name).write_text("A sentence.\n")
+    copies = private_copies([str(tmp_path / f"{name}.txt") for name in "abcde"])
+    first = Path(next(copies))
+    for name in "bcd":
+        (tmp_path / f"{name}.txt").unlink()
+    (tmp_path / "b.txt").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "c.txt")
+    (tmp_path / "d.txt").mkdir()
+    assert (first.name, first.read_text(), first.parent.stat().st_mode & 0o777) == ("a.txt", "A sentence.\n", 0o700)
+    assert [Path(copy).name for copy in copies] == ["e.txt"]
+    assert not first.parent.exists()
+
+
+def test_a_text_does_not_end_its_block_of_markdown() -> None:
+    assert fenced("a\n```\n# b") == "````\na\n```\n# b\n````\n"
+    assert fenced("a") == "```\na\n```\n"
 
 
 @contextmanager

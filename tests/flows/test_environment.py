@@ -1,8 +1,12 @@
 """What of the environment reaches a stage, and what travels to workers."""
 
+from pathlib import Path
+
 import pytest
 
-from flows.environment import flow_environment, stage_environment, travelling
+from flows.plan import RunRequest, make_plan
+from pipeline.environment import audit_environment, flow_environment, stage_environment, travelling
+from sentfold.errors import RunError
 
 SECRETS = ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "DVC_STUDIO_TOKEN", "HUGGING_FACE_HUB_TOKEN", "SSH_AUTH_SOCK")
 
@@ -25,3 +29,33 @@ def test_a_token_travels_encrypted_or_not_at_all() -> None:
     assert not {"HF_TOKEN", "https_proxy"} & travelling(encrypted=False).keys()
     assert "SENTFOLD_MIRROR" in travelling(encrypted=False)
     assert stage_environment({"SENTFOLD_MIRROR": "/there"})["SENTFOLD_MIRROR"] == "/there"
+
+
+def test_of_git_s_settings_a_stage_sees_whose_checkouts_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"http.extraheader": "Authorization: hush", "safe.directory": "/here", "Safe.Directory": "/there"}
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "3")
+    monkeypatch.setenv("GIT_CONFIG_PARAMETERS", "'http.extraheader=hush'")
+    for number, (key, value) in enumerate(settings.items()):
+        monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", key)
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", value)
+    assert {name: value for name, value in stage_environment().items() if name.startswith("GIT_CONFIG_")} == {
+        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_KEY_0": "safe.directory",
+        "GIT_CONFIG_VALUE_0": "/here",
+        "GIT_CONFIG_KEY_1": "Safe.Directory",
+        "GIT_CONFIG_VALUE_1": "/there",
+    }
+
+
+def test_a_stage_that_an_audit_runs_again_has_no_token_at_all() -> None:
+    assert not audit_environment().keys() & {*SECRETS, "PREFECT_API_AUTH_STRING", "HF_TOKEN"}
+    assert {"PATH", "HOME", "https_proxy", "SENTFOLD_MIRROR"} <= audit_environment().keys()
+
+
+def test_the_checks_before_a_run_see_no_secret(tmp_path: Path) -> None:
+    (tmp_path / "pipeline").mkdir()
+    (tmp_path / "pipeline/__main__.py").write_text("import os, sys; sys.exit(str(dict(os.environ)))")
+    with pytest.raises(RunError, match="cannot be run") as caught:
+        make_plan(RunRequest(), tmp_path)
+    assert "'HOME'" in caught.value.got
+    assert not [name for name in SECRETS if name in caught.value.got]

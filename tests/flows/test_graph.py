@@ -139,3 +139,11 @@ def test_an_unknown_target_is_refused_with_what_it_may_have_meant() -> None:
 def test_a_path_that_only_begins_like_an_output_is_not_that_output() -> None:
     with pytest.raises(RunError):
         select_stages(GRAPH, ["data/spaces/ab"])
+
+
+def test_stages_in_a_circle_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "dvc.yaml").write_text(
+        "stages:\n  a: {cmd: a, deps: [x], outs: [y]}\n  b: {cmd: b, deps: [y], outs: [x]}\n"
+    )
+    with pytest.raises(RunError, match="read each other's outputs"):
+        read("quick", tmp_path)

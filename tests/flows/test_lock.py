@@ -113,6 +113,30 @@ def test_a_link_in_place_of_the_lock_is_refused_and_what_it_names_stays(tmp_path
     assert other.read_text() == "kept"
 
 
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_pipe_or_a_device_in_place_of_the_lock_is_refused_and_not_read(tmp_path: Path, kind: str) -> None:
+    (tmp_path / ".dvc/tmp").mkdir(parents=True)
+    path = tmp_path / LOCK_FILE
+    {"pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero")}[kind]()
+    with pytest.raises(RunError, match="cannot be locked"), hold_checkout(tmp_path, wait=False, purpose="a test"):
+        pass
+
+
+def test_no_other_user_can_open_the_lock(tmp_path: Path) -> None:
+    """Who can read a file can hold its lock."""
+    (tmp_path / ".dvc/tmp").mkdir(parents=True)
+    (tmp_path / LOCK_FILE).touch(0o644)
+    with hold_checkout(tmp_path, wait=False, purpose="a test"):
+        assert (tmp_path / LOCK_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_holder_whose_purpose_is_long_lets_its_children_through(tmp_path: Path) -> None:
+    (tmp_path / ".dvc").mkdir()
+    for purpose in ("run " + "--target a " * 1_000, "\U0001f512" * 1_000):
+        with hold_checkout(tmp_path, wait=False, purpose=purpose), hold_checkout(tmp_path, wait=False, purpose="below"):
+            assert (tmp_path / LOCK_FILE).stat().st_size < 4096
+
+
 def test_a_folder_in_which_no_lock_can_be_made_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / ".dvc").mkdir()
     (tmp_path / ".dvc/tmp").write_text("no folder")

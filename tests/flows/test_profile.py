@@ -59,3 +59,9 @@ def test_a_kind_that_names_no_stage_is_refused_since_it_would_limit_nothing(tmp_
     with pytest.raises(ParameterError, match="names no stage") as caught:
         check_profile(read_profile(tmp_path, None), {"embed", "report", "eigensolve"}, where="run.yaml")
     assert caught.value.got == "eigensolv"
+
+
+def test_a_list_of_kinds_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("kinds: [a]\n")
+    with pytest.raises(ParameterError):
+        read_profile(tmp_path, None)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from pathlib import Path
 
 import pytest
+from distributed import Client
 
-from flows.clone import basis_of, require_same
+from flows.clone import Parcel, basis_of, make_in_clone, require_same
 from flows.dask_route import require_commit
+from flows.fold_route import FoldProject
 from flows.lock_entries import hash_in, read_entry, split_entries, write_entries
-from flows.profile import Transfer
-from flows.transfer import Remote
+from flows.profile import Retries, Retry, Transfer
+from flows.run_stage import Order, log_file, run_stage
+from flows.transfer import LOG, Remote
 from sentfold.errors import RunError
 from tests.flows.checkout import SOURCE, Checkout
 from tests.flows.ssh import missing, ssh_server
@@ -129,3 +133,56 @@ def test_a_checkout_is_committed_when_nothing_but_reports_and_locks_differs(fini
     assert error.value.where == "stranger.py"
     with pytest.raises(RunError, match="edited files"):
         require_same(basis_of(finished.root), basis_of(clone(finished, finished.root.with_name("other")).root))
+
+
+def test_a_link_in_place_of_a_log_is_not_written_through(tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("kept")
+    once = Retries(contention=Retry(attempts=1, delay=0))
+    order = Order("quick", Path("dvc.yaml"), tmp_path, "sentfold run", once)
+    for log in (tmp_path / LOG, log_file("report", root=tmp_path)):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.symlink_to(other)
+    with pytest.raises(RunError, match="`dvc pull` failed"):
+        SHARED.pull(["dvc.yaml"], tmp_path)
+    with pytest.raises(RunError, match="the stage 'report' failed"):
+        run_stage("report", order)
+    assert other.read_text() == "kept"
+    assert (tmp_path / LOG).stat().st_size and log_file("report", root=tmp_path).stat().st_size
+
+
+def test_a_worker_whose_clone_believes_the_remote_unseen_makes_nothing(
+    finished: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run compares its own configuration; that of a worker's clone decides what the worker believes."""
+    commit(finished, remote="/nowhere")
+    (finished.root / ".dvc/config.local").write_text("['remote \"shared\"']\n    verify = false\n")
+    monkeypatch.chdir(finished.root)
+    order = Order("quick", Path("dvc.yaml"), finished.root, "sentfold run")
+    parcel = Parcel("report", order, basis_of(finished.root), SHARED, {}, (), {}, (), ())
+    with (
+        Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client,
+        pytest.raises(RunError, match="the remote is not set up"),
+    ):
+        client.submit(make_in_clone, parcel, "a").result()
+
+
+@pytest.mark.slow
+def test_what_a_remote_exchanged_is_no_input_of_a_fold(tmp_path: Path) -> None:
+    """DVC compares nothing here, as in a worker's checkout whose configuration was not set up."""
+    (tmp_path / "store").mkdir()
+    (tmp_path / "checkout/.dvc").mkdir(parents=True)
+    (tmp_path / "checkout/.dvc/config").write_text(f"['remote \"shared\"']\n    url = {tmp_path}/store\n")
+    there, here = (FoldProject.open(tmp_path / name, tmp_path / "checkout", SHARED) for name in ("there", "here"))
+    name = f"{hashlib.sha256(b'texts').hexdigest()}.parquet"
+    (there.folder / name).write_bytes(b"texts")
+    there.add([name])
+    there.push([name])
+    (sent,) = (file for file in (tmp_path / "store").rglob("*") if file.is_file())
+    sent.chmod(0o644)
+    sent.write_bytes(b"others")
+    sent.chmod(0o444)  # DVC believes a file that cannot be written
+    pointers = {name: there.pointer(name).read_text()}
+    with pytest.raises(RunError, match="a file did not arrive as it was sent"):
+        here.pull(pointers)
+    assert not (here.folder / name).exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -11,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from sentfold.errors import ArtifactError, ParameterError
-from sentfold.files import sha256_of
+from sentfold.files import fixed_lists, sha256_of
 from sentfold.fold.fold import InProcess, fold_files
-from sentfold.fold.parts import Task, hold_target
+from sentfold.fold.parts import Task, hold_target, remove_partial_files
+from sentfold.fold.tasks import read_landmarks
 from sentfold.manifold.base.protocol import Source
 from sentfold.manifold.landmark import embed
 from tests.checkout import ROOT, environment
@@ -160,6 +163,10 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
+def rewrite(path: Path, **changed: object) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), **changed}))
+
+
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "a bit of a part": lambda run: flip(run / "folded/part-00002.parquet"),
     "a part cut short": lambda run: (run / "folded/part-00002.parquet").write_bytes(b"PAR1"),
@@ -172,6 +179,16 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "another's receipt": lambda run: (run / "receipts/folded-00002.json").write_bytes(
         (run / "receipts/folded-00003.json").read_bytes()
     ),
+    "a pipe as a receipt": lambda run: (
+        (run / "receipts/folded-00002.json").unlink(),
+        os.mkfifo(run / "receipts/folded-00002.json"),
+    ),
+    "a device as a receipt": lambda run: (
+        (run / "receipts/folded-00002.json").unlink(),
+        (run / "receipts/folded-00002.json").symlink_to("/dev/zero"),
+    ),
+    "a receipt without notes": lambda run: rewrite(run / "receipts/landmarks-00000.json", notes={}),
+    "a receipt whose rows are a text": lambda run: rewrite(run / "receipts/folded-00002.json", rows="200"),
     "the landmarks": lambda run: flip(run / "landmarks/part-00000.parquet"),
     "a stranger's part": lambda run: (run / "folded/part-00007.parquet").write_bytes(b"of an earlier plan"),
     "half a part of a killed writer": lambda run: (
@@ -355,3 +372,50 @@ def test_a_receipt_tells_what_its_file_was_made_from(tmp_path: Path, source: Pat
         for entry in receipt["record"]["inputs"]:
             path = source / entry["file"] if "/" not in entry["file"] else tmp_path / "run" / entry["file"]
             assert entry["sha256"] == sha256_of(path)
+
+
+def test_temporary_files_behind_a_link_in_the_target_stay(tmp_path: Path) -> None:
+    """A fold from elsewhere, as an archive may hold it: any linked folder was looked into."""
+    target, name = tmp_path / "run", ".part-00001.parquet.host.77.tmp"
+    for folder in (target / "folded", tmp_path / "mine", target / "other"):
+        folder.mkdir(parents=True)
+        (folder / name).write_bytes(b"half")
+    (target / "link").symlink_to(tmp_path / "mine")
+    (target / "receipts").symlink_to(tmp_path / "mine")
+    remove_partial_files(target)
+    assert [path.parent.name for path in tmp_path.rglob(name)] == ["mine", "other"]
+
+
+def test_forged_landmarks_are_refused_before_they_fill_the_memory(tmp_path: Path) -> None:
+    """A receipt with the sha256 of the forged file made them pass for those of an earlier run."""
+    path, x = tmp_path / "part-00000.parquet", np.ones((20, 3), dtype=np.float32)
+    good = {"row": pa.array(range(20)), "vector": fixed_lists(x), "coordinates": fixed_lists(x.astype(np.float64))}
+    pq.write_table(pa.table(good), path)
+    assert len(read_landmarks(str(path), "good", LANDMARKS).rows) == 20
+    nan = np.where(np.eye(20, 3, dtype=bool), np.float32(np.nan), x)
+    wide = pa.nulls(20, pa.list_(pa.float32(), 2**20))  # a list that is null takes the memory of a whole one
+    texts = pa.array([["a"]] * 20, pa.list_(pa.string(), 1))
+    forged = [{**good, "vector": column} for column in (wide, texts, fixed_lists(nan), pa.array([[1.0]] * 20))]
+    forged += [{**good, "row": pa.array(["a"] * 20)}, {"row": good["row"]}]
+    forged += [{name: column.slice(0, LANDMARKS.neighbors) for name, column in good.items()}]
+    for number, columns in enumerate(forged):
+        pq.write_table(pa.table(columns), path)
+        with pytest.raises(ArtifactError, match="the landmarks, sha256"):
+            read_landmarks(str(path), str(number), LANDMARKS)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ArtifactError, match="not a regular file"):
+        read_landmarks(str(path), "pipe", LANDMARKS)
+
+
+def test_parts_of_another_width_with_a_right_receipt_are_refused(tmp_path: Path) -> None:
+    """Compiled loops took the width of the landmarks for that of the vectors."""
+    source, run = write_vectors(tmp_path / "source.parquet", cloud(300)), tmp_path / "run"
+    fold_files(source, run, of_vectors())
+    part = run / "landmarks/part-00000.parquet"
+    table = pq.read_table(part)
+    narrow = fixed_lists(np.ones((len(table), 5), dtype=np.float32))
+    pq.write_table(table.set_column(1, "vector", narrow), part)
+    rewrite(run / "receipts/landmarks-00000.json", sha256=sha256_of(part), size=part.stat().st_size)
+    with pytest.raises(ArtifactError, match="landmarks of 12 dimensions"):
+        fold_files(source, run, of_vectors())

@@ -214,6 +214,26 @@ def test_a_footer_of_more_rows_than_the_file_can_have_is_refused_before_they_are
         list_source(path, "vector")
 
 
+def test_row_groups_of_more_and_of_fewer_than_no_rows_are_refused(tmp_path: Path) -> None:
+    """Of 2^45 and -2^45 rows, the first filled the memory with ranges of rows."""
+    path, x = tmp_path / "v.parquet", cloud(13332)
+    table = pa.table({"vector": fixed_lists(x)})
+    with pq.ParquetWriter(path, table.schema, use_dictionary=False) as writer:
+        for part in (table.slice(0, 7777), table.slice(7777)):
+            writer.write_table(part)
+    content = path.read_bytes()
+    length = struct.unpack("<I", content[-8:-4])[0]
+    footer = content[-8 - length : -8]
+    for old, new in ((7777, 2 * 2**45), (5555, 2 * 2**45 - 1), (13332, 0)):  # signed numbers are doubled, or odd
+        assert varint(2 * old) in footer
+        footer = footer.replace(varint(2 * old), varint(new))
+    path.write_bytes(content[: -8 - length] + footer + struct.pack("<I", len(footer)) + b"PAR1")
+    metadata = pq.read_metadata(path)
+    assert [metadata.row_group(group).num_rows for group in range(2)] == [2**45, -(2**45)]
+    with pytest.raises(ArtifactError, match="row groups that have the rows of the file"):
+        list_source(path, "vector")
+
+
 def test_a_text_that_all_rows_refer_to_is_counted_before_it_is_copied(tmp_path: Path) -> None:
     """Some hundred bytes, which are 4 GB of texts."""
     texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(4096, dtype=np.int32)), pa.array(["a" * 1_000_000]))

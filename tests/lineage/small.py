@@ -105,7 +105,8 @@ STAGE_PY = """
         write(data / "corpora" / names[0] / "items.txt", [row % 2 for row in rows])
     elif verb == "embed":
         corpus, encoder = names
-        scale = params["encoders"][encoder]["scale"] + float(os.environ.get("DISTURBED", 0))  # another processor
+        # Another processor.
+        scale = params["encoders"][encoder]["scale"] + float(os.environ.get("SENTFOLD_DISTURBED", 0))
         texts = numbers(data / "corpora" / corpus / "sentences.txt")
         write(data / "spaces" / encoder / f"{corpus}.txt", [scale * text for text in texts])
     elif verb == "fold":

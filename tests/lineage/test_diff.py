@@ -74,10 +74,10 @@ def test_several_changes_above_a_number_are_all_named_and_those_beside_it_are_no
 def test_data_that_changed_though_nothing_above_it_did_is_told_so(small: Small) -> None:
     # Another machine: the same stages write other bytes.
     for path in ("stage.py",):
-        small.edit(path, 'os.environ.get("DISTURBED", 0)', 'os.environ.get("DISTURBED", "0")')
+        small.edit(path, 'os.environ.get("SENTFOLD_DISTURBED", 0)', 'os.environ.get("SENTFOLD_DISTURBED", "0")')
     small.run("dvc", "repro", "-q")
     small.commit("Same results")
-    small.run("dvc", "repro", "-q", "--force", "embed@first-mini", DISTURBED="0.5")
+    small.run("dvc", "repro", "-q", "--force", "embed@first-mini", SENTFOLD_DISTURBED="0.5")
     small.run("dvc", "repro", "-q")
     small.commit("On another machine")
     found = diff(small.root, "HEAD~1", "HEAD", "quick")

@@ -175,3 +175,11 @@ def test_the_validator_accepts_a_crate_and_refuses_a_spoiled_one(crate: Path, tm
 def test_the_command_writes_a_crate(small: Small, tmp_path: Path) -> None:
     assert small.run("pipeline", "crate", check=False).returncode == 2
     assert "8 runs" in small.run("pipeline", "crate", str(tmp_path / "crate")).stdout
+
+
+def test_a_link_among_the_reports_is_not_in_the_crate(small: Small, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("a token")
+    (small.root / "reports/quick/notes.txt").symlink_to(tmp_path / "secret")
+    export_crate(small.root, "quick", tmp_path / "crate")
+    assert (tmp_path / "crate/reports/quick/summary.txt").is_file()
+    assert not (tmp_path / "crate/reports/quick/notes.txt").exists()

@@ -15,16 +15,20 @@ import pytest
 import yaml
 
 from pipeline.lineage.audit import audit
+from pipeline.lineage.checks import PIPELINE
 from pipeline.lineage.hashes import IgnoreRules, LineageError
 from pipeline.lineage.isolated_stage import run_command
+from pipeline.lineage.numbers import Scores, read_index, read_numbers
 from pipeline.lineage.runs import ended_runs, mapping_at, runs_path, sealed_inputs
 from pipeline.lineage.scope import Scope
-from pipeline.lineage.stages import load_graph, related
+from pipeline.lineage.stages import load_graph, load_stages, related
 from pipeline.lineage.templates import fill
 from pipeline.lineage.text import audit_text
+from pipeline.lineage.trace import trace
 from pipeline.lineage.trees import Revision, WorkingTree, object_name
 from pipeline.lineage.witnesses import WitnessChecks, verified_signature
 from sentfold.errors import ArtifactError
+from tests.checkout import ROOT
 from tests.lineage.small import Small
 
 WHO = {f"GIT_{role}_{what}": "a@b.c" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -182,6 +186,42 @@ def test_a_folder_with_two_files_of_one_name_is_refused(repository: Path) -> Non
     assert "report.md" in caught.value.where
 
 
+def test_a_link_to_a_folder_and_a_submodule_are_not_taken_from_the_checkout(repository: Path) -> None:
+    (repository / "notes/f").mkdir(parents=True)
+    (repository / "notes/f/page.html").write_text("cosine fails\n")
+    (repository / "notes/g").symlink_to("f")
+    (repository / "reports/quick/figures").symlink_to("../../notes/f")
+    (repository / "reports/quick/index.html").symlink_to("../../notes/g/page.html")
+    git(repository, "add", "-A")
+    git(repository, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},reports/quick/tables")
+    git(repository, "commit", "-q", "-m", "Links")
+    commit = Revision(repository, "HEAD")
+    for name in ("figures", "figures/page.html", "index.html", "tables", "tables/cells.json"):
+        digest = commit.digest(f"reports/quick/{name}")
+        assert digest is not None and digest.unreadable, name
+        assert Scope(repository, "quick", revision="HEAD").digest(f"reports/quick/{name}") == digest
+    assert commit.digest("notes") == commit.digest("notes") and commit.read("reports/quick/tables") is None
+
+
+def test_pages_of_the_checkout_do_not_stand_in_for_those_that_a_commit_replaces_or_lacks(small: Small) -> None:
+    base = small.run("git", "rev-parse", "HEAD").stdout.strip()
+    page = small.root / "reports/quick/summary.txt"
+    (small.root / "notes/f").mkdir(parents=True)
+    (small.root / "notes/g").symlink_to("f")
+    page.rename(small.root / "notes/f/summary.txt")
+    (small.root / "notes/f/summary.txt").write_text("cosine fails\n")
+    page.symlink_to("../../notes/g/summary.txt")
+    replaced = small.commit("A link through a link")
+    page.unlink()
+    lacking = small.commit("No page")
+    small.run("git", "checkout", "-q", base)
+    assert not audit(small.root, "quick", revision=base).failed(strict=True)
+    for commit, state in ((replaced, "wrong"), (lacking, "absent")):
+        found = audit(small.root, "quick", revision=commit)
+        assert [cause.state for cause in found.causes if cause.subject == "reports/quick/summary.txt"] == [state]
+        assert found.failed(strict=True)
+
+
 # --- signatures -------------------------------------------------------------------------------------------------
 
 
@@ -333,12 +373,25 @@ def test_an_artifact_names_no_input_outside_of_the_checkout(tmp_path: Path) -> N
 
 def test_a_record_of_runs_of_other_types_is_left_out(tmp_path: Path) -> None:
     whole = dict.fromkeys(("run", "stage", "command", "started", "ended", "seconds", "exit", "peak_memory_bytes"), 0)
-    whole |= {"event": "ended", "code": {"commit": None, "dirty": None}, "machine": {"host": "a"}, "packages": {}}
+    whole |= {
+        "event": "ended",
+        "stage": "a",
+        "code": {"commit": None, "dirty": None},
+        "machine": {"host": "a"},
+        "packages": {},
+    }
     whole |= {"parameters": {}, "outputs": {"a": {"sha256": "0"}}}
     wrong = [
         {key: value} for key in ("code", "machine", "packages", "parameters", "outputs") for value in ([], None, "a")
     ]
-    wrong += [{"outputs": {"a": []}}, {"outputs": {"a": {}}}, {"code": {}}, {"code": {"commit": [], "dirty": 0}}]
+    wrong += [
+        {"outputs": {"a": []}},
+        {"outputs": {"a": {}}},
+        {"code": {}},
+        {"code": {"commit": [], "dirty": 0}},
+        {"stage": ["a"]},
+    ]
+    wrong += [{"code": {"commit": None, "dirty": None, "others": others}} for others in (5, "a", [["a"]])]
     path = runs_path(tmp_path, "quick")
     path.parent.mkdir(parents=True)
     path.write_text("".join(json.dumps(whole | other) + "\n" for other in ({}, *wrong, {"machine": {}})))
@@ -366,6 +419,13 @@ def test_a_score_of_400_digits_and_a_path_of_a_thousand_letters_end_no_audit(sma
             audit(small.root, "quick")
 
 
+def test_a_stage_that_runs_again_sees_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "HF_TOKEN", "GIT_CONFIG_PARAMETERS"):
+        monkeypatch.setenv(name, "hush")
+    code, said = run_command("python -c 'import os, sys; sys.exit(str(dict(os.environ)))'", tmp_path)
+    assert code == 1 and "hush" not in said and "'HOME'" in said
+
+
 def test_bytes_that_are_no_text_from_a_stage_end_no_audit(tmp_path: Path) -> None:
     code, said = run_command("python -c 'import sys; sys.stderr.buffer.write(bytes([255])); sys.exit(3)'", tmp_path)
     assert (code, said) == (3, "\ufffd")
@@ -375,3 +435,108 @@ def test_a_mapping_is_found_or_there_is_none() -> None:
     assert mapping_at({"a": {"b": {"c": 1}}}, "a", "b") == {"c": 1}
     for content in (None, [], {"a": [1]}, {"a": {"b": 3}}):
         assert mapping_at(content, "a", "b") == {}
+
+
+# --- a little text that takes much memory or time ---------------------------------------------------------------
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """A folder of tables of a suite."""
+    folder = tmp_path / "reports/quick/tables"
+    folder.mkdir(parents=True)
+    (folder / "cells.json").write_text('{"schema": 1, "fields": [], "tables": {}}')
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("\n" * 3, "has 0 cells"), ("row,value\n" + "a,1\n" * 260_000, "numbers"), ("a\n" * (9 << 20), "bytes")],
+    ids=["blank lines", "numbers", "bytes"],
+)
+def test_a_table_that_would_fill_the_memory_is_refused(tables: Path, tmp_path: Path, text: str, said: str) -> None:
+    (tables / "a.csv").write_text(text)
+    with pytest.raises(LineageError, match="a table cannot be read") as caught:
+        read_numbers(WorkingTree(tmp_path), "quick")
+    assert said in caught.value.got
+
+
+def test_many_tables_that_would_fill_the_memory_are_refused(tables: Path, tmp_path: Path) -> None:
+    for name in "abcd":
+        (tables / f"{name}.csv").write_text("row,value\n" + "a,1\n" * 70_000)
+    with pytest.raises(LineageError, match="a table cannot be read") as caught:
+        read_numbers(WorkingTree(tmp_path), "quick")
+    assert "d.csv" in caught.value.where
+
+
+def test_an_index_and_scores_that_would_fill_the_memory_are_refused(tables: Path, tmp_path: Path) -> None:
+    (tables / "cells.json").write_text('{"fields": [], "schema": 1, "tables": {"a": [' + "[]," * (6 << 20) + "[]]}}")
+    with pytest.raises(LineageError, match="the index of cells cannot be read") as caught:
+        read_index(WorkingTree(tmp_path), "quick")
+    assert "bytes" in caught.value.got
+    scores = Scores(WorkingTree(tmp_path), "quick")
+    for name in "abc":
+        path = tmp_path / scores.path(name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('{"a": "' + "b" * (6 << 20) + '"}')
+    assert scores.score("a", "stsb", "spearman") == scores.score("b", "stsb", "spearman") == {}
+    with pytest.raises(LineageError, match="the scores of a suite"):
+        scores.score("c", "stsb", "spearman")
+
+
+def test_a_definition_of_many_megabytes_is_refused_unparsed(tmp_path: Path) -> None:
+    (tmp_path / "dvc.yaml").write_text("stages: {}\n#" + "a" * (17 << 20))
+    with pytest.raises(LineageError, match=r"dvc\.yaml is too large"):
+        load_graph(WorkingTree(tmp_path), "quick")
+
+
+def test_thousands_of_lines_of_dvcignore_are_refused() -> None:
+    assert IgnoreRules(b"*.tmp\n" * 1_000).skips("a.tmp")
+    with pytest.raises(LineageError, match="a pattern cannot be used") as caught:
+        IgnoreRules(b"*.tmp\n" * 1_001)
+    assert caught.value.got == "1,001"
+
+
+def test_stages_in_a_circle_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "dvc.yaml").write_text(
+        "stages:\n  a: {cmd: a, deps: [x], outs: [y]}\n  b: {cmd: b, deps: [y], outs: [x]}\n"
+    )
+    with pytest.raises(LineageError, match=r"dvc\.yaml is malformed"):
+        load_graph(WorkingTree(tmp_path), "quick").in_order()
+
+
+def test_a_number_that_rests_on_a_thousand_stages_is_refused(tables: Path, tmp_path: Path) -> None:
+    stages = {f"s{n}": {"cmd": "a", "deps": [f"data/{n}"], "outs": [f"data/{n + 1}"]} for n in range(1000)}
+    stages["report"] = {"cmd": "a", "deps": ["data/1000"], "outs": ["reports/quick/tables"]}
+    (tmp_path / "dvc.yaml").write_text(json.dumps({"stages": stages}))
+    for stage in stages.values():
+        for key in ("deps", "outs"):
+            stage[key] = [{"path": path, "md5": "0" * 32} for path in stage[key]]
+    (tmp_path / "dvc.lock").write_text(json.dumps({"stages": stages}))
+    (tables / "a.csv").write_text("space,stsb\nmini,1.00\n")
+    cell = [2, "mini", "stsb", "spearman", "x100", "derived", [], {"stsb": "1.00"}]
+    fields = ["line", "row", "corpus", "protocol", "unit", "origin", "key", "texts"]
+    (tables / "cells.json").write_text(json.dumps({"schema": 1, "fields": fields, "tables": {"a.csv": [cell]}}))
+    with pytest.raises(LineageError, match="rests on too many stages"):
+        trace(tmp_path, "reports/quick/tables/a.csv", row="mini", column="stsb")
+
+
+# --- commands ---------------------------------------------------------------------------------------------------
+
+
+def test_a_stage_that_runs_no_code_of_the_pipeline_is_without_witness(small: Small) -> None:
+    (small.root / "pipeline").mkdir()
+    (small.root / "pipeline/__main__.py").write_text("")
+    small.commit("A pipeline")
+    found = audit(small.root, "quick")
+    assert ("definition", "unwitnessed") in {(cause.kind, cause.state) for cause in found.causes}
+    assert found.count("verified") == 0
+    assert any("python stage.py report" in cause.message for cause in found.causes)
+
+
+@pytest.mark.parametrize("more", ["; cp notes/a reports/a", " && true", " > reports/a", " $(cp a b)", "\ncp a b"])
+def test_every_stage_of_the_project_runs_the_pipeline_and_nothing_behind_it(more: str) -> None:
+    for file in ROOT.glob("suites/*/dvc.yaml"):
+        for stage in load_stages(WorkingTree(ROOT), file.parent.name).values():
+            assert PIPELINE.fullmatch(stage.command)
+    assert not PIPELINE.fullmatch(f"python -m pipeline report --suite quick{more}")

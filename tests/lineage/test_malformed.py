@@ -36,6 +36,8 @@ EDITS = {
     ),
     "a stage that is a word": ("dvc.yaml", r"(?s)  report:\n.*", "  report: soon\n", "dvc.yaml: stage report"),
     "a list of stages in dvc.yaml": ("dvc.yaml", r"(?s)stages:.*", "stages: [report]\n", "dvc.yaml: stages"),
+    "a number as variables": ("dvc.yaml", r"vars: .*", "vars: 5", "dvc.yaml: vars"),
+    "variables of a name with a NUL": ("dvc.yaml", r"vars: .*", 'vars: ["a\\\\0b"]', "dvc.yaml: vars"),
     "no mapping of stages": ("plan.yaml", r"fold: .*", "fold: 3", "foreach of stage fold"),
     "an index of another schema": ("reports/quick/tables/cells.json", '"schema": 1', '"schema": 7', "schema 7"),
     "an index that is cut off": ("reports/quick/tables/cells.json", r"(?s).{9}\Z", "", "cells.json"),

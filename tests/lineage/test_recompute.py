@@ -106,7 +106,7 @@ def test_everything_is_made_anew_from_nothing_and_the_checkout_stays_as_it_was(s
 def test_other_bytes_pass_only_outside_of_the_numeric_profile_and_within_the_bound(
     small: Small, monkeypatch: pytest.MonkeyPatch, disturbance: str, exact: bool, outcome: str
 ) -> None:
-    monkeypatch.setenv("DISTURBED", disturbance)
+    monkeypatch.setenv("SENTFOLD_DISTURBED", disturbance)
     found = audited(small, exact=exact)
     assert outcomes(found)["evaluate@mini"] == outcomes(found)["report"] == outcome
     assert outcomes(found)["download@first"] == "equal"
@@ -163,11 +163,11 @@ def test_a_stage_whose_server_does_not_answer_is_not_called_wrong(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # 75 is EX_TEMPFAIL of sysexits.h.
-    offline = 'if verb == "download" and os.environ.get("OFFLINE"):\n    sys.exit(75)\nif verb == "download":'
+    offline = 'if verb == "download" and os.environ.get("SENTFOLD_OFFLINE"):\n    sys.exit(75)\nif verb == "download":'
     small.edit("stage.py", 'if verb == "download":', offline)
     small.run("dvc", "repro", "-q")
     small.commit("A server")
-    monkeypatch.setenv("OFFLINE", "yes")
+    monkeypatch.setenv("SENTFOLD_OFFLINE", "yes")
     found = audited(small)
     assert outcomes(found)["download@first"] == "skipped"
     assert (found.count("wrong"), found.count("unwitnessed")) == (0, len(found.findings))

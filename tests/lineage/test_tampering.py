@@ -157,7 +157,7 @@ def test_a_forged_entry_of_an_artifact_that_is_not_here_is_not_repeated_as_a_fac
 def run_elsewhere(small: Small) -> None:
     """Run a stage again as on a processor that computes other bytes, and what reads it."""
     name = "embed@second-mini"
-    small.run("dvc", "repro", "-q", "--force", "--no-run-cache", "--single-item", name, DISTURBED="1e-3")
+    small.run("dvc", "repro", "-q", "--force", "--no-run-cache", "--single-item", name, SENTFOLD_DISTURBED="1e-3")
     small.run("dvc", "repro", "-q")
 
 

@@ -350,3 +350,10 @@ def test_rows_without_any_variance_have_no_direction_to_remove_or_preserve() -> 
     for estimator in (AllButTheTop(1), NeighborhoodPreservingEmbedding(n_neighbors=3)):
         with pytest.raises(ParameterError, match="rank"):
             estimator.fit(np.ones((10, 4)))
+
+
+@pytest.mark.parametrize("estimator", [PrincipalComponents(), Whitening(), AllButTheTop(1)], ids=repr)
+@pytest.mark.parametrize("factor", [1e-170, 1e200])
+def test_rows_that_cannot_be_squared_have_no_axes_and_are_refused(estimator: Any, factor: float) -> None:
+    with pytest.raises(ParameterError, match="cannot be squared"):
+        clone(estimator).fit(cloud() * factor)

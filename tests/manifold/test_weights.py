@@ -177,3 +177,9 @@ def test_a_neighbor_that_is_no_row_is_refused_by_the_row_that_names_it(neighbor:
 def test_vectors_that_are_not_finite_are_refused() -> None:
     with pytest.raises(ParameterError, match="not finite"):
         solve_weights(np.full((3, 2), np.nan), np.array([[1], [0], [0]]), regularization=1e-3)
+
+
+@pytest.mark.parametrize("neighbors", [[[1.0], [0.0], [np.nan], [0.0]], [[1.5], [0.0], [1.0], [0.0]], [1, 0, 1, 0]])
+def test_neighbors_that_are_no_integers_are_refused(neighbors: list[list[float]]) -> None:
+    with pytest.raises(ParameterError, match="neighbours do not fit"):
+        solve_weights(np.eye(4), np.array(neighbors), regularization=1e-3)

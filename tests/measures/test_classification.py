@@ -7,6 +7,8 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.neighbors import KNeighborsClassifier
 
+from sentfold.errors import ParameterError
+from sentfold.measures.base.case import Case
 from sentfold.measures.base.classifiers import (
     LogisticSettings,
     describe_split,
@@ -14,7 +16,9 @@ from sentfold.measures.base.classifiers import (
     predict_by_neighbors,
     predict_by_perceptron,
     predict_training_set,
+    predict_with_dev,
 )
+from sentfold.measures.base.logistic import prepare_features
 from sentfold.measures.base.pairs import pair_features
 from sentfold.measures.base.rating import accuracies, f1_scores
 from tests.reference.senteval import STRENGTHS, nested_accuracy, split_accuracy
@@ -152,3 +156,30 @@ def test_a_perceptron_never_reads_the_labels_that_it_predicts() -> None:
     other = predict_by_perceptron(x, np.where(np.array(splits) == "test", 1 - labels, labels), splits, folds=3, seed=0)
     assert found.items.tolist() == list(range(80, 120))
     assert found.predicted.tolist() == other.predicted.tolist()
+
+
+def test_a_regression_with_as_many_classes_as_items_is_refused_before_gigabytes_are_taken() -> None:
+    labels = np.arange(20_000)
+    with pytest.raises(ParameterError, match="too many classes"):
+        predict_with_dev(
+            prepare_features(np.zeros((20_000, 1), dtype=np.float32)), labels, labels, labels, labels, strengths=[1.0]
+        )
+
+
+def scaled(x: np.ndarray) -> np.ndarray:
+    return Case("c", "classification", {}, {}, x).scaled
+
+
+@pytest.mark.parametrize("factor", [2.0**-83, 2.0**-60, 2.0**60, 2.0**66, 2.0**100])
+def test_the_unit_of_the_vectors_changes_no_bit_of_the_scaled_ones(factor: float) -> None:
+    x = np.random.default_rng(0).standard_normal((40, 7)).astype(np.float32)
+    assert np.median(np.linalg.norm(scaled(x), axis=1)) == pytest.approx(1, abs=1e-6)
+    np.testing.assert_array_equal(scaled(x * np.float32(factor)), scaled(x))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ordinary_vectors_are_divided_by_their_median_length_and_by_nothing_else(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = (rng.standard_normal((30, 5)) * 10.0 ** rng.uniform(-14, 14)).astype(np.float32)
+    np.testing.assert_array_equal(scaled(x), x / np.float32(np.median(np.linalg.norm(x, axis=1))))
+    np.testing.assert_array_equal(scaled(x * 0), x * 0)

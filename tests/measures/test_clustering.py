@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import (
@@ -12,7 +15,7 @@ from sklearn.metrics import (
     v_measure_score,
 )
 
-from sentfold.measures.clustering import MEASURES, agreement, cluster, contingency, mean_over_starts
+from sentfold.measures.clustering import MEASURES, agreement, agreement_of, cluster, contingency, mean_over_starts
 
 
 @given(seed=st.integers(0, 2**32 - 1), classes=st.integers(1, 5), clusters=st.integers(1, 5))
@@ -88,3 +91,32 @@ def test_the_starts_of_two_spaces_are_drawn_alike() -> None:
     scores = np.arange(5.0)
     one, other = (mean_over_starts(scores + shift, np.tile(scores + shift, (200, 1)).T, seed=9) for shift in (0.0, 2.0))
     np.testing.assert_allclose(other - one, 2.0)
+
+
+@pytest.mark.parametrize("factor", [1e-25, 1e-19, 1e18, 1e25])
+def test_the_unit_of_the_vectors_does_not_matter_to_clusters(factor: float) -> None:
+    rng = np.random.default_rng(4)
+    x = (20 * np.eye(4, 6)[rng.integers(0, 4, 200)] + rng.standard_normal((200, 6))).astype(np.float32)
+    found, other = (cluster(y, clusters=4, seeds=2, first_seed=0) for y in (x, x * np.float32(factor)))
+    for one, two in zip(found, other, strict=True):
+        assert agreement(contingency(one, two, np.ones((1, 200))))["ari"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("cells", [1, 30, 100, 2**22])
+def test_agreement_is_the_same_bit_for_bit_however_many_tables_are_made_at_a_time(cells: int) -> None:
+    rng = np.random.default_rng(5)
+    labels, found = rng.integers(0, 5, 90), rng.integers(0, 6, 90)
+    weights = rng.multinomial(90, np.full(90, 1 / 90), size=50).astype(float)
+    wanted, got = agreement(contingency(labels, found, weights)), agreement_of(labels, found, weights, cells=cells)
+    for name in MEASURES:
+        np.testing.assert_array_equal(got[name], wanted[name])
+
+
+def test_tables_of_many_classes_take_little_memory() -> None:
+    labels = np.arange(1500)
+    weights = np.ones((40, 1500))
+    tracemalloc.start()
+    agreement_of(labels, labels, weights)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4e8  # all 40 tables at once and their copies: 3 GB

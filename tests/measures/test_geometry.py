@@ -10,8 +10,11 @@ from scipy.spatial.distance import pdist
 from sklearn import manifold
 from sklearn.neighbors import NearestNeighbors
 
+from sentfold.measures.base.case import Case
 from sentfold.measures.geometry import (
+    GeometrySettings,
     alignment,
+    describe_geometry,
     effective_rank,
     hubness,
     mean_cosine,
@@ -82,3 +85,10 @@ def test_a_sample_is_all_rows_or_a_seeded_share_of_them() -> None:
     rows = sample_rows(1000, at_most=50, seed=3)
     np.testing.assert_array_equal(rows, sample_rows(1000, at_most=50, seed=3))
     assert len(set(rows)) == 50 and (np.diff(rows) > 0).all()
+
+
+def test_one_sentence_has_no_pairs_and_no_nan() -> None:
+    case = Case("c", "classification", {}, {}, np.ones((1, 3), dtype=np.float32))
+    facts = describe_geometry(case, GeometrySettings(), positive=("", np.empty((0, 2), dtype=np.int64)))
+    assert [facts[name] for name in ("effective_rank", "mean_cosine", "uniformity", "hubness")] == [None] * 4
+    assert facts["length_mean"] == pytest.approx(3**0.5, abs=1e-3)

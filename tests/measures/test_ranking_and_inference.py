@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, f1_score, precision_recall_curve
 
-from sentfold.measures.inference import THRESHOLDS, best_f1, mean_f1
+from sentfold.measures.base.case import Case
+from sentfold.measures.inference import NEUTRAL, THRESHOLDS, Settings, best_f1, mean_f1, score
 from sentfold.measures.ranking import average_precisions
 
 
@@ -71,3 +72,10 @@ def test_the_mean_f1_rewards_cosines_that_are_all_large() -> None:
     np.testing.assert_allclose(useless, 2 / 3)
     assert perfect < useless
     assert best_f1(np.where(entailed, 0.6, 0.4), entailed, np.ones((1, 100)))[0] == 1.0
+
+
+def test_neutral_pairs_alone_have_no_score_and_a_reason() -> None:
+    items = {"row1": [0, 1], "row2": [1, 0], "label": [NEUTRAL, NEUTRAL]}
+    got = score(Case("c", "inference", items, {"resample": "items"}, np.eye(2, dtype=np.float32)), Settings())
+    assert got.scores == {"best-f1.cosine": None, "mean-f1.cosine": None}
+    assert set(got.reasons) == set(got.scores)

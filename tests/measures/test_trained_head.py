@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr
 from sklearn.linear_model import LogisticRegression
 
+from sentfold.errors import ParameterError
 from sentfold.measures.similarity import expected_values, spread_over_bins, train_head
 
 BINS = np.arange(6.0)
@@ -54,3 +56,9 @@ def test_neither_the_test_scores_nor_for_one_strength_the_dev_scores_have_a_part
     other[240:300] = 5 - other[240:300]
     alone, changed = (train_head(x, scores, splits, strengths=[1.0]) for scores in (human, other))
     np.testing.assert_array_equal(alone.values, changed.values)
+
+
+def test_a_scale_of_more_than_a_thousand_whole_numbers_is_refused_before_its_bins_are_made() -> None:
+    x, human, splits = problem()
+    with pytest.raises(ParameterError, match="too long for a trained head"):
+        train_head(x, human * 1e9, splits, strengths=[1.0])

@@ -17,6 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from sentfold.errors import ParameterError
 from sentfold.neighbors.neighbors import in_degrees, nearest_among, nearest_neighbors
+from sentfold.neighbors.points import Metric, squared_lengths
 
 
 def sorted_by_distance_and_row(distances: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -253,3 +254,27 @@ def test_ten_thousand_rows_take_thirty_megabytes_beyond_input_and_output() -> No
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak - found.indices.nbytes - found.distances.nbytes < 30e6
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("factor", [1e-170, 1e160])
+def test_rows_whose_squares_leave_float64_are_refused_and_not_called_equal(factor: float, metric: Metric) -> None:
+    x = np.random.default_rng(5).standard_normal((50, 7))
+    x[3] = 0
+    np.testing.assert_array_equal(nearest_neighbors(x, 3).distances > 0, True)
+    with pytest.raises(ParameterError) as error:
+        nearest_neighbors(x * factor, 3, metric=metric)
+    assert error.value.where == "row 0"
+    x[9] *= factor
+    with pytest.raises(ParameterError) as error:
+        nearest_among(x, x[:5], 3, metric=metric)
+    assert error.value.where == "query 9"
+
+
+def test_squared_lengths_take_no_copy_of_all_rows() -> None:
+    x = np.ones((60_000, 64), dtype=np.float32)
+    x[::2] = 0
+    tracemalloc.start()
+    np.testing.assert_array_equal(squared_lengths(x), np.tile([0.0, 64.0], 30_000))
+    assert tracemalloc.get_traced_memory()[1] < x.nbytes / 2
+    tracemalloc.stop()

@@ -187,3 +187,11 @@ def test_a_surface_that_is_none_is_refused() -> None:
     sensitivity_path("mine", "mine").write_text('{"rows": 3}')
     with pytest.raises(ArtifactError, match="a sensitivity cannot be read"):
         load_sensitivities(SUITE)
+
+
+@pytest.mark.parametrize("far", [-1, len(TEXTS)])
+def test_items_that_name_no_sentence_are_refused(far: int) -> None:
+    write_items("dev", "similarity", {"row1": [far, *range(7)], "row2": list(range(1, 9)), "score": SCORES})
+    with pytest.raises(ArtifactError, match="no sentence"):
+        sensitivity(SUITE, "mine")
+    assert not sensitivity_path("mine", "mine").exists()

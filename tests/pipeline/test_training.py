@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,26 @@ def test_the_same_training_writes_the_same_bytes(trained: Path) -> None:
     before = {path: path.read_bytes() for path in paths if path.is_file()}
     train("made", "tiny-seed0", "tiny", 0)
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_training_does_not_continue_what_other_code_began(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.stages import train as stage
+
+    model_path("made", "tiny-seed9").write_text("a file in the place of the model folder")
+    copied = tmp_path / "training"
+    shutil.copytree(stage.PACKAGE / "training", copied)
+    monkeypatch.setattr(stage, "CODE", (copied, *stage.CODE[1:]))
+    begun = []
+    for edit in ("", "# another loss"):
+        with (copied / "losses.py").open("a") as stream:
+            stream.write(edit)
+        with pytest.raises(OSError):
+            stage.train("made", "tiny-seed9", "tiny", 0)
+        begun.append({path.name for path in stage.CHECKPOINTS.iterdir()})
+    shutil.rmtree(stage.CHECKPOINTS)
+    assert [len(names) for names in begun] == [1, 2]
 
 
 def test_a_training_without_its_corpus_is_a_blank_with_its_reason(trained: Path) -> None:

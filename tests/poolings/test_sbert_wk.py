@@ -96,3 +96,8 @@ def test_settings_that_leave_too_little_are_refused(settings: dict[str, int]) ->
     with pytest.raises(ParameterError) as caught:
         sbert_wk(torch.from_numpy(random_states(0)), **settings)
     assert caught.value.where in settings
+
+
+def test_texts_of_one_token_are_refused() -> None:
+    with pytest.raises(ParameterError, match="token besides"):
+        sbert_wk(torch.from_numpy(random_states(0, tokens=1)))

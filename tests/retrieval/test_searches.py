@@ -238,3 +238,24 @@ def test_points_that_are_searched_together_rank_as_each_does_alone() -> None:
         for point, ranking in zip(points, together, strict=True):
             alone = search(method, point, X, POOL)
             assert np.array_equal(ranking.top, alone.top) and np.array_equal(ranking.scores, alone.scores)
+
+
+@pytest.mark.parametrize(
+    ("factor", "dtype"), [(1e-100, np.float64), (1e100, np.float64), (1e30, np.float32), (1e-43, np.float32)]
+)
+def test_vectors_that_float32_cannot_divide_by_their_length_are_refused(factor: float, dtype: type) -> None:
+    for row, name in ((3, "document 3"), (DOCUMENTS + 2, "query 2")):
+        x: np.ndarray = X.astype(dtype)
+        x[row] *= dtype(factor)
+        with pytest.raises(ParameterError) as caught:
+            found("cosine", x)
+        assert caught.value.where == name
+    with pytest.raises(ParameterError) as caught:
+        found("nnn", bank=BANK.astype(dtype) * dtype(factor))
+    assert caught.value.where == "row of the bank 0"
+
+
+def test_zero_vectors_and_vectors_of_other_lengths_are_searched() -> None:
+    x = X * 1e12
+    x[5] = 0
+    np.testing.assert_array_equal(found("cosine", x).top == 5, found("cosine", x * np.float32(2**-70)).top == 5)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from sentfold.errors import ParameterError
+from sentfold.errors import ParameterError, SolverError
 from sentfold.training.flow import FittedFlow, Flow, fit_flow
 from sentfold.training.settings import FlowSettings
 
@@ -114,3 +114,16 @@ def test_the_same_vectors_and_seed_give_the_same_flow_and_leave_torchs_own_seed_
 def test_vectors_that_no_flow_fits_are_refused(x: Any) -> None:
     with pytest.raises(ParameterError, match="multiple of 8"):
         fit_flow(x.astype(np.float32))
+
+
+def test_a_number_beyond_float32_is_refused_before_the_fit() -> None:
+    x: Any = bent(3, n=20).astype(np.float64)
+    x[4, 2] = 1e39
+    with pytest.raises(ParameterError, match="multiple of 8"):
+        fit_flow(x)
+
+
+def test_a_fit_whose_images_are_not_finite_is_an_error() -> None:
+    with pytest.raises(SolverError, match="not finite") as caught:
+        fit_flow(np.ones((8, D), dtype=np.float32))
+    assert "8 of 8" in caught.value.got

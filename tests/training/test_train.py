@@ -148,6 +148,25 @@ def test_plain_sentence_transformers_loads_the_folder_with_equal_vectors(finishe
     assert not [path for path in folder.rglob("*") if path.suffix in {".bin", ".pt", ".pth", ".py"}]
 
 
+def test_a_folder_that_lacks_a_layer_or_all_words_is_refused(bert: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = shutil.copytree(bert, tmp_path / "layer")
+    weights = load_file(folder / "model.safetensors")
+    save_file(
+        {name: w for name, w in weights.items() if "layer.0." not in name},
+        folder / "model.safetensors",
+        {"format": "pt"},
+    )
+    with pytest.raises(EncoderError, match="no weights for"):
+        load_transformer("bert", folder, max_length=20)
+    folder = shutil.copytree(bert, tmp_path / "words")
+    for path in [*folder.glob("tokenizer.json"), *folder.glob("vocab.txt")]:
+        path.unlink()
+    with pytest.raises(EncoderError, match=r"special tokens alone|cannot be trained"):
+        load_transformer("bert", folder, max_length=20)
+
+
 def test_a_folder_without_safe_weights_is_refused(bert: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(bert, tmp_path / "bert")
     (folder / "model.safetensors").unlink()

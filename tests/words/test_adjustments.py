@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from sentfold.errors import ParameterError
-from sentfold.words.vectors import level_variance, mean_unit_length, unit_length
+from sentfold.errors import ParameterError, SourceError
+from sentfold.words.vectors import (
+    SourceVectors,
+    WordVectorParameters,
+    level_variance,
+    make_vectors,
+    mean_unit_length,
+    unit_length,
+)
 
 
 @pytest.fixture
@@ -54,3 +61,12 @@ def test_lengths() -> None:
     np.testing.assert_allclose(unit_length(x), [[0.6, 0.8], [0, 0], [0, 1]])
     np.testing.assert_allclose(mean_unit_length(x), x / 5)
     assert not mean_unit_length(np.zeros((2, 3))).any()
+
+
+@pytest.mark.parametrize("missing", ["mean", "zero"])
+def test_a_source_without_any_word_of_the_vocabulary_is_refused_and_not_filled(missing: str) -> None:
+    raw = {"own": SourceVectors(("cat", "dog"), np.eye(2))}
+    block = WordVectorParameters.model_validate({"file": "own", "missing": missing})
+    with pytest.raises(SourceError, match="no word of the vocabulary"):
+        make_vectors("own", {"own": block}, raw, ["sun", "moon"])
+    assert make_vectors("own", {"own": block}, raw, ["sun", "dog"]).words == ("sun", "dog")

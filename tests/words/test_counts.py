@@ -69,3 +69,11 @@ def test_an_empty_corpus_gives_no_probability() -> None:
             word_weights(["a"], empty, rule)
     with pytest.raises(ParameterError, match="need word counts"):
         word_weights(["a"], None, SifWeights(rule="sif", a=0.1))
+
+
+def test_the_total_of_many_large_counts_is_theirs_and_not_what_is_left_of_it_in_64_bits() -> None:
+    corpus = WordCounts(tuple(map(str, range(3000))), np.full(3000, 2**53))
+    assert corpus.total == 3000 * 2**53 > 2**63
+    weights = word_weights(["7"], corpus, SifWeights(rule="sif", a=0.1))
+    np.testing.assert_allclose(weights, 0.1 / (0.1 + 1 / 3000))
+    np.testing.assert_allclose(word_weights(["7"], corpus, InverseWeights(rule="inverse")), 3000)

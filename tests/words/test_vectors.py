@@ -21,6 +21,7 @@ from sentfold.errors import ParameterError, SentfoldError, SourceError
 from sentfold.files import sha256_of
 from sentfold.words.vectors import WordVectorParameters
 from sentfold.words.wordllama import token_means
+from tests.corpora.swapping import swapping
 from tests.words.conftest import CORPORA, ROOT, Shelf, rows, write_params
 
 SHIPPED = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))["word_vectors"]
@@ -222,6 +223,14 @@ def test_a_file_that_will_not_do_is_refused_with_what_to_do(
     for part in parts:
         assert part in str(caught.value)
     assert not vectors_path("mine", "it", "regex").exists()
+
+
+def test_a_file_that_is_swapped_while_it_is_read_is_refused(counted: Path, shelf: Shelf) -> None:
+    path = shelf.put("small", rows(VOCABULARY, 4))
+    make(shelf, {"file": "small"})
+    with swapping(path, path.read_bytes()), pytest.raises(SourceError, match="was changed while it was read"):
+        for _ in range(500):
+            make(shelf, {"file": "small"})
 
 
 def test_the_digest_of_an_unknown_file_is_told(counted: Path, shelf: Shelf) -> None:

@@ -134,6 +134,13 @@ def test_a_count_below_one_is_refused(mirror: Path) -> None:
         read_published(make_suite(source="mirror", counts="enwiki"))
 
 
+def test_counts_whose_sum_float64_cannot_hold_are_refused(mirror: Path) -> None:
+    words = [f"w{row}" for row in range(188_033)]
+    pl.DataFrame({"word": words, "count": [2**62] * 3 + [7] * 188_030}).write_parquet(mirror)
+    with pytest.raises(SourceError, match="too large"):
+        read_published(make_suite(source="mirror", counts="enwiki"))
+
+
 def test_a_corpus_of_another_kind_is_refused() -> None:
     path = corpus_path("mine", "harbour", "sentences")
     write_table(path, pa.table({"text": ["a"]}), kind="items.similarity", parameters={})

@@ -19,6 +19,7 @@ from sentfold.words.tokenizers import tokenize
 
 WordVectors = Mapping[str, npt.ArrayLike]
 TOKEN_VECTORS = "wordllama"  # the package whose token vectors are used if no word vectors are given
+MOST_CLUSTERS = 2**20  # of a mapping from words to numbers of clusters
 FREQUENT = 1e-3  # a of the weight a / (a + p) of a word in k-means
 
 
@@ -79,8 +80,8 @@ def make_lexicon(
 ) -> Lexicon:
     """The lexicon of an encoder; see WordEstimator. A word that the mapping `clusters` lacks is left out.
 
-    Raises ParameterError if there are no words, if a vector is not finite, or if the number of clusters is not between
-    1 and the number of words.
+    Raises ParameterError if there are no words, if a vector is not finite, if a count is negative or above 2^53, or if
+    the number of clusters is not between 1 and the number of words.
     """
     counter = Counter(chain.from_iterable(tokenize(sentences, tokenizer)))
     if vectors is None:
@@ -95,6 +96,11 @@ def make_lexicon(
             got=f"{len(words)} words, an array of shape {array.shape}",
         )
     known = counter if counts is None else counts
+    bad = next((word for word, count in known.items() if not 0 <= count <= 2**53), None)
+    if bad is not None:
+        raise ParameterError(
+            "a count cannot be used", where=f"counts: {bad}", expected="0 to 2^53", got=str(known[bad])
+        )
     table = WordCounts(tuple(known), np.array(list(known.values()), dtype=np.int64))
     return add_clusters(Lexicon(words, array, table), clusters)
 
@@ -102,7 +108,7 @@ def make_lexicon(
 def add_clusters(
     lexicon: Lexicon, clusters: Mapping[str, int] | int | None, centroids: npt.NDArray[np.float64] | None = None
 ) -> Lexicon:
-    """The lexicon with clusters. Words that the mapping `clusters` lacks are left out.
+    """The lexicon with clusters. Words that the mapping `clusters` lacks are left out. Raises ParameterError.
 
     clusters   word -> number of its cluster, or the number of clusters that k-means makes
     centroids  (k, d) of the clusters, or None: each method computes centroids by its own rule
@@ -112,7 +118,18 @@ def add_clusters(
     if isinstance(clusters, int):
         labels = _cluster(lexicon, clusters)
     else:
-        labels = np.array([clusters.get(word, -1) for word in lexicon.words], dtype=np.int32)
+        numbers = [clusters.get(word, -1) for word in lexicon.words]
+        bad = [number for number in numbers if not -1 <= number < MOST_CLUSTERS]
+        if bad:
+            raise ParameterError(
+                "the number of a cluster cannot be used",
+                where="clusters",
+                expected=f"0 to {MOST_CLUSTERS - 1}, as a method makes a centroid for each number; -1 for no cluster",
+                got=str(bad[0]),
+            )
+        labels = np.array(numbers, dtype=np.int32)
+        if not (labels >= 0).any():
+            raise ParameterError("no word is in a cluster", where="clusters", expected="clusters of these words")
     return with_clusters(lexicon, labels, centroids)
 
 

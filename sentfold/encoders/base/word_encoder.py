@@ -202,7 +202,7 @@ class WordEncoder:
     def fit_directions(self, rows: Float64, values: Float64) -> FittedWordEncoder:
         """Remove the first of the given directions, at most as many as the method removes. See DirectedEncoder.
 
-        Raises ParameterError if the method, with these settings, removes no directions.
+        Raises ParameterError if the method, with these settings, removes no directions, or if these do not fit.
         """
         if self.removal is None:
             raise ParameterError(
@@ -210,9 +210,9 @@ class WordEncoder:
                 where="directions",
                 remedy="give no directions, or set `component: joint`",
             )
-        rows, values = rows[: self.removal.count], values[: self.removal.count]
+        rows, values = first_directions(rows, values, count=self.removal.count, width=self.composer.dimension)
         strengths = values**2 / (values**2).sum() if self.removal.weighted else np.ones(len(values))
-        return FittedWordEncoder(self, Components(np.ascontiguousarray(rows), values, strengths))
+        return FittedWordEncoder(self, Components(rows, values, strengths))
 
 
 @dataclass(frozen=True)
@@ -238,17 +238,56 @@ class FittedWordEncoder:
         return Encoded(encoded.vectors, {**reading.fallbacks, **encoded.fallbacks})
 
     def encode_words(self, words: Ragged) -> Encoded:
-        """The same as `encode`, for sentences as rows of the lexicon."""
+        """`encode` for sentences as rows of the lexicon. Raises ParameterError if a vector is not finite."""
         composer = self.encoder.composer
         vectors = np.empty((len(words), composer.dimension), dtype=np.float32)
         fallbacks = without_words(words)
         fallbacks["vanished with the removed directions"] = 0
         for start, block, counted in compose_blocks(composer, words):
             fallbacks["vanished with the removed directions"] += self.components.remove_from(block)
-            vectors[start : start + len(block)] = block
+            with np.errstate(over="ignore"):  # infinity is refused below
+                vectors[start : start + len(block)] = block
             for name, number in counted.items():
                 fallbacks[name] = fallbacks.get(name, 0) + number
-        return Encoded(vectors, fallbacks)
+        return Encoded(require_finite(vectors), fallbacks)
+
+
+def first_directions(rows: Float64, values: Float64, *, count: int, width: int) -> tuple[Float64, Float64]:
+    """The first `count` of the given directions and their singular values, contiguous.
+
+    width  length of the vectors from which the directions are removed
+    Raises ParameterError for directions of another length, because the compiled loops do not check the length, and for
+    values of which no share can be computed.
+    """
+    rows, values = np.asarray(rows, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    kept = values[:count]
+    fit = rows.ndim == 2 and values.ndim == 1 and rows.shape == (len(values), width)
+    if fit and np.isfinite(rows).all() and (values >= 0).all():
+        with np.errstate(over="ignore"):
+            total = float(np.square(kept).sum())
+        if not len(kept) or 0 < total < np.inf:
+            return np.ascontiguousarray(rows[:count]), np.ascontiguousarray(kept)
+    raise ParameterError(
+        "the directions do not fit the words",
+        where="directions",
+        expected=f"k finite directions of {width} numbers, and k singular values, not all 0 and below 1e150",
+        got=f"an array of shape {rows.shape}, and {values.size} singular values",
+        remedy="give the directions that were written for the same method and the same words",
+    )
+
+
+def require_finite(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """The vectors. Raises ParameterError if one is not finite: the words are too long for float32."""
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(bad):
+        raise ParameterError(
+            "a sentence vector is not finite",
+            where=f"vectors: sentence {bad[0]}",
+            expected="word vectors, and directions, whose sums are within the range of float32",
+            got=f"{len(bad)} of {len(vectors)} vectors with infinity or NaN",
+            remedy="divide all word vectors by one number",
+        )
+    return vectors
 
 
 def compose_blocks(composer: Composer, words: Ragged) -> Iterator[tuple[int, Float64, Mapping[str, int]]]:

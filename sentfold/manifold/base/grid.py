@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 from sentfold.errors import ParameterError, located
@@ -12,6 +13,7 @@ from sentfold.manifold.base.protocol import ManifoldMethod, find_method
 from sentfold.settings import Parameters, refuse_unknown, validate
 
 SUFFIX = "-selected"
+MOST_POINTS = 10_000  # of one grid; a line of twenty short lists stands for a million points and more
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ def read_grid(block: Mapping[str, Any], *, where: str) -> Grid:
     """The grid of a block of lists. The first setting of the method varies slowest.
 
     A setting that the block does not name has its default value. `where` names the block in errors.
-    Raises ParameterError if the method cannot be selected, or a list or one of its values is wrong.
+    Raises ParameterError if the method cannot be selected, a list or one of its values is wrong, or there are
+    too many combinations.
     """
     method = str(block.get("method")).removesuffix(SUFFIX)
     with located(where):
@@ -52,11 +55,18 @@ def read_grid(block: Mapping[str, Any], *, where: str) -> Grid:
     names = tuple(module.Settings.model_fields)
     refuse_unknown(dict(block), ("method", *names, "budget_seconds"), where=where)
     listed = {name: _values(block[name], f"{where}.{name}") for name in names if name in block}
-    points = tuple(
-        validate(module.Settings, dict(zip(listed, chosen, strict=True)), where=where)
-        for chosen in product(*listed.values())
-    )
+    points = tuple(validate(module.Settings, chosen, where=where) for chosen in combine(listed, where=where))
     return Grid(method, points, _budget(block.get("budget_seconds"), f"{where}.budget_seconds"))
+
+
+def combine(listed: Mapping[str, list[Any]], *, where: str) -> Iterator[dict[str, Any]]:
+    """Every combination of listed values; the first key varies slowest. Raises ParameterError if they are too many."""
+    number = prod(map(len, listed.values()))
+    if number > MOST_POINTS:
+        raise ParameterError(
+            "a grid is too large", where=where, expected=f"at most {MOST_POINTS:,} combinations", got=f"{number:,}"
+        )
+    return (dict(zip(listed, chosen, strict=True)) for chosen in product(*listed.values()))
 
 
 def _values(values: Any, where: str) -> list[Any]:

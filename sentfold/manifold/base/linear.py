@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from sentfold.errors import ParameterError, SolverError
 from sentfold.kernels.arrays import Float64, canonical_signs, row_blocks
+from sentfold.neighbors.points import squared_lengths
 
 Rows = npt.NDArray[np.integer[Any]]
 
@@ -75,10 +76,12 @@ def principal_axes(x: npt.NDArray[np.floating[Any]]) -> PrincipalAxes:
     x  (n, d) finite, n >= 1, of any type, one sentence per row; the arithmetic is float64
     The blocks of rows and their order are fixed. So if BLAS runs on one thread (threadpool_limits(1), which the
     stages and estimators set), equal input gives equal bits on any number of cores.
+    Raises ParameterError if a row is not finite or cannot be squared; see squared_lengths.
     Cost O(n d^2 + d^3) time, O(block d + d^2) memory: x is not copied to float64 as a whole.
     Source: Hotelling 1933, doi:10.1037/h0071325
     """
     n, d = x.shape
+    squared_lengths(x)
     mean = _mean(x)
     scatter = np.zeros((d, d))
     for rows in row_blocks(n):
@@ -149,6 +152,18 @@ def check_count(value: Any, symbol: str, *, least: int, most: int, where: str, m
     return int(value)
 
 
+def check_rows(neighbors: Rows, n: int) -> None:
+    """Raise ParameterError unless (n, k) neighbours are rows from 0 to n - 1: scipy would write outside of arrays."""
+    if len(neighbors) != n or (neighbors.size and not (neighbors.min() >= 0 and neighbors.max() < n)):
+        raise ParameterError(
+            "the neighbours do not fit the vectors",
+            where="neighbors",
+            expected=f"{n} rows of numbers from 0 to {n - 1}",
+            got=f"{len(neighbors)} rows, {neighbors.min()} to {neighbors.max()}" if neighbors.size else "no numbers",
+            remedy="compute the graph again from these vectors",
+        )
+
+
 # --- maps that keep neighbourhoods ---------------------------------------------------------------
 
 
@@ -159,8 +174,12 @@ def fitting_rank(axes: PrincipalAxes, p: int | None) -> int:
 
 
 def sparse_graph(neighbors: Rows, values: Float64) -> sp.csr_array:
-    """The (n, n) matrix from (n, k) values: row i holds values[i] in the columns neighbors[i]."""
+    """The (n, n) matrix from (n, k) values: row i holds values[i] in the columns neighbors[i].
+
+    Raises ParameterError for a neighbour that is no row.
+    """
     n, k = neighbors.shape
+    check_rows(neighbors, n)
     return sp.csr_array((values.ravel(), neighbors.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
 
 

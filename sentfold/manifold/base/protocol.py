@@ -38,7 +38,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sentfold.errors import ParameterError
-from sentfold.manifold.base.linear import LinearMap, PrincipalAxes, principal_axes
+from sentfold.manifold.base.linear import LinearMap, PrincipalAxes, check_rows, principal_axes
 from sentfold.settings import Parameters
 
 Floating = npt.NDArray[np.floating[Any]]
@@ -66,6 +66,11 @@ class Source:
     neighbors: Rows | None = None
     solver: SolverSettings = field(default_factory=SolverSettings)
     workers: int = 2
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError for neighbours that are no rows of the vectors."""
+        if self.neighbors is not None:
+            check_rows(self.neighbors, len(self.vectors))
 
     @property
     def held(self) -> int:

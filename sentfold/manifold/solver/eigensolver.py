@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from sentfold.errors import ParameterError, SolverError
 from sentfold.kernels.arrays import canonical_signs
+from sentfold.manifold.base.linear import check_rows
 from sentfold.manifold.solver.product import Operator
 from sentfold.manifold.solver.ritz import Candidates, Demands
 from sentfold.manifold.solver.search import SPARE, Found, Progress, Search
@@ -76,8 +77,12 @@ class Eigenpairs:
 
 
 def weight_matrix(neighbors: npt.NDArray[np.integer[Any]], values: Float64) -> sp.csr_array:
-    """The sparse (n, n) matrix W whose row i holds the weights of sentence i's neighbours."""
+    """The sparse (n, n) matrix W whose row i holds the weights of sentence i's neighbours.
+
+    Raises ParameterError for a neighbour that is no row.
+    """
     n, k = neighbors.shape
+    check_rows(neighbors, n)
     # Row starts have the type of the neighbours if it is wide enough: for a wider type scipy would copy all neighbours.
     kind = neighbors.dtype if n * k <= np.iinfo(neighbors.dtype).max else np.int64
     starts = np.arange(0, n * k + 1, k, dtype=kind)

@@ -130,13 +130,14 @@ def _of_one_type(x: npt.NDArray[np.floating[Any]], queries: npt.NDArray[np.float
 
 def _rows_of(neighbors: npt.NDArray[np.integer[Any]], m: int, n: int) -> npt.NDArray[np.int32]:
     """The neighbours as int32. They are checked to be rows of x, because the compiled loop does not check them."""
-    bad = np.flatnonzero(((neighbors < 0) | (neighbors >= n)).any(axis=1))
-    if len(neighbors) != m or len(bad):
+    whole = neighbors.ndim == 2 and neighbors.dtype.kind in "iu"  # NaN as an integer would be a row before the first
+    bad = np.flatnonzero(~((neighbors >= 0) & (neighbors < n)).all(axis=1)) if whole else np.empty(0, dtype=np.int64)
+    if not whole or len(neighbors) != m or len(bad):
         raise ParameterError(
             "the neighbours do not fit the vectors",
             where=f"neighbours of row {bad[0]}" if len(bad) else "neighbours",
             expected=f"{m} rows of numbers from 0 to {n - 1}",
-            got=f"{neighbors[bad[0]].tolist()}" if len(bad) else f"{len(neighbors)} rows",
+            got=f"{neighbors[bad[0]].tolist()}" if len(bad) else f"{neighbors.dtype} of shape {neighbors.shape}",
             remedy="compute the graph again from these vectors",
         )
     return np.ascontiguousarray(neighbors, dtype=np.int32)

@@ -51,15 +51,28 @@ class Case:
         learns: a penalty weighs more on short vectors, and u * v grows faster with the length than |u - v| does.
         Unit vectors do not change, so they are scored as SentEval scores them. No label is used.
         """
-        lengths = np.linalg.norm(self.vectors, axis=1)
+        vectors = within_range(self.vectors)
+        lengths = np.linalg.norm(vectors, axis=1)
         median = float(np.median(lengths[lengths > 0])) if lengths.any() else 1.0
-        scaled: Vectors = self.vectors / np.float32(median)
+        scaled: Vectors = vectors / np.float32(median)
         return scaled
 
     @property
     def labels(self) -> Ints:
         """(m,) the class of each item, numbered from 0 in the order of the labels."""
         return np.unique(self.items["label"], return_inverse=True)[1].astype(np.int64)
+
+
+def within_range(vectors: Vectors) -> Vectors:
+    """The vectors; times a power of two where their squares would leave the range of float32.
+
+    A power of two changes no digit of a vector, so distances keep their order and shares keep their values.
+    """
+    largest = float(np.abs(vectors).max(initial=0.0))
+    if largest == 0 or 1e-15 <= largest <= 1e15:
+        return vectors
+    scaled: Vectors = np.ldexp(vectors, -int(np.frexp(largest)[1]))
+    return scaled
 
 
 def most_alike(case: Case) -> tuple[str, Ints]:

@@ -222,9 +222,20 @@ def predict_with_dev(
 
 
 def _targets(labels: Ints) -> Float64:
-    """One column for two classes, otherwise one column per class."""
+    """One column for two classes, otherwise one per class. Raises ParameterError for more than 2 GB of columns."""
     classes = int(labels.max()) + 1
-    return labels[:, None].astype(np.float64) if classes <= 2 else np.eye(classes)[labels]
+    if classes <= 2:
+        return labels[:, None].astype(np.float64)
+    if len(labels) * classes > 2**28:
+        raise ParameterError(
+            "there are too many classes for a regression",
+            where="label",
+            expected=f"at most {2**28 // len(labels)} classes of {len(labels)} items",
+            got=f"{classes} classes",
+        )
+    targets = np.zeros((len(labels), classes))
+    targets[np.arange(len(labels)), labels] = 1.0
+    return targets
 
 
 # --- a perceptron --------------------------------------------------------------------------------

@@ -136,17 +136,32 @@ def search_points(
     bank     (b, d) vectors of queries of a development set, for methods that learn from a bank; without one, the
              bank of a query is the pool's other queries, those of its own fold left out
     seed     of the folds of a supervised method, and of one without a bank
-    Raises ParameterError. Memory: two float32 copies of the documents, and what rank and the method say.
+    Raises ParameterError, also for a vector that is not finite or has no length 1 after the division in float32.
+    Memory: two float32 copies of the documents, and what rank and the method say.
     """
-    queries, documents = _unit_singles(vectors[pool.queries]), _unit_singles(vectors[pool.documents])
+    queries = _unit_singles(vectors[pool.queries], "query")
+    documents = _unit_singles(vectors[pool.documents], "document")
     deepest = max(getattr(settings, "neighbors", 1) for settings in points)
-    known = Source(documents, None if bank is None else _unit_singles(bank), None, workers, deepest)
+    known = Source(documents, None if bank is None else _unit_singles(bank, "row of the bank"), None, workers, deepest)
     with one_blas_thread():
         return [rank(_scorers(method, settings, known, queries, pool, seed), queries, pool) for settings in points]
 
 
-def _unit_singles(x: Floating) -> Singles:
-    return unit_rows(x.astype(np.float32, copy=False)).astype(np.float32, copy=False)
+def _unit_singles(x: Floating, name: str) -> Singles:
+    """Rows of length 1 or 0. Raises ParameterError for a row whose squares overflow or underflow float32."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        units = unit_rows(x.astype(np.float32, copy=False)).astype(np.float32, copy=False)
+        lengths = np.sqrt(np.einsum("ij,ij->i", units, units))
+    bad = np.flatnonzero(x.any(axis=1) & ~(np.abs(lengths - 1) < 1e-3))  # NaN is no length near 1 either
+    if len(bad):
+        raise ParameterError(
+            "a vector cannot be divided by its length in float32",
+            where=f"{name} {bad[0]}",
+            expected="zeros, or finite numbers whose squares float32 can add, such as a length from 1e-15 to 1e15",
+            got=f"{len(bad)} such vectors; the largest number of the first is {np.abs(x[bad[0]]).max()}",
+            remedy="scale the vectors, or embed again",
+        )
+    return units
 
 
 def _scorers(

@@ -12,7 +12,8 @@ from pathlib import Path
 MACHINE = (
     "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "TERM", "COLUMNS", "NO_COLOR",
     "XDG_*", "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHASHSEED", "VIRTUAL_ENV", "MPLCONFIGDIR", "SENTFOLD_*",
-    "DVC_SITE_CACHE_DIR", "DVC_GLOBAL_CONFIG_DIR", "DVC_SYSTEM_CONFIG_DIR", "GIT_CONFIG_*", "HF_HUB_*",
+    "DVC_SITE_CACHE_DIR", "DVC_GLOBAL_CONFIG_DIR", "DVC_SYSTEM_CONFIG_DIR", "HF_HUB_*",
+    "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
     "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
     "ATEN_*", "CUDA_*", "MALLOC_*", "MKL_*", "NPY_*", "NUMBA_*", "OMP_*", "ONEDNN_*", "OPENBLAS_*", "TORCH_*",
 )  # fmt: skip
@@ -31,6 +32,9 @@ STARTERS = ("PREFECT_*", "DASK_*")
 # What opens a DVC remote. `dvc pull` and `dvc push` see them, and no stage.
 REMOTES = ("AWS_*", "AZURE_*", "GOOGLE_*", "OSS_*", "SSH_AUTH_SOCK", "KRB5*")
 
+# Settings of git that are numbered: the name of one, and its value.
+GIT_KEY, GIT_VALUE = "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"
+
 
 def stage_environment(sent: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of dvc and of the stages: `python` is this interpreter; no telemetry; no secret of others.
@@ -41,6 +45,7 @@ def stage_environment(sent: Mapping[str, str] | None = None) -> dict[str, str]:
     folder = str(Path(sys.executable).parent)
     return {
         **_chosen(*MACHINE, *DOWNLOADS, *TOKENS),
+        **_trusted_checkouts(),
         **(sent or {}),
         "PATH": os.pathsep.join([folder, os.environ.get("PATH", os.defpath)]),
         "PYTHONUNBUFFERED": "1",
@@ -48,6 +53,11 @@ def stage_environment(sent: Mapping[str, str] | None = None) -> dict[str, str]:
         "DO_NOT_TRACK": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
     }
+
+
+def audit_environment() -> dict[str, str]:
+    """The environment of a stage that an audit runs again, which may be a stranger's: without tokens."""
+    return {name: value for name, value in stage_environment().items() if name.upper() not in TOKENS}
 
 
 def flow_environment() -> dict[str, str]:
@@ -63,6 +73,16 @@ def remote_environment() -> dict[str, str]:
 def travelling(*, encrypted: bool) -> dict[str, str]:
     """The variables that a stage takes along to a worker on another machine."""
     return _chosen(*DOWNLOADS, *(TOKENS if encrypted else ()))
+
+
+def _trusted_checkouts() -> dict[str, str]:
+    """Of git's settings that are variables, those that say whose checkouts git opens; others can hold passwords."""
+    keys = [name for name, key in os.environ.items() if name.startswith(GIT_KEY) and key.lower() == "safe.directory"]
+    found = {}
+    for place, name in enumerate(sorted(keys)):
+        found[f"{GIT_KEY}{place}"] = os.environ[name]
+        found[f"{GIT_VALUE}{place}"] = os.environ.get(f"{GIT_VALUE}{name.removeprefix(GIT_KEY)}", "")
+    return found | {"GIT_CONFIG_COUNT": str(len(keys))} if keys else {}
 
 
 def _chosen(*names: str) -> dict[str, str]:
