@@ -109,12 +109,19 @@ def make_plan(request: RunRequest, root: Path, *, check: bool = True) -> Plan:
     return plan
 
 
+class ToldError(RunError):
+    """An error that another command of sentfold has written out, with all its lines."""
+
+    def __str__(self) -> str:
+        return self.what
+
+
 def _run_pipeline(command: str, suite: str, root: Path) -> None:
     """Run a command of the checkout's pipeline. Raises RunError with what it printed if it fails."""
     words = [sys.executable, "-m", "pipeline", command, "--suite", suite]
     done = subprocess.run(words, cwd=root, env=stage_environment(), capture_output=True, text=True, check=False)
     if done.returncode and done.stderr.startswith(ERROR):
-        raise RunError(done.stderr.strip().removeprefix(ERROR), state="")  # it says everything
+        raise ToldError(done.stderr.strip().removeprefix(ERROR))
     if done.returncode:
         raise RunError(
             f"suite '{suite}' cannot be run",

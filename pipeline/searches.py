@@ -137,7 +137,8 @@ def read_pairs(suite: str, name: str, block: PoolBlock) -> tuple[JudgedPairs, Ju
 
     Development pairs that share a text with the test are left out, and so are those beyond the number of test pairs.
     In a collection of documents, which both parts search, that holds for the queries instead.
-    Raises ParameterError if a corpus has no pairs, or lacks the column or the split; ArtifactError if its items name
+    Raises ParameterError if a corpus has no pairs, or lacks the column or the split, or the column holds
+    no numbers; ArtifactError if its items name
     sentences that it has not.
     """
     for corpus in corpora_read_by(name, block):
@@ -184,7 +185,16 @@ def _read_part(suite: str, block: PoolBlock, part: Part) -> JudgedPairs:
             remedy="delete the file and run `dvc repro`, which makes it again",
         )
     documents = None if collection is None else np.arange(collection)
-    return JudgedPairs(part.corpus, rows, block.grades_of(np.array(items[block.column])[kept]), documents)
+    values = np.array(items[block.column])
+    if values.dtype.kind not in "iufb":
+        raise ParameterError(
+            "a pool cannot be made from a column that holds no numbers",
+            where=f"{PARAMS_FILE}: pools, the corpus {part.corpus}",
+            expected="the name of a column of numbers",
+            got=block.column,
+            remedy="correct `column` in the block of the pool",
+        )
+    return JudgedPairs(part.corpus, rows, block.grades_of(values[kept]), documents)
 
 
 def _other_queries(suite: str, test: JudgedPairs, development: JudgedPairs) -> Bools:

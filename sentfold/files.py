@@ -44,6 +44,7 @@ def fixed_lists(array: npt.NDArray[Any]) -> pa.FixedSizeListArray:
 FREE, RATIO = 64 << 20, 100
 WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
 BATCH = 4096  # rows that are decoded at a time
+TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
 def read_parquet(source: Path | bytes) -> pa.Table:
@@ -77,7 +78,10 @@ def read_bounded(open_file: Callable[..., Any], most: int, *, use_threads: bool 
         leaves = [file.metadata.schema.column(leaf) for leaf in range(file.metadata.num_columns)]
         schema, texts = file.schema_arrow, [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
     tables, total = [schema.empty_table()], 0
-    with open_file(read_dictionary=texts) as file:
+    # pyarrow reads the texts of an extension, such as JSON, as a dictionary only if extensions are off.
+    with open_file(read_dictionary=texts, arrow_extensions_enabled=False) as file:
+        for kind in file.schema_arrow.types:
+            _refuse_uncounted(kind)
         for group in range(file.num_row_groups):  # pyarrow cannot read texts inside structs across two groups
             for batch in file.iter_batches(batch_size=BATCH, row_groups=[group], use_threads=use_threads):
                 total += sum(written_out_bytes(column) for column in batch.columns)
@@ -94,16 +98,32 @@ def require_regular(path: Path) -> None:
 
 def written_out_bytes(array: pa.Array) -> int:
     """Bytes of an array if each text of a dictionary were copied into every row that refers to it."""
-    if pa.types.is_dictionary(array.type):
-        if not (pa.types.is_string(array.type.value_type) or pa.types.is_large_string(array.type.value_type)):
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        if not any(is_text(kind.value_type) for is_text in TEXTS):
             return int(array.nbytes)
         lengths = pa.compute.binary_length(array.dictionary).take(array.indices)
         return int(array.indices.nbytes) + int(pa.compute.sum(lengths).as_py() or 0)
-    if pa.types.is_struct(array.type):
+    if pa.types.is_struct(kind):
         return sum(map(written_out_bytes, array.flatten()))
-    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return int(array.offsets.nbytes) + written_out_bytes(array.flatten())
+    if pa.types.is_map(kind):
+        return int(array.offsets.nbytes) + written_out_bytes(array.keys) + written_out_bytes(array.items)
+    if pa.types.is_fixed_size_list(kind):
+        return written_out_bytes(array.flatten())
     return int(array.nbytes)
+
+
+def _refuse_uncounted(kind: pa.DataType) -> None:
+    """Raise pa.ArrowInvalid for texts that pyarrow reads as no dictionary: it copies them before they are counted."""
+    if isinstance(kind, pa.BaseExtensionType):
+        _refuse_uncounted(kind.storage_type)
+    elif any(is_text(kind) for is_text in (*TEXTS, pa.types.is_string_view, pa.types.is_binary_view)):
+        raise pa.ArrowInvalid(f"texts of the type {kind} cannot be counted before they are copied")
+    elif not pa.types.is_dictionary(kind):
+        for place in range(kind.num_fields):
+            _refuse_uncounted(kind.field(place).type)
 
 
 def _declared_bytes(file: Any) -> int:

@@ -119,6 +119,18 @@ BOMBS: dict[str, Callable[[], pa.Array]] = {
     "one text in all lists": lambda: pa.ListArray.from_arrays(
         [0, 1_000_000], repeat("x" * 1000, pa.string(), 1_000_000)
     ),
+    "one binary value in all rows": lambda: repeat(b"x" * 1000, pa.binary(), 1_000_000).dictionary_decode(),
+    "one text in all fixed-size lists": lambda: pa.FixedSizeListArray.from_arrays(
+        repeat("x" * 1000, pa.string(), 400_000).dictionary_decode(), 1
+    ),
+    "one text in all maps": lambda: pa.MapArray.from_arrays(
+        [0, 400_000],
+        repeat("k", pa.string(), 400_000).dictionary_decode(),
+        repeat("x" * 1000, pa.string(), 400_000).dictionary_decode(),
+    ),
+    "one text of JSON in all rows": lambda: pa.ExtensionArray.from_storage(
+        pa.json_(), repeat('"' + "x" * 1000 + '"', pa.string(), 400_000).dictionary_decode()
+    ),
 }
 
 
@@ -142,6 +154,24 @@ def test_a_page_that_unpacks_to_more_than_the_file_may_take_is_refused_unread(tm
     message, kilobytes = done.stdout.splitlines()
     assert "may take" in message
     assert int(kilobytes) < 75_000
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["{}", None], pa.json_()),
+        pa.array([b"0123456789abcdef", None], pa.uuid()),
+        pa.array([b"a", None], pa.large_binary()),
+        pa.array([[("a", "b"), ("c", None)], None], pa.map_(pa.string(), pa.string())),
+        pa.array([["a", "b"], None], pa.list_(pa.string(), 2)),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_sound_columns_of_rarer_types_are_read_as_pyarrow_reads_them(column: pa.Array, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"a": column}), path)
+    read, direct = read_parquet(path), parquet.read_table(path)
+    assert read.equals(direct) and read.schema.equals(direct.schema)
 
 
 @settings(max_examples=20, deadline=None)

@@ -358,3 +358,9 @@ def test_any_other_character_is_refused(before: str, after: str, bad: str) -> No
 def test_a_name_that_dvc_or_a_folder_would_choke_on_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="is not a name"):
         check_slug(name)
+
+
+@pytest.mark.parametrize("tag", ["!!omap", "!!pairs"])
+def test_a_list_of_pairs_with_keys_that_may_repeat_is_refused(tag: str) -> None:
+    with pytest.raises(yaml.YAMLError, match="a list has the tag"):
+        parse_yaml(f"a: {tag} [b: 1, b: 2]\n")

@@ -19,6 +19,7 @@ PARAMS_FILE = Path("params.yaml")
 
 MOST_VALUES = 1_000_000  # of one file, with every alias copied out; the largest dvc.lock of the project has 50,000
 DEEPEST = 100  # levels of one file, with every alias copied out
+SEQ = "tag:yaml.org,2002:seq"
 MERGE = "tag:yaml.org,2002:merge"
 STR, NUMBERS = "tag:yaml.org,2002:str", ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
@@ -110,6 +111,8 @@ def _refuse_doubt(root: yaml.Node | None, key_of: Callable[[yaml.ScalarNode], An
                 keys.add(plain)
                 waiting += [value] if isinstance(key, yaml.ScalarNode) else [key, value]
         elif isinstance(node, yaml.SequenceNode):
+            if node.tag != SEQ:  # !!omap and !!pairs: lists of pairs, whose keys may repeat
+                raise yaml.constructor.ConstructorError(None, None, f"a list has the tag {node.tag}", node.start_mark)
             waiting += node.value
 
 

@@ -25,6 +25,7 @@ _CQA_ATTRIBUTES = ("ORGQ_ID", "RELQ_ID", "RELQ_RANKING_ORDER", "RELQ_RELEVANCE2O
 # Characters of all rows together; the official files have about ten million. A question is in the rows of all its
 # related questions, so a small file could stand for gigabytes.
 _CQA_MOST = 128 * 2**20
+_CQA_ROW = 256  # what a row without any text takes
 
 _REPLACEMENT = "\ufffd"
 
@@ -267,7 +268,7 @@ def _cqa_threads(text: str, member: Member, size: int) -> tuple[list[_Thread], i
         inside = ""
         if tag == "RelQuestion":
             query, candidate = (f"{joined(f'{q}Subject')} {joined(f'{q}Body')}".strip() for q in ("OrgQ", "RelQ"))
-            size += len(query) + len(candidate) + sum(map(len, held.values()))
+            size += _CQA_ROW + len(query) + len(candidate) + sum(map(len, held.values()))
             if size > _CQA_MOST:
                 raise SourceError(
                     "the related questions of XML files have too much text",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.base.params import read_yaml
 from pipeline.base.suite import FIRST, suite_folder
@@ -22,12 +22,25 @@ SHARED = "pipeline/catalogue.yaml"  # the same file, relative to the root of the
 Unit = Literal["items", "groups", "texts"]
 
 
-class PackageFiles(Parameters):
-    """Files inside an installed package, and the name of the function in package.py that reads them."""
+def _stays_inside(path: str) -> str:
+    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or "\0" in path:
+        raise ValueError(f"{path!r} leads out of its folder")
+    return path
 
-    package: str
-    folder: str
-    files: tuple[str, ...]
+
+InnerPath = Annotated[str, AfterValidator(_stays_inside)]
+
+
+class PackageFiles(Parameters):
+    """Files inside an installed package, and the name of the function in package.py that reads them.
+
+    package  a name without dots: to look for `a.b`, Python would run the code of `a`
+    folder   inside of the package, as are the files
+    """
+
+    package: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+    folder: InnerPath
+    files: tuple[InnerPath, ...]
     reader: str
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import fnmatch
 import hashlib
+import io
+import json
 import os
+import re
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from pipeline.corpora.archive import locate_in_cache
 from pipeline.corpora.catalogue import Dataset, HubSplit
 from pipeline.corpora.fetch import PATIENCE, Patience, fetch
-from pipeline.corpora.reading import Reading
+from pipeline.corpora.reading import Reading, check_cells, frame_of_parquet
 from pipeline.corpora.unpack import unpack_gzip
 from sentfold.errors import SourceError, UnansweredError, located
-from sentfold.files import read_parquet
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoFile
@@ -97,9 +100,13 @@ def _list_files(place: HubSplit, patience: Patience) -> list[RepoFile]:
     api = HfApi(endpoint=_endpoint(), token=False, library_name="sentfold")
     try:
         tree = list(api.list_repo_tree(place.id, recursive=True, revision=place.revision, repo_type="dataset"))
+        files = [entry for entry in tree if isinstance(entry, RepoFile)]
+        for file in files:
+            if not (isinstance(file.path, str) and isinstance(file.size, int)):
+                raise ValueError(f"the file {file.path!r} has the size {file.size!r}")
     except Exception as error:  # noqa: BLE001  (huggingface_hub raises its own kinds, OSError, ValueError and KeyError alike)
         raise _explain(error, place) from None
-    return [entry for entry in tree if isinstance(entry, RepoFile)]
+    return files
 
 
 def _endpoint() -> str:
@@ -204,8 +211,7 @@ def _parse(data: bytes, path: str, place: HubSplit) -> pl.DataFrame:
 
 
 def _parse_parquet(data: bytes) -> pl.DataFrame:
-    frame = pl.from_arrow(read_parquet(data))
-    assert isinstance(frame, pl.DataFrame)
+    frame = frame_of_parquet(data)
     return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
 
 
@@ -215,18 +221,58 @@ def _parse_text(data: bytes, path: str) -> pl.DataFrame:
     from datasets.utils.extract import Extractor
 
     datasets.disable_progress_bars()
+    content = unpack_gzip(data) if path.endswith(".gz") else data
     with tempfile.TemporaryDirectory(prefix="sentfold-") as scratch:
         plain = Path(scratch) / "plain"
-        plain.write_bytes(unpack_gzip(data) if path.endswith(".gz") else data)
+        plain.write_bytes(content)
         # `datasets` unpacks whatever looks like an archive, and has no limit.
         kind = Extractor.infer_extractor_format(plain)
         if kind:
             raise ValueError(f"an archive of kind {kind}")
+        if _parser(path) == "json":
+            check_cells(
+                1, content.count(b"{") + content.count(b"["), len(data)
+            )  # before Python holds millions of objects
+            check_cells(*_shape_of_json(content), len(data))
+        else:
+            check_cells(*_shape_of_csv(content), len(data))
         table = datasets.load_dataset(
             _parser(path), data_files=[str(plain)], split="train", cache_dir=scratch, keep_in_memory=True
         )
         frame = table.to_polars()
     return frame if isinstance(frame, pl.DataFrame) else pl.concat(list(frame))
+
+
+def _shape_of_csv(content: bytes) -> tuple[int, int]:
+    """At most as many columns and rows the table of a csv file has: pandas fills short rows up."""
+    lines = io.TextIOWrapper(io.BytesIO(content), encoding="latin-1", newline="")
+    before = csv.field_size_limit(len(content) + 1)
+    try:
+        columns = max(map(len, csv.reader(lines)), default=0)
+    finally:
+        csv.field_size_limit(before)
+    return columns, content.count(b"\n") + content.count(b"\r")
+
+
+def _shape_of_json(content: bytes) -> tuple[int, int]:
+    """How many different keys and how many objects a file of JSON values has: each object gets all keys.
+
+    A key inside of another one counts as one of its own. Raises ValueError for a file that is no JSON.
+    """
+    decoder, text = json.JSONDecoder(strict=False), content.decode("utf-8-sig", errors="replace")
+    tree: dict[str, Any] = {}  # key -> the keys inside of its values
+    keys = objects = place = 0
+    while begin := re.compile(r"\S").search(text, place):
+        value, place = decoder.raw_decode(text, begin.start())
+        waiting = [(value, tree)]
+        while waiting:
+            value, inner = waiting.pop()
+            if isinstance(value, list):
+                waiting += [(item, inner) for item in value if isinstance(item, dict | list)]
+            elif isinstance(value, dict):
+                objects, keys = objects + 1, keys + len(value.keys() - inner.keys())
+                waiting += [(item, inner.setdefault(key, {})) for key, item in value.items()]
+    return keys, objects
 
 
 def _map_columns(frame: pl.DataFrame, place: HubSplit, path: str) -> pl.DataFrame:

@@ -11,9 +11,9 @@ import polars as pl
 import pyarrow as pa
 
 from pipeline.corpora.catalogue import Dataset
-from pipeline.corpora.reading import MissingError, Reading
+from pipeline.corpora.reading import MissingError, Reading, check_cells, frame_of_parquet
 from sentfold.errors import SourceError, first_line
-from sentfold.files import read_parquet, require_regular
+from sentfold.files import require_regular
 
 VARIABLE = "SENTFOLD_MIRROR"
 
@@ -46,6 +46,8 @@ def read_split(name: str, dataset: Dataset, split: str) -> Reading:
             )
     contents = {relative: _read(folder, relative) for relative in names}
     frames = [_parse(content, relative) for relative, content in contents.items()]
+    columns, size = {column for frame in frames for column in frame.columns}, sum(map(len, contents.values()))
+    check_cells(len(columns), sum(map(len, frames)), size, where=f"{VARIABLE}/{names[0]}")  # `diagonal` fills up
     try:
         frame = pl.concat(frames, how="diagonal")
     except pl.exceptions.PolarsError as error:
@@ -98,9 +100,7 @@ def _canonical(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.DataF
 def _parse(content: bytes, relative: str) -> pl.DataFrame:
     # The bytes that were hashed are parsed: the file is not read again.
     try:
-        frame = pl.from_arrow(read_parquet(content))
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+        return frame_of_parquet(content)
     except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
         raise SourceError(
             "a mirror file cannot be read",

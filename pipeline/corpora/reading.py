@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
+import pyarrow as pa
 
 from pipeline.corpora.catalogue import Dataset
 from sentfold.errors import SourceError, first_line
+from sentfold.files import read_parquet
 
 # The columns that every source must deliver, per task. Other columns are dropped.
 COLUMNS: Mapping[str, dict[str, type[pl.DataType]]] = {
@@ -38,6 +40,9 @@ COLUMNS: Mapping[str, dict[str, type[pl.DataType]]] = {
 }
 
 
+# A table may have FREE_CELLS cells, and CELLS for each byte of its file. A CSV file has at most one for each byte.
+FREE_CELLS, CELLS = 8 << 20, 12
+
 # The values of a column that a measure has a meaning for, per task.
 MEANINGS = {"inference": ("label", (0, 1, 2)), "ranking": ("relevance", (0, 1))}
 
@@ -66,6 +71,18 @@ class MissingError(SourceError):
 
 class UnrecordedError(MissingError):
     """The sha256 of an archive is not recorded yet, so the archive is not used and the corpus stays blank."""
+
+
+def frame_of_parquet(content: bytes) -> pl.DataFrame:
+    """The rows of a Parquet file. Raises as `read_parquet` does, and pa.ArrowInvalid for what polars cannot hold."""
+    table = read_parquet(content)
+    table.validate(full=True)  # polars takes the texts of Arrow for UTF-8, unread
+    try:
+        frame = pl.from_arrow(table)
+    except pl.exceptions.PanicException as error:  # a BaseException, such as for a decimal256
+        raise pa.ArrowInvalid(f"a type that polars lacks: {first_line(error)}") from None
+    assert isinstance(frame, pl.DataFrame)
+    return frame
 
 
 def check_columns(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.DataFrame:
@@ -98,6 +115,14 @@ def check_columns(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.Da
             "a column has the wrong type", where=where, expected=str(dict(wanted)), got=first_line(error)
         ) from None
     for column, kind in wanted.items():
+        if kind == pl.Int64 and frame[column].dtype.is_numeric() and (frame[column] != canonical[column]).any():
+            raise SourceError(
+                f"column {column} has values that are no whole numbers",
+                where=where,
+                expected="whole numbers",
+                got=str(frame[column].filter(frame[column] != canonical[column])[0]),
+                remedy="the labels of this source are of another kind: correct the catalogue, or the file",
+            )
         holes = canonical[column].null_count()
         if kind == pl.Float64:
             holes += int((~canonical[column].is_finite()).sum())
@@ -128,6 +153,21 @@ def _check_scale(scores: pl.Series, scale: tuple[float, float], *, where: str) -
             expected=f"{scale[0]:g} to {scale[1]:g}",
             got=str(outside[0]),
             remedy="the source is another release, or its scores were rescaled: use the release in the catalogue",
+        )
+
+
+def check_cells(columns: int, rows: int, size: int, *, where: str = "") -> None:
+    """Raise SourceError for a table that is small only in its file, because its rows are short and get filled up.
+
+    rows, columns  of the table as it would be in memory
+    size           bytes of its file
+    """
+    if columns * rows > FREE_CELLS + CELLS * size:
+        raise SourceError(
+            "the rows of a file leave out most of their columns",
+            where=where,
+            expected=f"at most {FREE_CELLS:,} cells, and {CELLS} for each byte of the file",
+            got=f"{columns:,} columns, {rows:,} rows, {size:,} bytes",
         )
 
 

@@ -47,7 +47,7 @@ def read_members(data: bytes, name: str, patterns: tuple[str, ...]) -> list[Memb
     stream = io.BytesIO(data)
     try:
         if data.startswith(b"PK"):
-            found = list(_zip_members(stream, patterns))
+            found = list(_zip_members(data, patterns))
         elif data.startswith(GZIP):
             found = list(_tar_members(gzip.GzipFile(fileobj=stream), len(data), patterns))
         else:
@@ -61,10 +61,10 @@ def read_members(data: bytes, name: str, patterns: tuple[str, ...]) -> list[Memb
     return sorted(found)
 
 
-def _zip_members(stream: BinaryIO, patterns: tuple[str, ...]) -> Iterator[Member]:
+def _zip_members(data: bytes, patterns: tuple[str, ...]) -> Iterator[Member]:
     total = 0
-    with zipfile.ZipFile(stream) as archive:
-        _check_number(len(archive.infolist()))
+    _check_number(data.count(b"PK\x01\x02"))  # entries of the directory, which zipfile reads whole
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
             _check_name(info.filename)
             kind = stat.S_IFMT(info.external_attr >> 16)

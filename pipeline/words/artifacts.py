@@ -69,6 +69,35 @@ class WordClusters:
         return np.array([known.get(word, -1) for word in words], dtype=np.int32)
 
 
+def _integers(table: pa.Table, column: str, path: Path, *, least: int, most: int) -> npt.NDArray[np.int64]:
+    """The whole numbers of a column. Raises ArtifactError for a null, and for numbers below `least` or above `most`."""
+    values: npt.NDArray[np.int64] = table.column(column).drop_null().to_numpy().astype(np.int64)
+    if len(values) < table.num_rows or (values < least).any() or (values > most).any():
+        raise ArtifactError(
+            f"an artifact about words has wrong numbers in '{column}'",
+            where=str(path),
+            expected=f"{least} to {most} in every row",
+            got=f"{values.min()} to {values.max()}" if len(values) == table.num_rows else "an empty value",
+            state="the files were left as they are",
+            remedy="delete the folder and run `dvc repro`, which makes it again",
+        )
+    return values
+
+
+def _finite_lists(table: pa.Table, path: Path) -> npt.NDArray[np.float32]:
+    vectors = read_lists(table, "vector", path=path).astype(np.float32, copy=False)
+    if not np.isfinite(vectors).all():
+        raise ArtifactError(
+            "an artifact about words has a vector that is not finite",
+            where=str(path),
+            expected="finite numbers",
+            got="NaN or infinity",
+            state="the file is unchanged",
+            remedy="delete the file and run `dvc repro`, which makes it again",
+        )
+    return vectors
+
+
 def load_vocabulary(suite: str, tokenizer: str) -> list[str]:
     """The words of a vocabulary, most frequent first."""
     words: list[str] = (
@@ -80,33 +109,39 @@ def load_vocabulary(suite: str, tokenizer: str) -> list[str]:
 
 
 def load_vectors(suite: str, source: str, tokenizer: str) -> tuple[tuple[str, ...], npt.NDArray[np.float32]]:
-    """Words and their (v, d) float32 vectors, in the order of the vocabulary."""
+    """Words and their (v, d) float32 vectors, in the order of the vocabulary.
+
+    Raises ArtifactError if a vector is not finite.
+    """
     path = vectors_path(suite, source, tokenizer)
     table = read_table(path, kind="word_vectors", columns=WORD_COLUMNS)
-    vectors = read_lists(table, "vector", path=path).astype(np.float32, copy=False)
+    vectors = _finite_lists(table, path)
     return tuple(table.column("word").to_pylist()), vectors
 
 
 def load_counts(suite: str, tokenizer: str, counts: CountSource = "suite") -> WordCounts:
-    """The counts of all words of a corpus, so that the total and the number of distinct words are known too."""
-    kind = "vocabulary" if counts == "own" else "counts"
-    table = read_table(count_source_path(suite, tokenizer, counts), kind=kind, columns=COUNT_COLUMNS)
-    return WordCounts(tuple(table.column("word").to_pylist()), np.asarray(table.column("count"), dtype=np.int64))
+    """The counts of all words of a corpus, so that the total and the number of distinct words are known too.
+
+    Raises ArtifactError if a count is missing or not between 1 and 2^53.
+    """
+    kind, path = "vocabulary" if counts == "own" else "counts", count_source_path(suite, tokenizer, counts)
+    table = read_table(path, kind=kind, columns=COUNT_COLUMNS)
+    return WordCounts(tuple(table.column("word").to_pylist()), _integers(table, "count", path, least=1, most=2**53))
 
 
 def load_clusters(suite: str, clustering: str, *, size: int, seed: int = 0, control: str | None = None) -> WordClusters:
     """One partition of a clustering, with `size` clusters and made with `seed`, or its control partition.
 
     control  None, "random" or "frequency"
-    Raises ArtifactError if the partition does not exist.
+    Raises ArtifactError if the partition does not exist, a word is in no cluster, or a centroid is not finite.
     """
     folder = partition_name(size, seed, control)
     path = clusters_path(suite, clustering, folder, "clusters")
     table = read_table(path, kind="clusters", columns=CLUSTER_COLUMNS)
     points = clusters_path(suite, clustering, folder, "centroids")
     rows = read_table(points, kind="centroids")
-    labels = np.asarray(table.column("cluster"), dtype=np.int32)
-    centroids = read_lists(rows, "vector", path=points).astype(np.float32, copy=False)
+    centroids = _finite_lists(rows, points)
+    labels = _integers(table, "cluster", path, least=0, most=2**31 - 1).astype(np.int32)
     if rows.column("cluster").to_pylist() != list(range(len(centroids))) or labels.max(initial=-1) >= len(centroids):
         raise ArtifactError(
             "the files of clusters and centroids do not match",

@@ -22,19 +22,50 @@ SPACE_MODULE = "sentfold.decision.module.SpaceModule"  # imported from the insta
 MOST_MODULES = 100  # entries of modules.json
 MOST_LAYERS = 64  # of a configuration; as many as the weight files have tensors, where these are more
 LONGEST_HEADER = 100_000_000  # bytes; the library safetensors has the same bound
-LAYERS = ("layer", "hidden_group", "inner_group")  # in the keys of a configuration that count layers
+# In the keys of a configuration that count layers, or other things that a library makes one by one.
+LAYERS = ("layer", "hidden_group", "inner_group", "depth", "blocks", "block_sizes", "experts", "num_labels")
 # The file and the keys of a module's configuration whose numbers multiply to at most the number of its weights. The
 # library makes the weights in memory before it reads the file that has them.
 SIZES = {
-    "config.json": (("in_features", "out_features"), ("input_dim", "hidden_dim"), ("dimension",)),
+    "config.json": (("in_features", "out_features"), ("dimension",)),
     "lstm_config.json": (("hidden_dim", "hidden_dim"), ("hidden_dim", "embedding_dimension")),
     "cnn_config.json": (("in_embedding_dimension", "out_channels", "kernel_sizes"),),
 }
+# A transformer may have twice as many numbers as its files have bytes (T5 with the weights of its encoder alone), and
+# this number of others (masks and tables of positions).
+MOST_OTHER_NUMBERS = 2**24
+# The modules that may be in a list of modules. Others load further modules (Router, SentenceTransformer), or can not
+# be encoded with here (BoW and WordEmbeddings have no tokenizer of transformers).
+MODULES = {"CNN", "Dense", "Dropout", "LSTM", "LayerNorm", "Normalize", "Pooling", "StaticEmbedding", "Transformer"} | {
+    "WeightedLayerPooling", "WordWeights",
+}  # fmt: skip
 # What sentence_bert_config.json may say to the functions of transformers. Other arguments choose files, run code
 # (weights_only: false; an attention of the hub), or take the place of configurations that are checked here.
 ARGUMENTS = re.compile("(model|tokenizer|processor|config)_(args|kwargs)")
 SAFE_ARGUMENTS = {"dtype", "torch_dtype", "add_pooling_layer", "padding_side"}
 SAFE_ATTENTIONS = {"eager", "sdpa"}
+# The other keys that the configuration of a Transformer module may have.
+SAFE_KEYS = {
+    "max_seq_length",
+    "do_lower_case",
+    "transformer_task",
+    "modality_config",
+    "module_output_name",
+    "unpad_inputs",
+    "query_length",
+    "document_length",
+    "query_expansion",
+}
+# The files that decide nothing: texts, pictures, code (which never runs), the notes of a download, and weights in
+# formats that are never read.
+IDLE_SUFFIXES = {".md", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".py", ".metadata", ".lock"} | {
+    ".bin", ".pt", ".pth", ".ckpt", ".onnx", ".ot", ".h5", ".msgpack",
+}  # fmt: skip
+IDLE_NAMES = re.compile(r"\.gitattributes|\.gitignore|(LICENSE|NOTICE)[^.]*")
+PLAIN_NAME = re.compile(r"[\w.]([\w./ -]*\w)?")  # which a line of YAML can have without quotes
+# The keys of tokenizer_config.json whose text is the path of a file, except two that no library reads.
+TOKENIZER_FILES = re.compile("vocab|merges|.*_spm|(?!special_tokens_map|full_tokenizer).*_file")
+MOST_GROWTH = 1_000  # times that the replacements of a tokenizer make a text longer
 
 
 class ModelSource(Parameters):
@@ -112,7 +143,7 @@ def _fetch_from_hub(encoder: str, source: ModelSource) -> Path:
             snapshot_download(
                 str(source.hub),
                 revision=source.revision,
-                allow_patterns=["*.json", "*.txt", "*.model", "*.safetensors"],
+                allow_patterns=["*.json", "*.txt", "*.model", "*.codes", "*.spm", "*.tokenizer", "*.safetensors"],
                 endpoint=os.environ.get("HF_ENDPOINT"),
             )
         )
@@ -160,11 +191,21 @@ def check_pin(encoder: str, source: ModelSource) -> None:
 def pin_lines(encoder: str, source: ModelSource) -> str:
     """The lines of YAML that pin an encoder to its newest commit on the hub, or to the sha256 of its files.
 
-    Raises EncoderError if the model does not exist, or if the hub does not answer.
+    Raises EncoderError if the model does not exist, if the hub does not answer, or for the name of a file that a line
+    of YAML cannot have.
     """
     if source.hub is not None:
         return f"    revision: {_newest_revision(encoder, source.hub)}"
     digests = model_digests(_local_folder(encoder, source))
+    for name in digests:
+        if PLAIN_NAME.fullmatch(name) is None:
+            raise EncoderError(
+                f"encoder '{encoder}' has a file that cannot be pinned",
+                where="the model's folder",
+                expected="names of letters, digits, and the characters . _ - / and space",
+                got=repr(name)[:200],
+                remedy="take the file out of the folder",
+            )
     return "\n".join(["    sha256:", *(f"      {name}: {digest}" for name, digest in digests.items())])
 
 
@@ -195,10 +236,29 @@ def _newest_revision(encoder: str, model_id: str) -> str:
 
 
 def deciding_files(folder: Path) -> list[str]:
-    """The files that decide what a model computes: weights, configurations, pooling, tokenizer."""
-    suffixes = {".safetensors", ".json", ".txt", ".model"}
-    paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix in suffixes]
-    return sorted(str(path.relative_to(folder)) for path in paths)
+    """The files that can decide what a model computes: weights, configurations, pooling, tokenizer, and all unknown.
+
+    Raises EncoderError if a folder cannot be listed.
+    """
+    return sorted(
+        str(path.relative_to(folder))
+        for path in _everything(folder)
+        if path.is_file() and path.suffix not in IDLE_SUFFIXES and IDLE_NAMES.fullmatch(path.name) is None
+    )
+
+
+def _everything(folder: Path) -> Iterator[Path]:
+    """Every file and folder below a folder. Raises EncoderError if a folder cannot be listed: rglob would skip it."""
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise EncoderError(
+                "a folder of a model cannot be listed", where=str(error.filename), got=first_line(error),
+                remedy="make the folder readable (chmod u+rX)",
+            ) from None  # fmt: skip
+
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        yield from (Path(parent) / name for name in [*folders, *names])
 
 
 def check_digests(encoder: str, folder: Path, pinned: dict[str, str]) -> None:
@@ -232,14 +292,17 @@ def refuse_unsafe(encoder: str, folder: Path) -> None:
     """Raise EncoderError if the folder can run code, has weights only as a pickle, or asks for more than its weights.
 
     A folder without modules.json, as transformers saves a model, is checked too. Nothing is read before it is known to
-    be a regular file.
+    be a regular file. A file that can take the place of pinned ones is refused.
     """
     _refuse_special_files(encoder, folder)
     if (folder / "modules.json").exists():
         _refuse_modules(encoder, folder)
     _refuse_pickles(encoder, folder)
     _refuse_arguments(encoder, folder)
+    _refuse_tokenizers(encoder, folder)
+    _refuse_kernels(encoder, folder)
     _refuse_huge_numbers(encoder, folder)
+    _refuse_huge_models(encoder, folder)
 
 
 def _refuse_special_files(encoder: str, folder: Path) -> None:
@@ -248,7 +311,7 @@ def _refuse_special_files(encoder: str, folder: Path) -> None:
     A pipe is waited for without end. The files behind a link to a folder have no pin; a link to a file is read as the
     file (the hub's cache consists of such links).
     """
-    for path in folder.rglob("*"):
+    for path in _everything(folder):
         if not (path.is_file() or (path.is_dir() and not path.is_symlink())):
             raise EncoderError(
                 f"encoder '{encoder}' has something else than files and folders in its folder",
@@ -275,13 +338,15 @@ def _refuse_modules(encoder: str, folder: Path) -> None:
             )
         if module.get("type") == SPACE_MODULE:
             continue
-        # sentence-transformers imports a local folder's own classes even without trust_remote_code.
-        if not str(module.get("type", "")).startswith("sentence_transformers."):
+        # sentence-transformers imports a local folder's own classes even without trust_remote_code, and any name that
+        # a module of its own has.
+        library, _, name = str(module.get("type")).rpartition(".")
+        if not library.startswith("sentence_transformers.") or name not in MODULES:
             raise EncoderError(
-                f"encoder '{encoder}' wants to run code from its folder",
+                f"encoder '{encoder}' wants to run code from its folder, or a module that is not known to be safe",
                 where="modules.json",
-                expected="modules of sentence_transformers",
-                got=str(module.get("type")),
+                expected=f"of sentence_transformers: {', '.join(sorted(MODULES))}",
+                got=str(module.get("type"))[:200],
                 remedy="use a model without custom code",
             )
 
@@ -317,7 +382,8 @@ def _pickle_error(encoder: str, where: str, got: str) -> EncoderError:
 def _refuse_arguments(encoder: str, folder: Path) -> None:
     """Raise EncoderError if a configuration of sentence-transformers passes on an argument that can run code.
 
-    A tokenizer of another place is refused too: the place has no pin.
+    Refused too: a tokenizer of another place, which has no pin; chat templates (`message`) and `processing_kwargs`,
+    which change a text before its tokens are counted.
     """
     for path in folder.rglob("sentence_*_config.json"):
         config = _read_json(encoder, folder, path)
@@ -327,15 +393,73 @@ def _refuse_arguments(encoder: str, folder: Path) -> None:
                 refused = [name for name in given if name not in SAFE_ARGUMENTS | {"attn_implementation"}]
                 if str(given.get("attn_implementation") or "sdpa") not in SAFE_ATTENTIONS:
                     refused.append(f"attn_implementation: {given['attn_implementation']}")
+            elif key == "modality_config":
+                refused = ["message"] if "message" in json.dumps(value) else []
             else:
-                refused = [key] if key in ("", "tokenizer_name_or_path", "processor_name") else []
+                refused = [] if key in SAFE_KEYS or (key == "processing_kwargs" and not value) else [key]
             if refused:
                 raise EncoderError(
                     f"encoder '{encoder}' gives the library an argument that is not known to be safe",
                     where=f"{path.relative_to(folder)}, {key}",
-                    expected=f"of {', '.join(sorted(SAFE_ARGUMENTS))}; attn_implementation: eager or sdpa",
+                    expected=f"{', '.join(sorted(SAFE_KEYS))}; arguments of {', '.join(sorted(SAFE_ARGUMENTS))}; "
+                    "attn_implementation: eager or sdpa",
                     got=refused[0][:200],
                     remedy="take the argument out, and pin the changed file",
+                )
+
+
+def _refuse_tokenizers(encoder: str, folder: Path) -> None:
+    """Raise EncoderError for a tokenizer that reads files of other names, or whose replacements blow up a text.
+
+    Refused too: the weights of an adapter, which can name a model of another place.
+    """
+    for path in _everything(folder):
+        refused, config = "", {}
+        if path.name == "adapter_config.json":
+            refused = "an adapter"
+        elif path.name.startswith("tokenizer") and path.suffix == ".json":
+            config = _read_json(encoder, folder, path)
+        if path.name == "tokenizer_config.json" and isinstance(config, dict):
+            refused = "init_inputs" if config.get("init_inputs") else ""
+            for key, value in config.items():
+                refused = key if isinstance(value, str) and TOKENIZER_FILES.fullmatch(key) else refused
+        elif isinstance(config, dict):
+            steps = _entries([config.get("normalizer"), config.get("pre_tokenizer")])
+            growth = math.prod(_growth(step) for _, step in steps if isinstance(step, dict))
+            refused = refused or f"a text of {growth:.0f} times the length" * (growth > MOST_GROWTH)
+        if refused:
+            raise EncoderError(
+                f"encoder '{encoder}' has a tokenizer or an adapter that is not known to be safe",
+                where=str(path.relative_to(folder)),
+                expected=f"no file of another name, no adapter, and a text of at most {MOST_GROWTH} times the length",
+                got=refused[:200],
+                remedy="save the model again with SentenceTransformer.save_pretrained",
+            )
+
+
+def _growth(step: dict[str, Any]) -> float:
+    """How many times longer a text can become by one replacement of a tokenizer."""
+    pattern = step.get("pattern")
+    # An empty text and many expressions are found between all characters.
+    between = not (isinstance(pattern, dict) and pattern.get("String"))
+    return float(max(1, len(str(step["content"])) + between)) if "content" in step else 1.0
+
+
+def _refuse_kernels(encoder: str, folder: Path) -> None:
+    """Raise EncoderError if a config.json asks for an implementation of the hub, which is code."""
+    for path in folder.rglob("config.json"):
+        for key, value in _entries(_read_json(encoder, folder, path)):
+            if (
+                re.fullmatch("_?(attn|experts)_implementation", key)
+                and value is not None
+                and value not in sorted(SAFE_ATTENTIONS)
+            ):
+                raise EncoderError(
+                    f"encoder '{encoder}' wants to run code of another place",
+                    where=f"{path.relative_to(folder)}, {key}",
+                    expected="eager or sdpa",
+                    got=str(value)[:200],
+                    remedy="take the key out, and pin the changed file",
                 )
 
 
@@ -347,17 +471,72 @@ def _refuse_huge_numbers(encoder: str, folder: Path) -> None:
     most = max(MOST_LAYERS, sum(_count_tensors(path) for path in folder.rglob("*.safetensors")))
     for path in folder.rglob("*config*.json"):
         sizes: Counter[str] = Counter()
-        for key, number in _numbers(_read_json(encoder, folder, path)):
+        for key, number in _entries(_read_json(encoder, folder, path)):
+            if not isinstance(number, int):
+                continue
             # The libraries know word_embedding_dimension, the older name, too.
             sizes[key.replace("word_embedding", "embedding")] += max(number, 1)
             if any(part in key.lower() for part in LAYERS) and abs(number) > most:
                 raise _number_error(encoder, f"{path.relative_to(folder)}, {key}", f"at most {most}", number)
-        weights = sum(file.stat().st_size for file in path.parent.glob("*.safetensors"))
+        weights = _weight_bytes(path.parent)
         for keys in SIZES.get(path.name, ()):
             asked = math.prod(sizes.get(key, 1) for key in keys)
             if keys[0] in sizes and asked > weights:
                 where = f"{path.relative_to(folder)}, {' x '.join(keys)}"
                 raise _number_error(encoder, where, f"at most the {weights} bytes of the weights", asked)
+
+
+def _weight_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+
+
+def _refuse_huge_models(encoder: str, folder: Path) -> None:
+    """Raise EncoderError if a transformer has many more numbers than its weights, or if no model can be made of it.
+
+    A model on torch's device `meta` has sizes, and no memory. Without the library nothing can be loaded either.
+    """
+    try:
+        import torch
+        from transformers import AutoConfig, AutoModel
+    except ModuleNotFoundError:
+        return
+    for path in folder.rglob("config.json"):
+        config = _read_json(encoder, folder, path)
+        if not isinstance(config, dict) or "model_type" not in config:
+            continue  # of another module; transformers refuses a config.json without a model_type
+        try:
+            settings = AutoConfig.from_pretrained(path.parent, local_files_only=True, trust_remote_code=False)
+            with torch.device("meta"):
+                model = AutoModel.from_config(settings, trust_remote_code=False)  # type: ignore[no-untyped-call]
+        except Exception as error:  # noqa: BLE001  # a damaged configuration makes transformers raise anything
+            raise EncoderError(
+                f"encoder '{encoder}' cannot be loaded",
+                where=str(path.relative_to(folder)),
+                expected="the configuration of a model that transformers knows",
+                got=f"{type(error).__name__}: {first_line(error)}",
+                remedy="save the model again with SentenceTransformer.save_pretrained",
+            ) from None
+        asked = sum(value.numel() for value in [*model.parameters(), *model.buffers()])
+        most = 2 * _weight_bytes(path.parent) + MOST_OTHER_NUMBERS
+        if asked > most:
+            raise _number_error(encoder, str(path.relative_to(folder)), f"at most {most} numbers", asked)
+
+
+def refuse_lower_case(encoder: str, folder: Path) -> None:
+    """Raise EncoderError if sentence-transformers would make texts lower case before the tokenizer.
+
+    For a transformer that is read without sentence-transformers' own text handling.
+    """
+    for path in folder.glob("sentence_*_config.json"):
+        config = _read_json(encoder, folder, path)
+        if isinstance(config, dict) and config.get("do_lower_case"):
+            raise EncoderError(
+                f"encoder '{encoder}' makes texts lower case outside of its tokenizer",
+                where=f"{path.name}, do_lower_case",
+                expected="false",
+                got=str(config["do_lower_case"])[:200],
+                remedy="let the tokenizer make texts lower case, and set do_lower_case to false",
+            )
 
 
 def _number_error(encoder: str, where: str, expected: str, got: int) -> EncoderError:
@@ -370,17 +549,16 @@ def _number_error(encoder: str, where: str, expected: str, got: int) -> EncoderE
     )
 
 
-def _numbers(tree: Any) -> Iterator[tuple[str, int]]:
-    """Every integer of a JSON value, with the nearest key above."""
+def _entries(tree: Any) -> Iterator[tuple[str, Any]]:
+    """Every value in a JSON value, lists and objects too, with the nearest key above."""
     waiting = [("", tree)]
     while waiting:
         key, value = waiting.pop()
+        yield key, value
         if isinstance(value, dict):
             waiting += value.items()
         elif isinstance(value, list):
             waiting += [(key, item) for item in value]
-        elif isinstance(value, int):
-            yield key, value
 
 
 def _count_tensors(path: Path) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,24 +124,36 @@ def load_model(encoder: str, folder: Path) -> SentenceTransformer:
             remedy="save the model again with SentenceTransformer.save_pretrained",
         ) from None
     check_loaded(encoder, model)
+    if not callable(getattr(model, "tokenizer", None)):
+        raise EncoderError(
+            f"encoder '{encoder}' has no tokenizer of transformers",
+            where="modules.json",
+            expected="a Transformer as the first module",
+            got=type(model[0]).__name__,
+            remedy="use a model with a Transformer",
+        )
     return model.float().eval()
 
 
 def check_loaded(encoder: str, model: SentenceTransformer) -> None:
     """Raise EncoderError if a loaded model, not yet converted to float32, would give vectors of random weights.
 
-    Refused too: a tokenizer without words, for which all texts are alike, and a limit that the model cannot read.
+    Refused too: a tokenizer without words, for which all texts are alike, or with words that the model has no vector
+    for, and a limit that the model cannot read.
     """
     from transformers import PreTrainedModel
 
+    ways = [way for part in model.modules() for way in (getattr(part, "modality_config", None) or {}).values()]
+    # The pooler is idle only where the hidden states themselves are taken.
+    pooler = not all(
+        isinstance(way, dict) and "last_hidden_state" in str(way.get("method_output_name")) for way in ways
+    )
     for transformer in (part for part in model.modules() if isinstance(part, PreTrainedModel)):
         positions = getattr(transformer.config, "max_position_embeddings", None)
         most = positions if isinstance(positions, int) and positions > 0 else np.inf  # XLNet has -1: no limit
         limit = model.max_seq_length
-        if missing := [name for name in missing_weights(transformer) if "pooler" not in name]:
-            expected, got = "weights for all layers", f"no weights for {missing[0]}"
-        elif knows_no_word(model.tokenizer):
-            expected, got = "a tokenizer with a vocabulary", "a tokenizer of special tokens alone"
+        if got := lack(transformer, model.tokenizer, pooler=pooler):
+            expected = "weights for all layers, and a tokenizer with a vocabulary that the model has vectors for"
         elif limit is not None and not (isinstance(limit, int) and 3 <= limit <= most):
             expected, got = f"a max_seq_length of 3 to {most} tokens", str(limit)[:200]
         else:
@@ -153,6 +165,24 @@ def check_loaded(encoder: str, model: SentenceTransformer) -> None:
             got=got,
             remedy="copy the model's folder again, or save the model again with SentenceTransformer.save_pretrained",
         )
+
+
+def lack(transformer: PreTrainedModel, tokenizer: Any, *, pooler: bool = False) -> str:
+    """What a loaded model, not yet converted, has instead of weights or of a tokenizer; empty if it is whole.
+
+    pooler  whether the weights of the model's own pooled output must be there
+    """
+    if missing := [name for name in missing_weights(transformer) if pooler or "pooler" not in name]:
+        return f"no weights for {missing[0]}"
+    if knows_no_word(tokenizer):
+        return "a tokenizer of special tokens alone"
+    rows = None
+    with suppress(NotImplementedError):  # of a model that reads no words
+        rows = getattr(transformer.get_input_embeddings(), "num_embeddings", None)
+    words = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
+    if rows is not None and (largest := max(words.values(), default=0)) >= rows:
+        return f"a word with the number {largest}, and vectors for {rows} words"
+    return ""
 
 
 def missing_weights(transformer: PreTrainedModel) -> list[str]:
@@ -179,7 +209,8 @@ def encode_sentences(
     vector can therefore depend on the other sentences only through the blocks that a library splits a matrix product
     into (measured by benchmarks/batch_effect.py).
     The vector of an empty or blank sentence is what the model computes for a text without words. A sentence that is
-    longer than the model's limit is cut there. Both are counted. Unpaired surrogates become U+FFFD.
+    longer than the model's limit is cut there. Both are counted. Unpaired surrogates become U+FFFD. Raises EncoderError
+    if a vector is not finite, as with damaged weights.
     """
     texts = [text.encode("utf-8", errors="surrogatepass").decode("utf-8", errors="replace") for text in sentences]
     limit = min(int(model.max_seq_length or 0), np.iinfo(np.int64).max)
@@ -194,8 +225,21 @@ def encode_sentences(
             ).astype(np.float32)
             batches += 1
             bar.update(len(rows))
+    check_finite(vectors)
     truncated = int((lengths > limit).sum()) if limit else 0
     return Encoding(vectors, batches, truncated, blank=sum(not text.strip() for text in texts))
+
+
+def check_finite(vectors: Vectors) -> None:
+    """Raise EncoderError if a vector has an infinite or undefined entry."""
+    if not np.isfinite(vectors).all():
+        raise EncoderError(
+            "an encoder gives vectors that are not finite",
+            where="the encoder's weights",
+            expected="finite numbers",
+            got=f"{int((~np.isfinite(vectors)).any(axis=1).sum())} vectors with others",
+            remedy="copy the model's folder again",
+        )
 
 
 @contextmanager

@@ -13,13 +13,14 @@ import numpy as np
 from tqdm import tqdm
 
 from sentfold.encoders.base.protocol import Encoded
-from sentfold.encoders.model_folder import ModelSource, check_digests, locate_model, refuse_unsafe
+from sentfold.encoders.model_folder import ModelSource, check_digests, locate_model, refuse_lower_case, refuse_unsafe
 
 # torch has to run on one thread wherever vectors are made, and the folder of encoders must not change.
 from sentfold.encoders.transformer import (
     SAFE_WEIGHTS,
     _one_thread,
-    knows_no_word,
+    check_finite,
+    lack,
     missing_weights,
     plan_batches,
     token_lengths,
@@ -81,11 +82,10 @@ def load_layers(name: str, folder: Path, *, max_length: int = 128) -> LayeredMod
         model = AutoModel.from_pretrained(folder, **SAFE_WEIGHTS, **safe)
     except Exception as error:  # noqa: BLE001  # a damaged folder makes torch, transformers or json raise anything
         raise _refusal(name, folder, f"{type(error).__name__}: {first_line(error)}") from None
-    absent = missing_weights(model)
-    if missing := [key for key in absent if "pooler" not in key]:
-        raise _refusal(name, folder, f"no weights for {missing[0]}")
-    if knows_no_word(tokenizer):
-        raise _refusal(name, folder, "a tokenizer of special tokens alone")
+    if got := lack(model, tokenizer):
+        raise _refusal(name, folder, got)
+    if not isinstance(tokenizer.model_max_length, int | float):
+        raise _refusal(name, folder, f"a model_max_length of {tokenizer.model_max_length!r}")
     if model.config.is_encoder_decoder or len(tokenizer("")["input_ids"]) != 2:
         raise _refusal(name, folder, "a model or a tokenizer of another kind")
     positions = getattr(model.config, "max_position_embeddings", None)
@@ -93,7 +93,7 @@ def load_layers(name: str, folder: Path, *, max_length: int = 128) -> LayeredMod
     if not 3 <= max_length <= most:
         raise ParameterError("the model cannot read texts of this length", where="max_length",
                              expected=f"3 to {most} tokens", got=str(max_length))  # fmt: skip
-    has_pooler = getattr(model, "pooler", None) is not None and not absent
+    has_pooler = getattr(model, "pooler", None) is not None and not missing_weights(model)
     return LayeredModel(model.float().eval(), tokenizer, max_length, has_pooler)
 
 
@@ -112,7 +112,8 @@ def pool_texts(
     label       text before the progress bar
     A vector depends on the other texts only through the blocks that a library splits a matrix product into. A blank
     text has the vector of [CLS] and [SEP] alone. Blank and cut texts are counted. The hidden states of one batch are
-    in memory at a time: (L + 1) * batch_size * tokens * d float32. Raises what the poolings raise.
+    in memory at a time: (L + 1) * batch_size * tokens * d float32. Raises what the poolings raise, and
+    EncoderError if a vector is not finite.
     """
     clean = [text.encode("utf-8", errors="surrogatepass").decode("utf-8", errors="replace") for text in texts]
     lengths = token_lengths(model, clean)
@@ -125,6 +126,8 @@ def pool_texts(
             for name, pooling in poolings.items():
                 vectors[name][rows] = pooling(states).numpy()
             bar.update(len(rows))
+    for made in vectors.values():
+        check_finite(made)
     counted = {
         "blank": sum(not text.strip() for text in clean),
         f"cut at {model.max_length} tokens": int((lengths > model.max_length).sum()),
@@ -152,6 +155,7 @@ def transformer_folder(name: str, folder: Path) -> Path:
         folder /= str(json.loads((folder / MODULES).read_text(encoding="utf-8"))[0].get("path", ""))
     if not (folder / "config.json").is_file():
         raise _refusal(name, folder, "no config.json")
+    refuse_lower_case(name, folder)
     return folder
 
 

@@ -19,8 +19,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.base.sampler import DefaultBatchSampler
 
-from sentfold.encoders.model_folder import refuse_unsafe
-from sentfold.encoders.transformer import SAFE_WEIGHTS, _one_thread, knows_no_word, missing_weights
+from sentfold.encoders.model_folder import refuse_lower_case, refuse_unsafe
+from sentfold.encoders.transformer import SAFE_WEIGHTS, _one_thread, lack
 from sentfold.errors import EncoderError, first_line
 from sentfold.training.head import build_encoder
 from sentfold.training.losses import build_loss
@@ -64,6 +64,7 @@ def load_transformer(name: str, folder: Path, *, max_length: int) -> Transformer
     refuse_unsafe(name, folder)
     if (folder / "modules.json").is_file():
         folder /= str(json.loads((folder / "modules.json").read_text(encoding="utf-8"))[0].get("path", ""))
+    refuse_lower_case(name, folder)
     safe = {"local_files_only": True, "trust_remote_code": False}
     try:
         transformer: Transformer = Transformer(
@@ -75,10 +76,8 @@ def load_transformer(name: str, folder: Path, *, max_length: int) -> Transformer
         )
     except Exception as error:  # noqa: BLE001  # a damaged folder makes torch, transformers or json raise anything
         raise _refusal(name, folder, f"{type(error).__name__}: {first_line(error)}") from None
-    if missing := [key for key in missing_weights(transformer.model) if "pooler" not in key]:
-        raise _refusal(name, folder, f"no weights for {missing[0]}")
-    if knows_no_word(transformer.tokenizer):
-        raise _refusal(name, folder, "a tokenizer of special tokens alone")
+    if got := lack(transformer.model, transformer.tokenizer):
+        raise _refusal(name, folder, got)
     transformer.float()
     return transformer
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import fnmatch
 import gzip
 import io
-import lzma
 import os
 import tempfile
 import zipfile
@@ -31,8 +30,8 @@ from sentfold.files import FREE, RATIO
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-# What unpacking raises. An encrypted zip is a RuntimeError, and a damaged bz2 an OSError.
-_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError)
+# What unpacking raises. An encrypted zip is a RuntimeError, and a damaged gz an OSError.
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 # Longest record that is accepted, in bytes: 10,000 numbers of 30 characters, and a word.
 _LONGEST = 400_000
@@ -157,17 +156,26 @@ def _unpacking() -> Iterator[None]:
         raise _damaged("a whole zip or gz that is not encrypted", first_line(error)) from None
 
 
-def _find_member(archive: zipfile.ZipFile, pattern: str | None) -> str:
-    names = [info.filename for info in archive.infolist() if not info.is_dir()]
-    found = [name for name in names if fnmatch.fnmatchcase(name, pattern or "*") and not name.startswith("__MACOSX/")]
+def _find_member(archive: zipfile.ZipFile, pattern: str | None) -> zipfile.ZipInfo:
+    infos = {info.filename: info for info in archive.infolist() if not info.is_dir()}
+    found = [name for name in infos if fnmatch.fnmatchcase(name, pattern or "*") and not name.startswith("__MACOSX/")]
     if len(found) != 1:
         raise SourceError(
             "a zip of word vectors does not contain exactly one matching file",
             expected=pattern or "one file",
-            got=", ".join(found or names)[:300] or "nothing",
+            got=", ".join(found or infos)[:300] or "nothing",
             remedy="name the file with `member:`",
         )
-    return found[0]
+    info = infos[found[0]]
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        # zipfile unpacks bzip2 and LZMA without a limit.
+        raise SourceError(
+            "a zip of word vectors is not packed by deflate",
+            expected="deflate, or no packing",
+            got=f"packing method {info.compress_type}",
+            remedy="unpack the file, or pack it by deflate",
+        )
+    return info
 
 
 # --- cutting ------------------------------------------------------------------------------------

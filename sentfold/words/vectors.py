@@ -38,7 +38,7 @@ class WordVectorParameters(Parameters):
     scale      unit: every vector has length 1; mean: all vectors are divided by their mean length
     """
 
-    package: str | None = None
+    package: str | None = Field(default=None, pattern=r"^[A-Za-z][A-Za-z0-9_]*$")  # a dotted name would run code
     sha256: dict[str, str] = {}
     file: str | None = None
     concat: Annotated[tuple[Slug, ...], BeforeValidator(_tuple)] | None = None

@@ -19,6 +19,7 @@ from pipeline.corpora.archive_readers import READERS, Member
 from pipeline.corpora.catalogue import Dataset
 from pipeline.corpora.fetch import Patience
 from pipeline.corpora.reading import Reading
+from pipeline.corpora.unpack import read_members
 from sentfold.errors import SourceError
 
 from .hub_server import Page, PageServer, serving
@@ -522,3 +523,17 @@ def test_malformed_xml_is_one_clear_error() -> None:
 
 def test_every_reader_has_a_docstring_that_says_what_it_reads() -> None:
     assert all(reader.__doc__ for reader in archive_readers.READERS.values())
+
+
+def test_a_zip_of_millions_of_empty_members_is_refused_before_its_directory_is_read() -> None:
+    begun = time.perf_counter()
+    with pytest.raises(SourceError, match="unsafe"):
+        read_members(as_zip(GOOD) + b"PK\x01\x02" * 3_000_000, "a.zip", ("data/*",))
+    assert time.perf_counter() - begun < 1
+
+
+def test_cqa_counts_rows_without_any_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_readers, "_CQA_MOST", 10_000)
+    rows = b"<RelQuestion RELQ_RANKING_ORDER='1' RELQ_RELEVANCE2ORGQ='Relevant'/>" * 100
+    with pytest.raises(SourceError, match="too much text"):
+        READERS["cqa"]([Member("dev.xml", b"<xml>" + rows + b"</xml>")])

@@ -201,6 +201,9 @@ ENTRY = """
         "mirror: {dev: [x.parquet]}",
         "archive: {dev: {urls: [x], reader: sick}}",
         "colour: blue",
+        "package: {package: suites.mine.code, folder: x, files: [y], reader: word_pairs}",
+        "package: {package: gensim, folder: ../other, files: [y], reader: word_pairs}",
+        "package: {package: gensim, folder: test, files: [/etc/passwd], reader: word_pairs}",
         "resample: sentences",
     ],
 )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from pipeline.base.artifacts import absence, corpus_path, read_record, read_table
 from pipeline.corpora.catalogue import Corpus, Dataset
 from pipeline.corpora.mirror import pin_files
-from pipeline.corpora.reading import MissingError, Reading, check_columns
+from pipeline.corpora.mirror import read_split as read_mirror
+from pipeline.corpora.reading import MissingError, Reading, check_columns, frame_of_parquet
 from pipeline.corpora.sources import read_checked
 from pipeline.stages.download import Download, download, write_corpus
 from sentfold.errors import ArtifactError, SentfoldError, SourceError
@@ -489,3 +493,34 @@ def test_a_failed_download_keeps_the_corpus_that_was_there(mirror: Path) -> None
         download("stsb", SUITE)
     assert [sha256_of(path) for path in paths] == before
     assert sorted(path.name for path in paths[0].parent.iterdir()) == ["items.parquet", "sentences.parquet"]
+
+
+def test_labels_that_are_no_whole_numbers_are_refused_and_not_cut() -> None:
+    data = corpus_of("classification", splits={"test": 2}).dataset
+    whole = pl.DataFrame({"text": TEXTS[:2], "label": [0.0, 1.0]})
+    assert check_columns(whole, data, where="x")["label"].to_list() == [0, 1]
+    with pytest.raises(SourceError, match=r"(?s)column label.*no whole numbers.*0\.9"):
+        check_columns(whole.with_columns(label=pl.Series([0.9, 1.0])), data, where="x")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([b"caf\xe9"] * 3).view(pa.string()),
+        pa.array([Decimal(1)] * 3, pa.decimal256(60, 0)),
+    ],
+    ids=["texts that are not UTF-8", "decimal256"],
+)
+def test_a_parquet_file_that_polars_cannot_hold_is_refused(column: pa.Array) -> None:
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table({"text": column}), sink)
+    with pytest.raises(pa.ArrowInvalid):
+        frame_of_parquet(sink.getvalue().to_pybytes())
+
+
+def test_files_of_a_split_that_share_no_column_are_not_filled_up_to_gigabytes(mirror: Path) -> None:
+    put(mirror, "pairs/a.parquet", pl.DataFrame({f"c{number}": pl.Series([], dtype=pl.Null) for number in range(1000)}))
+    put(mirror, "pairs/b.parquet", pl.DataFrame({"score": pl.Series([1], dtype=pl.Int8).new_from_index(0, 1_000_000)}))
+    corpus = corpus_of(splits={"test": 1}, mirror={"test": ("pairs/a.parquet", "pairs/b.parquet")})
+    with pytest.raises(SourceError, match="leave out most of their columns"):
+        read_mirror("pairs", corpus.dataset, "test")

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from pipeline.corpora import hub
 from pipeline.corpora.catalogue import Dataset
 from pipeline.corpora.fetch import Patience
+from pipeline.corpora.hub import _shape_of_json
 from pipeline.corpora.reading import Reading, check_columns, check_count
 from sentfold.errors import SourceError, UnansweredError
 from sentfold.files import sha256_of
@@ -337,6 +339,46 @@ def test_a_file_that_unpacks_to_something_else_is_refused(server: HubServer, pat
     server.add(path, data)
     assert len(data) < 200_000
     assert says in failure(dataset(path)).got
+
+
+WIDE = b"first,second,rating" + b",c" * 20_000
+NESTED = [{"a": {"b": [{f"k{number}": 1}]}} for number in range(10_000)]
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("test.csv", WIDE + b"\n" + b"x\n" * 20_000),
+        ("test.csv", b"first,second,rating\n" + b"x\n" * 20_000 + WIDE + b"\n"),
+        ("test.csv.gz", gzip.compress(WIDE + b"\n" + b"x\n" * 20_000)),
+        ("test.jsonl", as_jsonl([{f"k{number}": 1} for number in range(10_000)])),
+        ("test.jsonl", as_jsonl(NESTED)),
+        ("test.json", json.dumps(NESTED).encode()),
+        (
+            "test.jsonl.gz",
+            gzip.compress(b'["' + os.urandom(450_000).hex().encode() + b'",' + b"{}," * 16_000_000 + b"{}]"),
+        ),
+    ],
+    ids=["short rows", "a long row", "short rows in gz", "other keys", "other inner keys", "a list", "empty objects"],
+)
+def test_a_small_file_of_rows_that_lack_most_columns_is_refused(server: HubServer, path: str, data: bytes) -> None:
+    server.add(path, data)
+    assert len(data) < 600_000
+    assert "leave out most of their columns" in failure(dataset(path)).got
+
+
+@pytest.mark.parametrize(
+    "content", [b'\xef\xbb\xbf{"a": 1}\r\n\r\n{"a": {"b": [[], {}]}}', b' [{"a": {"b": 1}}, {}, {}]\n']
+)
+def test_the_keys_and_objects_of_json_are_counted_in_lines_and_in_a_list(content: bytes) -> None:
+    assert _shape_of_json(content) == (2, 4)
+
+
+def test_a_listing_with_a_size_that_is_no_number_is_one_clear_error(server: HubServer) -> None:
+    server.add("test.jsonl", as_jsonl(PAIRS))
+    listing = server.pages[server.listing_path]
+    listing.body = json.dumps([entry | {"size": "many"} for entry in json.loads(listing.body)]).encode()
+    assert "answer cannot be used" in failure(dataset("test.jsonl")).what
 
 
 @pytest.mark.parametrize("sha256", ["", None])

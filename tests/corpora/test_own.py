@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
+import gzip
 import os
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -95,3 +100,31 @@ def test_the_plan_lets_a_download_depend_on_the_suites_own_block_and_files(own: 
         "pairs": {"dataset": "pairs", "catalogue": "suites/mine/catalogue.yaml", "reads": "suites/mine/pairs"},
         "lee": {"dataset": "lee", "catalogue": "pipeline/catalogue.yaml", "reads": "data/mine/plan"},
     }
+
+
+HEADER = b"sentence1,sentence2,score,subset\n"
+ROWS = b"a,b,1,\nc,d,1,\ne,f,1,\ng,h,2,\n"
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [gzip.compress, zlib.compress, lambda content: pa.compress(content, "zstd", asbytes=True)],
+    ids=["gz", "zlib", "zstd"],
+)
+def test_an_own_file_that_is_packed_is_refused_and_not_unpacked(own: Path, pack: Callable[[bytes], bytes]) -> None:
+    own.write_bytes(pack(HEADER + ROWS))
+    with pytest.raises(SourceError):
+        download("pairs", SUITE)
+
+
+@pytest.mark.parametrize("row", [b"x\n", b"\n"], ids=["a cell", "nothing"])
+def test_an_own_file_whose_short_rows_would_be_filled_up_to_gigabytes_is_refused(own: Path, row: bytes) -> None:
+    own.write_bytes(HEADER.strip() + b",c" * 20_000 + b"\n" + row * 30_000)
+    assert own.stat().st_size < 200_000
+    with pytest.raises(SourceError, match="leave out most of their columns"):
+        download("pairs", SUITE)
+
+
+def test_an_own_file_with_a_byte_order_mark_is_read(own: Path) -> None:
+    own.write_bytes(codecs.BOM_UTF8 + HEADER + ROWS)
+    assert download("pairs", SUITE).items == 4

@@ -11,14 +11,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from pipeline.base.artifacts import corpus_path, read_record, read_table
-from pipeline.corpora.catalogue import Dataset, find_corpus
+from pipeline.corpora.catalogue import Dataset, PackageFiles, find_corpus
+from pipeline.corpora.package import _locate as locate_package
 from pipeline.corpora.package import read_split, split_sentences
 from pipeline.corpora.sources import read_split as read_from_any
 from pipeline.stages.download import Download, download, number_sentences
 from sentfold.errors import SourceError
 from sentfold.files import sha256_of
+from sentfold.words.vectors import WordVectorParameters
+from sentfold.words.wordllama import token_means
 from tests.checkout import make_suite
 
 SUITE = make_suite(suite="quick", source="package", skip_missing=False, corpora=("lee",))
@@ -223,3 +227,20 @@ def test_each_text_stands_once_in_the_order_of_its_first_appearance(
     assert set(texts) == set(seen)
     places = [seen.index(text) for text in texts]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("block", ["catalogue", "word vectors"])
+def test_a_package_that_is_named_with_dots_is_refused_and_its_code_never_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: str
+) -> None:
+    code = tmp_path / "stranger"
+    code.mkdir()
+    (code / "__init__.py").write_text("raise SystemExit('the code of a stranger runs')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValidationError, match="pattern"):
+        if block == "catalogue":
+            files = {"package": "stranger.data", "folder": ".", "files": ("a",), "reader": "word_pairs"}
+            locate_package(PackageFiles.model_validate(files))
+        else:
+            place = WordVectorParameters.model_validate({"package": "stranger.data"})
+            token_means(["a"], package=str(place.package), sha256=None)

@@ -379,17 +379,17 @@ def test_code_in_a_model_folder_is_refused_and_never_runs(small: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "part"), [((), "cannot be loaded"), (("model_args", "config_args"), "known to be safe")]
+    ("arguments", "part"), [(None, "cannot be loaded"), ((), "known to be safe"), (("model_args",), "known to be safe")]
 )
 def test_code_behind_the_configuration_never_runs(
-    small: Path, tmp_path: Path, arguments: tuple[str, ...], part: str
+    small: Path, tmp_path: Path, arguments: tuple[str, ...] | None, part: str
 ) -> None:
     write_code(small, tmp_path / "ran")
     config = json.loads((small / "config.json").read_text())
     config |= {"model_type": "mine", "auto_map": {"AutoConfig": "mine.Mine", "AutoModel": "mine.Mine"}}
     (small / "config.json").write_text(json.dumps(config))
-    trust = {name: {"trust_remote_code": True} for name in arguments}
-    for name in ("sentence_bert_config.json", "config_sentence_transformers.json"):
+    trust = {name: {"trust_remote_code": True} for name in arguments or ()}
+    for name in () if arguments is None else ("sentence_bert_config.json", "config_sentence_transformers.json"):
         old = json.loads((small / name).read_text()) if (small / name).exists() else {}
         (small / name).write_text(json.dumps({**old, **trust, "trust_remote_code": True}))
     refused(small, part)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sentfold
-from sentfold.encoders.base.estimator import WordEstimator, make_lexicon
+from sentfold.encoders.base.estimator import WordEstimator, add_clusters, make_lexicon
 from sentfold.encoders.base.protocol import find_method, known_methods
 from sentfold.encoders.base.settings import make_settings
 from sentfold.errors import ParameterError
@@ -102,3 +102,10 @@ def test_the_library_is_imported_without_its_methods(tmp_path: Path) -> None:
     code = "import sys, sentfold; assert 'numpy' not in sys.modules; from sentfold import SIF; print(SIF.__name__)"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "SIF\n"), done.stderr
+
+
+def test_a_cluster_without_a_centroid_is_refused_and_no_compiled_loop_reads_beyond_them() -> None:
+    lexicon = make_lexicon(["a b"], "regex", vectors={"a": [1.0], "b": [2.0]})
+    assert add_clusters(lexicon, {"a": 1, "b": 0}, np.zeros((2, 1))).demand_clusters("test").labels.tolist() == [1, 0]
+    with pytest.raises(ParameterError, match="number of a cluster"):
+        add_clusters(lexicon, {"a": 2, "b": 0}, np.zeros((2, 1)))

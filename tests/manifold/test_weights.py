@@ -183,3 +183,9 @@ def test_vectors_that_are_not_finite_are_refused() -> None:
 def test_neighbors_that_are_no_integers_are_refused(neighbors: list[list[float]]) -> None:
     with pytest.raises(ParameterError, match="neighbours do not fit"):
         solve_weights(np.eye(4), np.array(neighbors), regularization=1e-3)
+
+
+def test_queries_of_another_dimension_than_the_vectors_are_refused() -> None:
+    for width in (2, 9):
+        with pytest.raises(ParameterError, match="another dimension"):
+            barycentric_weights(np.ones((3, width)), np.ones((6, 4)), np.zeros((3, 2), np.int64), regularization=1e-3)

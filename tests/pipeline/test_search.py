@@ -242,6 +242,7 @@ def test_a_suite_without_searches_needs_no_pool() -> None:
     [
         ({"column": "nothing"}, "no nothing"),
         ({"split": "dev"}, "splits test"),
+        ({"column": "split"}, "no numbers"),
     ],
 )
 def test_a_corpus_that_does_not_fit_its_pool_is_one_clear_error(

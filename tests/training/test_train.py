@@ -172,3 +172,11 @@ def test_a_folder_without_safe_weights_is_refused(bert: Path, tmp_path: Path) ->
     (folder / "model.safetensors").unlink()
     with pytest.raises(EncoderError, match="cannot be trained"):
         load_transformer("bert", folder, max_length=20)
+
+
+def test_a_base_that_makes_texts_lower_case_outside_of_its_tokenizer_is_refused(bert: Path, tmp_path: Path) -> None:
+    """The training would read its texts as they are."""
+    folder = Path(shutil.copytree(bert, tmp_path / "bert"))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 20, "do_lower_case": True}))
+    with pytest.raises(EncoderError, match="lower case outside of its tokenizer"):
+        load_transformer("bert", folder, max_length=20)

@@ -15,7 +15,15 @@ from pipeline.base.params import load_parameters
 from pipeline.stages.cluster_words import cluster_words
 from pipeline.stages.vocabulary import vocabulary
 from pipeline.stages.word_counts import word_counts
-from pipeline.words.artifacts import WordClusters, clusters_path, load_clusters, load_counts, load_vectors, vectors_path
+from pipeline.words.artifacts import (
+    WordClusters,
+    clusters_path,
+    counts_path,
+    load_clusters,
+    load_counts,
+    load_vectors,
+    vectors_path,
+)
 from sentfold.clusterers.base import ClusteringParameters
 from sentfold.errors import ArtifactError, ParameterError
 from sentfold.files import sha256_of
@@ -214,3 +222,34 @@ def test_a_bad_block_is_refused_by_its_key(change: dict[str, Any], part: str) ->
     with pytest.raises(ParameterError) as caught:
         load_parameters(ClusteringParameters, "clusterings.it")
     assert part in str(caught.value)
+
+
+def write_words(path: Path, kind: str, **columns: pa.Array) -> None:
+    write_table(path, pa.table({"word": ["a", "b", "c"], **columns}), kind=kind, parameters={})
+
+
+@pytest.mark.usefixtures("checkout")
+@pytest.mark.parametrize("labels", [[0, 1, None], [0, 1, -1_000_000_000], [0, 1, 1]])
+def test_forged_labels_and_centroids_are_refused(labels: list[int | None]) -> None:
+    write_words(clusters_path("mine", "it", "k2-s0", "clusters"), "clusters", cluster=pa.array(labels, pa.int32()))
+    vectors = fixed_lists(np.full((2, 3), np.nan if labels[-1] == 1 else 0.0, dtype=np.float32))
+    table = pa.table({"cluster": np.arange(2, dtype=np.int32), "vector": vectors})
+    write_table(clusters_path("mine", "it", "k2-s0", "centroids"), table, kind="centroids", parameters={})
+    with pytest.raises(ArtifactError, match=r"wrong numbers in 'cluster'|not finite"):
+        load_clusters("mine", "it", size=2)
+
+
+@pytest.mark.usefixtures("checkout")
+@pytest.mark.parametrize("count", [None, 0, -9, 2**60])
+def test_forged_counts_are_refused(count: int | None) -> None:
+    write_words(counts_path("mine", "regex"), "counts", count=pa.array([5, 1, count], pa.int64()))
+    with pytest.raises(ArtifactError, match="wrong numbers in 'count'"):
+        load_counts("mine", "regex")
+
+
+@pytest.mark.usefixtures("checkout")
+def test_forged_vectors_are_refused() -> None:
+    vectors = fixed_lists(np.array([[1.0], [np.inf], [2.0]], dtype=np.float32))
+    write_words(vectors_path("mine", "small", "regex"), "word_vectors", vector=vectors)
+    with pytest.raises(ArtifactError, match="not finite"):
+        load_vectors("mine", "small", "regex")

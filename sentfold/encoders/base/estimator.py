@@ -119,12 +119,13 @@ def add_clusters(
         labels = _cluster(lexicon, clusters)
     else:
         numbers = [clusters.get(word, -1) for word in lexicon.words]
-        bad = [number for number in numbers if not -1 <= number < MOST_CLUSTERS]
+        most = MOST_CLUSTERS if centroids is None else len(centroids)
+        bad = [number for number in numbers if not -1 <= number < most]
         if bad:
             raise ParameterError(
                 "the number of a cluster cannot be used",
                 where="clusters",
-                expected=f"0 to {MOST_CLUSTERS - 1}, as a method makes a centroid for each number; -1 for no cluster",
+                expected=f"0 to {most - 1}, as a method makes a centroid for each number; -1 for no cluster",
                 got=str(bad[0]),
             )
         labels = np.array(numbers, dtype=np.int32)

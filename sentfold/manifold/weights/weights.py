@@ -71,6 +71,13 @@ def barycentric_weights(
     """
     refuse_regularization(regularization)
     points, asked = _of_one_type(x, queries)
+    if asked.shape[1] != points.shape[1]:
+        raise ParameterError(
+            "the queries have another dimension than the vectors",
+            where="queries",
+            expected=f"{points.shape[1]} numbers",
+            got=str(asked.shape[1]),
+        )
     chosen = _rows_of(neighbors, len(asked), len(points))
     return weights_of_checked(asked, points, chosen, regularization=regularization, block=block, workers=workers)
 
