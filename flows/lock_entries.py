@@ -37,7 +37,7 @@ def write_entries(lock: Path, entries: Iterable[str]) -> None:
 def read_entry(name: str, text: str) -> dict[str, Any]:
     """What an entry that arrived from another machine records. Raises RunError if it is no entry of that stage."""
     try:
-        content = parse_yaml(text.encode())
+        content = parse_yaml(text.encode(), of_dvc=True)
     except yaml.YAMLError:
         content = None
     match = ENTRY.fullmatch(text)

@@ -52,7 +52,7 @@ def recover(root: Path) -> None:
 def read_lock(content: bytes) -> dict[str, Any] | None:
     """The stages of a dvc.lock by their names; None unless the file is whole: one cut short can still be YAML."""
     try:
-        document = parse_yaml(content)
+        document = parse_yaml(content, of_dvc=True)
     except yaml.YAMLError:
         return None
     if not isinstance(document, dict) or not isinstance(document.get("stages"), dict) or not content.endswith(b"\n"):

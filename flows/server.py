@@ -11,10 +11,11 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import typer
 
 from flows.processes import new_log, start_guarded
@@ -122,7 +123,7 @@ def prefect_server(root: Path) -> Iterator[Server]:
     typer.echo("starting a Prefect server for this run, which takes some ten seconds")
     server, process = _start_server(root)
     try:
-        _wait_until_healthy(server.url, process)
+        _wait_until_healthy(server, process)
         yield server
     finally:
         process.terminate()
@@ -173,9 +174,10 @@ def _start_server(root: Path) -> tuple[Server, subprocess.Popen[bytes]]:
     return Server(url, process, password), process
 
 
-def _wait_until_healthy(url: str, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + STARTUP_SECONDS
-    while problem := unanswered(url):
+def _wait_until_healthy(server: Server, process: subprocess.Popen[bytes]) -> None:
+    """Wait for the answer of the server that was started: another user of the machine could have taken its port."""
+    end, port = time.monotonic() + STARTUP_SECONDS, int(server.url.split(":")[2].partition("/")[0])
+    while problem := unanswered(server.url) if listens(process.pid, port) else f"this run has no port {port}":
         if process.poll() is not None or time.monotonic() > end:
             raise RunError(
                 "Prefect's temporary server did not start",
@@ -186,3 +188,15 @@ def _wait_until_healthy(url: str, process: subprocess.Popen[bytes]) -> None:
                 remedy="read its log; `dvc repro` runs the same stages one by one without Prefect",
             )
         time.sleep(0.1)
+
+
+def listens(process: int, port: int) -> bool:
+    """Whether a process, or one that it has started, listens on a port of this machine."""
+    with suppress(psutil.NoSuchProcess):
+        first = psutil.Process(process)
+        for one in (first, *first.children(recursive=True)):
+            with suppress(psutil.Error):
+                sockets = one.net_connections("tcp")
+                if any(it.status == psutil.CONN_LISTEN and it.laddr.port == port for it in sockets):
+                    return True
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -25,6 +26,9 @@ DOWNLOADS = (
 
 # The same, but secret: they travel encrypted or not at all.
 TOKENS = ("HF_TOKEN",)
+
+# The address of a server with its user's password.
+PASSWORD = re.compile(r"://[^/]*@")
 
 # Of the programs that start stages; no stage sees them.
 STARTERS = ("PREFECT_*", "DASK_*")
@@ -56,8 +60,12 @@ def stage_environment(sent: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def audit_environment() -> dict[str, str]:
-    """The environment of a stage that an audit runs again, which may be a stranger's: without tokens."""
-    return {name: value for name, value in stage_environment().items() if name.upper() not in TOKENS}
+    """The environment of a stage that an audit runs again, which may be a stranger's: without tokens and passwords."""
+    return {
+        name: value
+        for name, value in stage_environment().items()
+        if name.upper() not in TOKENS and not PASSWORD.search(value)
+    }
 
 
 def flow_environment() -> dict[str, str]:
@@ -72,7 +80,8 @@ def remote_environment() -> dict[str, str]:
 
 def travelling(*, encrypted: bool) -> dict[str, str]:
     """The variables that a stage takes along to a worker on another machine."""
-    return _chosen(*DOWNLOADS, *(TOKENS if encrypted else ()))
+    chosen = _chosen(*DOWNLOADS, *(TOKENS if encrypted else ()))
+    return {name: value for name, value in chosen.items() if encrypted or not PASSWORD.search(value)}
 
 
 def _trusted_checkouts() -> dict[str, str]:

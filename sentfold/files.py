@@ -79,7 +79,7 @@ def read_bounded(open_file: Callable[..., Any], most: int, *, use_threads: bool 
         schema, texts = file.schema_arrow, [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
     tables, total = [schema.empty_table()], 0
     # pyarrow reads the texts of an extension, such as JSON, as a dictionary only if extensions are off.
-    with open_file(read_dictionary=texts, arrow_extensions_enabled=False) as file:
+    with open_file(read_dictionary=texts, arrow_extensions_enabled=False) as file, _saying_what_to_do():
         for kind in file.schema_arrow.types:
             _refuse_uncounted(kind)
         for group in range(file.num_row_groups):  # pyarrow cannot read texts inside structs across two groups
@@ -88,6 +88,19 @@ def read_bounded(open_file: Callable[..., Any], most: int, *, use_threads: bool 
                 _refuse_oversize(total, most)
                 tables.append(pa.Table.from_batches([batch]).cast(schema))
     return pa.concat_tables(tables)
+
+
+@contextmanager
+def _saying_what_to_do() -> Iterator[None]:
+    """Turn what pyarrow lacks, such as texts in DELTA_BYTE_ARRAY as a dictionary, into a pa.ArrowInvalid."""
+    try:
+        yield
+    except (pa.ArrowNotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and not str(error).startswith("Not yet implemented"):
+            raise
+        what = "texts in an encoding or type that cannot be counted before they are copied; write the file again, with "
+        what += "texts as strings: pq.write_table(pq.read_table(OLD), NEW)"
+        raise pa.ArrowInvalid(f"{what} ({first_line(error)})") from None
 
 
 def require_regular(path: Path) -> None:
@@ -111,7 +124,8 @@ def written_out_bytes(array: pa.Array) -> int:
     if pa.types.is_map(kind):
         return int(array.offsets.nbytes) + written_out_bytes(array.keys) + written_out_bytes(array.items)
     if pa.types.is_fixed_size_list(kind):
-        return written_out_bytes(array.flatten())
+        width = kind.list_size  # `flatten` leaves out null lists, which take the memory of whole ones
+        return written_out_bytes(array.values.slice(array.offset * width, len(array) * width))
     return int(array.nbytes)
 
 
@@ -133,7 +147,9 @@ def _declared_bytes(file: Any) -> int:
     chunks = [
         (group.column(leaf), metadata.schema.column(leaf)) for group in groups for leaf in range(group.num_columns)
     ]
-    most_values = max([0, *(chunk.num_values for chunk, _ in chunks)])
+    most_values = sum(
+        max([0, *(group.column(leaf).num_values for leaf in range(group.num_columns))]) for group in groups
+    )
     sizes: tuple[int, ...] = (
         sum(chunk.total_uncompressed_size for chunk, _ in chunks),
         sum(chunk.num_values * (WIDTHS.get(leaf.physical_type) or leaf.length) for chunk, leaf in chunks),
@@ -145,7 +161,7 @@ def _declared_bytes(file: Any) -> int:
 def _fixed_bytes(kind: pa.DataType, rows: int, most_values: int) -> int:
     """Bytes of the fixed-size lists in a column. A list that is null takes the memory of a whole one.
 
-    most_values  of a column of the file. The footer does not say how many rows the lists of a column have in all
+    most_values  of a column, summed over the row groups. The footer does not say how many rows the lists have in all
     """
     if isinstance(kind, pa.BaseExtensionType):
         return _fixed_bytes(kind.storage_type, rows, most_values)

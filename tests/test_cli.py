@@ -375,13 +375,13 @@ def test_the_folder_of_a_bare_transformer_is_pinned_by_the_sha256_of_its_files(c
 def test_without_a_network_a_pinned_encoder_cannot_be_fetched(checkout: Checkout, closed_port: str) -> None:
     write_sentences("paper", "stsb")
     hub = "    hub: sentence-transformers/bert-base-nli-mean-tokens\n"
-    checkout.change("params.yaml", f"{hub}    revision: null", f"{hub}    revision: {'0123456789' * 4}")
+    checkout.change("params.yaml", f"{hub}    revision: null", f"{hub}    revision: {'abcdef0123' * 4}")
     checkout.environment["HF_ENDPOINT"] = closed_port
     before = checkout.files()
     done = checkout.run("embed", "stsb", "--encoder", "sbert-base-nli", "--suite", "paper")
     # The hub's client says first that it tries again, five times over some 23 seconds.
     refusal = done.stderr[done.stderr.index("error: ") :]
-    assert f"bert-base-nli-mean-tokens@{'0123456789' * 4}" in refusal
+    assert f"bert-base-nli-mean-tokens@{'abcdef0123' * 4}" in refusal
     assert "network" in refusal
     assert "Traceback" not in done.stderr
     assert (done.returncode, done.stdout) == (os.EX_TEMPFAIL, "")

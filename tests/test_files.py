@@ -146,6 +146,22 @@ def test_a_small_file_that_decodes_to_gigabytes_is_refused_before_it_takes_them(
     assert int(kilobytes) < 300_000
 
 
+def test_null_vectors_in_lists_over_many_row_groups_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.parquet"
+    column = pa.ListArray.from_arrays(list(range(0, 101, 10)), nulls(200_000, 100))
+    parquet.write_table(pa.table({"column": column}), path, compression="zstd", row_group_size=1)
+    with pytest.raises(pa.ArrowInvalid, match="may take"):
+        read_parquet(path)
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_texts_in_an_encoding_that_cannot_be_counted_are_refused_with_what_to_do(encoding: str) -> None:
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table({"a": ["x", "yy"]}), sink, use_dictionary=False, column_encoding={"a": encoding})
+    with pytest.raises(pa.ArrowInvalid, match=r"write the file again.*write_table"):
+        read_parquet(sink.getvalue().to_pybytes())
+
+
 def test_a_page_that_unpacks_to_more_than_the_file_may_take_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "page.parquet"
     table = pa.table({"text": pa.array(["x" * (150 << 20)])})

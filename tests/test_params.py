@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from dvc.utils.serialize import dumps_yaml
 from dvc.utils.serialize import parse_yaml as parse_with_dvc
 from hypothesis import given
 from hypothesis import strategies as st
@@ -164,7 +165,7 @@ def test_a_key_that_stands_twice_is_refused(params: Path) -> None:
     said(caught.value, "batch_size", "twice", "line")
 
 
-@pytest.mark.parametrize(("one", "other"), [("1", "true"), ("1", "1.0"), ("16", "0x10"), ("yes", "true")])
+@pytest.mark.parametrize(("one", "other"), [("1", "true"), ("1", "1.0"), ("16", "0x10"), ("TRUE", "true")])
 def test_two_spellings_of_one_key_are_refused(tmp_path: Path, one: str, other: str) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(f"{one}: a\n{other}: b\n")
@@ -213,13 +214,13 @@ def test_a_small_file_that_stands_for_a_huge_or_deep_value_is_refused_at_once(tm
 )
 def test_a_value_that_dvc_reads_as_another_is_refused_with_its_line(tmp_path: Path, value: str) -> None:
     path = tmp_path / "a.yaml"
-    for text in (f"b: 1\na: {value}\n", f"b:\n- {value}\n"):
+    for text in (f"b: 1\na: {value}\n", f"b:\n- {value}\n", f"b: 1\n{value}: 1\n"):
         path.write_text(text)
         with pytest.raises(ParameterError) as caught:
             read_yaml(path)
         said(caught.value, repr(value), "in quotes", "line 2")
-    path.write_text(f"{value.replace(':', '')}: '{value}'\n")
-    assert list(read_yaml(path).values()) == [value]
+    path.write_text(f"'{value}': '{value}'\n")
+    assert read_yaml(path) == {value: value}
 
 
 @given(st.from_regex(r"[-+]?[.0189_][0189._:eExo+-]{0,5}", fullmatch=True))
@@ -364,3 +365,28 @@ def test_a_name_that_dvc_or_a_folder_would_choke_on_is_refused(name: str) -> Non
 def test_a_list_of_pairs_with_keys_that_may_repeat_is_refused(tag: str) -> None:
     with pytest.raises(yaml.YAMLError, match="a list has the tag"):
         parse_yaml(f"a: {tag} [b: 1, b: 2]\n")
+
+
+TWO_READINGS = ["yes", "no", "No", "on", "off", "1:30", "12:30:45", ".5e3", "010", "=", "<<", "1e5", "2001-01-01", "~"]
+
+
+@pytest.mark.parametrize("value", [*TWO_READINGS, 10, 1e-10, -0.5, 2**70, True, None])
+def test_what_dvc_writes_is_read_as_the_same_value_and_key(value: object) -> None:
+    content = {"a": [value], value: value}
+    assert repr(parse_yaml(dumps_yaml(content), of_dvc=True)) == repr(content)
+
+
+@given(st.from_regex(r"[-+]?[.0189_][0189._:eExobn+-]{0,5}", fullmatch=True))
+def test_what_has_no_quotes_in_a_file_of_dvc_is_read_as_dvc_reads_it(value: str) -> None:
+    try:
+        ours = repr(parse_yaml(f"a: {value}\n", of_dvc=True))
+    except yaml.YAMLError:
+        return
+    assert ours == repr(parse_with_dvc(f"a: {value}\n", "a.yaml"))
+
+
+@pytest.mark.parametrize("of_dvc", [False, True])
+def test_a_key_that_is_a_list_is_refused_before_its_aliases_are_written_out(of_dvc: bool) -> None:
+    text = f'a: &a "{"x" * 100_000}"\n? [{", ".join(["*a"] * 1000)}]\n: 1\n'
+    with pytest.raises(yaml.YAMLError, match="a key is a list or a mapping"):
+        parse_yaml(text, of_dvc=of_dvc)

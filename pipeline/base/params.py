@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -20,8 +20,9 @@ PARAMS_FILE = Path("params.yaml")
 MOST_VALUES = 1_000_000  # of one file, with every alias copied out; the largest dvc.lock of the project has 50,000
 DEEPEST = 100  # levels of one file, with every alias copied out
 SEQ = "tag:yaml.org,2002:seq"
-MERGE = "tag:yaml.org,2002:merge"
-STR, NUMBERS = "tag:yaml.org,2002:str", ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+MERGE, VALUE = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:value"
+BOOL, INT, FLOAT = (f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float"))
+STR, NUMBERS = "tag:yaml.org,2002:str", (INT, FLOAT)
 
 # DVC reads YAML 1.2, and PyYAML reads YAML 1.1. Of these a stage would get another value than dvc.lock records.
 TWO_WAYS = re.compile(
@@ -71,24 +72,25 @@ def _refuse_bombs(content: str | bytes) -> None:
             raise yaml.composer.ComposerError(None, None, f"{what}, reached{event.start_mark}")
 
 
-def _refuse_two_readings(node: yaml.Node, *, is_key: bool = False) -> None:
-    """Raise ConstructorError for a value that DVC reads as another one, and for any number to the base of 60.
+def _refuse_two_readings(node: yaml.Node) -> None:
+    """Raise ConstructorError for a value or a key that DVC reads as another one, and for a number to the base of 60.
 
-    `1:30` is 90 to PyYAML, which takes hours for a long one. Other keys are left alone: `on` is a usual key.
+    `1:30` is 90 to PyYAML, which takes hours for a long one.
     """
     if not isinstance(node, yaml.ScalarNode):
         return
     bare = not node.style or node.tag != STR  # not in quotes, or with a tag that reads what is in quotes
-    if (":" in node.value and node.tag in NUMBERS) or (bare and not is_key and TWO_WAYS.fullmatch(node.value)):
+    if (":" in node.value and node.tag in NUMBERS) or (bare and TWO_WAYS.fullmatch(node.value)):
         what = f"{node.value[:80]!r} is another value in YAML 1.1 than in YAML 1.2: write a number in decimal, "
         what += "true or false, or a text in quotes"
         raise yaml.constructor.ConstructorError(None, None, what, node.start_mark)
 
 
-def _refuse_doubt(root: yaml.Node | None, key_of: Callable[[yaml.ScalarNode], Any]) -> None:
-    """Raise ConstructorError for a value with two readings, and for a mapping with a key twice.
+def _refuse_doubt(root: yaml.Node | None, key_of: Callable[[yaml.ScalarNode], Any], *, of_dvc: bool) -> None:
+    """Raise ConstructorError for what has two readings, and for a mapping with a key twice or a list as a key.
 
     Of two values of a key YAML would silently keep the last. Python treats `1`, `1.0` and `true` as the same key.
+    A list of aliases as a key would take gigabytes where it is written out.
     """
     waiting, seen = [root] if root is not None else [], set[int]()
     while waiting:
@@ -96,20 +98,21 @@ def _refuse_doubt(root: yaml.Node | None, key_of: Callable[[yaml.ScalarNode], An
         if id(node) in seen:  # each alias leads to the node of its anchor again
             continue
         seen.add(id(node))
-        _refuse_two_readings(node)
+        if not of_dvc:
+            _refuse_two_readings(node)
         if isinstance(node, yaml.MappingNode):
             keys = set[Any]()
             for key, value in node.value:
-                _refuse_two_readings(key, is_key=True)
-                plain = (
-                    key_of(key) if isinstance(key, yaml.ScalarNode) and key.tag != MERGE else (key.tag, str(key.value))
-                )
+                if not isinstance(key, yaml.ScalarNode):
+                    raise yaml.constructor.ConstructorError(None, None, "a key is a list or a mapping", key.start_mark)
+                if not of_dvc:
+                    _refuse_two_readings(key)
+                plain = key_of(key) if key.tag != MERGE else (MERGE, key.value)
                 if plain in keys:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key.value!r} occurs twice", key.start_mark
-                    )
+                    what = f"the key {key.value[:80]!r} occurs twice"
+                    raise yaml.constructor.ConstructorError(None, None, what, key.start_mark)
                 keys.add(plain)
-                waiting += [value] if isinstance(key, yaml.ScalarNode) else [key, value]
+                waiting.append(value)
         elif isinstance(node, yaml.SequenceNode):
             if node.tag != SEQ:  # !!omap and !!pairs: lists of pairs, whose keys may repeat
                 raise yaml.constructor.ConstructorError(None, None, f"a list has the tag {node.tag}", node.start_mark)
@@ -122,20 +125,51 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # its base is only known at r
 
 # DVC writes YAML 1.2, where 1e-10 is a number; in YAML 1.1, which PyYAML reads, it is text.
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+\Z"), list("-+.0123456789")
+    FLOAT, re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+\Z"), list("-+.0123456789")
 )
 
 
-def parse_yaml(content: str | bytes) -> Any:
+class _LoaderOfDvc(_SafeLoader):  # type: ignore[misc]
+    """The safe loader, which takes what has no quotes as DVC's reader does: `no`, `on`, `1:30`, `.5e3` are texts."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, pattern) for tag, pattern in known if tag not in {BOOL, VALUE, *NUMBERS}]
+        for first, known in _SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_decimal(self, node: yaml.ScalarNode) -> int:
+        """A whole number: 010 is ten, and no octal number."""
+        digits = str(self.construct_scalar(node)).replace("_", "")
+        return int(digits, 0 if digits.lstrip("+-")[:2] in {"0b", "0o", "0x"} else 10)
+
+
+for _tag, _pattern, _first in (
+    (BOOL, r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    (INT, r"[-+]?0b[01_]+|[-+]?0o?[0-7_]+|[-+]?[0-9_]+|[-+]?0x[0-9a-fA-F_]+", "-+0123456789"),
+    (
+        FLOAT,
+        r"[-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
+        r"|[-+]?\.[0-9_]+([eE][-+][0-9]+)?"
+        r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+):
+    _LoaderOfDvc.add_implicit_resolver(_tag, re.compile(rf"(?:{_pattern})\Z"), list(_first))
+_LoaderOfDvc.add_constructor(INT, _LoaderOfDvc.construct_decimal)
+
+
+def parse_yaml(content: str | bytes, *, of_dvc: bool = False) -> Any:
     """The content of a YAML text. The loader is safe, and a repeated key is an error.
 
+    of_dvc  whether DVC wrote the text, as it writes dvc.lock: in YAML 1.2, so that `no` is a text. Else a value that
+            YAML 1.1 and 1.2 read differently is an error
     Raises yaml.YAMLError.
     """
     _refuse_bombs(content)
-    loader = _Loader(content)
+    loader = (_LoaderOfDvc if of_dvc else _Loader)(content)
     try:
         root = loader.get_single_node()
-        _refuse_doubt(root, loader.construct_object)
+        _refuse_doubt(root, loader.construct_object, of_dvc=of_dvc)
         return None if root is None else loader.construct_document(root)
     # A date that no calendar has, a number of thousands of digits, a text with the tag of a date or of a number.
     except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError) as error:

@@ -85,6 +85,8 @@ def _canonical(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.DataF
         frame = frame.with_columns(pl.col(own).alias(column))
     if not dataset.mirror_labels:
         return frame
+    if "label" not in frame.columns:
+        raise SourceError("column label missing", where=where, expected="label", got=", ".join(frame.columns))
     labels = frame["label"].cast(pl.String)
     strange = sorted(set(labels.drop_nulls()) - set(dataset.mirror_labels))
     if strange:

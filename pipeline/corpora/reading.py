@@ -109,6 +109,8 @@ def check_columns(frame: pl.DataFrame, dataset: Dataset, *, where: str) -> pl.Da
             remedy="the source changed: pin the revision that the catalogue describes",
         )
     try:
+        if odd := [column for column in wanted if frame[column].dtype.is_temporal() or frame[column].dtype.is_nested()]:
+            raise pl.exceptions.InvalidOperationError(f"column {odd[0]} is a {frame[odd[0]].dtype}")
         canonical = frame.select(pl.col(column).cast(kind) for column, kind in wanted.items())
     except pl.exceptions.PolarsError as error:
         raise SourceError(

@@ -139,7 +139,10 @@ class DefinitionChecks:
     def _has_pipeline(self) -> bool:
         """Whether the stages are this project's: other projects have commands of their own."""
         stages = self.scope.graph.stages.values()
-        return self.scope.tree.read(f"{PACKAGE}/__main__.py") is not None or PACKAGE in map(package_of, stages)
+        trees = (self.scope.tree, self.scope.artifacts)  # a commit could lack the file; the auditor's checkout has it
+        return any(tree.read(f"{PACKAGE}/__main__.py") is not None for tree in trees) or PACKAGE in map(
+            package_of, stages
+        )
 
     def unlisted_code(self, stage: Stage) -> Iterator[Cause]:
         """Files that Python runs before a stage's own: its package's entry, and what makes folders packages."""

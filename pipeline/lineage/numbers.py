@@ -211,7 +211,7 @@ def _mislabel(cell: Mapping[str, Any], column: str, line: Mapping[str, str]) -> 
         named.append(("origin", line["origin"], "printed" if cell["origin"] == "printed" else "measured"))
     if cell["origin"] == "score":
         # Rows of the selection begin with a selected space, and have scores of the space that was selected for.
-        selected = ":" in row and row.startswith(key[0])
+        selected = line.get("table") == "selection" and ":" in row and row.startswith(f"{key[0]}-")
         named += [("space", key[0] if selected else row, key[0]), ("corpus", cell["corpus"], key[1])]
         named.append(("protocol", cell["protocol"], key[2]))
     elif cell["origin"] == "difference":

@@ -21,7 +21,8 @@ from pipeline.lineage.trees import MOST_TEXT, Tree
 from sentfold.errors import first_line
 
 LONGEST_PATH, LONGEST_NAME = 2_000, 255  # letters; the system looks for no file of a longer name
-MOST_PATHS = 50_000  # stages, inputs and outputs; the largest suite has 3,700
+MOST_PATHS = 50_000  # stages, inputs, outputs and parameters; the largest suite has some 5,000
+MOST_NAMES = 1_000  # entries of one stage's params; the longest list has some ten
 MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
 
 
@@ -151,7 +152,7 @@ def related(one: str, other: str) -> bool:
 def load_graph(tree: Tree, suite: str) -> Graph:
     """Read dvc.yaml, its variables and dvc.lock of a suite. Raises LineageError. A missing dvc.lock has no entries."""
     dvcfile, lockfile = (str(PurePosixPath(suite_file(suite)).with_name(name)) for name in ("dvc.yaml", "dvc.lock"))
-    entries = _mapping(lockfile, read_yaml(tree, lockfile) or {})
+    entries = _mapping(lockfile, read_yaml(tree, lockfile, of_dvc=True) or {})
     locked = {str(name): _locked(lockfile, str(name), entry) for name, entry in entries.items()}
     return Graph(suite, dvcfile, lockfile, load_stages(tree, suite), locked)
 
@@ -166,9 +167,11 @@ def load_stages(tree: Tree, suite: str) -> dict[str, Stage]:
             raise malformed(dvcfile, f"stage {name}", f"a {type(definition).__name__}", "a mapping with cmd")
         for address, filled in expand(name, definition, context, where=dvcfile):
             stage = stages[address] = _stage(dvcfile, address, filled)
-            paths += 1 + len(stage.deps) + len(stage.outs)
+            paths += 1 + len(stage.deps) + len(stage.outs) + sum(map(len, stage.params.values()))
             if paths > MOST_PATHS:
-                raise malformed(dvcfile, "its stages", "more", f"at most {MOST_PATHS:,} stages, inputs and outputs")
+                raise malformed(
+                    dvcfile, "its stages", "more", f"at most {MOST_PATHS:,} stages, inputs, outputs and parameters"
+                )
     return stages
 
 
@@ -215,7 +218,7 @@ def require_suite(tree: Tree, suite: str) -> dict[str, Any]:
     return content
 
 
-def read_yaml(tree: Tree, path: str) -> dict[str, Any] | None:
+def read_yaml(tree: Tree, path: str, *, of_dvc: bool = False) -> dict[str, Any] | None:
     """The mapping in a YAML file of a tree, None if there is no file. Raises LineageError if it is malformed."""
     content = tree.read(path)
     if content is None:
@@ -224,7 +227,7 @@ def read_yaml(tree: Tree, path: str) -> dict[str, Any] | None:
         where, got = f"{path} of {tree.name}", f"{len(content):,} bytes"
         raise LineageError(f"{path} is too large", where=where, expected=f"at most {MOST_TEXT:,} bytes", got=got)
     try:
-        parsed = parse_yaml(content)
+        parsed = parse_yaml(content, of_dvc=of_dvc)
     except yaml.YAMLError as error:
         got = " ".join(str(error).split())
         raise LineageError(f"{path} is not valid YAML", where=f"{path} of {tree.name}", got=got) from None
@@ -264,7 +267,10 @@ def alike(one: Any, other: Any) -> bool:
 def _stage(dvcfile: str, name: str, filled: Mapping[str, Any]) -> Stage:
     params: dict[str, tuple[str, ...]] = {}
     with _well_formed(dvcfile, name, "cmd, a command; deps, params and outs, lists"):
-        for entry in filled.get("params", []):
+        entries = filled.get("params", [])
+        if len(entries) > MOST_NAMES:
+            raise ValueError(f"params: more than {MOST_NAMES:,} entries")
+        for entry in entries:
             for file, keys in ({"params.yaml": [entry]} if isinstance(entry, str) else entry).items():
                 if not all(isinstance(key, str) for key in keys or ()):
                     raise TypeError(f"params: {keys}")

@@ -54,7 +54,10 @@ def fill(template: Any, context: Mapping[str, Any], *, where: str) -> Any:
         return template
     whole = _REFERENCE.fullmatch(template)
     if whole:
-        return _look_up(context, whole[1], where=where)
+        value = _look_up(context, whole[1], where=where)
+        if isinstance(value, str) and len(value) > LONGEST:
+            raise malformed(where, f"'{template[:60]}'", "more", f"at most {LONGEST:,} letters with its references")
+        return value
     first, *others = _REFERENCE.split(template)  # every second piece is a reference
     pieces, total = [first], 0
     for place, piece in enumerate(others):

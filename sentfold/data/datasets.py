@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentfold.data.columns import assign_columns
-from sentfold.data.tables import LONGEST, TRUE_WORDS, DataError, Table, read_table, refuse_value
+from sentfold.data.tables import LONGEST, TRUE_WORDS, DataError, Table, parse_number, read_table, refuse_value
 
 Ints = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -103,7 +103,7 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
         value = table.columns[roles["label"]][row]
         if value is None or value != value or not str(value).strip():
             raise refuse_value(table, row, roles["label"], "a label is empty", expected="a class")
-        names.append(str(value))
+        names.append(class_name(value))
     classes = tuple(sorted(set(names), key=_natural))
     if len(classes) < 2:
         raise DataError(
@@ -162,7 +162,7 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
         value = table.columns[column][row]
         word = str(value).strip().lower()
         try:
-            scores[place] = TRUE_WORDS[word] if word in TRUE_WORDS else float(word)
+            scores[place] = TRUE_WORDS[word] if word in TRUE_WORDS else parse_number(word)
         except ValueError:
             remedy = "write decimals with a point" if "," in word else "correct the score, or remove its row"
             raise refuse_value(table, row, column, "a score is no number", expected=SCORE, remedy=remedy) from None
@@ -174,6 +174,12 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
             expected="at least two different scores", got=f"{len(scores)} times {scores[0]:g}",
         )  # fmt: skip
     return scores
+
+
+def class_name(label: object) -> str:
+    """The name of a class, without blanks around it: 1 for 1.0 too, as pandas writes a column with gaps."""
+    whole = isinstance(label, float) and label.is_integer()
+    return str(int(label) if whole else label).strip()  # type: ignore[call-overload]
 
 
 def _drop_empty(table: Table, columns: Sequence[str], notes: list[str]) -> list[int]:

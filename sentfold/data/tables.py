@@ -199,10 +199,17 @@ def has_header(records: Sequence[Sequence[str]]) -> bool:
 def is_number(cell: object) -> bool:
     """Whether a cell can be read as a number."""
     try:
-        float(str(cell))
+        parse_number(str(cell))
     except ValueError:
         return False
     return True
+
+
+def parse_number(cell: str) -> float:
+    """The number in a cell. Raises ValueError, also for `1_0`, which Python reads as 10."""
+    if "_" in cell:
+        raise ValueError(f"a number with an underscore: {cell}")
+    return float(cell)
 
 
 def is_score(cell: object) -> bool:
@@ -318,7 +325,13 @@ def _unreadable(path: Path, expected: str, error: Exception) -> DataError:
 
 
 def _from_arrow(path: Path, table: pa.Table) -> Table:
-    """Its columns but those of lists, which are vectors."""
+    """Its columns but those of lists, which are vectors. Raises DataError for more rows than a file of its size has."""
+    most = FREE + RATIO * path.stat().st_size
+    if 6 * table.num_rows > most:  # a row takes a hundred bytes of memory in Python, and none in the file if it is null
+        raise DataError(
+            "a file has too many rows for its size", where=str(path), expected=f"at most {most // 6:,}",
+            got=f"{table.num_rows:,}",
+        )  # fmt: skip
     columns = {}
     for name in table.column_names:
         if not pa.types.is_nested(table.schema.field(name).type):

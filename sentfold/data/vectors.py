@@ -170,9 +170,15 @@ def _read_npy(path: Path) -> tuple[None, dict[str, npt.NDArray[Any]]]:
 
 
 def _refuse_oversize(path: Path) -> None:
-    """Raise ValueError for an archive of arrays that unpacks to far more than its own size."""
+    """Raise ValueError for an archive of arrays that unpacks to far more than its own size.
+
+    Other packings than numpy's own may hold more than a member says that it does.
+    """
     with zipfile.ZipFile(path) as archive:
-        unpacked = sum(member.file_size for member in archive.infolist())
+        members = archive.infolist()
+    unpacked = sum(member.file_size for member in members)
+    if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
+        raise ValueError("a member that is packed in another way than numpy does")
     if unpacked > FREE + RATIO * path.stat().st_size:
         raise ValueError(f"arrays of {unpacked:,} bytes in a file of {path.stat().st_size:,}")
 

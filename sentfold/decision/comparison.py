@@ -13,7 +13,7 @@ from sentfold.compare.multiplicity import Contrast, adjust
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.decide import CONFIDENCE, refuse_reversed, resample_scores
-from sentfold.decision.folds import LEAST_GROUPS, Fold, FoldPlan, design_of, effective_groups, plan_folds, show_groups
+from sentfold.decision.folds import LEAST_GROUPS, Fold, FoldPlan, count_groups, design_of, plan_folds, show_groups
 from sentfold.decision.inputs import copy_notes, first_copies, refuse_one_cosine, task_of
 from sentfold.decision.mteb import Predictions, item_values, keep_split, predicted_task
 from sentfold.decision.nested import measurer
@@ -28,8 +28,8 @@ class Comparison:
     """Scores x100 of two sets of vectors on the same items, and the second minus the first.
 
     low, high   95% interval; detectable: the smallest true difference that this data shows with 80% power
-    groups      independent groups of items, which are what is resampled; effective_groups: how many equally large
-                groups tell as much
+    groups      independent groups of items, which are what is resampled; effective_groups: how many tell as much;
+                told: what these are, in words
     """
 
     names: tuple[str, str]
@@ -44,6 +44,7 @@ class Comparison:
     high: float
     detectable: float
     notes: tuple[str, ...] = ()
+    told: str = "equally large ones"
 
     def describe(self) -> str:
         """One sentence, and the two scores."""
@@ -56,7 +57,7 @@ class Comparison:
         if self.effective_groups < LEAST_GROUPS:
             said = (
                 f"No verdict: {self.groups} independent groups of {self.item}, as good as "
-                f"{show_groups(self.effective_groups)} equally large ones, are fewer than {LEAST_GROUPS}."
+                f"{show_groups(self.effective_groups)} {self.told}, are fewer than {LEAST_GROUPS}."
             )
         elif self.low > 0 or self.high < 0:
             said = f"{better} is better than {worse} by {span} points; {reach}"
@@ -66,7 +67,8 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """All numbers, JSON-able."""
-        rounded = {key: round(value, 6) if isinstance(value, float) else value for key, value in asdict(self).items()}
+        numbers = {key: value for key, value in asdict(self).items() if key != "told"}  # which the verdict says
+        rounded = {key: round(value, 6) if isinstance(value, float) else value for key, value in numbers.items()}
         return {**rounded, "scores": [round(score, 6) for score in self.scores], "verdict": self.describe()}
 
 
@@ -118,13 +120,13 @@ def _judge(
     observed, replicates = resample_scores(task, plan, tables, seed)
     difference = float(observed[1] - observed[0])
     (judged,) = adjust([Contrast(difference, replicates[1] - replicates[0], "own")], confidence=CONFIDENCE)
-    effective = effective_groups(plan.design)
+    effective, told = count_groups(task, plan)
     # Items that are all answered alike show no more than that few others are answered differently; see judge_forms.
     least = 0.0 if isinstance(task, PairsTask) else 100 * (1 - (1 - CONFIDENCE) ** (1 / effective))
     return Comparison(
         names, task.metric, task.item, len(plan.judged), int(plan.design.units), effective,
         (float(observed[0]), float(observed[1])), difference, judged.low, judged.high,
-        judged.detectable or least, plan.notes,
+        judged.detectable or least, plan.notes, told,
     )  # fmt: skip
 
 

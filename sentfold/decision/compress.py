@@ -18,7 +18,7 @@ from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FAMILIES, FLOAT, Code, coded_measures, linear_code, list_codes
 from sentfold.decision.decide import Encoding, chunk_size, fold_means, refuse_reversed
-from sentfold.decision.folds import LEAST_GROUPS, effective_groups, plan_folds, show_groups
+from sentfold.decision.folds import LEAST_GROUPS, count_groups, plan_folds, show_groups, widening
 from sentfold.decision.inputs import (
     check_splits,
     copy_notes,
@@ -258,7 +258,7 @@ def judge_forms(
     Where a score is a mean over items that lose at most 1 each, the interval is at least as long as the exact one
     for no item that changes: some hundred queries that are all answered alike do not show that none would be lost.
     """
-    spread = (replicates[1:] - replicates[0]).std(axis=1, ddof=1)
+    spread = (replicates[1:] - replicates[0]).std(axis=1, ddof=1) * widening(material.task, material.plan)
     z = NormalDist().inv_cdf(1 - LEVEL)
     units = material.plan.design.effective_units
     least = 0.0 if isinstance(material.task, PairsTask) else 100 * (1 - LEVEL ** (1 / units))
@@ -288,13 +288,13 @@ def _final_space(material: Material, code: Code, seed: int) -> Space | None:
 
 
 def _check(material: Material, margin: float) -> None:
-    design, effective = material.plan.design, effective_groups(material.plan.design)
+    groups, (effective, told) = material.plan.design.units, count_groups(material.task, material.plan)
     if not 0 < margin < 100:
         raise DataError("a margin is no number of points", where="margin", expected="0 < margin < 100", got=f"{margin}")
     if effective < LEAST_GROUPS:
         raise DataError(
             "too few items are independent of each other", where=material.task.item,
             expected=f"at least {LEAST_GROUPS} equally large groups without a text in common",
-            got=f"{design.units} groups, as good as {show_groups(effective)}",
+            got=f"{groups} groups, as good as {show_groups(effective)} {told}",
             remedy="add items of other texts",
         )  # fmt: skip

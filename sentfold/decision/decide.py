@@ -16,7 +16,7 @@ from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import SentenceEncoder
 from sentfold.decision.families import FAMILIES, Family
-from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, effective_groups, plan_folds
+from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, count_groups, plan_folds, widening
 from sentfold.decision.inputs import (
     check_splits,
     copy_notes,
@@ -72,7 +72,7 @@ class Decision:
 
     metric, item   what is scored and what is counted, in words
     items, groups  how many of them; groups are independent of each other
-    effective_groups  how many equally large groups tell as much
+    effective_groups  how many groups tell as much; told: what these are, in words
     cosine         score of cosine x100 in the same folds; overall: on all items at once (differs for Spearman)
     candidates     the automatic choice first, then families by descending difference
     reasons        family -> why it could not be tried
@@ -100,6 +100,7 @@ class Decision:
     alternative_name: str = "cosine"
     notes: tuple[str, ...] = ()
     record: dict[str, Any] = field(default_factory=dict)
+    told: str = "equally large ones"
 
     @property
     def verdict(self) -> str:
@@ -171,7 +172,7 @@ def decide_task(material: Material, families: tuple[Family, ...], seed: int, not
     fitted = fit_families(material, families)
     candidates, cosine = judge(task, plan, fitted, seed)
     transductive = transductive_scores(material, fitted)
-    effective = effective_groups(plan.design)
+    effective, told = count_groups(task, plan)
     best = choose(candidates) if effective >= LEAST_GROUPS else None
     space, name = _space_of(fitted, plan, best)
     alternative = (space, name) if best else _space_of(fitted, plan, candidates[0])
@@ -184,6 +185,7 @@ def decide_task(material: Material, families: tuple[Family, ...], seed: int, not
         items=len(plan.judged),
         groups=int(plan.design.units),
         effective_groups=effective,
+        told=told,
         cosine=cosine,
         overall=100 * float(overall) if task.independent else cosine,
         candidates=candidates,
@@ -278,13 +280,17 @@ def transductive_scores(material: Material, fitted: Fitted) -> dict[str, float]:
 
 
 def resample_scores(task: Task, plan: FoldPlan, tables: Sequence[Float64], seed: int) -> tuple[Float64, Float64]:
-    """(c,) scores x100 of the candidates of fold_means, and their (c, b) bootstrap replicates."""
+    """(c,) scores x100 of the candidates of fold_means, and their (c, b) bootstrap replicates, spread by widening."""
     observed = fold_means(task, plan, tables, np.ones((1, len(plan.judged))))[:, 0]
     usual = max(200, WEIGHTS // len(plan.judged))  # values are sorted anew for each chunk
     chunk = chunk_size(len(plan.judged), usual)
     draws = draw_weights(plan.design, resamples=RESAMPLES, seed=seed, chunk=chunk)
     replicates = [fold_means(task, plan, tables, w) for w in counted(draws, RESAMPLES, "resample", len)]
-    return 100 * observed, 100 * np.concatenate(replicates, axis=1)
+    drawn, factor = 100 * np.concatenate(replicates, axis=1), widening(task, plan)
+    if factor > 1:
+        means = drawn.mean(axis=1, keepdims=True)
+        drawn = means + factor * (drawn - means)
+    return 100 * observed, drawn
 
 
 def chunk_size(items: int, usual: int = 200) -> int:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
@@ -16,7 +18,11 @@ from sentfold.decision.encoders import encode_by_name
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, Task
 
 Ints = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
 
+ROUNDING = 1e-5  # of a vector's largest number, by which two vectors of one text may differ
+REACH = 256  # rows of similar projections that a row is compared with
+BLOCK = 8_192  # rows that are held in float64 at a time
 
 Three = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
 Two = tuple[npt.ArrayLike, npt.ArrayLike]
@@ -53,18 +59,79 @@ def first_copies(*vectors: npt.NDArray[Any], texts: Sequence[str] = ()) -> Ints:
     """(n,) for each row the first row with the same vector in each of the arrays, or with the same text.
 
     A text under another spelling is no new text to an encoder that gives both one vector. Zero vectors have no
-    direction: each is a row of its own. Rows that only some of the arrays have are left out. Cost O(n d).
+    direction: each is a row of its own. Rows that only some of the arrays have are left out. Vectors that differ by no
+    more than rounding count as equal, as batches of an encoder give them. Cost O(n d).
     """
     n = min((len(array) for array in vectors), default=len(texts))
-    copies, row_of, row_of_text = np.arange(n), dict[bytes, int](), dict[str, int]()
+    copies, directed, row_of, row_of_text = np.arange(n), np.zeros(n, dtype=bool), dict[bytes, int](), dict[str, int]()
     for row in range(n):
         values = [array[row] + 0.0 for array in vectors]  # + 0.0 makes 0 of -0
         if any(part.any() for part in values):  # a digest has 16 bytes, a vector thousands
             digest = hashlib.blake2b(b"".join(part.tobytes() for part in values), digest_size=16).digest()
-            copies[row] = row_of.setdefault(digest, row)
+            copies[row], directed[row] = row_of.setdefault(digest, row), True
         if row < len(texts):
             copies[row] = copies[row_of_text.setdefault(texts[row], row)]
-    return copies
+    first = np.flatnonzero(directed & (copies == np.arange(n)))
+    joined = np.arange(n)
+    if len(first) > 1:
+        joined[first] = first[_join_near(vectors, first)]
+    return joined[copies]
+
+
+def _join_near(vectors: Sequence[npt.NDArray[Any]], rows: Ints) -> Ints:
+    """(m,) for each of some rows the place of the first one that is equal but for rounding, directly or by others.
+
+    Rows are put in the order of one projection. Each is compared with the following ones while all projections agree,
+    with at most REACH of them. Cost O(m d + REACH m).
+    """
+    keys, sizes = _project(vectors, rows)
+    order = np.argsort(keys[0, :, 0], kind="stable")
+    keys, sizes, ordered = keys[:, order], sizes[:, order], rows[order]
+    chain: Ints = np.arange(len(rows))
+    edges = np.empty((2, 0), dtype=np.int64)
+    for step in range(1, min(REACH, len(rows) - 1) + 1):
+        left = np.flatnonzero(keys[0, step:, 0] - keys[0, :-step, 0] <= 4 * ROUNDING * sizes[0, :-step])
+        if not len(left):
+            break
+        left = left[chain[left] != chain[left + step]]
+        reach = 4 * ROUNDING * sizes[:, left, None]
+        left = left[(np.abs(keys[:, left + step] - keys[:, left]) <= reach).all(axis=(0, 2))]
+        left = left[_near(vectors, ordered, sizes, left, left + step)]
+        if len(left):
+            edges = np.concatenate([edges, [left, left + step]], axis=1)
+            graph = coo_array((np.ones(edges.shape[1]), (edges[0], edges[1])), shape=(len(rows), len(rows)))
+            chain = connected_components(graph, directed=False)[1].astype(np.int64)
+    least = np.full(int(chain.max()) + 1, len(rows))
+    np.minimum.at(least, chain, order)
+    first = np.empty_like(order)
+    first[order] = least[chain]
+    return first
+
+
+def _project(vectors: Sequence[npt.NDArray[Any]], rows: Ints) -> tuple[Float64, Float64]:
+    """(arrays, m, 3) projections of rows on three fixed directions, and (arrays, m) the largest number of each row."""
+    keys, sizes = np.empty((len(vectors), len(rows), 3)), np.empty((len(vectors), len(rows)))
+    for place, array in enumerate(vectors):
+        axes = np.random.default_rng(0).standard_normal((array.shape[1], 3))
+        axes /= np.linalg.norm(axes, axis=0)
+        for start in range(0, len(rows), BLOCK):
+            part = np.asarray(array[rows[start : start + BLOCK]], dtype=np.float64)
+            sizes[place, start : start + BLOCK] = np.abs(part).max(axis=1)
+            keys[place, start : start + BLOCK] = part @ axes
+    return keys, sizes
+
+
+def _near(
+    vectors: Sequence[npt.NDArray[Any]], rows: Ints, sizes: Float64, left: Ints, right: Ints
+) -> npt.NDArray[np.bool_]:
+    """Whether the vectors at two places differ by no more than rounding, in each of the arrays."""
+    near = np.ones(len(left), dtype=bool)
+    for array, size in zip(vectors, sizes, strict=True):
+        for start in range(0, len(left), BLOCK):
+            one, two = left[start : start + BLOCK], right[start : start + BLOCK]
+            apart = np.abs(np.subtract(array[rows[one]], array[rows[two]], dtype=np.float64)).max(axis=1)
+            near[start : start + BLOCK] &= apart <= ROUNDING * size[one]
+    return near
 
 
 def copy_notes(copies: Ints) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentfold.data.datasets import PARTS, Dataset
+from sentfold.data.datasets import PARTS, Dataset, class_name
 from sentfold.data.tables import DataError, read_text
 from sentfold.decision.inputs import first_copies, task_of
 from sentfold.decision.tasks import TOP, LabelsTask, Task, ndcg
@@ -159,18 +159,13 @@ def _cosines(content: Any, data: Dataset) -> Float64:
 def _right_classes(content: Any, data: Dataset) -> Float64:
     """The mean over mteb's experiments, each a list of classes."""
     names = np.array(data.classes)[data.values.astype(np.int64)]
-    predicted = [[_class_name(label) for label in labels] for labels in content]
+    predicted = [[class_name(label) for label in labels] for labels in content]
     counts = {len(labels) for labels in predicted} - {len(names)}
     if counts:
         raise ValueError(f"{min(counts)} labels for {len(names)} texts")
     if not {label for labels in predicted for label in labels} & set(data.classes):
         raise ValueError(f"no label is a class of the data, such as {data.classes[0]}")
     return np.asarray(np.mean([np.array(labels) == names for labels in predicted], axis=0), dtype=np.float64)
-
-
-def _class_name(label: Any) -> str:
-    """As a file of texts and labels has it: 1 where mteb has 1.0."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _gains(content: Any, data: Dataset) -> Float64:
@@ -204,9 +199,15 @@ def write_task_results(
 
     scores  model -> score x100; record: has the key `metric`
     data    file -> sha256, from which the revision of the data is made; part: mteb's subset and split
-    Raises ArtifactError.
+    Raises ArtifactError, and DataError for models whose names would be those of one folder.
     """
     subset, _, split = part.partition("/")
+    folders = {model: model.replace("/", "__").replace(" ", "_") for model in scores}
+    if len(set(folders.values())) < len(folders):
+        raise DataError(
+            "two models would be written to one folder", where="--mteb", expected="names that differ by other signs",
+            got=", ".join(folders), remedy="rename one of the models",
+        )  # fmt: skip
     revision = hashlib.sha256("\n".join(sorted(data.values())).encode()).hexdigest()
     for model, score in scores.items():
         entry = {
@@ -223,6 +224,5 @@ def write_task_results(
             "evaluation_time": None,
             "kg_co2_emissions": None,
         }
-        name = model.replace("/", "__").replace(" ", "_")
-        write_json(folder / "results" / name / REVISION / f"{task}.json", result)
+        write_json(folder / "results" / folders[model] / REVISION / f"{task}.json", result)
     write_json(folder / f"{task}.intervals.json", dict(record))

@@ -49,22 +49,29 @@ class Labelled:
         weights: Float64 = np.where(self.match, self.base_rate / observed, (1 - self.base_rate) / (1 - observed))
         return weights
 
+    @property
+    def matches_together(self) -> float:
+        """How many matches the group of a match has, on average."""
+        sizes = np.bincount(self.groups[self.match]).astype(np.float64)
+        return float((sizes**2).sum() / sizes.sum()) if len(sizes) else 1.0
+
     def reversed(self) -> Labelled:
         """The same pairs with the sides exchanged: what is above is then below, and matches are the others."""
         return Labelled(-self.cosines, ~self.match, self.groups, None if self.base_rate is None else 1 - self.base_rate)
 
 
-def bound_share(hits: Flags, groups: Ints, *, level: float) -> tuple[float, float]:
+def bound_share(hits: Flags, groups: Ints, *, level: float, together: float = 1.0) -> tuple[float, float]:
     """Lower and upper bound of a share, each missed with a chance of at most `level`; (0, 1) for no items.
 
-    hits    (m,) whether each item counts; groups: (m,) of each item
+    hits      (m,) whether each item counts; groups: (m,) of each item
+    together  how many hits come at a time, at the least: hits may come in larger groups than other items
     Exact (Clopper & Pearson) for independent items. The number of items is replaced by that of equally large groups of
     the same concentration, as if all items of a group told the same, which is the worst case.
     Source: Clopper & Pearson 1934, doi:10.1093/biomet/26.4.404; Korn & Graubard 1998, Survey Methodology 24:193-201
     """
     if not len(hits):
         return 0.0, 1.0
-    n = independent_items(groups)
+    n = min(independent_items(groups), len(groups) / together)
     k = float(hits.mean()) * n
     low = float(beta.ppf(level, k, n - k + 1)) if k > 0 else 0.0
     return low, float(beta.ppf(1 - level, k + 1, n - k)) if k < n else 1.0
@@ -76,14 +83,14 @@ def independent_items(groups: Ints) -> float:
     return float(len(groups)) ** 2 / float((sizes.astype(np.float64) ** 2).sum())
 
 
-def bound_matches(pairs: Labelled, chosen: Flags, *, level: float) -> tuple[float, float]:
+def bound_matches(pairs: Labelled, chosen: Flags, *, level: float, together: float = 1.0) -> tuple[float, float]:
     """Bounds of the share of matches among chosen pairs, each missed with a chance of at most `level`.
 
     With a base rate p, the share is p t / (p t + (1 - p) f) for t, f the shares of matches and of other pairs that are
     chosen. Both get bounds at half the level, so that together they hold at the level.
     """
     if pairs.base_rate is None:
-        return bound_share(pairs.match[chosen], pairs.groups[chosen], level=level)
+        return bound_share(pairs.match[chosen], pairs.groups[chosen], level=level, together=together)
     t, f = (bound_share(chosen[side], pairs.groups[side], level=level / 2) for side in (pairs.match, ~pairs.match))
     return mix(t[0], f[1], pairs.base_rate), mix(t[1], f[0], pairs.base_rate)
 
@@ -117,10 +124,10 @@ def certify_below(pairs: Labelled, rate: float) -> Band | None:
     most 5%. The first cut is the lowest that passes where no pair below it is a match.
     Source: fixed-sequence testing, Maurer, Hothorn & Lehmacher 1995; Angelopoulos et al. 2021, arXiv:2110.01052
     """
-    widest = None
+    widest, together = None, pairs.matches_together
     for cut in _cuts(pairs, rate):
         chosen = pairs.cosines < cut
-        low, high = bound_matches(pairs, chosen, level=1 - CONFIDENCE)
+        low, high = bound_matches(pairs, chosen, level=1 - CONFIDENCE, together=together)
         if high > rate:
             break
         w = pairs.weights[chosen]
@@ -146,7 +153,8 @@ def _cuts(pairs: Labelled, rate: float) -> list[float]:
 def _may_pass(pairs: Labelled, chosen: Flags, rate: float) -> bool:
     """Whether the chosen pairs would pass if none of them was a match; it depends on no pair's own label."""
     if pairs.base_rate is None:
-        return bound_share(np.zeros(int(chosen.sum()), bool), pairs.groups[chosen], level=1 - CONFIDENCE)[1] <= rate
+        none, groups = np.zeros(int(chosen.sum()), bool), pairs.groups[chosen]
+        return bound_share(none, groups, level=1 - CONFIDENCE, together=pairs.matches_together)[1] <= rate
     half = (1 - CONFIDENCE) / 2
     matches = bound_share(np.zeros(int(pairs.match.sum()), bool), pairs.groups[pairs.match], level=half)[1]
     others = min(1.0, float(chosen.sum() / (~pairs.match).sum()))

@@ -24,7 +24,7 @@ def verdict_sentence(decision: Decision) -> str:
     if decision.effective_groups < LEAST_GROUPS:
         return (
             f"No verdict: the {items} form {decision.groups} independent groups, as good as "
-            f"{show_groups(decision.effective_groups)} equally large ones, and {LEAST_GROUPS} are the least that a "
+            f"{show_groups(decision.effective_groups)} {decision.told}, and {LEAST_GROUPS} are the least that a "
             "decision needs."
         )
     automatic = decision.candidates[0]

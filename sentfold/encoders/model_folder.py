@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import os
@@ -23,7 +24,10 @@ MOST_MODULES = 100  # entries of modules.json
 MOST_LAYERS = 64  # of a configuration; as many as the weight files have tensors, where these are more
 LONGEST_HEADER = 100_000_000  # bytes; the library safetensors has the same bound
 # In the keys of a configuration that count layers, or other things that a library makes one by one.
-LAYERS = ("layer", "hidden_group", "inner_group", "depth", "blocks", "block_sizes", "experts", "num_labels")
+LAYERS = (
+    "layer", "hidden_group", "inner_group", "depth", "blocks", "block_sizes", "experts", "num_labels",
+    "attention_types",
+)  # fmt: skip
 # The file and the keys of a module's configuration whose numbers multiply to at most the number of its weights. The
 # library makes the weights in memory before it reads the file that has them.
 SIZES = {
@@ -63,8 +67,9 @@ IDLE_SUFFIXES = {".md", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".py", ".metada
 }  # fmt: skip
 IDLE_NAMES = re.compile(r"\.gitattributes|\.gitignore|(LICENSE|NOTICE)[^.]*")
 PLAIN_NAME = re.compile(r"[\w.]([\w./ -]*\w)?")  # which a line of YAML can have without quotes
-# The keys of tokenizer_config.json whose text is the path of a file, except two that no library reads.
-TOKENIZER_FILES = re.compile("vocab|merges|.*_spm|(?!special_tokens_map|full_tokenizer).*_file")
+# The keys of tokenizer_config.json that name files, except two that no library reads.
+TOKENIZER_FILES = re.compile("vocab|merges|.*_spm|(?!special_tokens_map|full_tokenizer).*_files?")
+OWN_TOKENIZER = re.compile(r"tokenizer(\.[\w.]+)?\.json")  # of the model's folder
 MOST_GROWTH = 1_000  # times that the replacements of a tokenizer make a text longer
 
 
@@ -299,6 +304,7 @@ def refuse_unsafe(encoder: str, folder: Path) -> None:
         _refuse_modules(encoder, folder)
     _refuse_pickles(encoder, folder)
     _refuse_arguments(encoder, folder)
+    default_prompt(encoder, folder)
     _refuse_tokenizers(encoder, folder)
     _refuse_kernels(encoder, folder)
     _refuse_huge_numbers(encoder, folder)
@@ -326,7 +332,17 @@ def _refuse_modules(encoder: str, folder: Path) -> None:
     """Raise EncoderError if modules.json names code of the folder, or a place outside of the folder."""
     if has_space(encoder, folder):
         _refuse_code(encoder, folder)
-    for module in _read_modules(encoder, folder):
+    modules = _read_modules(encoder, folder)
+    names = [str(module["name"]) for module in modules if "name" in module]
+    if len(set(names)) < len(names):  # the library would keep the last one of a name
+        raise EncoderError(
+            f"encoder '{encoder}' has two modules of one name",
+            where="modules.json",
+            expected="another name for each module",
+            got=Counter(names).most_common(1)[0][0][:200],
+            remedy="save the model again with SentenceTransformer.save_pretrained",
+        )
+    for module in modules:
         path = module.get("path", "")
         if not isinstance(path, str) or Path(path).is_absolute() or ".." in Path(path).parts:
             raise EncoderError(
@@ -422,10 +438,13 @@ def _refuse_tokenizers(encoder: str, folder: Path) -> None:
         if path.name == "tokenizer_config.json" and isinstance(config, dict):
             refused = "init_inputs" if config.get("init_inputs") else ""
             for key, value in config.items():
-                refused = key if isinstance(value, str) and TOKENIZER_FILES.fullmatch(key) else refused
+                # fast_tokenizer_files lists the tokenizers of a folder for versions of transformers.
+                own = key == "fast_tokenizer_files" and isinstance(value, list)
+                if own and all(isinstance(name, str) and OWN_TOKENIZER.fullmatch(name) for name in value):
+                    continue
+                refused = key if isinstance(value, str | list | dict) and TOKENIZER_FILES.fullmatch(key) else refused
         elif isinstance(config, dict):
-            steps = _entries([config.get("normalizer"), config.get("pre_tokenizer")])
-            growth = math.prod(_growth(step) for _, step in steps if isinstance(step, dict))
+            growth = growth_of([config.get(part) for part in ("normalizer", "pre_tokenizer", "post_processor")])
             refused = refused or f"a text of {growth:.0f} times the length" * (growth > MOST_GROWTH)
         if refused:
             raise EncoderError(
@@ -437,8 +456,24 @@ def _refuse_tokenizers(encoder: str, folder: Path) -> None:
             )
 
 
+def growth_of(parts: Any) -> float:
+    """How many times longer a text can become by the parts of a tokenizer, as its JSON has them."""
+    return math.prod(_growth(step) for _, step in _entries(parts) if isinstance(step, dict))
+
+
 def _growth(step: dict[str, Any]) -> float:
-    """How many times longer a text can become by one replacement of a tokenizer."""
+    """How many times longer a text can become by one step of a tokenizer."""
+    if isinstance(charsmap := step.get("precompiled_charsmap"), str):
+        try:
+            raw = base64.b64decode(charsmap)
+        except ValueError:
+            return math.inf
+        # A trie, whose length is first, and then the texts that it puts in the place of characters.
+        return float(max(1, *map(len, raw[4 + int.from_bytes(raw[:4], "little") :].split(b"\0"))))
+    if isinstance(pieces := step.get("single"), list):  # a template can have the text more than once
+        return float(max(1, sum("Sequence" in piece for piece in pieces if isinstance(piece, dict))))
+    if isinstance(put := step.get("prepend"), str):
+        return 1.0 + len(put)
     pattern = step.get("pattern")
     # An empty text and many expressions are found between all characters.
     between = not (isinstance(pattern, dict) and pattern.get("String"))
@@ -476,8 +511,12 @@ def _refuse_huge_numbers(encoder: str, folder: Path) -> None:
                 continue
             # The libraries know word_embedding_dimension, the older name, too.
             sizes[key.replace("word_embedding", "embedding")] += max(number, 1)
-            if any(part in key.lower() for part in LAYERS) and abs(number) > most:
-                raise _number_error(encoder, f"{path.relative_to(folder)}, {key}", f"at most {most}", number)
+            if any(part in key.lower() for part in LAYERS):
+                where, total = f"{path.relative_to(folder)}, {key}", sizes[key.replace("word_embedding", "embedding")]
+                if abs(number) > most:
+                    raise _number_error(encoder, where, f"at most {most}", number)
+                if total > 4 * most:  # of a list: the layers of all its blocks
+                    raise _number_error(encoder, where, f"at most {4 * most} in all", total)
         weights = _weight_bytes(path.parent)
         for keys in SIZES.get(path.name, ()):
             asked = math.prod(sizes.get(key, 1) for key in keys)
@@ -520,6 +559,43 @@ def _refuse_huge_models(encoder: str, folder: Path) -> None:
         most = 2 * _weight_bytes(path.parent) + MOST_OTHER_NUMBERS
         if asked > most:
             raise _number_error(encoder, str(path.relative_to(folder)), f"at most {most} numbers", asked)
+
+
+def default_prompt(encoder: str, folder: Path) -> str:
+    """The text that sentence-transformers puts before all texts; mostly empty.
+
+    Raises EncoderError if the prompts are no texts, or if the model is of another kind than SentenceTransformer.
+    """
+    path = folder / "config_sentence_transformers.json"
+    config = _read_json(encoder, folder, path) if path.is_file() else {}
+    config = config if isinstance(config, dict) else {"model_type": config}
+    prompts, name = config.get("prompts", {}), config.get("default_prompt_name")
+    texts = isinstance(prompts, dict) and all(isinstance(text, str | None) for text in prompts.values())
+    kind = config.get("model_type", "SentenceTransformer")
+    if kind != "SentenceTransformer" or not texts or not isinstance(name, str | None):
+        raise EncoderError(
+            f"encoder '{encoder}' is no sentence transformer",
+            where=path.name,
+            expected="model_type: SentenceTransformer, and prompts that are texts",
+            got=str(kind if kind != "SentenceTransformer" else [prompts, name])[:200],
+            remedy="save the model again with SentenceTransformer.save_pretrained",
+        )
+    return prompts.get(name) or ""
+
+
+def refuse_prompt(encoder: str, folder: Path) -> None:
+    """Raise EncoderError if sentence-transformers would put a prompt before all texts.
+
+    For a transformer that is read without sentence-transformers' own text handling.
+    """
+    if prompt := default_prompt(encoder, folder):
+        raise EncoderError(
+            f"encoder '{encoder}' puts a prompt before all texts",
+            where="config_sentence_transformers.json, default_prompt_name",
+            expected="no default prompt",
+            got=prompt[:200],
+            remedy="set default_prompt_name to null, and write the prompt into the texts",
+        )
 
 
 def refuse_lower_case(encoder: str, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from sentfold.encoders.base.protocol import Encoded
-from sentfold.encoders.model_folder import ModelSource, has_space, locate_model, refuse_unsafe
+from sentfold.encoders.model_folder import MOST_GROWTH, ModelSource, growth_of, has_space, locate_model, refuse_unsafe
 from sentfold.errors import EncoderError, first_line
 from sentfold.files import Vectors
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedModel
 
+MOST_SPECIAL_TOKENS = 64  # that a tokenizer adds to one text
 # weights_only: a folder's own configuration could switch it off, and then a pickle would run code.
 SAFE_WEIGHTS = {"use_safetensors": True, "weights_only": True}
 
@@ -182,7 +184,20 @@ def lack(transformer: PreTrainedModel, tokenizer: Any, *, pooler: bool = False) 
     words = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
     if rows is not None and (largest := max(words.values(), default=0)) >= rows:
         return f"a word with the number {largest}, and vectors for {rows} words"
-    return ""
+    added = tokenizer.num_special_tokens_to_add() if hasattr(tokenizer, "num_special_tokens_to_add") else 0
+    if added > MOST_SPECIAL_TOKENS:
+        return f"a tokenizer that adds {added} special tokens to a text"
+    return blown_up(getattr(tokenizer, "backend_tokenizer", None))
+
+
+def blown_up(tokenizer: Any) -> str:
+    """What a tokenizer of the library tokenizers does to a text that grows too much; empty if none does.
+
+    The files were checked, but transformers can make a tokenizer of other formats (*.model).
+    """
+    parts = [getattr(tokenizer, name, None) for name in ("normalizer", "pre_tokenizer", "post_processor")]
+    growth = growth_of([json.loads(part.__getstate__()) for part in parts if part is not None])
+    return f"a tokenizer that makes a text {growth:.0f} times longer" if growth > MOST_GROWTH else ""
 
 
 def missing_weights(transformer: PreTrainedModel) -> list[str]:
@@ -214,7 +229,8 @@ def encode_sentences(
     """
     texts = [text.encode("utf-8", errors="surrogatepass").decode("utf-8", errors="replace") for text in sentences]
     limit = min(int(model.max_seq_length or 0), np.iinfo(np.int64).max)
-    lengths = token_lengths(model, texts)
+    prompt = (model.prompts or {}).get(model.default_prompt_name or "") or ""  # which encode puts before each text
+    lengths = token_lengths(model, [prompt + text for text in texts] if prompt else texts)
     vectors = np.zeros((len(texts), int(model.get_embedding_dimension() or 0)), dtype=np.float32)
     batches = 0
     with _one_thread(), tqdm(total=len(texts), desc=label, unit=" sentences", disable=None, mininterval=0.5) as bar:
@@ -256,10 +272,25 @@ def _one_thread() -> Iterator[None]:
 
 
 def token_lengths(model: Any, texts: Sequence[str], *, chunk: int = 1024) -> npt.NDArray[np.int64]:
-    """Number of tokens of each text before truncation, special tokens included."""
+    """Number of tokens of each text before truncation, special tokens included.
+
+    Raises EncoderError if the tokenizer fails.
+    """
     lengths: list[int] = []
     for start in range(0, len(texts), chunk):
-        encoded = model.tokenizer(list(texts[start : start + chunk]), padding=False, truncation=False, verbose=False)
+        batch = list(texts[start : start + chunk])
+        try:
+            encoded = model.tokenizer(batch, padding=False, truncation=False, verbose=False)
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # of the library tokenizers, and no Exception
+                raise
+            raise EncoderError(
+                "a tokenizer fails",
+                where="the tokenizer of the model",
+                expected="the tokens of a text",
+                got=first_line(error),
+                remedy="copy the model's folder again",
+            ) from None
         lengths.extend(len(ids) for ids in encoded["input_ids"])
     return np.array(lengths, dtype=np.int64)
 

@@ -101,6 +101,7 @@ def _row_groups(path: Path, file: pq.ParquetFile, width: int) -> tuple[int, ...]
     total = file.metadata.num_rows
     groups = tuple(file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups))
     _refuse_oversize(path, 4 * max(width, 1) * max(sum(groups), total))
+    _refuse_oversize(path, sum(file.metadata.row_group(group).total_byte_size for group in range(len(groups))))
     if min(groups, default=0) < 0 or sum(groups) != total:
         raise unfit(path, expected="row groups that have the rows of the file", got=f"{total} rows in {groups[:5]}")
     return groups

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from sentfold.encoders.base.protocol import Encoded
 from sentfold.encoders.model_folder import ModelSource, has_space, locate_model, model_digests
-from sentfold.encoders.transformer import FittedTransformer, TransformerEncoder
+from sentfold.encoders.transformer import FittedTransformer, TransformerEncoder, blown_up
 from sentfold.errors import EncoderError
 from sentfold.files import sha256_of
 from sentfold.settings import Parameters
@@ -137,6 +137,12 @@ def load_token_means(encoder: TextEncoder) -> TokenMeans:
     return TokenMeans.load(folder)
 
 
+def _lack(tables: list[npt.NDArray[Any]], largest: int) -> str:
+    if len(tables) != 1 or tables[0].ndim != 2:
+        return f"arrays of the shapes {[table.shape for table in tables[:9]]}"
+    return f"{len(tables[0])} rows, and a token with the number {largest}" if largest >= len(tables[0]) else ""
+
+
 def load_transformer(name: str, source: ModelSource, batch_size: int = 64) -> FittedTransformer:
     """The model of a folder whose files have the sha256 of `source`. No code of a folder runs. Raises EncoderError."""
     folder = locate_model(name, source)
@@ -172,8 +178,18 @@ class TokenMeans:
                 remedy="pip install 'sentfold[text]'",
             ) from None
 
-        (table,) = load_file(folder / WEIGHTS).values()
+        tables = list(load_file(folder / WEIGHTS).values())
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        largest = max(tokenizer.get_vocab().values(), default=0)
+        if got := blown_up(tokenizer) or _lack(tables, largest):
+            raise EncoderError(
+                "token vectors cannot be read",
+                where=str(folder),
+                expected="one array of rows for all tokens, and a tokenizer that makes no text much longer",
+                got=got,
+                remedy="give the folder of another model, or install its package again",
+            )
+        (table,) = tables
         tokenizer.no_padding()
         tokenizer.no_truncation()
         return cls(table.astype(np.float32), tokenizer)

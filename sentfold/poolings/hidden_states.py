@@ -13,7 +13,14 @@ import numpy as np
 from tqdm import tqdm
 
 from sentfold.encoders.base.protocol import Encoded
-from sentfold.encoders.model_folder import ModelSource, check_digests, locate_model, refuse_lower_case, refuse_unsafe
+from sentfold.encoders.model_folder import (
+    ModelSource,
+    check_digests,
+    locate_model,
+    refuse_lower_case,
+    refuse_prompt,
+    refuse_unsafe,
+)
 
 # torch has to run on one thread wherever vectors are made, and the folder of encoders must not change.
 from sentfold.encoders.transformer import (
@@ -151,6 +158,7 @@ def locate_layers(name: str, source: ModelSource) -> Path:
 def transformer_folder(name: str, folder: Path) -> Path:
     """The transformer's own folder: of a sentence transformer, that of its first module. Raises EncoderError."""
     refuse_unsafe(name, folder)
+    refuse_prompt(name, folder)
     if (folder / MODULES).is_file():
         folder /= str(json.loads((folder / MODULES).read_text(encoding="utf-8"))[0].get("path", ""))
     if not (folder / "config.json").is_file():

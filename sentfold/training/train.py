@@ -19,7 +19,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.base.sampler import DefaultBatchSampler
 
-from sentfold.encoders.model_folder import refuse_lower_case, refuse_unsafe
+from sentfold.encoders.model_folder import refuse_lower_case, refuse_prompt, refuse_unsafe
 from sentfold.encoders.transformer import SAFE_WEIGHTS, _one_thread, lack
 from sentfold.errors import EncoderError, first_line
 from sentfold.training.head import build_encoder
@@ -62,6 +62,7 @@ def load_transformer(name: str, folder: Path, *, max_length: int) -> Transformer
     max_length  tokens that it reads of a text, at most the number of positions that it has
     """
     refuse_unsafe(name, folder)
+    refuse_prompt(name, folder)
     if (folder / "modules.json").is_file():
         folder /= str(json.loads((folder / "modules.json").read_text(encoding="utf-8"))[0].get("path", ""))
     refuse_lower_case(name, folder)
@@ -142,8 +143,11 @@ def last_checkpoint(folder: Path) -> str | None:
     for path in folder.glob("checkpoint-*"):
         try:
             complete[int(json.loads((path / STATE).read_text(encoding="utf-8"))["global_step"])] = path
-        except (OSError, ValueError, KeyError, TypeError):
-            shutil.rmtree(path)
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
     return str(complete[max(complete)]) if complete else None
 
 

@@ -186,7 +186,7 @@ def _cut_text(
 ) -> Iterator[tuple[bytes, bytes]]:
     """(name, numbers and line end) of the wanted lines of a text file. Blank lines may only end the file."""
     lines = iter(lambda: stream.readline(_LONGEST + 1), b"")
-    first = next(lines, b"")
+    first = next(lines, b"").removeprefix(b"\xef\xbb\xbf")  # a byte order mark is no part of the first word
     header = _header(first)
     if header is not None and header[1] != dimension:
         raise SourceError("word vectors have another dimension", expected=str(dimension), got=str(header[1]))

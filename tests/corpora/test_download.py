@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -524,3 +525,10 @@ def test_files_of_a_split_that_share_no_column_are_not_filled_up_to_gigabytes(mi
     corpus = corpus_of(splits={"test": 1}, mirror={"test": ("pairs/a.parquet", "pairs/b.parquet")})
     with pytest.raises(SourceError, match="leave out most of their columns"):
         read_mirror("pairs", corpus.dataset, "test")
+
+
+@pytest.mark.parametrize("label", [date(2020, 1, 1), timedelta(days=1), {"a": 1}], ids=["date", "duration", "struct"])
+def test_a_label_that_is_a_date_a_duration_or_a_struct_is_refused(label: object) -> None:
+    data = corpus_of("classification", splits={"test": 2}).dataset
+    with pytest.raises(SourceError, match="wrong type"):
+        check_columns(pl.DataFrame({"text": TEXTS[:2], "label": [label] * 2}), data, where="x")

@@ -248,7 +248,7 @@ def test_groups_of_very_different_sizes_count_as_few() -> None:
     assert not decision.recommended
     with pytest.raises(DataError, match="too few items are independent") as refused:
         sentfold.compress(x, labels=(rows, classes))
-    assert refused.value.got == "30 groups, as good as 5.5"
+    assert refused.value.got == "30 groups, as good as 5.5 equally large ones"
     equal = decide(x, labels=(np.repeat(np.arange(20), 3), classes[:60]), families=FEW)
     assert not equal.verdict.startswith("No verdict")
 

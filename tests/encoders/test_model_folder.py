@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -293,6 +294,8 @@ def test_a_pipe_in_a_model_folder_is_refused_and_not_waited_for(spoilt: Path, na
         ("config.json", {"intermediate_size": 4_000_000}),
         ("config.json", {"max_position_embeddings": 30_000_000}),
         ("config.json", {"vocab_size": 10_000_000}),
+        ("config.json", {"model_type": "gpt_neo", "attention_types": [[["global", "local"], 10**8]]}),
+        ("config.json", {"model_type": "resnet", "depths": [64] * 240, "hidden_sizes": [4] * 240}),
     ],
 )
 def test_a_configuration_that_asks_for_more_than_the_weights_are_is_refused_at_once(
@@ -388,7 +391,17 @@ def test_every_file_that_is_not_known_to_be_idle_has_a_pin(spoilt: Path) -> None
 
 @pytest.mark.parametrize(
     "values",
-    [{"vocab": "/x/vocab.dat"}, {"vocab_file": "x"}, {"merges": "x"}, {"source_spm": "x"}, {"init_inputs": ["x"]}],
+    [
+        {"vocab": "/x/vocab.dat"},
+        {"vocab_file": "x"},
+        {"vocab_file": ["x"]},
+        {"merges": "x"},
+        {"source_spm": "x"},
+        {"init_inputs": ["x"]},
+        {"fast_tokenizer_files": ["../decoy/tokenizer.4.0.0.json"]},
+        {"fast_tokenizer_files": ["my-tokenizer.4.0.0.json"]},
+        {"fast_tokenizer_files": {"../tokenizer.4.0.0.json": 1}},
+    ],
 )
 def test_a_tokenizer_that_names_a_file_is_refused(spoilt: Path, values: dict[str, Any]) -> None:
     edit(spoilt / "tokenizer_config.json", **values)
@@ -412,6 +425,77 @@ def test_a_tokenizer_that_makes_a_text_a_million_times_longer_is_refused(
     with pytest.raises(EncoderError, match="a tokenizer or an adapter") as caught:
         fit(spoilt)
     assert (caught.value.where, caught.value.got) == ("tokenizer.json", "a text of 1048576 times the length")
+
+
+def charsmap(text: bytes) -> dict[str, Any]:
+    """A map of characters without a trie, whose one text is given."""
+    raw = (4).to_bytes(4, "little") + bytes(4) + text + b"\0"
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(raw).decode()}
+
+
+def template(*, special: int = 1, texts: int = 1) -> dict[str, Any]:
+    """A template of special tokens, and of the text as often as given."""
+    mark, text = {"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+    ids = {"id": "[CLS]", "ids": [2] * special, "tokens": ["[CLS]"] * special}
+    pair = [text, {"Sequence": {"id": "B", "type_id": 1}}]
+    single = [mark] * special + [text] * texts
+    return {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": {"[CLS]": ids}}
+
+
+@pytest.mark.parametrize(
+    ("part", "step"),
+    [
+        ("normalizer", charsmap(b"a" * 20_000)),
+        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "a"}),
+        ("normalizer", {"type": "Prepend", "prepend": "a" * 20_000}),
+        ("post_processor", template(texts=2_000)),
+    ],
+)
+def test_a_step_that_makes_a_text_thousands_of_times_longer_is_refused(
+    spoilt: Path, part: str, step: dict[str, Any]
+) -> None:
+    edit(spoilt / "tokenizer.json", **{part: step})
+    with pytest.raises(EncoderError, match="a tokenizer or an adapter") as caught:
+        refuse_unsafe("mine", spoilt)
+    assert caught.value.where == "tokenizer.json"
+
+
+def test_the_steps_and_the_files_that_sound_tokenizers_have_are_taken(spoilt: Path) -> None:
+    edit(spoilt / "tokenizer.json", normalizer=charsmap("\N{GREEK SMALL LETTER ALPHA}".encode() * 18))
+    edit(spoilt / "tokenizer_config.json", fast_tokenizer_files=["tokenizer.json", "tokenizer.4.0.0.json"])
+    refuse_unsafe("mine", spoilt)
+
+
+def test_a_tokenizer_that_adds_thousands_of_tokens_to_each_text_is_refused(spoilt: Path) -> None:
+    edit(spoilt / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
+    edit(spoilt / "tokenizer.json", post_processor=template(special=100))
+    with pytest.raises(EncoderError, match="not whole") as caught:
+        fit(spoilt)
+    assert caught.value.got == "a tokenizer that adds 10000 special tokens to a text"
+    with pytest.raises(EncoderError, match="cannot be read"):
+        load_layers("mine", spoilt, max_length=8)
+
+
+def test_a_prompt_is_counted_and_is_not_left_out_in_silence(spoilt: Path) -> None:
+    edit(spoilt / "config_sentence_transformers.json", prompts={"q": "a dog " * 30}, default_prompt_name="q")
+    assert encode_sentences(load_model("mine", spoilt), ["a cat", "snow"], batch_size=2).truncated == 2
+    with pytest.raises(EncoderError, match="puts a prompt before all texts"):
+        load_layers("mine", spoilt, max_length=8)
+
+
+@pytest.mark.parametrize("values", [{"model_type": "CrossEncoder"}, {"prompts": {"q": [1]}}, {"prompts": 1}])
+def test_a_model_of_another_kind_is_refused(spoilt: Path, values: dict[str, Any]) -> None:
+    edit(spoilt / "config_sentence_transformers.json", **values)
+    with pytest.raises(EncoderError, match="is no sentence transformer"):
+        fit(spoilt)
+
+
+def test_two_modules_of_one_name_are_refused(spoilt: Path) -> None:
+    modules = json.loads((spoilt / "modules.json").read_text())
+    modules[2]["name"] = modules[1]["name"]
+    (spoilt / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(EncoderError, match="two modules of one name"):
+        fit(spoilt)
 
 
 def test_an_adapter_is_refused(spoilt: Path) -> None:

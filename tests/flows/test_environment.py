@@ -52,6 +52,15 @@ def test_a_stage_that_an_audit_runs_again_has_no_token_at_all() -> None:
     assert {"PATH", "HOME", "https_proxy", "SENTFOLD_MIRROR"} <= audit_environment().keys()
 
 
+def test_a_password_in_an_address_reaches_no_strangers_stage_and_travels_encrypted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://me:hush@proxy:3128")
+    monkeypatch.setenv("HF_ENDPOINT", "https://me:hush@hub.example/api")
+    assert not {"https_proxy", "HF_ENDPOINT"} & audit_environment().keys()
+    assert "HF_ENDPOINT" in travelling(encrypted=True) and "HF_ENDPOINT" not in travelling(encrypted=False)
+
+
 def test_the_checks_before_a_run_see_no_secret(tmp_path: Path) -> None:
     (tmp_path / "pipeline").mkdir()
     (tmp_path / "pipeline/__main__.py").write_text("import os, sys; sys.exit(str(dict(os.environ)))")

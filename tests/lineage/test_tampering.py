@@ -91,6 +91,11 @@ def relabel(small: Small, *edits: tuple[str, str, str]) -> None:
             [("scores.csv", "mini,first,", "mini-lp,first,"), ("cells.json", '[2, "mini",', '[2, "mini-lp",')],
             "its space is 'mini-lp', and 'mini'",
         ),
+        "a row that begins with the name of its scores, as rows of the selection do": (
+            [("small.csv", "measured,mini,", "measured,mini-lp: best,"),
+             ("cells.json", '"small.csv": [[2, "mini",', '"small.csv": [[2, "mini-lp: best",')],
+            "its space is 'mini-lp: best', and 'mini'",
+        ),
         "an invented row": ([("sts.csv", "mini-lp,", "mini-x,99.99,99.99\nmini-lp,")], "no such cell"),
         "a score that the index calls computed": (
             [("small.csv", "20.50,19.50", "90.50,19.50"), COMPUTED, COMPUTED],  # in scores.csv, then in small.csv

@@ -102,6 +102,22 @@ def test_an_unfinished_checkpoint_is_deleted_and_an_older_one_is_used(tmp_path: 
     assert last_checkpoint(tmp_path / "none") is None
 
 
+def test_a_file_and_a_link_in_the_place_of_checkpoints_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint-1").write_text("x")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "checkpoint-2").symlink_to(tmp_path / "other")
+    assert last_checkpoint(tmp_path) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_a_base_with_a_prompt_is_refused(bert: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(bert, tmp_path / "bert"))
+    prompts = {"prompts": {"q": "query: "}, "default_prompt_name": "q"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    with pytest.raises(EncoderError, match="puts a prompt before all texts"):
+        load_transformer("bert", folder, max_length=20)
+
+
 def test_training_moves_alike_pairs_together(bert: Path, finished: tuple[Any, Path]) -> None:
     losses = [entry["loss"] for entry in finished[0].curve if "loss" in entry]
     scores = [entry["spearman"] for entry in finished[0].curve if "spearman" in entry]
