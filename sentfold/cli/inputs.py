@@ -88,8 +88,8 @@ def read_inputs(
 def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool = False) -> None:
     """Raise ParameterError, before anything is computed, for a target that must not be replaced.
 
-    folder  whether the folder of a decision is to be written; else a file. An input, a device or a pipe would be lost,
-            also as one of the files in the folder.
+    folder  whether the folder of a decision is to be written; else a file. An input, a file in the folder of an input,
+            a device or a pipe would be lost, also as one of the files in the folder.
     """
     from sentfold.errors import ParameterError
 
@@ -101,7 +101,9 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
         raise ParameterError(
             f"the target is not {wanted}", where=str(target), expected=f"{wanted}, or a new name", got=got
         )
-    if any(given is not None and Path(given).exists() and target.samefile(given) for given in inputs):
+    given = [Path(path) for path in inputs if path is not None and Path(path).exists()]
+    inside = not folder and any(path.resolve() in target.resolve().parents for path in given if path.is_dir())
+    if inside or any(target.samefile(path) for path in given):
         raise ParameterError(
             "the target is one of the inputs, which would be lost", where=str(target), expected="another name"
         )

@@ -51,9 +51,13 @@ class Labelled:
 
     @property
     def matches_together(self) -> float:
-        """How many matches the group of a match has, on average."""
-        sizes = np.bincount(self.groups[self.match]).astype(np.float64)
-        return float((sizes**2).sum() / sizes.sum()) if len(sizes) else 1.0
+        """How many matches the group of a match has, on average.
+
+        The largest group is counted once more, as if of matches alone: where few matches were seen, the average of
+        their groups is not known, and where many were, one group changes little.
+        """
+        sizes = np.append(np.bincount(self.groups[self.match]), np.bincount(self.groups).max()).astype(np.float64)
+        return float((sizes**2).sum() / sizes.sum())
 
     def reversed(self) -> Labelled:
         """The same pairs with the sides exchanged: what is above is then below, and matches are the others."""

@@ -97,6 +97,8 @@ def test_a_folder_is_not_written_in_the_place_of_a_file_or_into_the_data(folder:
         refuse_target(folder / "v.npy", folder / "pairs.tsv", folder=True)
     with pytest.raises(ParameterError, match="would be lost"):
         refuse_target(folder, folder, folder=True)
+    with pytest.raises(ParameterError, match="would be lost"):
+        refuse_target(folder / "v.npy", folder)
 
 
 def test_a_file_whose_name_json_cannot_hold_is_refused_before_anything_is_computed(tmp_path: Path) -> None:

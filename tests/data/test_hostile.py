@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,29 @@ def test_vectors_that_are_texts_or_not_finite_are_refused(tmp_path: Path) -> Non
     parquet.write_table(pa.table({"cluster": [0], "vector": pa.array([[1.0, np.nan]])}), path)
     with pytest.raises(ArtifactError, match="a centroid is not finite"):
         read_centroids(path)
+
+
+def test_arrays_that_are_packed_in_another_way_than_numpy_does_are_refused_unread(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((4, 4)))
+    for packing, read in ((zipfile.ZIP_STORED, True), (zipfile.ZIP_DEFLATED, True), (zipfile.ZIP_BZIP2, False)):
+        with zipfile.ZipFile(tmp_path / "v.npz", "w", packing) as archive:
+            archive.write(tmp_path / "x.npy", "x.npy")
+        if read:
+            assert read_arrays(tmp_path / "v.npz")[1]["x"].shape == (4, 4)
+        else:
+            with pytest.raises(DataError, match="packed in another way"):
+                read_arrays(tmp_path / "v.npz")
+
+
+@pytest.mark.parametrize("form", ("arrow", "parquet"))
+def test_millions_of_rows_in_a_file_of_some_bytes_are_refused(tmp_path: Path, form: str) -> None:
+    table, path = pa.table({"text": pa.nulls(20_000_000)}), tmp_path / f"rows.{form}"
+    if form == "arrow":
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+            stream.write_table(table)
+    else:
+        parquet.write_table(pa.table({"match": pa.repeat(True, 20_000_000)}), path)
+    before = pa.total_allocated_bytes()
+    with pytest.raises(DataError, match="too many rows for its size"):
+        read_table(path)
+    assert pa.total_allocated_bytes() <= before + (1 << 20)

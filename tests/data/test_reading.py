@@ -288,3 +288,18 @@ def test_a_text_with_two_vectors_is_refused_and_one_with_equal_vectors_is_not(tm
             with pytest.raises(DataError, match="two vectors of one text differ") as refused:
                 read_vectors(tmp_path / "x.parquet", data)
             assert "row 4" in refused.value.where
+
+
+def test_labels_that_differ_by_a_blank_or_by_the_type_of_a_number_are_one_class(tmp_path: Path) -> None:
+    labels = ["pos", "pos ", 1, 1.0, "1 ", 1.5]
+    lines = [json.dumps({"text": f"text number {row}", "label": label}) for row, label in enumerate(labels)]
+    (tmp_path / "labels.jsonl").write_text("\n".join(lines))
+    data = read_dataset(tmp_path / "labels.jsonl")
+    assert data.classes == ("1", "1.5", "pos")
+    assert data.values.tolist() == [2, 2, 0, 0, 0, 1]
+
+
+def test_a_score_with_an_underscore_is_no_number(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("left,right,score\na b,c d,1_0\ne f,g h,2\n")
+    with pytest.raises(DataError, match="a score is no number"):
+        read_dataset(tmp_path / "pairs.csv")

@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+import sentfold
 from sentfold.cli.inputs import hash_inputs
 from sentfold.data.datasets import Dataset, read_dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.comparison import compare_vectors
+from sentfold.decision.families import FAMILIES
+from sentfold.decision.inputs import first_copies
 
 
 @pytest.fixture
@@ -181,3 +184,64 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=600
     )
+
+
+def test_of_labels_that_vote_for_each_other_noise_is_rarely_a_difference() -> None:
+    wrong = 0
+    for run in range(60):
+        rng = np.random.default_rng(run)
+        classes, (one, two) = rng.integers(0, 2, 120).astype(float), rng.standard_normal((2, 120, 8))
+        texts = tuple(f"text {row}" for row in range(120))
+        data = Dataset("noise", "labels", texts, np.arange(120), classes, classes=("a", "b"))
+        found = compare_vectors(data, one.astype(np.float32), two.astype(np.float32))
+        wrong += found.low > 0 or found.high < 0
+    assert wrong <= 5
+
+
+def test_labels_of_a_split_column_have_the_interval_of_single_texts() -> None:
+    rng = np.random.default_rng(0)
+    classes, (one, two) = rng.integers(0, 2, 400).astype(float), rng.standard_normal((2, 400, 8)).astype(np.float32)
+    texts, splits = tuple(f"text {row}" for row in range(400)), ("train", "test") * 200
+    data = Dataset("noise", "labels", texts, np.arange(400), classes, splits, ("a", "b"))
+    found = compare_vectors(data, one, two)
+    right = [nearest_classes(x[::2], classes[::2], x[1::2]) == classes[1::2] for x in (one, two)]
+    error = 100 * np.std(right[1].astype(float) - right[0]) / np.sqrt(200)
+    assert found.difference == pytest.approx(100 * (right[1].mean() - right[0].mean()))
+    assert (found.high - found.low) / 2 == pytest.approx(1.96 * error, rel=0.08)
+
+
+def nearest_classes(known: np.ndarray, classes: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """The class, 0 or 1, of most of the three nearest by cosine."""
+    known, asked = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (known, asked))
+    return classes[np.argsort(-(asked @ known.T), axis=1)[:, :3]].mean(axis=1) > 0.5
+
+
+def test_few_matches_among_many_pairs_are_few() -> None:
+    rng = np.random.default_rng(0)
+    one, two = rng.standard_normal((2, 800, 8)).astype(np.float32)
+    for matches, enough in ((5, False), (40, True), (200, True)):
+        scores = (np.arange(400) < matches).astype(float)
+        data = Dataset("pairs", "pairs", (), np.arange(800).reshape(-1, 2), scores)
+        found = compare_vectors(data, one, two)
+        assert found.describe().startswith("No verdict") is not enough
+        assert found.effective_groups == (400 if matches == 200 else matches)
+        assert enough or "as good as 5 groups whose score is not the commonest, are fewer" in found.describe()
+        task = {"pairs": (np.arange(0, 800, 2), np.arange(1, 800, 2), scores)}
+        if not enough:
+            with pytest.raises(DataError, match="too few") as refused:
+                sentfold.compress(one, **task)
+            assert "whose score is not the commonest" in refused.value.got
+            few = sentfold.decide(one, **task, families=FAMILIES[:1])
+            assert few.verdict.startswith("No verdict") and "not the commonest" in few.verdict
+
+
+def test_copies_that_differ_by_rounding_are_copies_and_others_are_not() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3_000, 32)).astype(np.float32)
+    noise = rng.standard_normal(x.shape)
+    near, apart = ((x * (1 + size * noise)).astype(np.float32) for size in (1e-7, 1e-3))
+    assert first_copies(np.concatenate([x, near])).tolist() == [*range(3_000), *range(3_000)]
+    assert first_copies(np.concatenate([x, apart])).tolist() == list(range(6_000))
+    assert first_copies(np.concatenate([x, near]), np.concatenate([x, apart])).tolist() == list(range(6_000))
+    assert first_copies(np.concatenate([x, 2 * x, 0 * x])).tolist() == list(range(9_000))
+    assert set(first_copies((x[:1] * (1 + 1e-7 * noise)).astype(np.float32)).tolist()) == {0}

@@ -261,3 +261,9 @@ def test_what_mteb_itself_saves_gives_the_comparison_that_the_vectors_give(
     # mteb's cosines are float32: a pair or a document may change its place by one.
     assert found.scores == pytest.approx(expected.scores, abs=0.05)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=0.1)
+
+
+def test_models_whose_names_give_one_folder_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="one folder"):
+        write_task_results(tmp_path, "own", {"org/a": 1.0, "org__a": 2.0}, {"metric": "accuracy"}, data={})
+    assert not list(tmp_path.iterdir())

@@ -208,3 +208,13 @@ def test_what_cannot_be_judged_is_refused() -> None:
         matches_from(np.array([0.0, 2.5, 5.0]), None)
     assert matches_from(np.array([0.0, 2.5, 5.0]), 2.5).tolist() == [False, True, True]
     assert matches_from(np.array([0.0, 1.0]), None).tolist() == [False, True]
+
+
+def test_matches_that_come_in_larger_groups_than_other_pairs_certify_no_more_than_5_percent_wrongly() -> None:
+    groups = np.r_[np.repeat(np.arange(40), 8), np.arange(40, 920)]  # 40 groups of 8 pairs, and 880 pairs alone
+    wrong = 0
+    for run in range(SIMULATIONS):
+        rng = np.random.default_rng([5, run])
+        match = np.r_[np.repeat(rng.random(40) < 0.04, 8), np.zeros(880, dtype=bool)]  # in true terms 1.07%
+        wrong += certify_below(Labelled(rng.random(1_200), match, groups), 0.0106) is not None
+    assert wrong <= 0.05 * SIMULATIONS + 5

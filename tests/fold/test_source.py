@@ -256,3 +256,11 @@ def test_texts_of_many_row_groups_with_dictionaries_are_read_as_they_are(tmp_pat
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"text": texts}), path, row_group_size=60, use_dictionary=True)
     assert read_texts(rows_of(path, 37, 431)) == texts[37:431]
+
+
+def test_long_texts_that_are_packed_to_nothing_are_refused_by_the_footer(tmp_path: Path) -> None:
+    texts = pa.array(["abc"[row % 3] * (4 << 20) + str(row) for row in range(24)])
+    path = tmp_path / "texts.parquet"
+    pq.write_table(pa.table({"text": texts}), path, compression="zstd", use_dictionary=False, write_statistics=False)
+    with pytest.raises(ArtifactError, match="cannot be used"):
+        list_source(path, "text")
