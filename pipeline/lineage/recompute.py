@@ -85,7 +85,7 @@ def remove_abandoned(folder: Path) -> None:
     """Remove the scratch folders of this user's audits that were killed; their names hold the process."""
     for place in folder.glob(f"{SCRATCH}*"):
         process = place.name.removeprefix(SCRATCH).partition("-")[0]
-        # A folder of another user stays: it is theirs, and one nested thousands deep would end this audit.
+        # Folders of other users are left alone: to remove one that nests thousands of levels would end this audit.
         with suppress(FileNotFoundError):  # another audit has removed it
             own = place.lstat().st_uid == os.getuid() and not place.is_symlink()
             if own and process.isdigit() and not Path(f"/proc/{process}").exists():

@@ -178,8 +178,9 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
 
 def class_name(label: object) -> str:
     """The name of a class, without blanks around it: 1 for 1.0 too, as pandas writes a column with gaps."""
-    whole = isinstance(label, float) and label.is_integer()
-    return str(int(label) if whole else label).strip()  # type: ignore[call-overload]
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)
+    return str(label).strip()
 
 
 def _drop_empty(table: Table, columns: Sequence[str], notes: list[str]) -> list[int]:

@@ -78,10 +78,10 @@ def export_space(
 
 @contextmanager
 def _private_folder(target: Path) -> Iterator[Path]:
-    """A new folder beside the target, inside of one that no other user can enter. Raises ArtifactError.
+    """A new folder, within a temporary folder that no other user can enter, next to the target. Raises ArtifactError.
 
-    Until the folder is the target, nobody else can exchange what is loaded from the folder. What killed exports of this
-    user left is removed.
+    So no other user can exchange a file of the model before the model is checked and renamed to the target. Temporary
+    folders of this user's exports that were killed are removed.
     """
     prefix = f".{target.name}.{os.uname().nodename}."
     try:

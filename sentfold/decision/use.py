@@ -164,13 +164,16 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
 
 @contextmanager
 def _hold(path: Path) -> Iterator[None]:
-    """Hold a file for one process, by flock on a file beside it. Raises ArtifactError, also after PATIENCE seconds."""
+    """Keep other processes from changing a file, by a lock on `.NAME.lock` in the same folder.
+
+    Raises ArtifactError if another process holds the lock for more than PATIENCE seconds, or no lock can be made.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(path.with_name(f".{path.name}.lock"), flags, 0o666)
     except OSError as error:
-        raise ArtifactError("cannot write beside a file", where=str(path), got=first_line(error)) from None
+        raise ArtifactError("no lock can be made for a file", where=str(path), got=first_line(error)) from None
     try:
         latest = time.monotonic() + PATIENCE
         while not _locked(lock):
@@ -179,7 +182,7 @@ def _hold(path: Path) -> Iterator[None]:
                     "another process holds a file", where=str(path), expected=f"the file within {PATIENCE} seconds",
                     remedy="run the command again when the other process has ended",
                 )  # fmt: skip
-            time.sleep(0.05)
+            time.sleep(0.05)  # flock itself can wait, but not for a limited time
         yield
     finally:
         os.close(lock)

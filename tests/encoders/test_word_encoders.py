@@ -609,14 +609,14 @@ BAD_DIRECTIONS = {
 def test_directions_that_do_not_fit_the_words_are_refused(lexicon: Lexicon, method: str, wrong: str) -> None:
     settings = {"covariance": False} if method == "s3e" else {}
     with pytest.raises(ParameterError, match="do not fit the words"):
-        make_encoder(method, lexicon, **settings).fit_directions(*BAD_DIRECTIONS[wrong])  # type: ignore[attr-defined]
+        make_encoder(method, lexicon, **settings).fit_directions(*BAD_DIRECTIONS[wrong])  # type: ignore[attr-defined]  # not in the protocol
 
 
 @pytest.mark.parametrize("method", ["sif", "usif", "gem"])
 def test_directions_of_a_fit_can_be_given(lexicon: Lexicon, method: str) -> None:
     fitted = make_encoder(method, lexicon).fit(SENTENCES)
     learned = fitted.learned
-    given = make_encoder(method, lexicon).fit_directions(learned["directions"], learned["singular_values"])  # type: ignore[attr-defined]
+    given = make_encoder(method, lexicon).fit_directions(learned["directions"], learned["singular_values"])  # type: ignore[attr-defined]  # not in the protocol
     np.testing.assert_array_equal(given.encode(SENTENCES).vectors, fitted.encode(SENTENCES).vectors)
-    none = make_encoder(method, lexicon).fit_directions(np.zeros((0, lexicon.dimension)), np.zeros(0))  # type: ignore[attr-defined]
+    none = make_encoder(method, lexicon).fit_directions(np.zeros((0, lexicon.dimension)), np.zeros(0))  # type: ignore[attr-defined]  # not in the protocol
     assert none.encode(SENTENCES).vectors.all(axis=1).any()
