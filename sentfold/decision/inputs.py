@@ -18,7 +18,7 @@ from sentfold.decision.encoders import encode_by_name
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, Task
 
 Ints = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float32]
 
 ROUNDING = 1e-5  # of a vector's largest number, by which two vectors of one text may differ
 REACH = 256  # rows of similar projections that a row is compared with
@@ -108,9 +108,10 @@ def _join_near(vectors: Sequence[npt.NDArray[Any]], rows: Ints) -> Ints:
     return first
 
 
-def _project(vectors: Sequence[npt.NDArray[Any]], rows: Ints) -> tuple[Float64, Float64]:
+def _project(vectors: Sequence[npt.NDArray[Any]], rows: Ints) -> tuple[Floats, Floats]:
     """(arrays, m, 3) projections of rows on three fixed directions, and (arrays, m) the largest number of each row."""
-    keys, sizes = np.empty((len(vectors), len(rows), 3)), np.empty((len(vectors), len(rows)))
+    keys = np.empty((len(vectors), len(rows), 3), dtype=np.float32)  # whose rounding is a hundredth of ROUNDING
+    sizes = np.empty(keys.shape[:2], dtype=np.float32)
     for place, array in enumerate(vectors):
         axes = np.random.default_rng(0).standard_normal((array.shape[1], 3))
         axes /= np.linalg.norm(axes, axis=0)
@@ -122,7 +123,7 @@ def _project(vectors: Sequence[npt.NDArray[Any]], rows: Ints) -> tuple[Float64, 
 
 
 def _near(
-    vectors: Sequence[npt.NDArray[Any]], rows: Ints, sizes: Float64, left: Ints, right: Ints
+    vectors: Sequence[npt.NDArray[Any]], rows: Ints, sizes: Floats, left: Ints, right: Ints
 ) -> npt.NDArray[np.bool_]:
     """Whether the vectors at two places differ by no more than rounding, in each of the arrays."""
     near = np.ones(len(left), dtype=bool)
