@@ -30,6 +30,10 @@ PATHS_IN_USE = Path(".dvc/tmp/rwlock")
 # What git writes around the two sides of a conflict. DVC indents all but its two headings.
 CONFLICT = re.compile(rb"^(<{7}|\|{7}|={7}|>{7})( |\r?$)", re.MULTILINE)
 
+# How DVC begins a dvc.lock, and the line with the name of a stage, which may be cut off behind its blanks.
+LOCK_START = b"schema: '2.0'\nstages:\n"
+STAGE = re.compile(rb"^(?:  \S| {1,2}\Z)", re.MULTILINE)
+
 # Another dvc may be writing the table at this moment; that takes milliseconds.
 TABLE_SECONDS = 1.0
 
@@ -38,8 +42,9 @@ def recover(root: Path) -> None:
     """Make the files that DVC starts from readable again, if a killed dvc left them damaged.
 
     A sound dvc.lock, of whichever suite, is copied; a damaged one is replaced by that copy. The copy may be some
-    stages behind: those run again, or DVC restores them. Without a copy the file stays as it is, and DVC says what
-    it cannot read. Prints what was repaired. Only for the holder of the checkout (see lock.py).
+    stages behind: those run again, or DVC restores them. Without a copy, a file that was cut short keeps its whole
+    stages; a file with other damage stays as it is, and DVC says what it cannot read. Prints what was repaired. Only
+    for the holder of the checkout (see lock.py).
 
     Raises RunError if a dvc.lock holds a merge conflict: only the user can say which side is right.
     """
@@ -92,6 +97,18 @@ def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:
     elif copy.exists():
         write_bytes_atomically(lock, copy.read_bytes())
         typer.echo(f"{name} was damaged by a run that was cut short; the last whole one was put back")
+    elif (kept := _whole_stages(content)) is not None:
+        write_bytes_atomically(lock, kept)
+        typer.echo(f"{name} was cut short; {len(read_lock(kept) or ())} whole stages were kept")
+
+
+def _whole_stages(content: bytes) -> bytes | None:
+    """A dvc.lock that was cut short, up to its last whole stage; None if it has other damage."""
+    *_, last = (0, *(found.start() for found in STAGE.finditer(content)))
+    kept = content[:last]
+    if LOCK_START.startswith(content) or kept == LOCK_START:  # no stage is whole
+        return LOCK_START[:-1] + b" {}\n"
+    return kept if read_lock(kept) is not None else None
 
 
 def _conflict(name: Path, line: int) -> RunError:

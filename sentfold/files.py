@@ -76,7 +76,10 @@ def read_bounded(open_file: Callable[..., Any], most: int, *, use_threads: bool 
         file.scan_contents()  # raises for a damaged footer; reading a column's properties would end the process instead
         _refuse_oversize(_declared_bytes(file), most)
         leaves = [file.metadata.schema.column(leaf) for leaf in range(file.metadata.num_columns)]
-        schema, texts = file.schema_arrow, [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        schema = _without_views(file.schema_arrow)
+    if len(set(texts)) < len(texts):
+        raise pa.ArrowInvalid("two columns of texts have one name")
     tables, total = [schema.empty_table()], 0
     # pyarrow reads the texts of an extension, such as JSON, as a dictionary only if extensions are off.
     with open_file(read_dictionary=texts, arrow_extensions_enabled=False) as file, _saying_what_to_do():
@@ -99,7 +102,7 @@ def _saying_what_to_do() -> Iterator[None]:
         if isinstance(error, OSError) and not str(error).startswith("Not yet implemented"):
             raise
         what = "texts in an encoding or type that cannot be counted before they are copied; write the file again, with "
-        what += "texts as strings: pq.write_table(pq.read_table(OLD), NEW)"
+        what += "texts as strings: pq.write_table(pq.read_table(OLD), NEW, store_schema=False)"
         raise pa.ArrowInvalid(f"{what} ({first_line(error)})") from None
 
 
@@ -129,12 +132,20 @@ def written_out_bytes(array: pa.Array) -> int:
     return int(array.nbytes)
 
 
+def _without_views(schema: pa.Schema) -> pa.Schema:
+    """The schema with plain texts for views, which pyarrow makes of no dictionary. Views in lists stay, and fail."""
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    for place, column in enumerate(schema):
+        schema = schema.set(place, column.with_type(plain.get(column.type, column.type)))
+    return schema
+
+
 def _refuse_uncounted(kind: pa.DataType) -> None:
-    """Raise pa.ArrowInvalid for texts that pyarrow reads as no dictionary: it copies them before they are counted."""
+    """Raise pa.ArrowNotImplementedError for texts that pyarrow reads as no dictionary, but copies uncounted."""
     if isinstance(kind, pa.BaseExtensionType):
         _refuse_uncounted(kind.storage_type)
     elif any(is_text(kind) for is_text in (*TEXTS, pa.types.is_string_view, pa.types.is_binary_view)):
-        raise pa.ArrowInvalid(f"texts of the type {kind} cannot be counted before they are copied")
+        raise pa.ArrowNotImplementedError(f"texts of the type {kind}")
     elif not pa.types.is_dictionary(kind):
         for place in range(kind.num_fields):
             _refuse_uncounted(kind.field(place).type)

@@ -221,3 +221,25 @@ def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path: Path)
     for read in (read_parquet, sha256_of):
         with pytest.raises(OSError, match="not a regular file"):
             read(pipe)
+
+
+@pytest.mark.parametrize("plain", [pa.string_view(), pa.binary_view()], ids=str)
+def test_views_of_texts_are_read_as_texts_under_the_same_bound(plain: pa.DataType) -> None:
+    texts = pa.array(["a", None, "bc"], pa.string()).cast(plain)
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table({"x": texts}), sink)
+    assert read_parquet(sink.getvalue().to_pybytes())["x"].to_pylist() == texts.to_pylist()
+    sink = pa.BufferOutputStream()
+    long = pa.concat_arrays([pa.array(["x" * 10_000]).cast(plain)] * 10_000)
+    parquet.write_table(pa.table({"x": long}), sink)
+    with pytest.raises(pa.ArrowInvalid, match="may take"):
+        read_parquet(sink.getvalue().to_pybytes())
+
+
+def test_views_in_lists_are_refused_with_a_remedy_that_helps() -> None:
+    sink, again = pa.BufferOutputStream(), pa.BufferOutputStream()
+    parquet.write_table(pa.table({"x": pa.array([["a"]], pa.list_(pa.string_view()))}), sink)
+    with pytest.raises(pa.ArrowInvalid, match="store_schema=False"):
+        read_parquet(sink.getvalue().to_pybytes())
+    parquet.write_table(parquet.read_table(pa.BufferReader(sink.getvalue())), again, store_schema=False)
+    assert read_parquet(again.getvalue().to_pybytes())["x"].to_pylist() == [["a"]]

@@ -129,7 +129,7 @@ _Loader.add_implicit_resolver(
 )
 
 
-class _LoaderOfDvc(_SafeLoader):  # type: ignore[misc]
+class _LoaderOfDvc(_SafeLoader):  # type: ignore[misc]  # its base is only known at run time
     """The safe loader, which takes what has no quotes as DVC's reader does: `no`, `on`, `1:30`, `.5e3` are texts."""
 
     yaml_implicit_resolvers: ClassVar = {

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any, BinaryIO
 
 from sentfold.errors import SourceError, UnansweredError, first_line
@@ -21,11 +25,14 @@ class Patience:
     connect  maximum seconds until a connection is made
     read     maximum seconds without data
     tries    attempts before giving up; pooch waits 1, 2, 3, ... seconds between them
+    window   seconds in which at least `rate` bytes a second come on average: a byte a minute is no silence either
     """
 
     connect: float = 15.0
     read: float = 60.0
     tries: int = 3
+    window: float = 300.0
+    rate: float = 1000.0
 
 
 PATIENCE = Patience()
@@ -37,8 +44,9 @@ def fetch(url: str, target: Path, *, sha256: str | None, most: int = MOST, patie
 
     sha256  of the file; None accepts any file except a web page
     most    maximum number of bytes: a server can send for ever
-    Raises UnansweredError if the server does not answer or stops sending, SourceError if the server has no such
-    file, the file has another sha256 or more bytes, or the file cannot be written. After an error nothing is stored.
+    Raises UnansweredError if the server does not answer, stops sending or sends too slowly, SourceError if the server
+    has no such file, the file has another sha256 or more bytes, or the file cannot be written. After an error nothing
+    is stored.
     """
     import pooch
     from requests.exceptions import RequestException
@@ -74,22 +82,24 @@ class _Downloader:
     """pooch's downloader; it makes no further attempt after an answer that another attempt cannot change."""
 
     def __init__(self, patience: Patience, most: int) -> None:
-        self._limits = (patience.connect, patience.read)
-        self._most = most
+        self._patience, self._most = patience, most
 
     def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
-        """Download `url` into a file. Raises SourceError if the server does not have it, or sends too many bytes."""
+        """Download `url` into a file.
+
+        Raises SourceError if the server does not have it, or sends too many bytes or too slowly.
+        """
         from pooch import HTTPDownloader
         from requests.exceptions import HTTPError, InvalidSchema, InvalidURL, MissingSchema
 
         # Without `identity` a server may compress the file, and then the bytes are not the bytes of the file.
         headers = {"Accept-Encoding": "identity", "User-Agent": "sentfold"}
-        client = HTTPDownloader(
-            progressbar=sys.stderr.isatty(), chunk_size=2**16, timeout=self._limits, headers=headers
-        )
+        limits = (self._patience.connect, self._patience.read)
+        client = HTTPDownloader(progressbar=sys.stderr.isatty(), chunk_size=2**16, timeout=limits, headers=headers)
         try:
             with Path(output_file).open("wb") as stream:
-                client(url, _Capped(stream, url, self._most), pooch)
+                capped = _Capped(stream, url, self._most)
+                refuse_drip(partial(client, url, capped, pooch), stream.tell, self._patience, where=url)
         except (InvalidSchema, InvalidURL, MissingSchema) as error:
             raise _wrong_file(url, "an http or https URL", first_line(error)) from None
         except HTTPError as error:
@@ -112,6 +122,46 @@ class _Capped:
         if self._stream.tell() + len(data) > self._most:
             raise _wrong_file(self._url, f"at most {self._most} bytes", "more")
         self._stream.write(data)
+
+
+def refuse_drip(work: Callable[[], object], received: Callable[[], int], patience: Patience, *, where: str) -> None:
+    """Run `work`, which waits for a server, as long as enough bytes come.
+
+    received  the number of bytes so far
+    Raises UnansweredError if fewer come in a window than `patience` asks for, and what `work` raises.
+    """
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001  (it is raised in the other thread)
+            ended.put(error)
+        else:
+            ended.put(None)
+
+    # The libraries return from a read only when a whole line or piece is there, so that only another thread can stop
+    # the wait. A given up thread ends with the process, or when it writes to the file, which is closed then.
+    Thread(target=run, daemon=True).start()
+    before, least = 0, round(patience.window * patience.rate)
+    while True:
+        try:
+            error = ended.get(timeout=patience.window)
+        except Empty:
+            now = received()
+            if now - before < least:
+                raise UnansweredError(
+                    "a server sends too slowly",
+                    where=where,
+                    expected=f"at least {least:,} bytes in {patience.window:g} s",
+                    got=f"{now - before:,} bytes",
+                    remedy="check the network and the proxy, and try again later",
+                ) from None
+            before = now
+        else:
+            if error is not None:
+                raise error
+            return
 
 
 def _unanswered(url: str, error: Exception, patience: Patience) -> UnansweredError:

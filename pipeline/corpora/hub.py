@@ -10,6 +10,7 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import polars as pl
 
 from pipeline.corpora.archive import locate_in_cache
 from pipeline.corpora.catalogue import Dataset, HubSplit
-from pipeline.corpora.fetch import PATIENCE, Patience, fetch
+from pipeline.corpora.fetch import PATIENCE, Patience, fetch, refuse_drip
 from pipeline.corpora.reading import Reading, check_cells, frame_of_parquet
 from pipeline.corpora.unpack import unpack_gzip
 from sentfold.errors import SourceError, UnansweredError, located
@@ -98,12 +99,19 @@ def _list_files(place: HubSplit, patience: Patience) -> list[RepoFile]:
     set_client_factory(lambda: httpx2.Client(follow_redirects=True, event_hooks={"request": [limit]}))
     # Public data at a public revision: no credential is read or sent.
     api = HfApi(endpoint=_endpoint(), token=False, library_name="sentfold")
+    tree: list[Any] = []
+
+    def list_tree() -> None:
+        tree.extend(api.list_repo_tree(place.id, recursive=True, revision=place.revision, repo_type="dataset"))
+
     try:
-        tree = list(api.list_repo_tree(place.id, recursive=True, revision=place.revision, repo_type="dataset"))
+        refuse_drip(list_tree, lambda: 0, patience, where=_name(place))  # a listing is small: it comes in one window
         files = [entry for entry in tree if isinstance(entry, RepoFile)]
         for file in files:
             if not (isinstance(file.path, str) and isinstance(file.size, int)):
                 raise ValueError(f"the file {file.path!r} has the size {file.size!r}")
+    except UnansweredError:
+        raise
     except Exception as error:  # noqa: BLE001  (huggingface_hub raises its own kinds, OSError, ValueError and KeyError alike)
         raise _explain(error, place) from None
     return files
@@ -232,7 +240,13 @@ def _parse_text(data: bytes, path: str) -> pl.DataFrame:
         if _parser(path) == "json":
             # Before Python holds millions of values: each takes 8 bytes in its list, and 100 as an object of its own.
             check_cells(8, content.count(b"{") + content.count(b"[") + content.count(b","), len(data))
-            check_cells(*_shape_of_json(content), len(data))
+            # Inner keys are columns to `datasets`, if they are not the same in all rows that it looks at first.
+            try:
+                check_cells(*_shape_of_json(content), len(data))
+            except SourceError:
+                content = _inner_as_text(content)
+                check_cells(*_shape_of_json(content), len(data))
+                plain.write_bytes(content)
         else:
             check_cells(*_shape_of_csv(content), len(data))
         table = datasets.load_dataset(
@@ -258,12 +272,10 @@ def _shape_of_json(content: bytes) -> tuple[int, int]:
 
     A key inside of another one counts as one of its own. Raises ValueError for a file that is no JSON.
     """
-    decoder, text = json.JSONDecoder(strict=False), content.decode("utf-8-sig", errors="replace")
     tree: dict[str, Any] = {}  # key -> the keys inside of its values
-    keys = objects = place = 0
-    while begin := re.compile(r"\S").search(text, place):
-        value, place = decoder.raw_decode(text, begin.start())
-        waiting = [(value, tree)]
+    keys = objects = 0
+    for outer in _values_of_json(content):
+        waiting = [(outer, tree)]
         while waiting:
             value, inner = waiting.pop()
             if isinstance(value, list):
@@ -272,6 +284,33 @@ def _shape_of_json(content: bytes) -> tuple[int, int]:
                 objects, keys = objects + 1, keys + len(value.keys() - inner.keys())
                 waiting += [(item, inner.setdefault(key, {})) for key, item in value.items()]
     return keys, objects
+
+
+def _values_of_json(content: bytes) -> Iterator[Any]:
+    """The values of a file, one after the other. Raises ValueError for a file that is no JSON."""
+    decoder, text = json.JSONDecoder(strict=False), content.decode("utf-8-sig", errors="replace")
+    place = 0
+    while begin := re.compile(r"\S").search(text, place):
+        value, place = decoder.raw_decode(text, begin.start())
+        yield value
+
+
+def _inner_as_text(content: bytes) -> bytes:
+    """One object a line, with objects and lists inside of it as JSON text, which takes no more memory than the file.
+
+    Inner keys such as ids of documents would be as many columns. Raises ValueError for rows that are no objects.
+    """
+    lines = []
+    for value in _values_of_json(content):
+        for row in value if isinstance(value, list) else [value]:
+            if not isinstance(row, dict):
+                raise ValueError(f"a row that is no object, but a {type(row).__name__}")
+            texts = {
+                key: json.dumps(item, ensure_ascii=False) if isinstance(item, dict | list) else item
+                for key, item in row.items()
+            }
+            lines.append(json.dumps(texts).encode() + b"\n")
+    return b"".join(lines)
 
 
 def _map_columns(frame: pl.DataFrame, place: HubSplit, path: str) -> pl.DataFrame:

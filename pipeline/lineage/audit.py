@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.lineage.checks import StageChecks
-from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
+from pipeline.lineage.numbers import PUBLISHED, Number, Scores, read_figures, read_numbers, tables_folder
 from pipeline.lineage.recompute import Remade, causes_of
 from pipeline.lineage.scope import Cause, Scope, State, listed
 from pipeline.lineage.witnesses import unsigned, verified_signature
+from pipeline.papers.published import Figure
 from sentfold.decision.progress import counted
 
 Verdict = Literal["verified"] | State
@@ -177,12 +178,29 @@ class Auditor:
             return "the index of cells has no such cell"
         if number.mislabel or self._is_score(number):
             return number.mislabel or f"which the index calls {number.origin}, and a scores file has"
+        if number.origin == "printed" and (number.figure or number.unit != "count"):
+            return self._misprint(number)
         if number.origin not in ("score", "difference"):
             return "" if number.indexed == number.text else f"the index of cells {number.indexed}"
         expected, source = self.scores.text_of(number), self.scores.path(number.space)
         if expected is None:
             return "" if self._scores_absent(number) else f"{source} has no such score"
         return "" if expected == number.text else f"{source} gives {expected}"
+
+    def _misprint(self, number: Number) -> str:
+        """What the file of printed figures says against a cell that is copied from a paper; "" for nothing."""
+        figure = self.figures.get(number.figure)
+        if figure is None:
+            return f"{PUBLISHED} has no such figure"
+        # The cosines of single pairs stand in one row, which is named for their encoder.
+        if number.row != figure.model and figure.unit != "cosine":
+            return f"{PUBLISHED} has the figure for {figure.model}"
+        return "" if number.text == figure.shown else f"{PUBLISHED} gives {figure.shown}"
+
+    @cached_property
+    def figures(self) -> dict[str, Figure]:
+        """The figures that papers print, by their place."""
+        return read_figures(self.scope.tree)
 
     def _is_score(self, number: Number) -> bool:
         """Whether a number that the index calls computed or printed is a score by its names, or a difference of two."""

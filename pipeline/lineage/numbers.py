@@ -18,12 +18,14 @@ from typing import Any, Literal
 from pipeline.base.artifacts import scores_path
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.trees import MOST_TEXT, Tree
+from pipeline.papers.published import Figure, parse_published
 from sentfold.errors import first_line
 from sentfold.suggestions import nearest_names
 
 Origin = Literal["score", "difference", "derived", "printed", "unknown"]
 
 SCHEMA = 1
+PUBLISHED = "pipeline/papers/published.csv"
 LARGEST = 1e300  # a score beyond it is none; JSON has integers of any length
 MOST_NUMBERS = 250_000  # of all tables of a suite; the largest suite has 88,000
 MOST_CELLS = 1_000_000  # of one table; the largest has 130,000
@@ -44,6 +46,7 @@ class Number:
               printed: copied from a paper. unknown: the index has no such cell
     space     whose score it is; other: the space that it is compared with; both "" where no space is named
     vectors   for a derived number, the vectors that it was computed from, each "space/corpus"; () if not of vectors
+    figure    for a printed number, the place of its figure in PUBLISHED, as text; "" for what was counted
     mislabel  what its line of the table, or the index, names otherwise than its origin does; "" for nothing
     """
 
@@ -62,6 +65,7 @@ class Number:
     unit: str = "x100"
     vectors: tuple[str, ...] = ()
     mislabel: str = ""
+    figure: str = ""
 
     @property
     def label(self) -> str:
@@ -197,7 +201,7 @@ def _number(path: str, cell: Mapping[str, Any], column: str, indexed: str, line:
         corpus, protocol = key[-2:]
     return Number(
         path, cell["line"], cell["row"], title, field, line.get(column, ""), indexed, origin, space, other, corpus,
-        protocol, cell["unit"], vectors, mislabel,
+        protocol, cell["unit"], vectors, mislabel, str((*key, "")[0]) if origin == "printed" else "",
     )  # fmt: skip
 
 
@@ -274,6 +278,18 @@ def _unknown(what: str, asked: str, known: Iterable[str], where: str) -> Lineage
     near = nearest_names(asked, names, count=8, cutoff=0.5)
     got = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(names[:12]) or 'none'}"
     return LineageError(f"there is no {what} '{asked}'", where=where, got=got, remedy="name one that exists")
+
+
+def read_figures(tree: Tree) -> dict[str, Figure]:
+    """Place -> figure of a paper; none without the file. Raises LineageError or ArtifactError if it is malformed."""
+    content = tree.read(PUBLISHED)
+    if content is None:
+        return {}
+    try:
+        figures = parse_published(_bounded(content).decode("utf-8"), Path(PUBLISHED))
+    except (ValueError, csv.Error, TypeError) as error:
+        raise _unreadable(tree, PUBLISHED, "the figures that papers print", first_line(error)) from None
+    return {str(figure.number): figure for figure in figures}
 
 
 # --- scores -------------------------------------------------------------------------------------------

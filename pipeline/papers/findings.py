@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pipeline.papers.claims import ClaimTest
 from pipeline.papers.identities import ROUNDING, TRIALS, greatest_error
 from pipeline.papers.published import select
+from pipeline.report.comparisons import few_units
 from pipeline.report.evidence import Evidence
 from pipeline.report.inputs import BENCHMARK_COMMAND
 from pipeline.report.speed import seconds_of_run
@@ -61,10 +62,14 @@ def find_rules(test: ClaimTest, evidence: Evidence) -> Finding | str:
 
 
 def _leads(test: ClaimTest, evidence: Evidence) -> dict[str, dict[str, float]]:
-    """Corpus -> value of the setting -> the share of resamples in which the best point of the sweep has it."""
+    """Corpus -> value of the setting -> the share of resamples in which the best point of the sweep has it.
+
+    Left out: corpora that nothing was resampled of, and those of too few independent texts for a share to be trusted.
+    """
     sweep = evidence.sweeps.get(test.space)
-    found = {} if sweep is None else {corpus: sweep.leads.get(corpus, {}) for corpus in test.corpora}
-    return {corpus: own[test.setting] for corpus, own in found.items() if test.setting in own}
+    corpora = [corpus for corpus in test.corpora if not few_units(evidence.results, test.space, corpus)]
+    found = {} if sweep is None else {corpus: sweep.leads.get(corpus, {}) for corpus in corpora}
+    return {corpus: own[test.setting] for corpus, own in found.items() if own.get(test.setting)}
 
 
 def _lead_text(test: ClaimTest, leads: Mapping[str, Mapping[str, float]]) -> str:

@@ -132,7 +132,9 @@ def show_claims(suite: str, name: str = "") -> str:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         claims, _ = content["claims"], content["counts"]
-    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
+        lines = {key: _line(key, claim) for key, claim in claims.items()}
+        details = {key: _details(claim) for key, claim in claims.items()}
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise ArtifactError(
             f"suite '{suite}' has no ledger of claims, or one of an earlier version",
             where=str(path),
@@ -142,7 +144,7 @@ def show_claims(suite: str, name: str = "") -> str:
     if not name and not claims:
         return f"suite '{suite}' decides no published claim"
     if not name:
-        return "\n".join(_line(key, claim) for key, claim in claims.items())
+        return "\n".join(lines.values())
     if name not in claims:
         known = name in load_claims()
         raise ParameterError(
@@ -152,7 +154,10 @@ def show_claims(suite: str, name: str = "") -> str:
             got="a claim about corpora or spaces that this suite lacks" if known else name,
             remedy=f"list the claims that it judges by `sentfold claims --suite {suite}`",
         )
-    claim = claims[name]
+    return details[name]
+
+
+def _details(claim: Mapping[str, str]) -> str:
     return "\n".join([claim["claim"], *(f"  {key:<13}  {claim[key]}" for key in SHOWN if claim[key])])
 
 

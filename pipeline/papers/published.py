@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -44,6 +45,7 @@ METRICS = {
     "milliseconds_per_sentence": ("milliseconds per sentence", "ms", 0),
 }
 # A correlation lies in [-1, 1], so on the x100 scale in [-100, 100]; all else that is printed is not negative.
+LONGEST = 20  # characters of a printed figure
 LIMITS = {"x100": (Decimal(-100), Decimal(100)), "cosine": (Decimal(-1), Decimal(1))}
 
 
@@ -84,11 +86,15 @@ def load_published(path: Path = PUBLISHED_FILE) -> tuple[Figure, ...]:
     Raises ArtifactError, with the line, on a wrong column, an unknown source or metric, a value that is no
     number or out of its unit's range, an empty field, or two lines for one figure.
     """
-    with path.open(encoding="utf-8", newline="") as stream:
-        reader = csv.DictReader(stream)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise _wrong(path, 1, "columns", ", ".join(COLUMNS), ", ".join(reader.fieldnames or ()))
-        figures = tuple(_read_row(path, number, row) for number, row in enumerate(reader))
+    return parse_published(path.read_text(encoding="utf-8"), path)
+
+
+def parse_published(text: str, path: Path) -> tuple[Figure, ...]:
+    """The same of the text of such a file; path: its name in messages."""
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    if tuple(reader.fieldnames or ()) != COLUMNS:
+        raise _wrong(path, 1, "columns", ", ".join(COLUMNS), ", ".join(reader.fieldnames or ()))
+    figures = tuple(_read_row(path, number, row) for number, row in enumerate(reader))
     seen: dict[tuple[str, ...], int] = {}
     for figure in figures:
         key = (figure.source, figure.table, figure.model, figure.dataset, figure.metric, figure.statement)
@@ -109,6 +115,8 @@ def _read_row(path: Path, number: int, row: dict[str, str]) -> Figure:
         raise _wrong(path, line, "metric", ", ".join(METRICS), row["metric"])
     metric, unit, places = METRICS[row["metric"]]
     try:
+        if len(row["value"]) > LONGEST or "e" in row["value"].lower():  # an exponent can stand for gigabytes of zeros
+            raise InvalidOperation
         value = Decimal(row["value"]).scaleb(places)  # keeps the digits that were printed
     except InvalidOperation:
         raise _wrong(path, line, "value", "a number", row["value"]) from None

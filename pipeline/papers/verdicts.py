@@ -139,14 +139,14 @@ def find_higher(test: ClaimTest, evidence: Evidence) -> Finding | str:
         return f"Too few independent texts to call a difference: {_numbers(family)}."
     said = _by_sign(family, test) + name_missing(test, corpora) + _limits(family, test)
     if test.average:
-        return _judge_average(test, evidence, corpora, said)
+        return _judge_average(test, evidence, family, said)
     signs = {c: min(sign_of(judged, test.starts) for judged in family if judged.corpus == c) for c in corpora}
     return Finding(signs, "corpora", said)
 
 
-def _judge_average(test: ClaimTest, evidence: Evidence, corpora: Sequence[str], said: str) -> Finding:
+def _judge_average(test: ClaimTest, evidence: Evidence, family: Sequence[Judged], said: str) -> Finding:
     """The same of the mean over the corpora, each of which is resampled independently of the others."""
-    results = evidence.results
+    results, corpora = evidence.results, list(dict.fromkeys(judged.corpus for judged in family))
     own, *others = [(space, test.protocol) for space in (test.space, *test.against)]
     signs, texts = {}, []
     for other in others:
@@ -154,7 +154,9 @@ def _judge_average(test: ClaimTest, evidence: Evidence, corpora: Sequence[str], 
         paired = [results.paired_replicates(own, other, corpus) for corpus in corpora]
         drawn = np.mean([deal(one, corpus) for one, corpus in zip(paired, corpora, strict=True) if one is not None], 0)
         low, high = percentile_interval(drawn, confidence=results.confidence) or (0.0, 0.0)
-        signs[other[0]] = int(low > 0) - int(high < 0)
+        # The interval of a mean can be trusted no more than that of any corpus in it.
+        few = any(judged.few for judged in family if judged.against == other[0])
+        signs[other[0]] = 0 if few else int(low > 0) - int(high < 0)
         texts.append(f"against {other[0]} {value:+.2f} [{low:+.2f}, {high:+.2f}]")
     return Finding(signs, "methods", f"Mean over {len(corpora)} corpora {', '.join(texts)}. {said}")
 
@@ -162,9 +164,11 @@ def _judge_average(test: ClaimTest, evidence: Evidence, corpora: Sequence[str], 
 def sign_of(judged: Judged, starts: float) -> int:
     """1 where the gain is told from chance and from the random start, -1 where its opposite or its absence is."""
     difference = judged.difference
+    if abs(difference.value or 0.0) < 2 * starts:
+        return 0
     if (difference.value, difference.low, difference.high) == (0, 0, 0) and not judged.few:
         return -1
-    return judged.sign if abs(difference.value or 0.0) >= 2 * starts else 0
+    return judged.sign
 
 
 def _numbers(family: Sequence[Judged], several: bool = False) -> str:

@@ -105,4 +105,6 @@ def _version(name: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
+    """Write a text. The Markdown of a report has no element of HTML: a name or a reason that is one stays text."""
+    text = text.replace("<", "&lt;") if path.suffix == ".md" else text
     write_bytes_atomically(path, text.rstrip("\n").encode() + b"\n")

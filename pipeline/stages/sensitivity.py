@@ -24,7 +24,7 @@ from sentfold.errors import ParameterError, SuiteError, located
 from sentfold.files import write_json
 from sentfold.measures.base.case import Case
 from sentfold.measures.base.classifiers import LogisticSettings, has_splits, predict_by_logistic
-from sentfold.measures.base.pairs import cosines
+from sentfold.measures.base.pairs import cosines, varies
 from sentfold.settings import Parameters, Slug
 
 # For each task, the protocol of the paper's figure.
@@ -210,7 +210,7 @@ def score_vectors(corpus: TrialCorpus, vectors: Any, rules: FoldParameters) -> f
     if corpus.task == "similarity":
         cosine, _ = cosines(case.vectors, case.pairs)
         human = np.asarray(corpus.items["score"], dtype=np.float64)
-        if not (np.ptp(cosine) > 0 and np.ptp(human) > 0):
+        if not (varies(cosine) and varies(human)):
             return None
         return round(100 * float(pearsonr(cosine, human).statistic), DIGITS)
     x = case.scaled[np.asarray(corpus.items["row"])]

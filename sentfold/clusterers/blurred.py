@@ -121,7 +121,16 @@ def diffused_affinity(vectors: Floats, settings: Settings, *, block: int = 1024)
     else:
         q, banded = p, sp.csr_array(sp.diags_array(crop))
     s = _above_threshold(q, banded, settings, blocks)
-    return Diffused(q, s, settings.shrink, _row_maxima(q, s, settings.shrink, blocks))
+    peaks = _row_maxima(q, s, settings.shrink, blocks)
+    if not peaks.min() > 0:
+        raise ParameterError(
+            "a word has no affinity to any word",
+            where="clusterings: blurred",
+            expected="two words or more whose vectors are not all opposite",
+            got=f"{int((peaks <= 0).sum())} of {n} words without",
+            remedy="add a corpus, or use another clusterer",
+        )
+    return Diffused(q, s, settings.shrink, peaks)
 
 
 def _largest_other(p: Float64, rows: slice) -> Float64:

@@ -13,6 +13,7 @@ from sentfold.clusterers.base import Floats
 from sentfold.neighbors.points import squared_lengths
 from sentfold.settings import Parameters
 from sentfold.words.partition import CentroidRule, Float64, Partition, check_size
+from sentfold.words.vectors import squarable
 
 TITLE = "k-means"
 MODEL_CENTROIDS: CentroidRule | None = "weighted-mean"
@@ -65,7 +66,7 @@ def _fit(vectors: Floats, weights: Float64, size: int, seed: int, settings: Sett
     # One thread: more threads add the terms of a centroid in another order.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(np.ascontiguousarray(vectors), sample_weight=weights)
+        model.fit(np.ascontiguousarray(squarable(vectors)), sample_weight=weights)
     labels = model.labels_.astype(np.int32)
     return Partition(
         labels,

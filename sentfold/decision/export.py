@@ -30,7 +30,7 @@ from sentfold.decision.encoders import (
 )
 from sentfold.decision.spaces import ARRAYS, LinearSpace, Space, Unchanged, load_space, save_space, space_widths
 from sentfold.encoders.base.protocol import known_methods
-from sentfold.encoders.model_folder import SPACE_MODULE
+from sentfold.encoders.model_safety import SPACE_MODULE
 from sentfold.errors import ArtifactError, EncoderError, ParameterError, SolverError, first_line
 from sentfold.files import sha256_of, write_json, write_text
 
@@ -102,7 +102,7 @@ def _private_folder(target: Path) -> Iterator[Path]:
 
 def _write_model(folder: Path, space: Space, encoder: str, partial: Path, texts: Sequence[str]) -> Floats:
     """Write a model with the space behind it; return the library's vectors of the texts."""
-    from sentfold.encoders.model_folder import refuse_unsafe
+    from sentfold.encoders.model_safety import refuse_unsafe
 
     model, digests = _load(encoder)
     _check_width(folder, space, int(model.get_embedding_dimension() or 0), encoder)

@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Module
 
 from sentfold.decision.spaces import Space, load_space, save_space, space_widths
-from sentfold.encoders.model_folder import SPACE_MODULE, refuse_unsafe
+from sentfold.encoders.model_safety import SPACE_MODULE, refuse_unsafe
 from sentfold.encoders.transformer import SAFE_WEIGHTS, check_loaded
 from sentfold.errors import EncoderError, first_line
 

@@ -43,6 +43,7 @@ from sentfold.encoders.base.word_encoder import (
     settings_lexicon,
     without_words,
 )
+from sentfold.errors import ParameterError
 from sentfold.kernels.arrays import canonical_signs
 from sentfold.kernels.compiled import fast
 from sentfold.words.tokenizers import TokenizerName
@@ -220,12 +221,12 @@ def corpus_directions(vectors: Vectors, words: Ragged, *, count: int, power: flo
     The coarse vector of sentence j is g_j = sum_c s_c^t U_c with A_j = U diag(s) V^T, one column per word.
     vectors  (v, d) float32; words: the corpus; count: directions wanted; power: t; signs: see Signs
     Returns at most `count` directions, fewer where the rank is lower. Cost O(words^2 d + n d^2).
+    Raises ParameterError if the powers of the singular values leave the range of float64.
     """
     d = vectors.shape[1]
     if signs == "free":
-        squares, columns = eigh(
-            mean_outer_product(vectors, words, power=power), subset_by_index=(max(0, d - count), d - 1)
-        )
+        outer = _powers(mean_outer_product(vectors, words, power=power), vectors, words, power)
+        squares, columns = eigh(outer, subset_by_index=(max(0, d - count), d - 1))
         rows, values = canonical_signs(columns[:, ::-1]).T, np.sqrt(np.maximum(squares[::-1], 0))
     else:
         coarse = np.zeros((d, len(words)))
@@ -233,12 +234,25 @@ def corpus_directions(vectors: Vectors, words: Ragged, *, count: int, power: flo
             a = vectors[words.ids[words.offsets[s] : words.offsets[s + 1]]].astype(np.float64).T
             if a.size:
                 coarse[:, s] = coarse_vector(a, power=power, signs=signs)
-        if not coarse.any():
+        if not _powers(coarse, vectors, words, power).any():
             return Directions(np.zeros((0, d)), np.zeros(0))
         u, values, _ = np.linalg.svd(coarse, full_matrices=False)
         rows, values = u[:, :count].T, values[:count]
     kept = values > values[0] * 1e-12 if len(values) and values[0] > 0 else np.zeros(len(values), dtype=bool)
     return Directions(rows[kept], values[kept])
+
+
+def _powers(values: Float64, vectors: Vectors, words: Ragged, power: float) -> Float64:
+    """The values, sums of powers. Raises ParameterError if they are not finite, or if they all vanished."""
+    if np.isfinite(values).all() and (values.any() or not vectors[words.ids].any()):
+        return values
+    raise ParameterError(
+        "powers of the singular values of the sentences leave the range of float64",
+        where="power",
+        expected="a power t with which s^t, or s^(2t) for `signs: free`, is neither infinite nor 0",
+        got=f"{power:g}",
+        remedy="lower `power`, or divide all word vectors by their mean length",
+    )
 
 
 def coarse_vector(a: Float64, *, power: float, signs: Literal["lapack", "canonical"]) -> Float64:
@@ -258,7 +272,8 @@ def coarse_vector(a: Float64, *, power: float, signs: Literal["lapack", "canonic
     else:
         squares, u = np.linalg.eigh(a @ a.T)
         singular = np.sqrt(np.maximum(squares, 0))
-    coarse: Float64 = (canonical_signs(u) if signs == "canonical" else u).dot(singular**power)
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller refuses infinity and NaN
+        coarse: Float64 = (canonical_signs(u) if signs == "canonical" else u).dot(singular**power)
     return coarse
 
 
@@ -270,13 +285,15 @@ def mean_outer_product(vectors: Vectors, words: Ragged, *, power: float) -> Floa
         a = vectors[words.ids[words.offsets[s] : words.offsets[s + 1]]].astype(np.float64)
         if len(a) > d:
             squares, u = np.linalg.eigh(a.T @ a)
-            total += (u * np.maximum(squares, 0) ** power) @ u.T
+            with np.errstate(over="ignore", invalid="ignore"):
+                total += (u * np.maximum(squares, 0) ** power) @ u.T
             continue
         squares, v = np.linalg.eigh(a @ a.T)
         # A V has columns of squared length `squares`: (A A^T)^t = (A V) squares^(t-1) (A V)^T.
         kept = squares > squares.max(initial=0.0) * 1e-14
-        spread = (a.T @ v[:, kept]) * squares[kept] ** ((power - 1) / 2)
-        total += spread @ spread.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = (a.T @ v[:, kept]) * squares[kept] ** ((power - 1) / 2)
+            total += spread @ spread.T
     return total
 
 

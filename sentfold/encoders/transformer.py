@@ -15,7 +15,8 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from sentfold.encoders.base.protocol import Encoded
-from sentfold.encoders.model_folder import MOST_GROWTH, ModelSource, growth_of, has_space, locate_model, refuse_unsafe
+from sentfold.encoders.model_folder import ModelSource, locate_model
+from sentfold.encoders.model_safety import MOST_GROWTH, growth_of, has_space, refuse_unsafe
 from sentfold.errors import EncoderError, first_line
 from sentfold.files import Vectors
 
@@ -279,20 +280,27 @@ def token_lengths(model: Any, texts: Sequence[str], *, chunk: int = 1024) -> npt
     lengths: list[int] = []
     for start in range(0, len(texts), chunk):
         batch = list(texts[start : start + chunk])
-        try:
+        with tokenizer_errors("the tokenizer of the model"):
             encoded = model.tokenizer(batch, padding=False, truncation=False, verbose=False)
-        except BaseException as error:
-            if type(error).__name__ != "PanicException":  # of the library tokenizers, and no Exception
-                raise
-            raise EncoderError(
-                "a tokenizer fails",
-                where="the tokenizer of the model",
-                expected="the tokens of a text",
-                got=first_line(error),
-                remedy="copy the model's folder again",
-            ) from None
         lengths.extend(len(ids) for ids in encoded["input_ids"])
     return np.array(lengths, dtype=np.int64)
+
+
+@contextmanager
+def tokenizer_errors(where: str) -> Iterator[None]:
+    """Turn what a failing tokenizer raises into EncoderError: the panics of the library tokenizers are no Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise EncoderError(
+            "a tokenizer fails",
+            where=where,
+            expected="the tokens of a text",
+            got=first_line(error),
+            remedy="copy the model's folder again",
+        ) from None
 
 
 def plan_batches(texts: Sequence[str], lengths: npt.NDArray[np.int64], *, batch_size: int) -> Iterator[list[int]]:

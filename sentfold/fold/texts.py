@@ -15,8 +15,9 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sentfold.encoders.base.protocol import Encoded
-from sentfold.encoders.model_folder import ModelSource, has_space, locate_model, model_digests
-from sentfold.encoders.transformer import FittedTransformer, TransformerEncoder, blown_up
+from sentfold.encoders.model_folder import ModelSource, locate_model, model_digests
+from sentfold.encoders.model_safety import has_space
+from sentfold.encoders.transformer import FittedTransformer, TransformerEncoder, blown_up, tokenizer_errors
 from sentfold.errors import EncoderError
 from sentfold.files import sha256_of
 from sentfold.settings import Parameters
@@ -179,7 +180,8 @@ class TokenMeans:
             ) from None
 
         tables = list(load_file(folder / WEIGHTS).values())
-        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        with tokenizer_errors(str(folder / TOKENIZER)):
+            tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
         largest = max(tokenizer.get_vocab().values(), default=0)
         if got := blown_up(tokenizer) or _lack(tables, largest):
             raise EncoderError(
@@ -199,7 +201,8 @@ class TokenMeans:
         vectors = np.zeros((len(texts), self.table.shape[1]), dtype=np.float32)
         blank = 0
         for start in range(0, len(texts), CHUNK):
-            encodings = self.tokenizer.encode_batch(texts[start : start + CHUNK], add_special_tokens=False)
+            with tokenizer_errors("the tokenizer of the token vectors"):
+                encodings = self.tokenizer.encode_batch(texts[start : start + CHUNK], add_special_tokens=False)
             lengths = np.array([len(encoding.ids) for encoding in encodings])
             rows = np.flatnonzero(lengths)
             blank += len(lengths) - len(rows)

@@ -35,5 +35,9 @@ def decode_int8(
     x, calibration  (n, d) and (m, d). A value outside the range becomes its end. Cost O((n + m) d)
     """
     low, high = calibration.min(axis=0), calibration.max(axis=0)
-    step = np.where(high > low, (high - low) / STEPS, 1.0)
+    with np.errstate(over="ignore"):
+        step = np.where(high > low, (high - low) / STEPS, 1.0)
+    if low.dtype != np.float64 and not (np.isfinite(step) & (step > 0)).all():
+        # The range of a coordinate, or its 255th part, leaves the type of the vectors.
+        return decode_int8(x.astype(np.float64), calibration.astype(np.float64))
     return np.asarray(low + np.clip(np.round((x - low) / step), 0, STEPS) * step, dtype=np.float32)

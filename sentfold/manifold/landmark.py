@@ -171,7 +171,10 @@ def spread_rows(x: Floating, count: int, *, seed: int, batch: int = BATCH) -> Ro
             got=str(count),
         )
     rng = np.random.default_rng(seed)
-    scale = x.dtype.type(2.0 ** -np.round(np.log2(np.abs(x).max(initial=1e-300))))  # float32 could overflow
+    factor = 2.0 ** -float(np.round(np.log2(max(float(np.abs(x).max()), 1e-300))))  # float32 could overflow
+    if not factor <= float(np.finfo(x.dtype).max):
+        x = x.astype(np.float64)  # for such small numbers the factor itself leaves the type of the rows
+    scale = x.dtype.type(factor)
     centred = (x * scale - (x.mean(axis=0, dtype=np.float64) * scale).astype(x.dtype)).astype(np.float32)
     lengths = np.einsum("ij,ij->i", centred, centred)
     nearest = np.full(len(x), np.inf)

@@ -13,6 +13,7 @@ from sentfold.errors import ParameterError
 from sentfold.kernels.arrays import row_blocks
 from sentfold.manifold.base.linear import BLOCK, Rows
 from sentfold.manifold.base.protocol import Embedded, Source
+from sentfold.neighbors.points import check_rows
 from sentfold.settings import Parameters
 
 TITLE = "smoothing by neighbours"
@@ -59,7 +60,7 @@ def smooth(
     amount     a <= 1: 0 changes nothing, 1 replaces a row by the mean, below 0 moves the row away from the mean
     pool       (m, d) vectors of the neighbours; None for x itself
     dtype      type of the result
-    Returns (n, d). Raises ParameterError if the amount is out of range.
+    Returns (n, d). Raises ParameterError if the amount is out of range, or a neighbour is no row of the pool.
     Cost O(n k d) time, O(block k d) memory besides the result.
     Source: one step of Taubin 1995, doi:10.1145/218380.218473, on a kNN graph
     """
@@ -71,6 +72,7 @@ def smooth(
             got=repr(amount),
         )
     held = x if pool is None else pool
+    check_rows(neighbors, len(x), of=len(held))
     result = np.empty(x.shape, dtype=dtype)
     for rows in row_blocks(len(x), BLOCK):
         mean = held[neighbors[rows]].mean(axis=1, dtype=np.float64)

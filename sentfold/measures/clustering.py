@@ -9,6 +9,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sentfold.compare.bootstrap import item_design
+from sentfold.errors import ParameterError
 from sentfold.measures.base.case import Case, within_range
 from sentfold.measures.base.scores import CaseScores, ScoreSettings, resample, seed_of
 from sentfold.measures.registry import TaskPanel, TaskTable, Text
@@ -81,8 +82,17 @@ def score(case: Case, settings: Settings) -> CaseScores:
 def cluster(x: npt.NDArray[np.floating[Any]], *, clusters: int, seeds: int, first_seed: int) -> Ints:
     """(seeds, n) clusters of (n, d) rows by Lloyd's k-means from one k-means++ start per seed.
 
+    Raises ParameterError for fewer rows than clusters.
     Cost O(seeds iterations n d clusters) time, O(n d) memory: one float32 copy.
     """
+    if clusters > len(x):
+        raise ParameterError(
+            "a corpus has more classes than distinct texts",
+            where="label",
+            expected=f"at most {len(x)} classes",
+            got=str(clusters),
+            remedy="correct the labels: texts that are equal have different ones",
+        )
     from sklearn.cluster import KMeans  # slow to import, and a check of parameters does not need it
 
     rows = within_range(np.asarray(x, dtype=np.float32))

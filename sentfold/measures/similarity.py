@@ -24,7 +24,7 @@ from sentfold.measures.base.case import Case, most_alike
 from sentfold.measures.base.classifiers import Strengths
 from sentfold.measures.base.logistic import Features, fit_logistic, prepare_features
 from sentfold.measures.base.newton import forward
-from sentfold.measures.base.pairs import BETAS, pair_features, pair_similarities
+from sentfold.measures.base.pairs import BETAS, pair_features, pair_similarities, varies
 from sentfold.measures.base.rating import UNCONVERGED, UNFITTED
 from sentfold.measures.base.scores import CaseScores, ScoreSettings, blank, describe_design, resample, seed_of
 from sentfold.measures.registry import TaskPanel, TaskTable, Text
@@ -182,7 +182,7 @@ def _parts(subsets: list[str]) -> dict[str, Ints]:
 def _correlate(name: str, x: Float64, y: Float64) -> float | None:
     from scipy import stats  # slow to import, and a check of parameters does not need it
 
-    if len(x) < 2 or not (np.ptp(x) > 0 and np.ptp(y) > 0):
+    if len(x) < 2 or not (varies(x) and varies(y)):
         return None
     result = stats.spearmanr(x, y) if name == "spearman" else stats.pearsonr(x, y)
     return _defined(result.statistic)
@@ -255,10 +255,17 @@ def train_head(
     A score between two whole numbers becomes a distribution over these two numbers, whose mean is the score (Tai et
     al. 2015, eq. 15). The bins are the whole numbers from the lowest to the highest train score. The strength is
     chosen by Pearson. The loss is Tai's cross-entropy; SentEval's code uses the squared error and stops early on dev.
-    Raises ParameterError for more than 1,000 bins.
+    Raises ParameterError for more than 1,000 bins, and if there are no pairs of train or of dev.
     """
     names = np.array(splits)
     train, dev, test = (np.flatnonzero(names == name) for name in ("train", "dev", "test"))
+    if not len(train) or not len(dev):
+        raise ParameterError(
+            "a trained head needs pairs of train and of dev",
+            where="split",
+            expected="both splits among the training pairs",
+            got=", ".join(sorted(set(splits))) or "no pairs",
+        )
     lowest, highest = float(np.floor(human[train].min())), float(np.ceil(human[train].max()))
     if not highest - lowest < MOST_BINS:
         raise ParameterError(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from sentfold.neighbors.neighbors import in_degrees
+from sentfold.neighbors.points import check_rows
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,9 @@ def describe_graph(
     """The GraphReport of a graph of the rows of x.
 
     indices (n, k) and distances (n, k) as `nearest_neighbors` returns them; x (n, d)
-    Cost O(n (k + d)) time, O(n k) memory.
+    Raises ParameterError for neighbours that are no rows of x. Cost O(n (k + d)) time, O(n k) memory.
     """
+    check_rows(indices, len(x))
     n, k = indices.shape
     degrees = in_degrees(indices, n)
     starts = np.arange(0, n * k + 1, k)

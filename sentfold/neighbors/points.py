@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +58,25 @@ def floating_rows(x: npt.NDArray[Any], *, name: str = "row") -> tuple[Rows, Floa
     return rows, squared_lengths(rows, name=name)
 
 
+def check_rows(neighbors: npt.NDArray[np.integer[Any]], n: int, *, of: int | None = None) -> None:
+    """Raise ParameterError unless (n, k) neighbours are rows from 0 to n - 1: scipy would write outside of arrays.
+
+    of  the number of rows that the neighbours are chosen from, if that number is not n
+    """
+    pool = n if of is None else of
+    whole = neighbors.ndim == 2 and neighbors.dtype.kind in "iu"
+    inside = not neighbors.size or (neighbors.min() >= 0 and neighbors.max() < pool)
+    if not whole or len(neighbors) != n or not inside:
+        held = f", {neighbors.min()} to {neighbors.max()}" if neighbors.size else ""
+        raise ParameterError(
+            "the neighbours do not fit the vectors",
+            where="neighbors",
+            expected=f"{n} rows of whole numbers from 0 to {pool - 1}",
+            got=f"{len(neighbors)} rows{held} ({neighbors.dtype})",
+            remedy="compute the graph again from these vectors",
+        )
+
+
 @dataclass(frozen=True)
 class Frame:
     """The metric and the scaling of a search.
@@ -73,7 +92,12 @@ class Frame:
 
     @classmethod
     def around(cls, metric: Metric, *squared: Float64) -> Frame:
-        """The frame for rows of these squared lengths."""
+        """The frame for rows of these squared lengths. Raises ParameterError for another metric."""
+        if metric not in get_args(Metric):
+            known = ", ".join(get_args(Metric))
+            raise ParameterError(
+                "there is no such metric", where="metric", expected=f"one of: {known}", got=repr(metric)
+            )
         if metric == "cosine":
             return cls(metric, 1.0, any(bool((lengths == 0).any()) for lengths in squared))
         longest = max(float(lengths.max(initial=0.0)) for lengths in squared)

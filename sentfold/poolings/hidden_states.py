@@ -13,14 +13,8 @@ import numpy as np
 from tqdm import tqdm
 
 from sentfold.encoders.base.protocol import Encoded
-from sentfold.encoders.model_folder import (
-    ModelSource,
-    check_digests,
-    locate_model,
-    refuse_lower_case,
-    refuse_prompt,
-    refuse_unsafe,
-)
+from sentfold.encoders.model_folder import ModelSource, check_digests, locate_model
+from sentfold.encoders.model_safety import refuse_lower_case, refuse_prompt, refuse_unsafe
 
 # torch has to run on one thread wherever vectors are made, and the folder of encoders must not change.
 from sentfold.encoders.transformer import (

@@ -14,6 +14,11 @@ CSV_HEADER = (
 )  # fmt: skip
 
 
+def one_line(text: str) -> str:
+    """Text without line ends: a name or a reason of several lines would end its cell and begin rows of its own."""
+    return " ".join(text.splitlines())
+
+
 class Blanks:
     """The reasons of blank cells, each numbered once and printed under the tables."""
 
@@ -22,6 +27,7 @@ class Blanks:
 
     def mark(self, reason: str) -> str:
         """The text of a blank cell: a dash and the number of its reason."""
+        reason = one_line(reason)
         if reason not in self.reasons:
             self.reasons.append(reason)
         return f"– [{self.reasons.index(reason) + 1}]"
@@ -70,7 +76,7 @@ def markdown_rows(panel: Panel, blanks: Blanks) -> str:
     for group in panel.groups:
         lines.append([f"**{group.title}**", *[""] * (len(header) - 1)])
         lines += [_markdown_line(line, group, blanks, made_of=made_of) for line in group.lines]
-    rows = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+    rows = ["| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in line) + " |" for line in lines]
     return "\n".join([*rows, *(f"\n{caveat}" for caveat in panel.caveats)]) + "\n"
 
 
@@ -89,6 +95,7 @@ def plain_rows(panel: Panel, blanks: Blanks) -> str:
         for line in group.lines:
             name = f"{line.name} (printed)" if group.printed else line.name
             lines.append([name, *(_entry_text(entry, blanks) for entry in line.entries)])
+    lines = [[one_line(cell) for cell in line] for line in lines]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     lines.insert(1, ["-" * width for width in widths])
     return "\n".join([*(_aligned(line, widths) for line in lines), *panel.caveats]) + "\n"

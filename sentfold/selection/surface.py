@@ -17,7 +17,7 @@ from sentfold.errors import ParameterError
 from sentfold.manifold.base.grid import Grid
 from sentfold.manifold.base.protocol import Source, embed_each
 from sentfold.measures.base.classifiers import predict_by_neighbors
-from sentfold.measures.base.pairs import cosines
+from sentfold.measures.base.pairs import cosines, varies
 
 Floating = npt.NDArray[np.floating[Any]]
 Rows = npt.NDArray[np.integer[Any]]
@@ -160,7 +160,7 @@ def best_place(values: Sequence[float | None]) -> int:
 
 
 def _score(cosine: npt.NDArray[np.float64], human: npt.NDArray[np.float64]) -> float | None:
-    value = float(spearmanr(cosine, human).statistic) if np.ptp(cosine) > 0 and np.ptp(human) > 0 else float("nan")
+    value = float(spearmanr(cosine, human).statistic) if varies(cosine) and varies(human) else float("nan")
     return round(100 * value, DIGITS) if np.isfinite(value) else None
 
 

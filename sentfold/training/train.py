@@ -19,7 +19,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.base.sampler import DefaultBatchSampler
 
-from sentfold.encoders.model_folder import refuse_lower_case, refuse_prompt, refuse_unsafe
+from sentfold.encoders.model_safety import refuse_lower_case, refuse_prompt, refuse_unsafe
 from sentfold.encoders.transformer import SAFE_WEIGHTS, _one_thread, lack
 from sentfold.errors import EncoderError, first_line
 from sentfold.training.head import build_encoder

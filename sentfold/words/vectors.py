@@ -166,6 +166,12 @@ def level_variance(vectors: npt.NDArray[np.floating[Any]], components: int) -> F
     return shrunk
 
 
+def squarable(vectors: Floats) -> Floats:
+    """The vectors; as float64 where their squares leave the range of float32: k-means would see one point alone."""
+    largest = float(np.abs(vectors).max(initial=0.0))
+    return vectors if largest == 0 or 1e-15 <= largest <= 1e15 else vectors.astype(np.float64)
+
+
 def unit_length(vectors: npt.NDArray[np.floating[Any]]) -> Float64:
     """Every row divided by its length; a zero row stays zero."""
     x = np.asarray(vectors, dtype=np.float64)

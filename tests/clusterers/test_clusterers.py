@@ -366,3 +366,22 @@ def test_the_bytes_do_not_depend_on_the_number_of_threads() -> None:
     first, second = (run.communicate(timeout=120)[0] for run in runs)
     assert first == second
     assert len(first.strip()) == 64
+
+
+@pytest.mark.parametrize("power", [-83, 60, 83])
+def test_the_unit_of_float32_words_does_not_matter_to_k_means(power: int) -> None:
+    x = np.random.default_rng(0).standard_normal((40, 5)).astype(np.float32)
+    chosen = kmeans.Settings(restarts=2, iterations=100, tolerance=1e-4)
+    plain, scaled = (
+        next(kmeans.cluster(vectors, np.ones(40), (4,), seed=0, settings=chosen)).labels
+        for vectors in (x, np.ldexp(x, power))
+    )
+    assert len(set(scaled.tolist())) == 4
+    np.testing.assert_array_equal(scaled, plain)
+
+
+@pytest.mark.parametrize("vectors", [np.ones((1, 2)), np.array([[1.0, 0.0], [-1.0, 0.0]])])
+def test_words_without_affinity_are_refused(vectors: np.ndarray) -> None:
+    chosen = blurred.Settings(sigma=1, threshold=0.95, shrink=0.01, spare=5, stop=1e-2, restarts=2)
+    with pytest.raises(ParameterError, match="no affinity"):
+        next(blurred.cluster(vectors, np.ones(len(vectors)), (1,), seed=0, settings=chosen))

@@ -199,6 +199,12 @@ def test_a_column_or_a_label_of_the_mirror_that_the_catalogue_does_not_know_is_r
     )
 
 
+def test_labels_of_a_mirror_that_has_no_column_of_them_are_refused(mirror: Path) -> None:
+    put(mirror, "pairs/train.parquet", pairs(2).drop("score"))
+    corpus = corpus_of("paraphrase", splits={"train": 2}, mirror_labels={"YES": 1, "NO": 0})
+    refuse(corpus, "column label missing", "sentence1, sentence2")
+
+
 def test_a_corpus_of_bodies_loses_headers_and_says_so(mirror: Path) -> None:
     messages = ["From: a\nSubject: tea\n\nThe kettle boils.\n\nTwice.", "no header at all", "From: b\r\n\r\nSnow fell."]
     columns = {"text": messages, "label": [0, 1, 0], "label_name": ["a", "b", "a"]}

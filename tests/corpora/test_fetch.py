@@ -103,6 +103,23 @@ def test_a_server_that_does_not_deliver_may_be_tried_later(server: PageServer, t
         assert isinstance(failure(f"{server.url}/v", tmp_path, sha256=sha256), UnansweredError)
 
 
+def test_a_server_that_sends_a_byte_now_and_then_is_not_listened_to_for_ever(
+    server: PageServer, tmp_path: Path
+) -> None:
+    server.pages["/v"] = Page(DATA, drip=0.05)
+    patience = Patience(read=1, tries=3, window=0.4)
+    with pytest.raises(UnansweredError, match="sends too slowly"):
+        fetch(f"{server.url}/v", tmp_path / "file", sha256=SHA, patience=patience)
+    assert not list(tmp_path.iterdir())
+    assert server.pages["/v"].asked == 1
+
+
+def test_a_slow_server_is_waited_for_over_many_windows(server: PageServer, tmp_path: Path) -> None:
+    server.pages["/v"] = Page(DATA * 4, stall=0.6)
+    patience = Patience(read=1, tries=1, window=0.4)
+    assert fetch(f"{server.url}/v", tmp_path / "file", sha256=None, patience=patience).read_bytes() == DATA * 4
+
+
 def test_no_server_at_all_may_be_tried_later(tmp_path: Path) -> None:
     assert isinstance(failure("http://127.0.0.1:9/v", tmp_path), UnansweredError)
 

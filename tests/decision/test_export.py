@@ -17,7 +17,7 @@ from sentfold.data.vectors import encode_texts
 from sentfold.decision.compress import compress
 from sentfold.decision.export import _largest_difference, _private_folder, export_space, model_card
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Space, Unchanged, save_space
-from sentfold.encoders.model_folder import SPACE_MODULE, refuse_unsafe
+from sentfold.encoders.model_safety import SPACE_MODULE, refuse_unsafe
 from sentfold.errors import ArtifactError, EncoderError, ParameterError
 from sentfold.manifold.base.linear import LinearMap
 

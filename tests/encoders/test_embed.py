@@ -30,14 +30,8 @@ from pipeline.base.artifacts import (
 from pipeline.base.params import load_parameters
 from pipeline.stages.embed import embed
 from sentfold.decision.spaces import LandmarkSpace, save_space
-from sentfold.encoders.model_folder import (
-    SPACE_MODULE,
-    ModelSource,
-    locate_model,
-    model_digests,
-    pin_lines,
-    refuse_unsafe,
-)
+from sentfold.encoders.model_folder import ModelSource, locate_model, model_digests, pin_lines
+from sentfold.encoders.model_safety import SPACE_MODULE, refuse_unsafe
 from sentfold.encoders.transformer import encode_sentences, load_model, plan_batches, token_lengths
 from sentfold.errors import EncoderError, ParameterError
 from sentfold.fold.texts import load_transformer

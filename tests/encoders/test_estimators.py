@@ -109,3 +109,73 @@ def test_a_cluster_without_a_centroid_is_refused_and_no_compiled_loop_reads_beyo
     assert add_clusters(lexicon, {"a": 1, "b": 0}, np.zeros((2, 1))).demand_clusters("test").labels.tolist() == [1, 0]
     with pytest.raises(ParameterError, match="number of a cluster"):
         add_clusters(lexicon, {"a": 2, "b": 0}, np.zeros((2, 1)))
+
+
+WORDS = {word: np.random.default_rng(place).standard_normal(8) for place, word in enumerate("abcdefgh")}
+TEXTS = ["a b c", "d e f", "a g h", "b d", "e"]
+
+
+def test_sentences_that_come_once_are_learnt_from_and_one_text_is_refused() -> None:
+    listed = sentfold.SIF(WORDS).fit(TEXTS).encode(TEXTS)
+    np.testing.assert_array_equal(sentfold.SIF(WORDS).fit(iter(TEXTS)).encode(iter(TEXTS)), listed)  # type: ignore[arg-type]
+    for wrong in ("a b c", ["a", None]):
+        with pytest.raises(ParameterError, match="sentences cannot be read"):
+            sentfold.SIF(WORDS).fit(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [1.9, 0.05, "5", float("nan")])
+def test_a_share_or_a_text_is_no_count(count: Any) -> None:
+    with pytest.raises(ParameterError, match="count cannot be used"):
+        sentfold.SIF(WORDS, counts={"a": 3, "b": count}).fit(TEXTS)
+
+
+@pytest.mark.parametrize("number", [0.5, "0"])
+def test_a_number_of_a_cluster_is_whole(number: Any) -> None:
+    with pytest.raises(ParameterError, match="number of a cluster"):
+        sentfold.S3E(WORDS, clusters={"a": 0, "b": number}).fit(TEXTS)
+
+
+def test_the_number_of_clusters_may_be_numpys_and_is_whole() -> None:
+    with pytest.raises(ParameterError, match="number of clusters"):
+        sentfold.S3E(WORDS, clusters=2.5).fit(TEXTS)  # type: ignore[arg-type]
+    ours = sentfold.S3E(WORDS, clusters=np.int64(2)).fit(TEXTS).encode(TEXTS)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(ours, sentfold.S3E(WORDS, clusters=2).fit(TEXTS).encode(TEXTS))
+
+
+@pytest.mark.parametrize("vectors", [{"a": [1.0, 2.0], "b": [3.0]}, {"a": ["x"]}, {"a": []}])
+def test_vectors_of_several_lengths_or_of_no_numbers_are_refused(vectors: Any) -> None:
+    with pytest.raises(ParameterError, match="word vectors cannot be used"):
+        sentfold.SIF(vectors).fit(TEXTS)
+
+
+def test_vectors_that_float32_rounds_to_zeros_are_refused_by_their_word() -> None:
+    with pytest.raises(ParameterError, match="too short") as caught:
+        sentfold.SIF({**WORDS, "zeros": np.zeros(8), "d": 1e-200 * WORDS["d"]}).fit(TEXTS)
+    assert caught.value.where == "vectors: d"
+
+
+@pytest.mark.parametrize("power", [-83, 83])
+def test_the_unit_of_the_vectors_does_not_matter_to_clusters_of_words(power: int) -> None:
+    def labels(vectors: Any) -> np.ndarray:
+        return make_lexicon(TEXTS, "regex", vectors=vectors, clusters=3).demand_clusters("test").labels
+
+    scaled = {word: np.ldexp(vector, power) for word, vector in WORDS.items()}
+    np.testing.assert_array_equal(labels(scaled), labels(WORDS))
+
+
+@pytest.mark.parametrize("method", [sentfold.S3E, sentfold.LASE])
+def test_sentence_vectors_that_no_memory_holds_are_refused(method: type[WordEstimator]) -> None:
+    with pytest.raises(ParameterError, match="too long a vector"):
+        method(WORDS, clusters={"a": 0, "b": 60_000}).fit(TEXTS)
+
+
+def test_an_encoder_of_no_part_is_refused() -> None:
+    with pytest.raises(ParameterError, match="no numbers"):
+        sentfold.S3E(WORDS, clusters=2, mean=False, covariance=False).fit(TEXTS)
+
+
+@pytest.mark.parametrize("signs", ["canonical", "free"])
+@pytest.mark.parametrize(("power", "unit"), [(2000.0, 1.0), (30.0, 1e-30)])
+def test_powers_that_leave_the_range_of_float64_are_refused(power: float, unit: float, signs: str) -> None:
+    with pytest.raises(ParameterError, match="leave the range"):
+        sentfold.GEM({word: unit * vector for word, vector in WORDS.items()}, power=power, signs=signs).fit(TEXTS)

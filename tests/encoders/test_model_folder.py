@@ -14,14 +14,8 @@ from typing import Any
 
 import pytest
 
-from sentfold.encoders.model_folder import (
-    ModelSource,
-    check_digests,
-    locate_model,
-    model_digests,
-    pin_lines,
-    refuse_unsafe,
-)
+from sentfold.encoders.model_folder import ModelSource, check_digests, locate_model, model_digests, pin_lines
+from sentfold.encoders.model_safety import refuse_unsafe
 from sentfold.encoders.transformer import TransformerEncoder, encode_sentences, load_model
 from sentfold.errors import EncoderError
 from sentfold.poolings.hidden_states import load_layers

@@ -620,3 +620,8 @@ def test_directions_of_a_fit_can_be_given(lexicon: Lexicon, method: str) -> None
     np.testing.assert_array_equal(given.encode(SENTENCES).vectors, fitted.encode(SENTENCES).vectors)
     none = make_encoder(method, lexicon).fit_directions(np.zeros((0, lexicon.dimension)), np.zeros(0))  # type: ignore[attr-defined]  # not in the protocol
     assert none.encode(SENTENCES).vectors.all(axis=1).any()
+
+
+def test_lanczos_of_zeros_has_no_directions() -> None:
+    found = find_components([np.zeros((2049, 2049))], count=1, iterations=None, weighted=False)
+    assert found.directions.shape == (0, 2049)

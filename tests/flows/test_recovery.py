@@ -1,15 +1,20 @@
 import json
+import shutil
 import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
 from flows.lock import hold_checkout
-from flows.recovery import PATHS_IN_USE, recover
+from flows.recovery import COPIES, PATHS_IN_USE, recover
 from pipeline.lineage.stages import alike, load_graph
 from pipeline.lineage.trees import WorkingTree
 from sentfold.errors import RunError
+
+DVC = (sys.executable, "-m", "dvc")
 
 # As DVC writes it, with what a cut can fall into: names, values, lists, mappings.
 LOCK = """\
@@ -69,10 +74,33 @@ def test_a_lock_cut_short_at_any_byte_is_put_back_or_holds_whole_stages_alone(ro
     assert put_back > len(LOCK) * 0.9
 
 
-def test_a_damaged_lock_without_a_copy_is_left_for_dvc_to_name(tmp_path: Path) -> None:
-    (tmp_path / "dvc.lock").write_text(LOCK[:300])
+def test_a_lock_cut_short_at_any_byte_without_a_copy_keeps_its_whole_stages(tmp_path: Path) -> None:
+    lock, whole = tmp_path / "dvc.lock", yaml.safe_load(LOCK)["stages"]
+    second = LOCK.index("  vocabulary")
+    for length in range(len(LOCK)):
+        shutil.rmtree(tmp_path / COPIES, ignore_errors=True)
+        lock.write_text(LOCK[:length])
+        recover(tmp_path)
+        stages = yaml.safe_load(lock.read_text())["stages"]
+        assert (stages or {}).keys() <= whole.keys()
+        if length >= second:
+            assert stages["download@kitchen"] == whole["download@kitchen"]
+
+
+def test_dvc_reads_a_lock_of_which_no_stage_was_whole(tmp_path: Path) -> None:
+    run = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True, text=True)
+    run([*DVC, "init", "--no-scm", "--quiet"])
+    (tmp_path / "dvc.yaml").write_text("stages: {first: {cmd: echo 1 > out, outs: [out]}}")
+    (tmp_path / "dvc.lock").write_text(LOCK[:30])
     recover(tmp_path)
-    assert (tmp_path / "dvc.lock").read_text() == LOCK[:300]
+    assert "first" in run([*DVC, "status"]).stdout
+
+
+def test_other_damage_than_a_cut_without_a_copy_is_left_for_dvc_to_name(tmp_path: Path) -> None:
+    damaged = LOCK.replace("    cmd: python -m pipeline download kitchen", "    cmd: [")
+    (tmp_path / "dvc.lock").write_text(damaged)
+    recover(tmp_path)
+    assert (tmp_path / "dvc.lock").read_text() == damaged
 
 
 def test_the_copy_follows_every_sound_lock(root: Path) -> None:

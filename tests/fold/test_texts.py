@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer, models, normalizers
 
 from sentfold.encoders.model_folder import ModelSource, locate_model
 from sentfold.encoders.transformer import encode_sentences, load_model
@@ -114,3 +115,19 @@ def test_token_vectors_that_lack_rows_are_refused(tmp_path: Path, shapes: list[t
     save_file({str(i): np.ones(shape, dtype=np.float32) for i, shape in enumerate(shapes)}, tmp_path / WEIGHTS)
     with pytest.raises(EncoderError, match="token vectors cannot be read"):
         find_text_encoder(str(tmp_path)).encode(["a"])
+
+
+def test_a_tokenizer_that_panics_or_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) -> None:
+    for name in (WEIGHTS, TOKENIZER):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+    save_file({"table": np.ones((3, 4), dtype=np.float32)}, tmp_path / WEIGHTS)
+    tokenizer = Tokenizer(models.WordLevel({"a": 0, "b": 1, "[UNK]": 2}, unk_token="[UNK]"))
+    # A table of replacements with one entry, which points far outside of it.
+    tokenizer.normalizer = normalizers.Precompiled(struct.pack("<II", 4, 2**32 - 1) + b"c\0")
+    tokenizer.save(str(tmp_path / TOKENIZER))
+    encoder = find_text_encoder(str(tmp_path))
+    with pytest.raises(EncoderError, match="a tokenizer fails"):
+        encoder.encode(["a b"])
+    (tmp_path / TOKENIZER).write_text("{}")
+    with pytest.raises(EncoderError, match="a tokenizer fails"):
+        find_text_encoder(str(tmp_path)).encode(["a b"])

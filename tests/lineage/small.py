@@ -189,6 +189,13 @@ LAYOUT_PY = """
 """
 
 
+PUBLISHED = """
+    source,table,model,dataset,metric,value,protocol,note
+    sbert-lp,1,A paper,first,spearman_x100,11.1,cosine,
+    sbert-lp,1,Another paper,first,spearman_x100,12.2,cosine,
+"""
+
+
 @dataclass
 class Small:
     """A checkout of the suite."""
@@ -237,9 +244,11 @@ def make_small(root: Path) -> Small:
     files = {
         "dvc.yaml": DVC_YAML, "plan.yaml": PLAN, "params.yaml": PARAMS, "stage.py": STAGE_PY,
         "notes.txt": "no stage reads this\n", "code/layout.py": LAYOUT_PY, "code/rules.py": "RULE = 1\n",
+        "pipeline/papers/published.csv": PUBLISHED,
         "code/texts.py": "TEXT = 1\n", "code/__init__.py": "", ".gitignore": "/data/\n__pycache__/\n/.sentfold/\n",
     }  # fmt: skip
     for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(textwrap.dedent(content).lstrip("\n"))
     small.run("git", "init", "-q", "-b", "main")
     small.run("dvc", "init", "-q")

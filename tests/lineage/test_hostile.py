@@ -537,7 +537,6 @@ def test_a_number_that_rests_on_a_thousand_stages_is_refused(tables: Path, tmp_p
 
 
 def test_a_stage_that_runs_no_code_of_the_pipeline_is_without_witness(small: Small) -> None:
-    (small.root / "pipeline").mkdir()
     (small.root / "pipeline/__main__.py").write_text("")
     small.commit("A pipeline")
     found = audit(small.root, "quick")

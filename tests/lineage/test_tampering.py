@@ -97,6 +97,18 @@ def relabel(small: Small, *edits: tuple[str, str, str]) -> None:
             "its space is 'mini-lp: best', and 'mini'",
         ),
         "an invented row": ([("sts.csv", "mini-lp,", "mini-x,99.99,99.99\nmini-lp,")], "no such cell"),
+        "a figure of a paper, in the index too": (
+            [("small.csv", ",11.1,", ",19.9,"), ("cells.json", '[0], {"value": "11.1"}', '[0], {"value": "19.9"}')],
+            "published.csv gives 11.1",
+        ),
+        "the figure of another paper": (
+            [("small.csv", ",11.1,", ",12.2,"), ("cells.json", '[0], {"value": "11.1"}', '[1], {"value": "12.2"}')],
+            "published.csv has the figure for Another paper",
+        ),
+        "a figure that no paper prints": (
+            [("small.csv", ",11.1,", ",19.9,"), ("cells.json", '[0], {"value": "11.1"}', '[], {"value": "19.9"}')],
+            "published.csv has no such figure",
+        ),
         "a score that the index calls computed": (
             [("small.csv", "20.50,19.50", "90.50,19.50"), COMPUTED, COMPUTED],  # in scores.csv, then in small.csv
             "which the index calls derived",

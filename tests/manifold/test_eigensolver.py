@@ -452,3 +452,36 @@ def test_no_dense_square_matrix_is_formed() -> None:
 def test_signs_make_the_entry_of_largest_modulus_positive() -> None:
     vectors = np.array([[0.1, -0.2], [-0.9, 0.3]])
     np.testing.assert_array_equal(canonical_signs(vectors), [[-0.1, -0.2], [0.9, 0.3]])
+
+
+def spoilt(weights: sp.csr_array, how: str) -> sp.csr_array:
+    weights = weights.copy()
+    if how == "a column beyond the last":
+        weights.indices[7] = 2_000_000_000
+    elif how == "a row that begins beyond the last weight":
+        weights.indptr[7] = 100_000_000
+    elif how == "other sums":
+        weights.data *= 0.5
+    elif how == "huge":
+        weights.data *= 1e200
+    elif how == "NaN":
+        weights.data[3] = np.nan
+    else:
+        weights = weights[:, :-1]
+    return weights
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["a column beyond the last", "a row that begins beyond the last weight", "other sums", "huge", "NaN", "not square"],
+)
+def test_weights_of_no_graph_are_refused_before_compiled_code_reads_them(clustered: np.ndarray, how: str) -> None:
+    with pytest.raises(ParameterError, match="not those of a neighbour graph"):
+        bottom_eigenvectors(spoilt(lle_weights(clustered, 5), how), 3, seed=0)
+
+
+def test_a_null_vector_that_rounding_lifts_above_the_tolerance_is_no_coordinate(clustered: np.ndarray) -> None:
+    weights = sp.csr_array(sp.block_diag([lle_weights(clustered[:40], 8)] * 20))
+    assert bottom_eigenvectors(weights, 40, seed=0).nullity == 20
+    with pytest.raises(SolverError, match="null vectors could not be told from others"):
+        bottom_eigenvectors(weights, 40, seed=0, null_tolerance=1e-40)

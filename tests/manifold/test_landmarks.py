@@ -140,3 +140,11 @@ def test_the_stage_writes_the_space_with_the_certificate_of_its_landmarks(
     record = read_record(target, kind="vectors")
     assert record["parameters"] == {**content["manifolds"]["lp-landmark"], "eigensolve": content["eigensolve"]}
     assert record["notes"] == {**notes, "sentences": 500}
+
+
+def test_kmeans_plus_plus_spreads_tiny_rows_as_it_spreads_others() -> None:
+    groups = np.repeat(np.arange(6), [500, *[1] * 5])
+    rows = 50.0 * groups[:, None] + 1e-3 * np.random.default_rng(0).standard_normal((len(groups), 2))
+    for unit, kind in ((1e-41, np.float32), (2e-7, np.float16)):
+        chosen = spread_rows((rows * unit).astype(kind), 6, seed=0)
+        assert set(groups[chosen]) == set(range(6))

@@ -11,7 +11,7 @@ from scipy.linalg import sqrtm
 from sentfold.errors import ParameterError
 from sentfold.manifold import coordinates, int8, mean_removal, soft_zca, tempering, truncation
 from sentfold.manifold.base.linear import PrincipalAxes, principal_axes
-from sentfold.manifold.base.protocol import Source
+from sentfold.manifold.base.protocol import Source, find_method
 
 RNG = np.random.default_rng(2)
 X = (RNG.standard_normal((300, 12)) * 1.3 ** np.arange(12) + 3).astype(np.float32)
@@ -124,3 +124,21 @@ def test_int8_keeps_256_values_and_errs_by_half_a_step_at_most() -> None:
     assert (np.abs(made - X) <= 0.501 * step).all()
     outside = int8.decode_int8(np.array([[-9.0], [9.0]]), np.array([[0.0], [1.0]]))
     assert outside.ravel().tolist() == [0, 1]
+
+
+def test_int8_of_ranges_that_the_type_of_the_vectors_does_not_hold_is_finite() -> None:
+    for unit, kind in ((1e-44, np.float32), (1.5e38, np.float32), (1e-6, np.float16), (3e4, np.float16)):
+        x = np.clip(X, -2, 2).astype(np.float64)
+        x = (x * unit).astype(kind)
+        made = int8.decode_int8(x, x)
+        step = np.ptp(x.astype(np.float64), axis=0) / 255
+        assert (np.abs(made - x.astype(np.float64)) <= 0.501 * step + 1e-45 + 1e-6 * np.abs(x)).all()
+
+
+@pytest.mark.parametrize("name", ["pca", "coordinates", "int8"])
+def test_a_space_whose_numbers_float32_does_not_hold_is_refused_with_the_row(name: str) -> None:
+    method, x = find_method(name), np.array(X, dtype=np.float64)
+    x[7] *= 1e100
+    settings = method.Settings() if name == "int8" else method.Settings(components=12)
+    with np.errstate(over="ignore", invalid="ignore"), pytest.raises(ParameterError, match="not finite in float32"):
+        method.embed(Source(x), settings)

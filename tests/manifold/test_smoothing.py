@@ -121,3 +121,11 @@ def test_an_amount_that_is_no_step_is_refused(amount: float) -> None:
 def test_more_neighbors_than_there_are_others_are_refused() -> None:
     with pytest.raises(ParameterError, match="1 <= k < n = 10"):
         GraphSmoothing(n_neighbors=10).fit(cloud(10))
+
+
+def test_neighbors_that_are_no_rows_are_refused_and_not_counted_from_the_end() -> None:
+    x = cloud(12)
+    for wrong in (np.full((12, 2), -1), np.full((12, 2), 12), np.zeros((5, 2), dtype=int), np.full((12, 2), 0.5)):
+        with pytest.raises(ParameterError, match="do not fit the vectors"):
+            smooth(x, wrong, amount=0.1)
+    assert smooth(x[:3], np.full((3, 2), 11), amount=0.1, pool=x).shape == (3, x.shape[1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
@@ -183,3 +185,14 @@ def test_ordinary_vectors_are_divided_by_their_median_length_and_by_nothing_else
     x = (rng.standard_normal((30, 5)) * 10.0 ** rng.uniform(-14, 14)).astype(np.float32)
     np.testing.assert_array_equal(scaled(x), x / np.float32(np.median(np.linalg.norm(x, axis=1))))
     np.testing.assert_array_equal(scaled(x * 0), x * 0)
+
+
+def test_votes_among_many_classes_take_little_memory() -> None:
+    n = 3000
+    x, labels = np.arange(2.0 * n)[:, None], np.concatenate([np.arange(n), np.arange(n)])
+    tracemalloc.start()
+    guess = predict_by_neighbors(x, labels, ["train"] * n + ["test"] * n, k=3, folds=2, seed=0)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 2**26  # a column for every class: 100 MB
+    assert (guess.predicted == n - 3).all()  # the three last of train are nearest, and the lowest of them wins

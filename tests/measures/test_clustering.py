@@ -15,6 +15,7 @@ from sklearn.metrics import (
     v_measure_score,
 )
 
+from sentfold.errors import ParameterError
 from sentfold.measures.clustering import MEASURES, agreement, agreement_of, cluster, contingency, mean_over_starts
 
 
@@ -120,3 +121,8 @@ def test_tables_of_many_classes_take_little_memory() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4e8  # all 40 tables at once and their copies: 3 GB
+
+
+def test_more_classes_than_texts_are_refused() -> None:
+    with pytest.raises(ParameterError, match="more classes than distinct texts"):
+        cluster(np.eye(2), clusters=4, seeds=2, first_seed=0)

@@ -78,3 +78,12 @@ def test_a_zero_vector_gives_cosine_zero_and_is_counted() -> None:
     values, undefined = cosines(vectors, np.array([[0, 1], [0, 0], [1, 1]]))
     np.testing.assert_array_equal(values, [0.0, 0.0, 1.0])
     assert undefined == 2
+
+
+def test_cosines_of_one_direction_have_no_correlation() -> None:
+    rng = np.random.default_rng(0)
+    vectors = np.outer(rng.random(40) + 0.1, rng.standard_normal(5)).astype(np.float32)
+    cosine, _ = cosines(vectors, np.arange(40).reshape(20, 2))
+    assert np.ptp(cosine) > 0  # by rounding alone
+    scores = score_similarity({"cosine": cosine}, rng.random(20), [""] * 20)
+    assert scores == {"spearman.all.cosine": None, "pearson.all.cosine": None}

@@ -10,7 +10,8 @@ from scipy.stats import pearsonr
 from sklearn.linear_model import LogisticRegression
 
 from sentfold.errors import ParameterError
-from sentfold.measures.similarity import expected_values, spread_over_bins, train_head
+from sentfold.measures.base.case import Case
+from sentfold.measures.similarity import Settings, expected_values, score_head, spread_over_bins, train_head
 
 BINS = np.arange(6.0)
 
@@ -62,3 +63,22 @@ def test_a_scale_of_more_than_a_thousand_whole_numbers_is_refused_before_its_bin
     x, human, splits = problem()
     with pytest.raises(ParameterError, match="too long for a trained head"):
         train_head(x, human * 1e9, splits, strengths=[1.0])
+
+
+@pytest.mark.parametrize("lacking", ["train", "dev"])
+def test_a_head_without_pairs_to_learn_or_to_choose_from_is_refused(lacking: str) -> None:
+    x, human, splits = problem()
+    with pytest.raises(ParameterError, match="train and of dev"):
+        train_head(x, human, [split.replace(lacking, "other") for split in splits], strengths=[1.0])
+
+
+def test_test_pairs_of_one_human_score_have_no_score_of_the_head() -> None:
+    vectors = np.random.default_rng(0).standard_normal((40, 5)).astype(np.float32)
+    rows = {"row1": list(range(0, 40, 2)), "row2": list(range(1, 40, 2))}
+    tested = {**rows, "score": [3.0] * 20, "subset": [""] * 20, "split": ["test"] * 20}
+    known = {name: values * 2 for name, values in rows.items()}
+    known |= {"score": [*range(5)] * 4 + [3.0] * 20, "split": ["train"] * 15 + ["dev"] * 5 + ["test"] * 20}
+    pool = Case("pool", "regression", known, {}, vectors)
+    case = Case("pairs", "similarity", tested, {"resample": "items"}, vectors, training=pool)
+    scores = score_head(case, Settings(resamples=100)).scores
+    assert scores == {"pearson.trained-head": None, "spearman.trained-head": None}

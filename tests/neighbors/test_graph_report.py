@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.stats import skew
 
+from sentfold.errors import ParameterError
 from sentfold.neighbors.graph_report import count_twins, describe_graph
 from sentfold.neighbors.neighbors import in_degrees, nearest_neighbors
 
@@ -41,3 +43,12 @@ def test_zero_vectors_and_twins_are_counted_and_minus_zero_is_zero() -> None:
     assert count_twins(x) == 3 == len(x) - len(np.unique(x, axis=0))
     report = describe_graph(np.array([[1], [0], [3], [2], [2], [2]]), np.zeros((6, 1)), x)
     assert (report.zero_vectors, report.identical_vectors) == (2, 3)
+
+
+@pytest.mark.parametrize("row", [-1, 12, 2_000_000_000])
+def test_a_neighbor_that_is_no_row_is_refused_and_not_looked_up(row: int) -> None:
+    x = np.random.default_rng(0).standard_normal((12, 3))
+    graph = nearest_neighbors(x, 2)
+    graph.indices[5, 1] = row
+    with pytest.raises(ParameterError, match="do not fit the vectors"):
+        describe_graph(graph.indices, graph.distances, x)

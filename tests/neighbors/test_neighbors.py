@@ -278,3 +278,10 @@ def test_squared_lengths_take_no_copy_of_all_rows() -> None:
     np.testing.assert_array_equal(squared_lengths(x), np.tile([0.0, 64.0], 30_000))
     assert tracemalloc.get_traced_memory()[1] < x.nbytes / 2
     tracemalloc.stop()
+
+
+def test_an_unknown_metric_is_refused_and_not_taken_for_another() -> None:
+    x = np.random.default_rng(0).standard_normal((20, 3))
+    for search in (lambda: nearest_neighbors(x, 3, metric="Cosine"), lambda: nearest_among(x, x, 3, metric="dot")):
+        with pytest.raises(ParameterError, match="no such metric"):
+            search()

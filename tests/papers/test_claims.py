@@ -134,6 +134,17 @@ def test_a_difference_within_the_spread_of_random_starts_is_not_told_apart() -> 
     assert decided.outcome == "undecided" and "moves the score by 1.6 (standard deviation)" in decided.because
 
 
+def test_a_tie_is_within_the_spread_of_random_starts() -> None:
+    results = gains(0, 0)
+    results.replicates["minilm-lp", "a"] = results.replicates["minilm", "a"]
+    decided = judge(results, make_claim(corpora=["a"], starts=1.6))
+    assert decided.outcome == "undecided" and decided.because.startswith("Not told apart: a +0.00 [")
+
+
+def test_a_mean_over_a_corpus_of_too_few_texts_decides_nothing() -> None:
+    assert judge(gains(5, 5, effective={"a": 12.0}), make_claim(average=True)).outcome == "undecided"
+
+
 def test_too_few_independent_texts_decide_nothing() -> None:
     decided = judge(gains(5, 5, effective={"a": 26.8, "b": 12.0}), make_claim())
     assert decided.outcome == NOT_TESTABLE and "Too few independent texts" in decided.because
@@ -235,6 +246,15 @@ def test_where_the_best_setting_is_follows_the_resamples(a: dict[str, float], b:
     decided = judge(gains(0, 0), claim, sweeps=make_swept({"a": a, "b": b}))
     assert decided.said == said and decided.tested_on == "LP of all-MiniLM-L6-v2"
     assert judge(gains(0, 0), claim).outcome == NOT_TESTABLE
+
+
+def test_sweeps_of_too_few_texts_or_without_resamples_decide_nothing() -> None:
+    for leads, effective in (({"384": 1.0}, {"a": 12.0}), ({}, {})):
+        swept, results = make_swept({"a": leads}), gains(0, 0, effective=effective)
+        best = make_claim(kind="best-setting", setting="components", between=[128, 300], corpora=["a"])
+        rules = make_claim(kind="rules", setting="components", corpora=["a"])
+        assert judge(results, best, sweeps=swept).outcome == NOT_TESTABLE
+        assert judge(results, rules, sweeps=swept).outcome == NOT_TESTABLE
 
 
 def test_rules_without_labels_are_held_against_the_resamples_too() -> None:
@@ -545,6 +565,11 @@ def test_a_claim_can_be_shown_by_its_name(tmp_path: Path, monkeypatch: pytest.Mo
     write_json(Path("reports/quick/claims.json"), {"claims": {"made-up": {"verdict": "contradicted"}}})
     with pytest.raises(ArtifactError, match="of an earlier version"):
         show_claims("quick")
+    for claims in (["made-up"], {"made-up": 5}, {"made-up": {"claim": "It helps."}}):
+        write_json(Path("reports/quick/claims.json"), {"claims": claims, "counts": {}})
+        for name in ("", "made-up"):
+            with pytest.raises(ArtifactError, match="of an earlier version"):
+                show_claims("quick", name)
     write_json(Path("reports/quick/claims.json"), claims_content([judge(gains(5, 5), make_claim())], "quick"))
     assert "print not judged" in show_claims("quick") and "carries over" in show_claims("quick")
     assert "+5.00" in show_claims("quick", "made-up") and OTHER_VECTORS in show_claims("quick", "made-up")

@@ -92,6 +92,7 @@ GOOD = dict(zip(COLUMNS, ["gem", "1", "GEM", "stsb", "pearson_x100", "77.5", "co
         ({"metric": "luck"}, "metric", 2),
         ({"value": "-"}, "value", 2),
         ({"value": "775"}, "value", 2),
+        ({"metric": "seconds", "value": "1e999999999"}, "value", 2),  # would be printed with a gigabyte of zeros
         ({"metric": "pearson"}, "value", 2),  # 77.5 on the scale of [-1, 1]
         ({"protocol": ""}, "protocol", 2),
         ({}, "figure", 3),  # the same figure twice

@@ -6,11 +6,14 @@ import csv
 import io
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.report.page import Picture
+from pipeline.stages.report import write_pictures
 from sentfold.report.render import CSV_HEADER, Blanks, latex, latex_text, markdown_rows, plain_rows, tidy_csv
 from sentfold.report.table import Entry, Group, Head, Line, Panel, Table
 
@@ -114,6 +117,22 @@ def test_a_reason_that_recurs_has_one_number_and_reasons_are_numbered_as_they_co
     assert [blanks.mark(reason) for reason in ("late", "lost", "late")] == ["– [1]", "– [2]", "– [1]"]
     assert blanks.legend() == "[1] late  \n[2] lost  \n"
     assert Blanks().legend() == ""
+
+
+def test_a_name_or_a_reason_of_several_lines_makes_no_row_of_its_own() -> None:
+    odd = "gone\n| **best** | 99.99 |\r\n```{include} /etc/passwd\n```"
+    head, line = Head("lee", "lee", "p"), Line("minilm", odd, (Entry(reason=odd),))
+    panel = Panel("Scores", "p", (head,), (Group(odd, False, (line,)),))
+    blanks = Blanks()
+    assert len(markdown_rows(panel, blanks).splitlines()) == 4  # header, rule, group, row
+    assert len(plain_rows(panel, blanks).splitlines()) == 3
+    assert len(blanks.legend().splitlines()) == 1
+
+
+def test_an_element_of_html_in_a_text_of_a_suite_stays_text(tmp_path: Path) -> None:
+    write_pictures([Picture("map", "Map", "of <img src=x onerror=alert(1)>", b"<svg/>")], tmp_path)
+    assert "<" not in (tmp_path / "index.md").read_text(encoding="utf-8")
+    assert (tmp_path / "map.svg").read_bytes() == b"<svg/>"
 
 
 def test_panels_are_lettered_as_columns_of_a_spreadsheet() -> None:

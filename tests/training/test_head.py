@@ -11,7 +11,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from sentfold.encoders.model_folder import refuse_unsafe
+from sentfold.encoders.model_safety import refuse_unsafe
 from sentfold.training.head import build_encoder
 from sentfold.training.losses import build_loss
 from sentfold.training.settings import HeadSettings, LossSettings

@@ -17,7 +17,8 @@ import pytest
 
 pytest.importorskip("accelerate", reason="the trainer needs requirements-train.lock")
 
-from sentfold.encoders.model_folder import model_digests, refuse_unsafe
+from sentfold.encoders.model_folder import model_digests
+from sentfold.encoders.model_safety import refuse_unsafe
 from sentfold.errors import EncoderError
 from sentfold.training.settings import Recipe
 from sentfold.training.train import STATE, LabelledPairs, last_checkpoint, load_transformer, save_encoder, train_encoder

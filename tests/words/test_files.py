@@ -87,6 +87,14 @@ def test_other_line_ends_change_nothing(tmp_path: Path, line_end: bytes) -> None
     assert held.words == tuple(FOUND)
 
 
+@pytest.mark.parametrize("header", [True, False])
+def test_a_byte_order_mark_is_no_part_of_the_first_word_or_of_the_header(tmp_path: Path, header: bool) -> None:
+    path = as_plain(tmp_path / "v", b"\xef\xbb\xbf" + as_text(header=header))
+    found = read_file(path, WANTED, dimension=3)
+    assert dict(zip(found.words, found.vectors.tolist(), strict=True))["the"] == pytest.approx(RECORDS[0][1])
+    assert found.records == len(RECORDS)
+
+
 @pytest.mark.parametrize("newline", [False, True])
 @pytest.mark.parametrize("pack", [as_plain, as_gz])
 def test_the_binary_format_is_read_with_and_without_line_ends(tmp_path: Path, pack: Pack, newline: bool) -> None:

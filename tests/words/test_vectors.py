@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from pipeline.words.published import find_location, load_locations
 from sentfold.errors import ParameterError, SentfoldError, SourceError
 from sentfold.files import sha256_of
 from sentfold.words.vectors import WordVectorParameters
-from sentfold.words.wordllama import token_means
+from sentfold.words.wordllama import sum_rows, token_means
 from tests.corpora.swapping import swapping
 from tests.words.conftest import CORPORA, ROOT, Shelf, rows, write_params
 
@@ -305,3 +306,23 @@ def test_parameters_of_vectors_are_frozen(checkout: Path) -> None:
     block = load_parameters(WordVectorParameters, "word_vectors.wordllama")
     with pytest.raises((SentfoldError, ValueError)):
         block.pvn = 3
+
+
+@pytest.mark.parametrize("piece", [1, 2, 7, 1000])
+def test_sums_of_tokens_do_not_depend_on_how_many_are_in_memory(piece: int) -> None:
+    rng = np.random.default_rng(0)
+    table, lengths = rng.standard_normal((50, 3)).astype(np.float32), rng.integers(1, 20, 30)
+    tokens = rng.integers(0, 50, lengths.sum())
+    ends = np.cumsum(lengths)
+    whole = np.add.reduceat(table[tokens].astype(np.float64), ends - lengths)
+    np.testing.assert_array_equal(sum_rows(table, tokens, lengths, piece=piece), whole)
+
+
+def test_a_word_of_many_tokens_takes_little_memory() -> None:
+    table, tokens = np.ones((2, 256), dtype=np.float32), np.ones(400_000, dtype=np.int64)
+    tracemalloc.start()
+    sums = sum_rows(table, tokens, np.array([len(tokens)]))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 2**28  # all at once: 1.2 GB
+    np.testing.assert_array_equal(sums, np.full((1, 256), 400_000.0))

@@ -56,7 +56,8 @@ def find_components(blocks: Iterable[Float64], *, count: int, iterations: int | 
     """The leading right singular directions of the uncentred matrix of sentence vectors.
 
     blocks      blocks of rows of the matrix, (n_b, d) float64; at least one block
-    count       largest number of directions; if the rank of the matrix is lower, there are fewer
+    count       largest number of directions; if the rank of the matrix is lower, there are fewer; Lanczos finds one
+                fewer than the shorter side
     iterations  None: exact. A number: scikit-learn's randomised solver with that many power iterations and
                 seed 0, as the authors' code calls it
     weighted    True: the strength of direction j is s_j^2 / sum_i s_i^2 over the directions (uSIF); False: 1 (SIF)
@@ -93,7 +94,10 @@ def _exact_directions(blocks: Iterable[Float64], count: int) -> tuple[Float64, F
         values = np.sqrt(np.maximum(squares[::-1], 0))
         rows = (matrix.T @ left[:, ::-1] / np.where(values > 0, values, 1)).T
         return canonical_signs(rows.T).T, values
-    _, values, rows = svds(matrix, k=count, tol=0, v0=np.ones(min(matrix.shape)))
+    if not matrix.any():  # Lanczos cannot start
+        return np.zeros((0, matrix.shape[1])), np.zeros(0)
+    short = min(matrix.shape)
+    _, values, rows = svds(matrix, k=min(count, short - 1), tol=0, v0=np.ones(short))
     return canonical_signs(rows[::-1].T).T, np.asarray(values[::-1], dtype=np.float64)
 
 

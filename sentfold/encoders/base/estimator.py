@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,10 +17,11 @@ from sentfold.encoders.base.settings import make_settings
 from sentfold.errors import ParameterError
 from sentfold.words.counts import WordCounts
 from sentfold.words.tokenizers import tokenize
+from sentfold.words.vectors import squarable
 
 WordVectors = Mapping[str, npt.ArrayLike]
 TOKEN_VECTORS = "wordllama"  # the package whose token vectors are used if no word vectors are given
-MOST_CLUSTERS = 2**20  # of a mapping from words to numbers of clusters
+MOST_CLUSTERS = 2**16  # of a mapping from words to numbers of clusters
 FREQUENT = 1e-3  # a of the weight a / (a + p) of a word in k-means
 
 
@@ -54,6 +56,7 @@ class WordEstimator:
 
     def fit(self, sentences: Sequence[str]) -> Self:
         """Learn from `sentences` what the method needs from a corpus. Raises ParameterError."""
+        sentences = _listed(sentences)
         lexicon = make_lexicon(
             sentences,
             self.settings.tokenizer,
@@ -65,8 +68,8 @@ class WordEstimator:
         return self
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        """(n, d) float32, one vector per sentence."""
-        self.encoding_: Encoded = self.fitted_.encode(sentences)
+        """(n, d) float32, one vector per sentence. Raises ParameterError if `sentences` is no list of texts."""
+        self.encoding_: Encoded = self.fitted_.encode(_listed(sentences))
         return self.encoding_.vectors
 
 
@@ -80,15 +83,15 @@ def make_lexicon(
 ) -> Lexicon:
     """The lexicon of an encoder; see WordEstimator. A word that the mapping `clusters` lacks is left out.
 
-    Raises ParameterError if there are no words, if a vector is not finite, if a count is negative or above 2^53, or if
-    the number of clusters is not between 1 and the number of words.
+    Raises ParameterError if there are no words, if a vector is not finite in float32 or vanishes there, if a count is
+    no whole number from 0 to 2^53, or if the number of clusters is not between 1 and the number of words.
     """
     counter = Counter(chain.from_iterable(tokenize(sentences, tokenizer)))
     if vectors is None:
         words, array = tuple(counter), _token_vectors(list(counter))
     else:
-        words, array = tuple(vectors), np.array([vectors[word] for word in vectors], dtype=np.float32)
-    if array.ndim != 2 or not len(array) or not np.isfinite(array).all():
+        words, array = tuple(vectors), _array_of(vectors)
+    if array.ndim != 2 or not array.size or not np.isfinite(array).all():
         raise ParameterError(
             "the word vectors cannot be used",
             where="vectors",
@@ -96,10 +99,14 @@ def make_lexicon(
             got=f"{len(words)} words, an array of shape {array.shape}",
         )
     known = counter if counts is None else counts
-    bad = next((word for word, count in known.items() if not 0 <= count <= 2**53), None)
+    bad = next((word for word, count in known.items() if not _is_whole(count, 0, 2**53)), None)
     if bad is not None:
         raise ParameterError(
-            "a count cannot be used", where=f"counts: {bad}", expected="0 to 2^53", got=str(known[bad])
+            "a count cannot be used",
+            where=f"counts: {bad}",
+            expected="a whole number from 0 to 2^53",
+            got=str(known[bad]),
+            remedy="give numbers of occurrences; multiply shares by the number of words that were counted",
         )
     table = WordCounts(tuple(known), np.array(list(known.values()), dtype=np.int64))
     return add_clusters(Lexicon(words, array, table), clusters)
@@ -115,12 +122,12 @@ def add_clusters(
     """
     if clusters is None:
         return lexicon
-    if isinstance(clusters, int):
+    if not isinstance(clusters, Mapping):
         labels = _cluster(lexicon, clusters)
     else:
         numbers = [clusters.get(word, -1) for word in lexicon.words]
         most = MOST_CLUSTERS if centroids is None else len(centroids)
-        bad = [number for number in numbers if not -1 <= number < most]
+        bad = [number for number in numbers if not _is_whole(number, -1, most - 1)]
         if bad:
             raise ParameterError(
                 "the number of a cluster cannot be used",
@@ -129,15 +136,18 @@ def add_clusters(
                 got=str(bad[0]),
             )
         labels = np.array(numbers, dtype=np.int32)
-        if not (labels >= 0).any():
-            raise ParameterError("no word is in a cluster", where="clusters", expected="clusters of these words")
     return with_clusters(lexicon, labels, centroids)
 
 
 def with_clusters(
     lexicon: Lexicon, labels: npt.NDArray[np.int32], centroids: npt.NDArray[np.float64] | None
 ) -> Lexicon:
-    """The lexicon without the words that are in no cluster (label -1); for an encoder these words are unknown."""
+    """The lexicon without the words that are in no cluster (label -1); for an encoder these words are unknown.
+
+    Raises ParameterError if no word is in a cluster.
+    """
+    if not (labels >= 0).any():
+        raise ParameterError("no word is in a cluster", where="clusters", expected="clusters of these words")
     clustered = Lexicon(lexicon.words, lexicon.vectors, lexicon.counts, Clusters(labels, centroids))
     return clustered.only(labels >= 0)
 
@@ -145,7 +155,7 @@ def with_clusters(
 def _cluster(lexicon: Lexicon, size: int) -> npt.NDArray[np.int32]:
     from sklearn.cluster import KMeans
 
-    if not 1 <= size <= len(lexicon.words):
+    if not _is_whole(size, 1, len(lexicon.words)):
         raise ParameterError(
             "the number of clusters is out of range",
             where="clusters",
@@ -153,8 +163,52 @@ def _cluster(lexicon: Lexicon, size: int) -> npt.NDArray[np.int32]:
             got=str(size),
         )
     weights = lexicon.smooth_inverse_frequency(FREQUENT)
-    labels = KMeans(size, n_init=10, random_state=0).fit_predict(lexicon.vectors, sample_weight=weights)
+    labels = KMeans(int(size), n_init=10, random_state=0).fit_predict(squarable(lexicon.vectors), sample_weight=weights)
     return np.asarray(labels, dtype=np.int32)
+
+
+def _listed(sentences: Sequence[str]) -> list[str]:
+    """The sentences as a list, because an iterator gives them only once. Raises ParameterError for what is no text."""
+    listed = [] if isinstance(sentences, str) else list(sentences)
+    bad = next((place for place, text in enumerate(listed) if not isinstance(text, str)), None)
+    if isinstance(sentences, str) or bad is not None:
+        raise ParameterError(
+            "the sentences cannot be read",
+            where="sentences" if bad is None else f"sentences: {bad}",
+            expected="a list of texts",
+            got="one text" if bad is None else type(listed[bad]).__name__,
+        )
+    return listed
+
+
+def _array_of(vectors: WordVectors) -> npt.NDArray[np.float32]:
+    """(v, d) float32 vectors; an array of another shape if they are of several lengths, or no numbers.
+
+    Raises ParameterError for a vector that float32 rounds to zeros.
+    """
+    try:
+        with np.errstate(over="ignore"):  # infinity is refused by the caller
+            array = np.array([vectors[word] for word in vectors], dtype=np.float32)
+    except (TypeError, ValueError):
+        return np.zeros(0, dtype=np.float32)
+    held: Any = array.any(axis=1) if array.ndim == 2 else ()
+    gone = next((word for word, kept in zip(vectors, held) if not kept and np.any(np.asarray(vectors[word]))), None)  # noqa: B905
+    if gone is not None:
+        raise ParameterError(
+            "a word vector is too short for float32",
+            where=f"vectors: {gone}",
+            expected="numbers of 1e-45 and above, or zeros",
+            got=f"{np.abs(np.asarray(vectors[gone])).max():g} at most",
+            remedy="multiply all word vectors by one number",
+        )
+    return array
+
+
+def _is_whole(number: Any, least: int, most: int) -> bool:
+    if not isinstance(number, Real):
+        return False
+    value: Any = number
+    return bool(least <= value <= most) and float(value).is_integer()
 
 
 def _token_vectors(words: list[str]) -> npt.NDArray[np.float32]:

@@ -24,6 +24,9 @@ Component = Literal["joint", "none"]
 
 # Sentences that are composed at a time: the float64 vectors of so many fit in the processor's second-level cache.
 BLOCK = 256
+# Longest sentence vector: clusters squared and clusters times dimensions can be far more than any memory.
+LONGEST = 2**22
+BLOCK_NUMBERS = 2**24  # 128 MiB: blocks of very long vectors have fewer sentences
 
 
 class WordSettings(Parameters):
@@ -177,11 +180,24 @@ class SentenceReader(Protocol):
 
 @dataclass(frozen=True)
 class WordEncoder:
-    """An Encoder made of a reader, a composer and a removal (None: nothing is removed)."""
+    """An Encoder made of a reader, a composer and a removal (None: nothing is removed).
+
+    Raises ParameterError if a sentence vector has no numbers, or more than LONGEST.
+    """
 
     reader: SentenceReader
     composer: Composer
     removal: Removal | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.composer.dimension <= LONGEST:
+            raise ParameterError(
+                "the sentence vectors would have no numbers" if not self.composer.dimension else "too long a vector",
+                where="the settings of the encoder",
+                expected=f"sentence vectors of 1 to {LONGEST:,} numbers",
+                got=f"{self.composer.dimension:,} numbers",
+                remedy="keep a part of the vector, or use fewer clusters, numbered from 0 without gaps",
+            )
 
     def fit(self, sentences: Sequence[str]) -> FittedWordEncoder:
         """Find the directions to remove over `sentences`. A sentence that occurs twice counts twice."""
@@ -292,9 +308,10 @@ def require_finite(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 def compose_blocks(composer: Composer, words: Ragged) -> Iterator[tuple[int, Float64, Mapping[str, int]]]:
     """First row, float64 vectors and fallbacks of each block of sentences. The next block overwrites the vectors."""
-    buffer = np.empty((min(BLOCK, len(words)), composer.dimension))
-    for start in range(0, len(words), BLOCK):
-        stop = min(start + BLOCK, len(words))
+    size = max(1, min(BLOCK, BLOCK_NUMBERS // composer.dimension))
+    buffer = np.empty((min(size, len(words)), composer.dimension))
+    for start in range(0, len(words), size):
+        stop = min(start + size, len(words))
         block = buffer[: stop - start]
         counted = composer.compose(words.rows(start, stop), block)
         yield start, block, counted

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from sentfold.errors import ParameterError, SolverError
 from sentfold.kernels.arrays import Float64, canonical_signs, row_blocks
-from sentfold.neighbors.points import squared_lengths
+from sentfold.neighbors.points import check_rows, squared_lengths
 
 Rows = npt.NDArray[np.integer[Any]]
 
@@ -150,18 +150,6 @@ def check_count(value: Any, symbol: str, *, least: int, most: int, where: str, m
             remedy=f"correct `{where}`, or leave this data out",
         )
     return int(value)
-
-
-def check_rows(neighbors: Rows, n: int) -> None:
-    """Raise ParameterError unless (n, k) neighbours are rows from 0 to n - 1: scipy would write outside of arrays."""
-    if len(neighbors) != n or (neighbors.size and not (neighbors.min() >= 0 and neighbors.max() < n)):
-        raise ParameterError(
-            "the neighbours do not fit the vectors",
-            where="neighbors",
-            expected=f"{n} rows of numbers from 0 to {n - 1}",
-            got=f"{len(neighbors)} rows, {neighbors.min()} to {neighbors.max()}" if neighbors.size else "no numbers",
-            remedy="compute the graph again from these vectors",
-        )
 
 
 # --- maps that keep neighbourhoods ---------------------------------------------------------------

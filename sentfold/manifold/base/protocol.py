@@ -38,7 +38,8 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sentfold.errors import ParameterError
-from sentfold.manifold.base.linear import LinearMap, PrincipalAxes, check_rows, principal_axes
+from sentfold.manifold.base.linear import LinearMap, PrincipalAxes, principal_axes
+from sentfold.neighbors.points import check_rows
 from sentfold.settings import Parameters
 
 Floating = npt.NDArray[np.floating[Any]]
@@ -101,6 +102,18 @@ class Embedded:
 
     vectors: npt.NDArray[np.float32]
     notes: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError for a vector that float32 does not hold."""
+        bad = np.flatnonzero(~np.isfinite(self.vectors).all(axis=1))
+        if len(bad):
+            raise ParameterError(
+                "a vector of the new space is not finite in float32",
+                where=f"row {bad[0]}",
+                expected="numbers below 3.4e38",
+                got=f"{len(bad)} such vectors",
+                remedy="look at this row of the source, or scale all vectors",
+            )
 
 
 def embed_linearly(source: Source, learned: LinearMap, **notes: Any) -> Embedded:

@@ -16,11 +16,11 @@ from tqdm import tqdm
 
 from sentfold.errors import ParameterError, SolverError
 from sentfold.kernels.arrays import canonical_signs
-from sentfold.manifold.base.linear import check_rows
 from sentfold.manifold.solver.product import Operator
 from sentfold.manifold.solver.ritz import Candidates, Demands
 from sentfold.manifold.solver.search import SPARE, Found, Progress, Search
 from sentfold.manifold.solver.spectrum import closed_classes, estimate_spectrum
+from sentfold.neighbors.points import check_rows
 
 Float64 = npt.NDArray[np.float64]
 
@@ -28,6 +28,7 @@ DENSE = 1200  # rows up to which LAPACK is about as fast as the Krylov search an
 ROWS_PER_VECTOR = 6  # with fewer rows per wanted vector, a Krylov space of at most n / 2 vectors is too small
 DENSE_AT_LAST = 6000  # rows up to which LAPACK solves what the search could not; about 1.5 GB and 2 minutes
 DENSE_AT_MOST = 20_000  # rows up to which LAPACK solves what has no room in a Krylov space; about 13 GB
+SUM_ERROR = 1e-6  # of a row of weights: it gives the constant vector an eigenvalue of at most the square of this
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,10 @@ def bottom_eigenvectors(
     workers         threads; they do not change the result
     progress        called with the size of the Krylov space and the residual that is expected of it, as a
                     fraction of the p-th eigenvalue
-    Raises ParameterError if p or a tolerance does not fit, or p and the null vectors together are too many for
-    n > 20,000 rows; SolverError if no try passes every check: the residuals are small, there are p non-null vectors,
-    each value is clearly null or not, and no eigenvalue is left out.
+    Raises ParameterError if the weights, p or a tolerance do not fit, or p and the null vectors together are too many
+    for n > 20,000 rows; SolverError if no try passes every check: the residuals are small, there are p non-null
+    vectors, each value is clearly null or not, no eigenvalue is left out, and each closed part of the graph has its
+    null vector.
     Cost: products x O(nnz(W)) time, memory for about 8 n p numbers; M is never formed. LAPACK solves with O(n^2)
     memory if n <= 1200, if p > n / 6 - 33, or if n <= 6000 and no try passes the checks. The residuals of LAPACK are
     about n times the rounding error of float64, which is too large for a tiny p-th eigenvalue.
@@ -121,20 +123,22 @@ def bottom_eigenvectors(
     spaces: Fang & Saad 2012, doi:10.1137/110836535
     """
     n, demands = weights.shape[0], Demands(p, tolerance, null_tolerance)
+    _check_weights(weights)
     _check_arguments(n, demands)
-    wanted = p + max(1, closed_classes(weights))
+    known = max(1, closed_classes(weights))
+    wanted = p + known
     with threadpool_limits(1):
         if n <= DENSE or ROWS_PER_VECTOR * (wanted + SPARE) > n:
-            return _certified(_solve_dense(weights, demands, wanted), demands)
+            return _certified(_solve_dense(weights, demands, wanted), demands, known)
         try:
             with Operator.from_weights(weights, workers=workers) as operator:
                 rng = np.random.default_rng(seed)
                 spectrum = estimate_spectrum(operator, 3 * (wanted + SPARE), rng)
-                return _certified(Search(operator, demands, spectrum, rng, progress).run(wanted), demands)
+                return _certified(Search(operator, demands, spectrum, rng, progress).run(wanted), demands, known)
         except SolverError:
             if n > DENSE_AT_LAST:
                 raise
-        return _certified(_solve_dense(weights, demands, wanted), demands)
+        return _certified(_solve_dense(weights, demands, wanted), demands, known)
 
 
 @contextmanager
@@ -151,6 +155,26 @@ def solver_bar(*, of: str = "", disable: bool | None = None) -> Iterator[Progres
             bar.set_postfix_str(f"residual {promise:.1e} of the last eigenvalue")
 
         yield None if bar.disable else show
+
+
+def _check_weights(weights: sp.csr_array) -> None:
+    try:
+        weights.check_format(full_check=True)  # compiled loops read and write at these rows unchecked
+        off = np.abs(weights.sum(axis=1) - 1)
+        wrong = "" if weights.shape[0] == weights.shape[1] else f"shape {weights.shape}"
+    except ValueError as error:
+        wrong = str(error)
+    if not wrong and not (off <= SUM_ERROR).all():
+        row = int(np.flatnonzero(~(off <= SUM_ERROR))[0])
+        wrong = f"row {row} is off by {off[row]:.2g}"
+    if wrong:
+        raise ParameterError(
+            "the weights are not those of a neighbour graph",
+            where="weights",
+            expected=f"an (n, n) sparse matrix whose rows sum to 1 within {SUM_ERROR:g}",
+            got=wrong,
+            remedy="compute the weights again: solve_weights divides each row by its sum",
+        )
 
 
 def _check_arguments(n: int, demands: Demands) -> None:
@@ -226,8 +250,17 @@ def _too_few_directions(n: int, demands: Demands, *, null: int) -> ParameterErro
     )
 
 
-def _certified(found: Found, demands: Demands) -> Eigenpairs:
+def _certified(found: Found, demands: Demands, known: int) -> Eigenpairs:
+    """The non-null pairs; `known`: how many null vectors there are at least, one for each closed part of the graph."""
     null = found.candidates.null(demands)
+    if null < known:
+        raise SolverError(
+            "null vectors could not be told from others",
+            where="null_tolerance",
+            expected=f"at least {known} null vectors, one for each part of the graph",
+            got=f"{null} eigenvalues up to {demands.null_tolerance:g}; rounding moves those of null vectors above it",
+            remedy="raise `null_tolerance`",
+        )
     kept = slice(null, null + demands.p)
     vectors = canonical_signs(found.candidates.vectors[:, kept])
     return Eigenpairs(

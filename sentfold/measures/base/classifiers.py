@@ -148,9 +148,11 @@ def predict_training_set(x: Floating, labels: Ints, splits: list[str], *, k: int
 
 
 def _vote(queries: Floating, fitted: Floating, labels: Ints, k: int) -> Ints:
-    near = labels[nearest_among(queries, fitted, k).indices]
-    votes = (near[:, :, None] == np.arange(labels.max() + 1)).sum(axis=1)
-    chosen: Ints = votes.argmax(axis=1)
+    near = np.sort(labels[nearest_among(queries, fitted, k).indices], axis=1)
+    # Votes for the class of each neighbour: a column for every class would take gigabytes where there are many. The
+    # classes ascend, so the first of the largest numbers of votes is that of the lowest class.
+    votes = sum((near == near[:, place : place + 1]).astype(np.int64) for place in range(near.shape[1]))
+    chosen: Ints = near[np.arange(len(near)), np.argmax(votes, axis=1)]
     return chosen
 
 

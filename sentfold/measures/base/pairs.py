@@ -48,6 +48,14 @@ def cosines(vectors: Floating, rows: Rows) -> tuple[Float64, int]:
     return values, undefined
 
 
+def varies(values: Float64) -> bool:
+    """Whether values differ by more than rounding does, (n,), n >= 1.
+
+    Cosines of float32 vectors of one direction differ by about 1e-14; a correlation with them would be one with noise.
+    """
+    return bool(np.ptp(values) > 1e-12 * np.abs(values).max())
+
+
 def pair_features(vectors: Floating, rows: Rows) -> npt.NDArray[np.float32]:
     """(m, 2 d) SentEval's features of pairs of rows, (m, 2): |u - v|, then u * v."""
     left, right = vectors[rows[:, 0]], vectors[rows[:, 1]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -67,14 +68,16 @@ def resample(case: Case, settings: ScoreSettings, design: Design, statistic: Sta
     """The scores of a statistic and their bootstrap replicates.
 
     statistic  turns (b, n) weights of the n items of the design into protocol -> (b,) scores
-    The score is the statistic of the sample itself, in which every item has weight 1. The resamples of a
+    The score is the statistic of the sample itself, in which every item has weight 1; None if it is not finite, as the
+    correlation with human scores that are all equal. The resamples of a
     corpus are the same for all spaces.
     """
-    scores = {name: float(values[0]) for name, values in statistic(np.ones((1, len(design.members)))).items()}
+    sample = {name: float(values[0]) for name, values in statistic(np.ones((1, len(design.members)))).items()}
+    scores = {name: value if isfinite(value) else None for name, value in sample.items()}
     draws = draw_weights(design, resamples=settings.resamples, seed=seed_of(case, settings))
     chunks = [statistic(weights) for weights in draws]
     replicates = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in scores}
-    return CaseScores(dict(scores), replicates, {"drawn": describe_design(design)})
+    return CaseScores(scores, replicates, {"drawn": describe_design(design)})
 
 
 def seed_of(case: Case, settings: ScoreSettings) -> int:
