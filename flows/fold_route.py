@@ -9,6 +9,7 @@ which goes along with the tasks. A worker pulls what its task reads, and pushes 
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import socket
 import subprocess
@@ -49,18 +50,33 @@ class FoldProject:
 
     @classmethod
     def open(cls, folder: Path, root: Path, remote: Remote) -> Self:
-        """The project in `folder`, made if need be with the remotes of the checkout `root`. Raises RunError."""
+        """The project in `folder`, made if need be, with the remotes that the checkout `root` has now.
+
+        Raises RunError.
+        """
         if not folder.is_dir():
             begun = cls(folder.with_name(f"{folder.name}.tmp"), remote)
             shutil.rmtree(begun.folder, ignore_errors=True)
             begun.folder.mkdir(parents=True)
             begun._dvc("init", "--no-scm", "--quiet")
-            for file in (root / ".dvc" / name for name in SETTINGS_FILES):
-                if file.is_file():
-                    shutil.copy(file, begun.folder / ".dvc" / file.name)
-            begun._dvc("config", "--local", "core.no_scm", "true")
             begun.folder.rename(folder)
-        return cls(folder, remote)
+        project = cls(folder, remote)
+        project._take_settings(root / ".dvc")
+        return project
+
+    def _take_settings(self, source: Path) -> None:
+        """Have the settings of DVC in a folder `.dvc`; those that an earlier run took may have been corrected since."""
+        own, files = self.folder / ".dvc", [source / name for name in SETTINGS_FILES if (source / name).is_file()]
+        taken = own / "taken-settings"
+        now = json.dumps({file.name: sha256_of(file) for file in files})
+        if taken.is_file() and taken.read_text() == now:
+            return
+        for name in (taken.name, *SETTINGS_FILES):
+            (own / name).unlink(missing_ok=True)
+        for file in files:
+            shutil.copy(file, own / file.name)
+        self._dvc("config", "--local", "core.no_scm", "true")
+        write_bytes_atomically(taken, now.encode())
 
     def pointer(self, name: str) -> Path:
         """Where the pointer of a file is."""
@@ -233,20 +249,24 @@ class RemoteExecutor:
         absent = {_copy_name(part): part for part in parts if not is_whole(target / part.file, part)}
         pointers = {name: self.project.pointer(name).read_text(encoding="utf-8") for name in absent}
         self.project.pull(pointers, missing=True)
+        lost = []
         for name, part in absent.items():
             file = self.project.folder / name
-            if not is_whole(file, part):
+            if is_whole(file, part):
+                with replace_whole(target / part.file) as temporary:
+                    shutil.move(file, temporary)
+            else:
                 file.unlink(missing_ok=True)
                 self.project.pointer(name).unlink()
-                raise RunError(
-                    "a part did not arrive as it was made",
-                    where=part.file,
-                    expected=f"sha256 {part.sha256}",
-                    state="the other parts are kept",
-                    remedy="run the same command again: the part is made again",
-                )
-            with replace_whole(target / part.file) as temporary:
-                shutil.move(file, temporary)
+                lost.append(part)
+        if lost:
+            raise RunError(
+                "a part did not arrive as it was made",
+                where=lost[0].file + (f", and {len(lost) - 1} more" if len(lost) > 1 else ""),
+                expected=f"sha256 {lost[0].sha256}",
+                state="the other parts are kept",
+                remedy="run the same command again: what did not arrive is made again",
+            )
 
     def clear(self) -> None:
         """Remove the projects of the fold here and on the workers, after its end. The remote keeps what it has."""

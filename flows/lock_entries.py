@@ -15,14 +15,15 @@ from sentfold.files import write_bytes_atomically
 
 HEAD = "schema: '2.0'\nstages:\n"
 
-# DVC indents the name of a stage by two, and all that it writes of the stage by four or more.
-ENTRY = re.compile(r"^  (?P<name>\S.*):\n(?:(?: {4}.*)?\n)+", re.MULTILINE)
+# DVC indents the name of a stage by two, and all that it writes of the stage by four or more. A name of more than 128
+# letters has a line of its own, and the command stands behind the next colon.
+ENTRY = re.compile(r"^  (?:\? (?P<long>.+)\n  :.*|(?P<name>[^\s?].*):)\n(?:(?: {4}.*)?\n)+", re.MULTILINE)
 
 
 def split_entries(lock: Path) -> dict[str, str]:
     """The text of each stage's entry, by the stage's name, in the order of the file. {} if there is no file."""
     text = lock.read_text(encoding="utf-8") if lock.exists() else ""
-    return {match["name"].strip("'\""): match[0] for match in ENTRY.finditer(text)}
+    return {(match["name"] or match["long"]).strip("'\""): match[0] for match in ENTRY.finditer(text)}
 
 
 def write_entries(lock: Path, entries: Iterable[str]) -> None:

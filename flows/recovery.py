@@ -30,9 +30,10 @@ PATHS_IN_USE = Path(".dvc/tmp/rwlock")
 # What git writes around the two sides of a conflict. DVC indents all but its two headings.
 CONFLICT = re.compile(rb"^(<{7}|\|{7}|={7}|>{7})( |\r?$)", re.MULTILINE)
 
-# How DVC begins a dvc.lock, and the line with the name of a stage, which may be cut off behind its blanks.
+# How DVC begins a dvc.lock, and the line with the name of a stage, which may be cut off behind its blanks. Behind a
+# long name (see lock_entries.py) a line begins with a colon.
 LOCK_START = b"schema: '2.0'\nstages:\n"
-STAGE = re.compile(rb"^(?:  \S| {1,2}\Z)", re.MULTILINE)
+STAGE = re.compile(rb"^(?:  [^\s:]| {1,2}\Z)", re.MULTILINE)
 
 # Another dvc may be writing the table at this moment; that takes milliseconds.
 TABLE_SECONDS = 1.0

@@ -27,8 +27,8 @@ DOWNLOADS = (
 # The same, but secret: they travel encrypted or not at all.
 TOKENS = ("HF_TOKEN",)
 
-# The address of a server with its user's password.
-PASSWORD = re.compile(r"://[^/]*@")
+# The address of a server with its user's password. That of a proxy may lack `http://`.
+PASSWORD = re.compile(r"(^|://)[^/]*:[^/]*@|://[^/]*@")
 
 # Of the programs that start stages; no stage sees them.
 STARTERS = ("PREFECT_*", "DASK_*")

@@ -13,8 +13,10 @@ from pipeline.lineage.numbers import PUBLISHED, Number, Scores, read_figures, re
 from pipeline.lineage.recompute import Remade, causes_of
 from pipeline.lineage.scope import Cause, Scope, State, listed
 from pipeline.lineage.witnesses import unsigned, verified_signature
-from pipeline.papers.published import Figure
+from pipeline.papers.plan import REFEREE, load_plans
+from pipeline.papers.published import PAPERS, PRINTED_SPREAD, SPREAD, SPREAD_CLUSTERS, Figure
 from sentfold.decision.progress import counted
+from sentfold.measures.registry import unit_of
 
 Verdict = Literal["verified"] | State
 
@@ -178,10 +180,13 @@ class Auditor:
             return "the index of cells has no such cell"
         if number.mislabel or self._is_score(number):
             return number.mislabel or f"which the index calls {number.origin}, and a scores file has"
-        if number.origin == "printed" and (number.figure or number.unit != "count"):
+        if number.origin == "printed" and (number.figure or not _is_counted(number)):
             return self._misprint(number)
         if number.origin not in ("score", "difference"):
             return "" if number.indexed == number.text else f"the index of cells {number.indexed}"
+        # Table scores.csv has all scores on the x100 scale, as they are stored.
+        if number.unit not in ("x100", unit_of(number.protocol)):
+            return f"in {number.unit}, and {number.protocol} is measured in {unit_of(number.protocol)}"
         expected, source = self.scores.text_of(number), self.scores.path(number.space)
         if expected is None:
             return "" if self._scores_absent(number) else f"{source} has no such score"
@@ -195,6 +200,11 @@ class Auditor:
         # The cosines of single pairs stand in one row, which is named for their encoder.
         if number.row != figure.model and figure.unit != "cosine":
             return f"{PUBLISHED} has the figure for {figure.model}"
+        if not _is_in_place(figure, number):
+            return (
+                f"{PUBLISHED} has the figure as {figure.metric} of {figure.dataset} in table {figure.table} of "
+                f"{PAPERS[figure.source]}"
+            )
         return "" if number.text == figure.shown else f"{PUBLISHED} gives {figure.shown}"
 
     @cached_property
@@ -265,6 +275,29 @@ class Auditor:
         edited = self.checks.definitions.undeclared_edits()
         if edited:
             yield f"files of code that no stage declares are not those of git's HEAD{listed(edited)}"
+
+
+def _is_counted(number: Number) -> bool:
+    """Whether a cell is what the report itself counted in a table of a paper that prints words and no figures."""
+    counts = {str(SPREAD_CLUSTERS), str(PRINTED_SPREAD.get(number.row))}
+    return number.table.endswith(f"/{SPREAD}.csv") and number.text in counts
+
+
+def _is_in_place(figure: Figure, number: Number) -> bool:
+    """Whether the figure of a paper stands in a table, a column and a metric that it belongs to."""
+    table = number.table.rpartition("/")[2]
+    if figure.unit in ("s", "ms"):
+        return table == "speed.csv" and number.protocol == f"As printed in {PAPERS[figure.source]}"
+    if figure.source != REFEREE and table != f"{figure.source}-{figure.table}.csv":
+        return False
+    if figure.unit == "cosine":
+        return True
+    if any(number.protocol.startswith(name) for name in ("Spearman", "Pearson") if name.lower() != figure.metric):
+        return False
+    columns = {
+        (one.corpus, one.dataset) for plan in load_plans().values() for panel in plan.panels for one in panel.columns
+    }
+    return figure.dataset == number.corpus or (number.corpus, figure.dataset) in columns
 
 
 def vector_paths(suite: str, number: Number) -> list[str]:

@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -56,7 +56,8 @@ def audit(
     recompute: Annotated[
         str | None,
         typer.Option(
-            help="Run sample (a few) or all stages again and compare every byte. This runs the commit's code."
+            help="Run again and compare every byte: report (what writes the tables and pages), sample (a few stages), "
+            "or all. This runs the commit's code."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Which stages a sample is made of.")] = 0,
@@ -70,17 +71,19 @@ def audit(
 ) -> None:
     """Verify every reported number: table, scores, artifacts, parameters, code in git. Exit 1 if anything is wrong."""
     from pipeline.lineage.audit import audit as run
+    from pipeline.lineage.recompute import Which
     from pipeline.lineage.recompute import recompute as rerun
     from pipeline.lineage.text import audit_content, audit_text
 
-    if recompute not in (None, "sample", "all"):
-        raise ParameterError("bad value", where="--recompute", expected="sample or all", got=str(recompute))
+    if recompute not in (None, *get_args(Which)):
+        expected = ", ".join(get_args(Which))
+        raise ParameterError("bad value", where="--recompute", expected=expected, got=str(recompute))
 
     def again(scope: Scope) -> list[Remade]:
         def tell(line: str) -> None:
             typer.echo(escape_controls(f"run again: {line}"), err=True)
 
-        return rerun(scope, everything=recompute == "all", seed=seed, tell=tell)
+        return rerun(scope, which=cast("Which", recompute), seed=seed, tell=tell)
 
     found = run(Path.cwd(), suite, revision=rev, again=None if recompute is None else again, signed=signed)
     typer.echo(json.dumps(audit_content(found), indent=1) if as_json else audit_text(found))

@@ -33,6 +33,11 @@ FIELDS = (
     "value", "low", "high", "difference", "difference_low", "difference_high",
     "control_difference", "control_low", "control_high",
 )  # fmt: skip
+# The other columns of tables with such fields. They name a number, or say how it was made.
+NAMES = (
+    "table", "panel", "origin", "row", "made_of", "space", "corpus", "task", "protocol", "n", "unit", "units",
+    "difference_to", "control", "reason", "command", "caveats",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ def tables_folder(suite: str) -> str:
 def read_numbers(tree: Tree, suite: str) -> list[Number]:
     """Every number in every table of a suite. Raises LineageError if there is no table, or one cannot be read."""
     folder, index = tables_folder(suite), read_index(tree, suite)
-    names = [name for name in tree.files_below(folder) if name.endswith(".csv") and "/" not in name]
+    names = [name for name in tree.files_below(folder) if name.lower().endswith(".csv")]
     numbers: list[Number] = []
     for name in names:
         path = f"{folder}/{name}"
@@ -170,7 +175,8 @@ def _numbers(
     for line, row in printed.items():
         name = row.get("row", row.get("space", ""))
         # A table without these columns (sts.csv) has a name and then numbers.
-        for field in [field for field in FIELDS if field in row] or list(row)[1:]:
+        names = NAMES if any(field in row for field in FIELDS) else list(row)[:1]
+        for field in [field for field in row if field not in names]:
             if row[field] and (line, field) not in known:
                 yield Number(path, line, name, "", field, row[field], "", "unknown")
 
@@ -222,10 +228,21 @@ def _mislabel(cell: Mapping[str, Any], column: str, line: Mapping[str, str]) -> 
         against = "control" if column.startswith("control") else "difference_to"
         named.append(("row", row, f"{key[0]} − {key[1]}") if tidy else ("space", row, key[0]))
         named += [(against, line.get(against), key[1]), ("corpus", cell["corpus"], key[2])]
+        named.append(("protocol", cell["protocol"], _difference_name(cell["protocol"], key[3])))
     elif not tidy and line:
         named.append(("origin", cell["origin"], "score or difference"))
     wrong = [(name, one, other) for name, one, other in named if one not in (None, other)]
     return "".join(f"its {name} is '{one}', and '{other}' by the index or the scores" for name, one, other in wrong[:1])
+
+
+def _difference_name(name: str, protocol: str) -> str:
+    """What a line of differences calls their protocol: `name`, if that is the protocol, in words or not."""
+    if name == protocol:
+        return name
+    from sentfold.measures.registry import describe_protocol  # which takes longer to import than most tables to check
+
+    words = f"{describe_protocol(protocol)}, less the "
+    return name if name.startswith(words) else protocol
 
 
 # --- one number ---------------------------------------------------------------------------------------

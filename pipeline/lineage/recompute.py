@@ -23,12 +23,14 @@ import pyarrow as pa
 from pipeline.lineage.checks import StageChecks
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.isolated_stage import lay_out, run_command
+from pipeline.lineage.numbers import tables_folder
 from pipeline.lineage.scope import Cause, Scope, brief
 from pipeline.lineage.stages import Entry, Stage
 from pipeline.lineage.trees import Tree, WorkingTree
 from sentfold.files import read_parquet
 from sentfold.numeric_profile import NAME, is_supported
 
+Which = Literal["report", "sample", "all"]
 Outcome = Literal["equal", "within bound", "differs", "failed", "skipped"]
 
 # By how much a printed number may differ on a processor outside of the numeric profile, on the scale of the page.
@@ -54,18 +56,18 @@ class Remade:
 def recompute(
     scope: Scope,
     *,
-    everything: bool,
+    which: Which,
     seed: int = 0,
     exact: bool | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[Remade]:
     """Run stages again, away from the checkout, which is only read.
 
-    everything  True: every stage, from nothing, each on what the ones before it made anew. False: a few stages
-                drawn with `seed`, each on the recorded artifacts that are here
-    exact       whether every byte must be equal; None: yes under the numeric profile. Where it cannot be had, every
-                number of a reported file must agree within BOUND, and all text around the numbers must be equal
-    tell        gets a line per stage
+    which  all: every stage, from nothing, each on what the ones before it made anew. report: what writes the tables and
+           pages; sample: a few stages drawn with `seed`; both on the recorded artifacts that are here
+    exact  whether every byte must be equal; None: yes under the numeric profile. Where it cannot be had, every
+           number of a reported file must agree within BOUND, and all text around the numbers must be equal
+    tell   gets a line per stage
 
     Raises LineageError, before anything runs, if dvc.lock disagrees with dvc.yaml.
     Cost: that of the stages.
@@ -78,7 +80,9 @@ def recompute(
     remove_abandoned(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as folder:
         bench = Bench(scope, Path(folder), exact=exact, tell=tell)
-        return bench.remake_all() if everything else bench.remake_sample(seed)
+        if which == "all":
+            return bench.remake_all()
+        return bench.remake_report() if which == "report" else bench.remake_sample(seed)
 
 
 def remove_abandoned(folder: Path) -> None:
@@ -130,10 +134,20 @@ class Bench:
 
     def remake_sample(self, seed: int) -> list[Remade]:
         """A few stages, each on the recorded artifacts."""
-        able = [name for name in self.graph.in_order() if name in self.graph.locked and self._inputs_here(name)]
+        able = [name for name in self.graph.in_order() if self._inputs_here(name)]
         return [self._remake(name, self.scope.root) for name in draw(able, seed)]
 
+    def remake_report(self) -> list[Remade]:
+        """The stages that write the tables, on the recorded artifacts."""
+        about = "what it reads is not here: run the suite, or bring its data (dvc pull)"
+        return [
+            self._remake(name, self.scope.root) if self._inputs_here(name) else Remade(name, "skipped", about)
+            for name in self.graph.makers_of(tables_folder(self.scope.suite))
+        ]
+
     def _inputs_here(self, name: str) -> bool:
+        if name not in self.graph.locked:
+            return False
         made = [entry for path, entry in self.graph.locked[name].deps.items() if self.graph.makers_of(path)]
         here = [self.scope.artifacts.digest(entry.path) for entry in made]
         return all(found is not None and found.md5 == entry.md5 for entry, found in zip(made, here, strict=True))

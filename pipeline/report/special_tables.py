@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.papers.published import select
+from pipeline.papers.published import PRINTED_SPREAD, SPREAD, SPREAD_CLUSTERS, select
 from pipeline.report.entries import printed_entry
 from pipeline.report.evidence import Evidence, Partition
 from pipeline.report.inputs import PARTITION_SIZES
@@ -60,8 +60,6 @@ def _agreement(line: Line, printed: Line) -> str:
 
 # The words that the thesis picked for table 4.1.
 COMMON_WORDS = ("the", "a", "an", "and", "or", "of", "for", "in", "on", "this", "with")
-# Table 4.1 of the thesis: of its 4 clusters, those that hold one of the common words.
-PRINTED_SPREAD = {"k-means": 3, "Gaussian mixture": 2, "spectral": 2}
 
 
 def cluster_table(evidence: Evidence) -> Table | None:
@@ -78,7 +76,7 @@ def cluster_table(evidence: Evidence) -> Table | None:
     )
     lines = tuple(_cluster_line(evidence, name, partition) for name, partition in evidence.partitions.items())
     printed = tuple(
-        Line(name, "", (_counted(4), _counted(spread), Entry(reason="not printed")))
+        Line(name, "", (_counted(SPREAD_CLUSTERS), _counted(spread), Entry(reason="not printed")))
         for name, spread in PRINTED_SPREAD.items()
     )
     groups = (Group(evidence.measured_here, False, lines), Group("Printed in LASE, table 4.1", True, printed))
@@ -94,7 +92,7 @@ def cluster_table(evidence: Evidence) -> Table | None:
         "are dealt at random into clusters of the same sizes."
     )
     panel = Panel("Spread of common words over clusters", "counts", heads, groups, shows)
-    return Table("lase-4.1", "LASE 4.1: Common words in clusters", about, (panel,))
+    return Table(SPREAD, "LASE 4.1: Common words in clusters", about, (panel,))
 
 
 def _counted(number: int) -> Entry:

@@ -24,7 +24,14 @@ def command(
     from sentfold.data.columns import parse_columns
     from sentfold.decision.encoders import open_encoder
     from sentfold.decision.spaces import load_space
-    from sentfold.decision.use import append_vectors, map_vectors, measure_drift, new_texts, read_texts
+    from sentfold.decision.use import (
+        append_vectors,
+        map_vectors,
+        measure_drift,
+        new_texts,
+        read_texts,
+        require_same_file,
+    )
 
     found, notes = read_texts(source, parse_columns(columns))
     print_notes(notes)
@@ -33,7 +40,9 @@ def command(
         print(f"{target}: it has all of these texts already")
         return
     fitted = load_space(space)
-    vectors = open_encoder(encoder, words, space=space, fit_on=())(texts)
+    encode = open_encoder(encoder, words, space=space, fit_on=())
+    require_same_file(target, fitted, lambda held: map_vectors(fitted, encode(held), space))
+    vectors = encode(texts)
     added, total = append_vectors(target, texts, map_vectors(fitted, vectors, space))
     print(f"{target}: {added:,} texts added, {total:,} in all")
     drift = measure_drift(fitted, vectors)

@@ -46,7 +46,7 @@ def command(
     from sentfold.decision.mteb import prediction_files, write_task_results
     from sentfold.files import write_json
 
-    refuse_target(to, first, second, on)
+    refuse_target(to, first, second, on, words)
     by_mteb = [bool(prediction_files(Path(name))) for name in (first, second)]
     if any(by_mteb):
         if not all(by_mteb):

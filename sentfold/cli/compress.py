@@ -38,14 +38,17 @@ def command(
 
     from sentfold.decision.compress import compress_dataset
     from sentfold.decision.encoders import clear_decision, save_fit
+    from sentfold.decision.use import hold_folder
 
-    refuse_target(to, source, vectors, words, folder=True)
+    refuse_target(to, source, vectors, encoder, words, folder=True)
     data, x, hashes, fitted = read_inputs(source, vectors, encoder, columns, words)
     found = compress_dataset(data, x, margin=margin, seed=seed)
     print_notes(found.notes[len(data.notes) :])
     print(found.describe())
     if to:
-        clear_decision(to)
-        save_fit(to, fitted)
-        replace(found, record={**found.record, "inputs": hashes, "numeric_profile": profile_name()}).save(to)
+        found = replace(found, record={**found.record, "inputs": hashes, "numeric_profile": profile_name()})
+        with hold_folder(to):  # two commands at once would leave the space of one beside the verdict of another
+            clear_decision(to)
+            save_fit(to, fitted)
+            found.save(to)
         print(f"  {to}: verdict.json" + (", and the map for sentfold.load_space" if found.space else ""))

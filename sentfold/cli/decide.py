@@ -41,28 +41,31 @@ def command(
     from dataclasses import replace
 
     from sentfold.decision.decide import decide_dataset
-    from sentfold.decision.encoders import clear_decision, save_fit
+    from sentfold.decision.encoders import VERDICT, clear_decision, save_fit
     from sentfold.decision.mteb import write_task_results
     from sentfold.decision.page import write_page
     from sentfold.decision.unlabelled import describe_sentences
+    from sentfold.decision.use import hold_folder
     from sentfold.files import write_json
 
-    refuse_target(to, source, vectors, words, folder=True)
+    refuse_target(to, source, vectors, encoder, words, folder=True)
     data, x, hashes, fitted = read_inputs(source, vectors, encoder, columns, words)
     if data.kind == "sentences":
         geometry = describe_sentences(x, seed=seed)
-        clear_decision(to)
-        write_json(to / "verdict.json", {**geometry.to_json(), "inputs": hashes})
+        with hold_folder(to):
+            clear_decision(to)
+            write_json(to / VERDICT, {**geometry.to_json(), "inputs": hashes})
         untold = "; without scores or labels there is nothing to tell mteb" if mteb else ""
         print(f"{geometry.describe()}\n  written to {to}/: verdict.json{untold}")
         return
     decision = decide_dataset(data, x, seed=seed)
     print_notes(decision.notes[len(data.notes) :])
     decision = replace(decision, record={**decision.record, "inputs": hashes})
-    clear_decision(to)
-    save_fit(to, fitted)
-    write_page(to / "verdict.html", decision, data, x)
-    decision.save(to)  # verdict.json comes last: where a killed process left none, nothing was decided
+    with hold_folder(to):  # two commands at once would leave the space of one beside the verdict of another
+        clear_decision(to)
+        save_fit(to, fitted)
+        write_page(to / "verdict.html", decision, data, x)
+        decision.save(to)  # verdict.json comes last: where a killed process left none, nothing was decided
     print(decision.describe())
     print(f"  written to {to}/: verdict.html, verdict.json, and the chosen space, which sentfold.load_space reads")
     if mteb is not None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})  # processor flags, as Linux names them
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
+TABLES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson")
 
 
 def command(
@@ -63,6 +63,7 @@ def command(
         str | None, typer.Option("--encoder", metavar="NAME", help="With --out: `encode SOURCE --encoder NAME`.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="With --encoder: the Parquet file to write.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Of a table: text=a; for pairs left=a,right=b,score=c.")] = None,
     pooling: Annotated[
         str | None,
         typer.Option(
@@ -82,8 +83,8 @@ def command(
     from sentfold.encoders.base.protocol import known_methods
 
     encoder, source, target = name_inputs(encoder, source, target, by, out)
-    refuse_target(target, source, fit_on, words, counts, clusters, centroids, directions)
-    sentences = read_sentences(source)
+    refuse_target(target, source, encoder, fit_on, words, counts, clusters, centroids, directions)
+    sentences = read_sentences(source, columns)
     if bfloat16:
         check_bfloat16(whole_model=pooling is None and encoder.lower() not in known_methods())
     if pooling is not None:
@@ -98,7 +99,7 @@ def command(
         with in_bfloat16() if bfloat16 else nullcontext():
             encoded = encode_by_model(encoder, sentences)
     else:
-        fitting = sentences if fit_on is None else read_sentences(fit_on)
+        fitting = sentences if fit_on is None else read_sentences(fit_on, columns)
         method, values = load_method(encoder, settings or [])
         with open_bar(3, "step") as bar:
             with readers_installed(words):
@@ -198,15 +199,16 @@ def fit_directions(encoder: Any, path: Path) -> Fitted:
 # --- what the command reads -----------------------------------------------------------------------
 
 
-def read_sentences(path: Path) -> list[str]:
+def read_sentences(path: Path, columns: str | None = None) -> list[str]:
     """The lines of a UTF-8 file, empty ones included, or the column text of a Parquet file. Raises ArtifactError.
 
     Of another table, or a folder, the texts of its columns, as `sentfold append` reads them. Raises DataError.
     """
     if path.suffix.lower() in TABLES or path.is_dir():
+        from sentfold.data.columns import parse_columns
         from sentfold.decision.use import read_texts
 
-        found, notes = read_texts(path, {})
+        found, notes = read_texts(path, parse_columns(columns))
         print_notes(notes)
         return found
     if path.suffix == ".parquet":

@@ -88,8 +88,9 @@ def read_inputs(
 def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool = False) -> None:
     """Raise ParameterError, before anything is computed, for a target that must not be replaced.
 
+    inputs  paths; or names, as of an encoder, which count where they are a file or a folder that is read
     folder  whether the folder of a decision is to be written; else a file. An input, a file in the folder of an input,
-            a device or a pipe would be lost, also as one of the files in the folder.
+            a device or a pipe would be lost, also as one of the files in the folder; so would another program's file.
     """
     from sentfold.errors import ParameterError
 
@@ -101,17 +102,37 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
         raise ParameterError(
             f"the target is not {wanted}", where=str(target), expected=f"{wanted}, or a new name", got=got
         )
-    given = [Path(path) for path in inputs if path is not None and Path(path).exists()]
+    given = [Path(path) for path in inputs if path is not None and Path(path).exists() and _is_read(path)]
     inside = not folder and any(path.resolve() in target.resolve().parents for path in given if path.is_dir())
     if inside or any(target.samefile(path) for path in given):
         raise ParameterError(
             "the target is one of the inputs, which would be lost", where=str(target), expected="another name"
         )
     if folder:
-        from sentfold.decision.encoders import OUTPUTS
+        from sentfold.decision.encoders import OUTPUTS, OWN, read_keys
 
         for name in OUTPUTS:
             refuse_target(target / name, *inputs)
+        for name, key in OWN.items():
+            if (target / name).exists() and key not in read_keys(target / name):
+                raise ParameterError(
+                    "the folder has a file that no decision wrote, which would be lost", where=str(target / name),
+                    expected="another folder",
+                )  # fmt: skip
+
+
+def _is_read(path: Path | str) -> bool:
+    """Whether an input is read from this disk: a folder can have the name of a method or of an installed model."""
+    from sentfold.decision.encoders import is_exported
+    from sentfold.decision.mteb import prediction_files
+    from sentfold.fold.texts import is_model
+
+    folder = Path(path)
+    return (
+        isinstance(path, Path)
+        or folder.is_file()
+        or any(test(folder) for test in (is_model, is_exported, prediction_files))
+    )
 
 
 def refuse_odd_names(*paths: Path | None) -> None:

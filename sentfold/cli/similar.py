@@ -44,7 +44,7 @@ def command(
     from sentfold.data.vectors import read_vectors
     from sentfold.decision.encoders import open_encoder
     from sentfold.decision.spaces import load_space
-    from sentfold.decision.use import map_vectors, most_similar
+    from sentfold.decision.use import PROBES, map_vectors, most_similar, require_same_vectors
 
     data = read_dataset(among, parse_columns(columns))
     if not data.texts:
@@ -59,6 +59,9 @@ def command(
             "the vectors are of another encoder", where=str(vectors), expected=f"{query.shape[1]} dimensions",
             got=str(known.shape[1]),
         )  # fmt: skip
+    if vectors:
+        remedy = "give the encoder's own vectors, which --space then maps; or leave --vectors out"
+        require_same_vectors(data.texts, known, encode(data.texts[:PROBES]), where=str(vectors), remedy=remedy)
     if fitted and space:
         known, query = (map_vectors(fitted, part, space) for part in (known, query))
     for row, cosine in most_similar(query[0], known, top):

@@ -48,7 +48,7 @@ def command(
     from sentfold.files import write_json
     from sentfold.measures.base.pairs import cosines
 
-    refuse_target(to, source, vectors)
+    refuse_target(to, source, vectors, encoder, words)
     data = read_dataset(source, parse_columns(columns))  # refused here, before an encoder takes minutes
     if data.kind != "pairs":
         raise DataError("a threshold needs pairs", where=data.name, expected="pairs with scores", got=data.kind)

@@ -21,6 +21,7 @@ LONGEST = 1_000_000  # characters of one cell
 SAMPLE = 20  # records that the delimiter is guessed from
 TRUE_WORDS = {"true": 1.0, "yes": 1.0, "match": 1.0, "duplicate": 1.0, "false": 0.0, "no": 0.0, "different": 0.0}
 DELIMITERS = (",", "\t", ";", "|")
+ONE_A_LINE = "write a list as one object a line: jq -c '.[]' list.json > lines.jsonl"
 # What `datasets` writes of texts, numbers and vectors: types whose values take as many bytes in the file.
 PLAIN = (
     pa.types.is_string, pa.types.is_large_string, pa.types.is_primitive, pa.types.is_null, pa.types.is_list,
@@ -68,6 +69,7 @@ def read_table(path: Path) -> Table:
         return _read_folder(path)
     readers: dict[str, Callable[[Path], Table]] = {
         ".jsonl": _read_json_lines,
+        ".json": _read_json_lines,
         ".ndjson": _read_json_lines,
         ".parquet": _read_parquet,
         ".arrow": _read_arrow,
@@ -140,12 +142,14 @@ def _read_json_lines(path: Path) -> Table:
                 record = json.loads(whole.decode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
             raise DataError(
-                "a line is not JSON", where=f"{path}, line {number}", expected="one object a line", got=str(error)
-            ) from None
+                "a line is not JSON", where=f"{path}, line {number}", expected="one object a line", got=str(error),
+                remedy=ONE_A_LINE,
+            ) from None  # fmt: skip
         if not isinstance(record, dict):
             raise DataError(
-                "a line is no JSON object", where=f"{path}, line {number}", expected="{...}", got=shorten(record)
-            )
+                "a line is no JSON object", where=f"{path}, line {number}", expected="{...}", got=shorten(record),
+                remedy=ONE_A_LINE,
+            )  # fmt: skip
         records.append(record)
         places.append((str(path), "line", number))
     names = list(dict.fromkeys(name for record in records for name in record))
@@ -158,26 +162,26 @@ def _read_json_lines(path: Path) -> Table:
 
 
 def _read_delimited(path: Path) -> Table:
-    """CSV or TSV. In a file of tabs whose quotes are not in pairs, quotes are taken as they are."""
+    """CSV or TSV, without a first column of row numbers that has no name, as pandas and R write one."""
     text = read_text(path)
     delimiter = "\t" if path.suffix.lower() == ".tsv" else guess_delimiter(text)
     notes = [] if delimiter in (",", "\t") else [f"cells are separated by {delimiter!r}"]
-    try:
+    if delimiter == "\t":
+        records, plain = _parse_tabs(path, text)
+        notes += ["quotes are taken as part of the texts"] * plain
+    else:
         records = _parse(path, text, delimiter, csv.QUOTE_MINIMAL)
-    except DataError:
-        if delimiter != "\t":
-            raise
-        records = _parse(path, text, delimiter, csv.QUOTE_NONE)
-        notes.append("quotes are taken as part of the texts")
     if not records:
         raise DataError("a file is empty", where=str(path), expected="a header and rows")
-    header = records[0][1] if has_header([cells for _, cells in records]) else None
+    numbered = _has_row_numbers([cells for _, cells in records])
+    header = records[0][1] if numbered or has_header([cells for _, cells in records]) else None
     names = header or [str(number) for number in range(1, len(records[0][1]) + 1)]
     if header is None:
         notes.append("there is no header; columns are named by their numbers")
     _check_shape(path, names, records)
     rows = records[1:] if header else records
-    columns = {name: [cells[place] for _, cells in rows] for place, name in enumerate(names)}
+    kept = list(enumerate(names))[1 if numbered else 0 :]
+    columns = {name: [cells[place] for _, cells in rows] for place, name in kept}
     return Table(path.name, columns, [(str(path), "line", line) for line, _ in rows], tuple(notes))
 
 
@@ -194,6 +198,14 @@ def guess_delimiter(text: str) -> str:
 def has_header(records: Sequence[Sequence[str]]) -> bool:
     """Whether the first record names the columns: none of its cells is a number, and no cell is a sentence."""
     return not any(is_number(cell) or len(cell.split()) > 3 or not cell.strip() for cell in records[0])
+
+
+def _has_row_numbers(records: Sequence[Sequence[str]]) -> bool:
+    """Whether the first record is a header whose first cell is blank, above whole numbers alone."""
+    first, *others = records
+    if len(first) < 2 or first[0].strip() or not others or not has_header([first[1:]]):
+        return False
+    return all(cells[0].isdecimal() for cells in others)
 
 
 def is_number(cell: object) -> bool:
@@ -215,6 +227,24 @@ def parse_number(cell: str) -> float:
 def is_score(cell: object) -> bool:
     """Whether a cell can be a score: a number, or one of TRUE_WORDS."""
     return str(cell).strip().lower() in TRUE_WORDS or is_number(cell)
+
+
+def _parse_tabs(path: Path, text: str) -> tuple[list[tuple[int, list[str]]], bool]:
+    """The records of a file of tabs, and whether quotes are taken as they are.
+
+    They are where they are not in pairs. They also are where each line then has as many cells as the header, and has
+    others if pairs of quotes hold cells together: two texts that begin and end with quotes would become one.
+    """
+    plain = _parse(path, text, "\t", csv.QUOTE_NONE)
+    if '"' not in text:
+        return plain, False
+    try:
+        quoted = _parse(path, text, "\t", csv.QUOTE_MINIMAL)
+    except DataError:
+        return plain, True
+    widths = [len(cells) for _, cells in plain]
+    whole = len(set(widths)) == 1 and widths[0] > 1
+    return (plain, True) if whole and widths != [len(cells) for _, cells in quoted] else (quoted, False)
 
 
 def _parse(path: Path, text: str, delimiter: str, quoting: Literal[0, 3]) -> list[tuple[int, list[str]]]:
@@ -368,5 +398,6 @@ def _split_files(folder: Path) -> Iterator[tuple[str, Path]]:
         saved = (inner / "dataset_info.json").is_file()
         for path in sorted(inner.iterdir()):
             split = inner.name if saved and inner != folder else path.stem.partition("-")[0].partition(".")[0]
-            if path.suffix.lower() in ((".arrow",) if saved else SUFFIXES):
+            result = saved and path.name.startswith("cache-")  # of `map` or `filter`, which leave it beside the data
+            if path.suffix.lower() in ((".arrow",) if saved else SUFFIXES) and not result:
                 yield split, path

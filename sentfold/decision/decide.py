@@ -218,12 +218,19 @@ def decide_dataset(
 
 
 def refuse_reversed(task: Task, plan: FoldPlan, tables: Sequence[Float64], seed: int) -> None:
-    """Raise DataError where every row of cosines falls as the scores of pairs rise, beyond chance.
+    """Raise DataError where every row of cosines falls as the scores of pairs rise, beyond chance; or all are equal.
 
     tables  as for resample_scores. A space that destroys such cosines would count as a better one.
     """
     if not isinstance(task, PairsTask):
         return
+    scores = task.scores[plan.judged]
+    if (scores == scores[0]).all():
+        raise DataError(
+            "all scores that are judged are equal, so there is nothing to rank", where="scores",
+            expected="at least two different scores, in the test part too", got=f"{len(scores):,} times {scores[0]:g}",
+            remedy="make the parts anew, or leave the splits out: folds are then made instead",
+        )  # fmt: skip
     observed, replicates = resample_scores(task, plan, tables, seed)
     if (observed + REVERSED * replicates.std(axis=1, ddof=1) < 0).all():
         raise DataError(

@@ -34,6 +34,7 @@ TextVectors = Callable[[Sequence[str]], Floats]
 VERDICT, PAGE = "verdict.json", "verdict.html"
 FIT, DIRECTIONS = "encoder.json", "encoder.safetensors"
 OUTPUTS = (VERDICT, PAGE, SETTINGS, ARRAYS, FIT, DIRECTIONS)  # files of a decision
+OWN = {VERDICT: "verdict", SETTINGS: "kind", FIT: "method"}  # a key that tells them from files of other programs
 WORDS = "words.parquet"  # in an exported folder
 WEIGHTS = (".safetensors", ".parquet")  # endings of the files that decide the vectors of an encoder
 WIDEST = 2**20  # numbers of a sentence vector

@@ -110,6 +110,8 @@ def count_groups(task: Task, plan: FoldPlan) -> tuple[float, str]:
     if 2 * counts.max() <= len(plan.judged):
         return every
     others = task.scores[plan.judged] != scores[counts.argmax()]
+    if not others.any():
+        return 0.0, "groups whose score is not the commonest"
     rare = effective_groups(replace(plan.design, members=plan.design.members[others]))
     return min(every, (rare, "groups whose score is not the commonest"))
 

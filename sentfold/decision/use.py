@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from sentfold.data.columns import assign_columns
-from sentfold.data.tables import DataError, read_arrow_table, read_table
+from sentfold.data.tables import DataError, read_arrow_table, read_table, shorten
 from sentfold.data.vectors import LISTS
 from sentfold.decision.shares import CONFIDENCE, bound_share
 from sentfold.decision.spaces import LandmarkSpace, SmoothedSpace, Space, space_widths
@@ -31,6 +32,9 @@ Floating = npt.NDArray[np.floating[Any]]
 
 FAR = 0.99  # of the landmarks are nearer to another one than a vector that counts as far
 PATIENCE = 60  # seconds for which a file is waited for that another process holds
+PROBES = 16  # texts whose vectors are made again
+APART = 0.05  # between two vectors of one text at unit length: 8 or 16 bits, or batches of an encoder, give less
+OWN = 0.4  # of its amount: rounding decides whether smoothing takes a text for one of its pool, which moves it by less
 DUE = 0.05  # share of far vectors from which on a refit is due; 0.01 is expected without any change
 
 
@@ -38,6 +42,23 @@ def most_similar(query: Floating, vectors: Floating, count: int) -> list[tuple[i
     """The rows of (n, d) vectors with the largest cosines to a query, (d,), and these; equal ones by row."""
     similar = unit_rows(vectors) @ unit_rows(query[None])[0]
     return [(int(row), float(similar[row])) for row in first_places(similar, count)]
+
+
+def require_same_vectors(
+    texts: Sequence[str], vectors: Floating, again: Floating, *, where: str, remedy: str, most: float = APART
+) -> None:
+    """Raise DataError where the first texts get other vectors now than those of a file, which would be mixed with them.
+
+    again  what the vectors of the first PROBES texts should be, lengths aside; most: by which half of them may differ
+    Vectors of one width can be those of another encoder, or of another space.
+    """
+    apart = np.linalg.norm(unit_rows(again) - unit_rows(vectors[: len(again)]), axis=1)
+    if len(apart) and np.median(apart) > most:
+        raise DataError(
+            "the file has vectors of another encoder or space", where=where, expected="vectors as they are made now",
+            got=f"for the text {shorten(texts[0])} a vector at a cosine of {1 - apart[0] ** 2 / 2:.3f}",
+            remedy=remedy,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -125,6 +146,19 @@ def _is_text(cell: object) -> bool:
     return isinstance(cell, str) and bool(cell.strip())
 
 
+def require_same_file(path: Path, space: Space, encode: Callable[[Sequence[str]], Floats]) -> None:
+    """As require_same_vectors, for a file of texts and vectors to which others are added; nothing where there is none.
+
+    encode  texts -> images in the space. A file of another width is left to append_vectors.
+    """
+    texts, vectors = _read_appended(path) if path.exists() else ([], np.empty((0, 0), dtype=np.float32))
+    again = encode(texts[:PROBES]) if texts else vectors
+    if again.shape[1] == vectors.shape[1]:
+        remedy = "name the encoder and the space of that time, or another file: cosines across two spaces say nothing"
+        most = max(APART, OWN * space.amount) if isinstance(space, SmoothedSpace) else APART
+        require_same_vectors(texts, vectors, again, where=str(path), remedy=remedy, most=most)
+
+
 def new_texts(path: Path, texts: Sequence[str]) -> list[str]:
     """The distinct texts that a file of texts and vectors lacks; all where there is no file. Raises DataError."""
     known = set(_read_appended(path)[0]) if path.exists() else set()
@@ -140,7 +174,7 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
     """
     from pyarrow import parquet
 
-    with _hold(path):
+    with hold_file(path):
         known, old = _read_appended(path) if path.exists() else ([], vectors[:0])
         if old.shape[1] != vectors.shape[1]:
             raise DataError(
@@ -163,23 +197,40 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
 
 
 @contextmanager
-def _hold(path: Path) -> Iterator[None]:
-    """Keep other processes from changing a file, by a lock on `.NAME.lock` in the same folder.
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Make a folder, and keep other processes from it: two decisions at once would mix their files.
+
+    Raises ArtifactError, as hold_file does.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArtifactError("a folder cannot be made", where=str(folder), got=first_line(error)) from None
+    with hold_file(folder):
+        yield
+
+
+@contextmanager
+def hold_file(path: Path) -> Iterator[None]:
+    """Keep other processes from changing a folder, by a lock on it; or a file, by one on `.NAME.lock` next to it.
 
     Raises ArtifactError if another process holds the lock for more than PATIENCE seconds, or no lock can be made.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = os.open(path.with_name(f".{path.name}.lock"), flags, 0o666)
+        if path.is_dir():
+            lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        else:
+            lock = os.open(path.with_name(f".{path.name}.lock"), flags, 0o666)
     except OSError as error:
-        raise ArtifactError("no lock can be made for a file", where=str(path), got=first_line(error)) from None
+        raise ArtifactError("no lock can be made", where=str(path), got=first_line(error)) from None
     try:
         latest = time.monotonic() + PATIENCE
         while not _locked(lock):
             if time.monotonic() > latest:
                 raise ArtifactError(
-                    "another process holds a file", where=str(path), expected=f"the file within {PATIENCE} seconds",
+                    "another process writes here", where=str(path), expected=f"its end within {PATIENCE} seconds",
                     remedy="run the command again when the other process has ended",
                 )  # fmt: skip
             time.sleep(0.05)  # flock itself can wait, but not for a limited time
@@ -193,6 +244,9 @@ def _locked(lock: int) -> bool:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        if error.errno != errno.EBADF:  # NFS locks no folder
+            raise
     return True
 
 

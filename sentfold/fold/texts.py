@@ -67,8 +67,9 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
     name  of the folder, of the package, or of a model that a package carries
     Raises EncoderError if `name` is none of these, or holds no model that is known here.
     """
-    is_folder = Path(name).is_dir()
     package = PACKAGES.get(name.rpartition("/")[2].lower(), name)
+    # A decision can be in a folder that has the name of its encoder.
+    is_folder = Path(name).is_dir() and (is_model(Path(name)) or not _is_installed(package))
     folder = Path(name).absolute() if is_folder else _package_folder(package)
     place = {"folder": str(folder)} if is_folder else {"package": package}
     if (folder / MODULES).is_file():
@@ -81,6 +82,18 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
         expected=f"{MODULES}, as sentence-transformers saves it, or {WEIGHTS}, as WordLlama has it",
         remedy="give the folder of a model, or a package that holds one",
     )
+
+
+def is_model(folder: Path) -> bool:
+    """Whether a folder has the first file of a sentence transformer, or of token vectors."""
+    return (folder / MODULES).is_file() or (folder / WEIGHTS).is_file()
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return bool(files(package))
+    except (PackageNotFoundError, ValueError):
+        return False
 
 
 def _package_folder(package: str) -> Path:

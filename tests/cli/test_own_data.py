@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import save_file
 
+from sentfold.cli.inputs import refuse_target
 from sentfold.data.tables import DataError
 from sentfold.decision.spaces import ARRAYS, SETTINGS, Unchanged, save_space
 from sentfold.errors import EncoderError, ParameterError
@@ -88,8 +89,6 @@ def test_a_target_that_would_replace_an_input_or_a_device_is_refused(
 
 
 def test_a_folder_is_not_written_in_the_place_of_a_file_or_into_the_data(folder: Path) -> None:
-    from sentfold.cli.inputs import refuse_target
-
     refuse_target(None, folder)
     refuse_target(folder / "new", folder, folder=True)
     refuse_target(folder, folder / "pairs.tsv", folder=True)
@@ -153,6 +152,51 @@ def test_vectors_in_the_folder_to_write_are_not_replaced_or_removed(folder: Path
         with pytest.raises(ParameterError, match="would be lost"):
             command(folder / "pairs.tsv", vectors=vectors, to=folder)
     assert vectors.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["verdict.json", SETTINGS, "encoder.json"])
+def test_a_file_of_another_program_in_the_folder_to_write_is_not_lost(folder: Path, name: str) -> None:
+    from sentfold.cli import compress, decide
+
+    (folder / name).write_text('{"mine": 1}')
+    for command in (decide.command, compress.command):
+        with pytest.raises(ParameterError, match="would be lost"):
+            command(folder / "pairs.tsv", vectors=folder / "v.npy", to=folder)
+    assert (folder / name).read_text() == '{"mine": 1}'
+
+
+def test_word_vectors_and_a_model_are_no_target_and_a_name_is_no_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sentfold.cli import compare, decide, threshold
+
+    monkeypatch.chdir(folder)
+    words, model = Path("words.parquet"), Path("model")
+    words.write_bytes(b"words")
+    model.mkdir()
+    for name in ("modules.json", "config.json"):
+        (model / name).write_text("{}")
+    with pytest.raises(ParameterError, match="would be lost"):
+        threshold.command(Path("pairs.tsv"), encoder="sif", words=str(words), match_from=4.0, to=words)
+    with pytest.raises(ParameterError, match="would be lost"):
+        compare.command("sif", "average", Path("pairs.tsv"), words=str(words), to=words)
+    with pytest.raises(ParameterError, match="would be lost"):
+        threshold.command(Path("pairs.tsv"), encoder="model", match_from=4.0, to=model / "config.json")
+    with pytest.raises(ParameterError, match="would be lost"):
+        decide.command(Path("pairs.tsv"), encoder="model", to=model)
+    Path("wordllama").mkdir()  # where an earlier decision on that encoder was written
+    refuse_target(Path("wordllama"), "wordllama", folder=True)
+    assert words.read_bytes() == b"words"
+
+
+def test_a_table_whose_columns_cannot_be_told_is_encoded_as_the_message_says(tmp_path: Path) -> None:
+    from sentfold.cli.encode import read_sentences
+
+    (tmp_path / "t.csv").write_text("one,two,three\na b,c d,e f\ng h,i j,k l\n")
+    with pytest.raises(DataError) as refused:
+        read_sentences(tmp_path / "t.csv")
+    assert "--columns" in refused.value.remedy
+    assert read_sentences(tmp_path / "t.csv", "text=two") == ["c d", "i j"]
 
 
 def test_no_file_of_an_earlier_decision_stays_beside_another_verdict(folder: Path) -> None:

@@ -83,6 +83,49 @@ def test_parquet_and_a_saved_dataset_give_the_same_pairs(tmp_path: Path) -> None
     same_pairs(read_dataset(folder))
 
 
+def test_results_that_datasets_left_beside_the_data_are_no_data(tmp_path: Path) -> None:
+    (tmp_path / "dataset_info.json").write_text("{}")
+    for name, change in (("data-00000-of-00001.arrow", str), ("cache-8c2bebed05ab4364.arrow", str.upper)):
+        table = pa.table({"text": [change("a cat"), change("a car")], "label": [0, 1]})
+        with pa.ipc.new_stream(str(tmp_path / name), table.schema) as stream:
+            stream.write_table(table)
+    assert read_dataset(tmp_path).texts == ("a cat", "a car")
+
+
+@pytest.mark.parametrize("blank", ["", '""'])
+def test_row_numbers_without_a_name_are_left_out_and_the_header_is_no_text(blank: str, tmp_path: Path) -> None:
+    """pandas writes the first form, R the second."""
+    (tmp_path / "p.csv").write_text(f"{blank},sentence1,sentence2,score\n0,a cat,a dog,1\n1,a cow,a hen,0\n")
+    data = read_dataset(tmp_path / "p.csv")
+    assert (data.kind, data.texts, data.values.tolist()) == ("pairs", ("a cat", "a cow", "a dog", "a hen"), [1.0, 0.0])
+    (tmp_path / "l.csv").write_text(f"{blank},said,code\n0,a cat,x\n1,a cow,y\n")
+    assert read_dataset(tmp_path / "l.csv").classes == ("x", "y")
+    (tmp_path / "s.csv").write_text(f"{blank},text\n0,a cat\n1,a cow\n")
+    assert read_dataset(tmp_path / "s.csv").texts == ("a cat", "a cow")
+
+
+def test_a_file_called_json_is_read_as_json_lines_and_a_list_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path, rows = tmp_path / "s.json", [{"text": "a cat"}, {"text": "a cow"}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read_dataset(path).texts == ("a cat", "a cow")
+    for indent in (None, 1):
+        path.write_text(json.dumps(rows, indent=indent))
+        with pytest.raises(DataError) as refused:
+            read_dataset(path)
+        assert "one object a line" in refused.value.remedy
+
+
+def test_texts_of_two_lines_are_not_joined_by_a_quote_at_the_begin_of_one_and_the_end_of_the_other(
+    tmp_path: Path,
+) -> None:
+    rows = [["he said", '"yes, it is so', "3"], ["she said", 'no, it is not"', "1"], ["a", "b", "2"]]
+    lines = ["sentence1\tsentence2\tscore", *("\t".join(row) for row in rows)]
+    (tmp_path / "p.tsv").write_text("\n".join(lines) + "\n")
+    data = read_dataset(tmp_path / "p.tsv")
+    assert data.texts == ("he said", "she said", "a", '"yes, it is so', 'no, it is not"', "b")
+    assert any("quotes are taken as part of the texts" in note for note in data.notes)
+
+
 def test_files_named_by_their_split_are_one_data_set(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("text,label\na cat,animal\na car,thing\n")
     (tmp_path / "validation.csv").write_text("text,label\na cow,animal\n")

@@ -13,6 +13,7 @@ from safetensors.numpy import save_file
 
 import sentfold
 from sentfold.data.tables import DataError
+from sentfold.decision.compress import compress
 from sentfold.decision.decide import AUTOMATIC, MOST_WEIGHTS, chunk_size, decide
 from sentfold.decision.families import (
     FAMILIES,
@@ -236,6 +237,18 @@ def test_scores_that_are_distances_are_refused() -> None:
     for command in (sentfold.decide, sentfold.compress):
         with pytest.raises(DataError, match="cosine falls as the scores rise"):
             command(x, pairs=(left, right, 1 - scores))
+
+
+def test_a_test_part_of_one_score_is_refused() -> None:
+    """`compress` recommended the smallest form, with an interval from 0 to 0; the record of `decide` was no JSON."""
+    rng = np.random.default_rng(0)
+    x, scores = rng.normal(size=(200, 8)).astype(np.float32), rng.integers(0, 5, 100).astype(float)
+    scores[60:] = 3
+    pairs, splits = (np.arange(100), np.arange(100, 200), scores), ["train"] * 60 + ["test"] * 40
+    with pytest.raises(DataError, match="scores that are judged are equal"):
+        decide(x, pairs=pairs, splits=splits)
+    with pytest.raises(DataError, match="too few items are independent"):
+        compress(x, pairs=pairs, splits=splits)
 
 
 def test_groups_of_very_different_sizes_count_as_few() -> None:

@@ -12,9 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sentfold.cli import append, similar
 from sentfold.data.tables import DataError
-from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, load_space, save_space
-from sentfold.decision.use import append_vectors, map_vectors, measure_drift, most_similar, new_texts
+from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, Unchanged, load_space, save_space
+from sentfold.decision.use import (
+    append_vectors,
+    hold_folder,
+    map_vectors,
+    measure_drift,
+    most_similar,
+    new_texts,
+    require_same_file,
+)
 from sentfold.errors import ArtifactError
 from sentfold.files import fixed_lists
 from sentfold.manifold.base.linear import LinearMap
@@ -123,6 +132,52 @@ def test_texts_that_two_processes_add_at_once_are_all_kept_once(tmp_path: Path) 
         adder.join()
     wanted = ["both", *(f"{letter} {number}" for letter in "ab" for number in range(4))]
     assert sorted(pq.read_table(path).column("text").to_pylist()) == sorted(wanted)
+
+
+def test_two_decisions_do_not_write_into_one_folder_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The space of one could stay beside the verdict of the other."""
+    monkeypatch.setattr("sentfold.decision.use.PATIENCE", 0.1)
+    with (
+        hold_folder(tmp_path / "to"),
+        pytest.raises(ArtifactError, match="another process"),
+        hold_folder(tmp_path / "to"),
+    ):
+        pass
+    with hold_folder(tmp_path / "to"):
+        assert not list((tmp_path / "to").iterdir())
+
+
+def test_vectors_of_another_space_or_encoder_are_not_mixed_with_those_of_a_file(tmp_path: Path) -> None:
+    """`append` took any space of the same width; `similar` mapped vectors a second time that `append` had mapped."""
+    texts = [f"The {noun} {verb}." for noun in ("dog", "cat", "snow", "price") for verb in ("sleeps", "falls", "rose")]
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    (tmp_path / "new.txt").write_text("A harbour in the snow.")
+    turned = np.random.default_rng(0).normal(size=(256, 256))
+    save_space(LinearSpace(LinearMap(np.zeros(256), turned, np.ones(256))), tmp_path / "space")
+    save_space(Unchanged(), tmp_path / "plain")
+    own, target = tmp_path / "own.parquet", tmp_path / "all.parquet"
+    append.command(tmp_path / "texts.txt", own, "wordllama", tmp_path / "plain")
+    append.command(tmp_path / "texts.txt", target, "wordllama", tmp_path / "space")
+    for path, space in ((own, "space"), (target, "plain")):
+        before = path.read_bytes()
+        with pytest.raises(DataError, match="another encoder or space"):
+            append.command(tmp_path / "new.txt", path, "wordllama", tmp_path / space)
+        assert path.read_bytes() == before
+    append.command(tmp_path / "new.txt", target, "wordllama", tmp_path / "space")
+    with pytest.raises(DataError, match="another encoder or space"):
+        similar.command("A dog.", tmp_path / "texts.txt", "wordllama", vectors=target, space=tmp_path / "space", top=1)
+    similar.command("A dog.", tmp_path / "texts.txt", "wordllama", vectors=own, space=tmp_path / "space", top=1)
+
+
+def test_rounding_of_texts_that_a_space_holds_makes_them_no_other_vectors(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 24)).astype(np.float32)
+    texts = [f"text {row}" for row in range(len(x))]
+    space, path = SmoothedSpace(x, 5, 0.5), tmp_path / "v.parquet"
+    append_vectors(path, texts, space.transform(x))
+    require_same_file(path, space, lambda held: space.transform(x[: len(held)] + np.float32(1e-6)))
+    with pytest.raises(DataError, match="another encoder or space"):
+        require_same_file(path, space, lambda held: x[: len(held)])
 
 
 def test_a_link_in_the_place_of_the_lock_of_a_file_is_refused(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def test_a_password_in_an_address_reaches_no_strangers_stage_and_travels_encrypt
 ) -> None:
     monkeypatch.setenv("https_proxy", "http://me:hush@proxy:3128")
     monkeypatch.setenv("HF_ENDPOINT", "https://me:hush@hub.example/api")
-    assert not {"https_proxy", "HF_ENDPOINT"} & audit_environment().keys()
+    monkeypatch.setenv("HTTP_PROXY", "me:hush@proxy:3128")
+    assert not {"https_proxy", "HTTP_PROXY", "HF_ENDPOINT"} & audit_environment().keys()
     assert "HF_ENDPOINT" in travelling(encrypted=True) and "HF_ENDPOINT" not in travelling(encrypted=False)
 
 

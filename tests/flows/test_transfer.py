@@ -5,19 +5,25 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from copy import deepcopy
 from pathlib import Path
+from typing import cast
 
 import pytest
 from distributed import Client
+from dvc.utils.serialize import dump_yaml
 
 from flows.clone import Parcel, basis_of, make_in_clone, require_same
+from flows.dask_fold import DaskExecutor
 from flows.dask_route import require_commit
-from flows.fold_route import FoldProject
+from flows.fold_route import FoldProject, RemoteExecutor
 from flows.lock_entries import hash_in, read_entry, split_entries, write_entries
 from flows.profile import Retries, Retry, Transfer
+from flows.recovery import recover
 from flows.run_stage import Order, log_file, run_stage
 from flows.transfer import LOG, Remote
 from sentfold.errors import RunError
+from sentfold.fold.parts import Part
 from tests.flows.checkout import SOURCE, Checkout
 from tests.flows.ssh import missing, ssh_server
 from tests.flows.workers import clone, commit
@@ -108,6 +114,21 @@ def test_the_entries_of_a_lock_are_its_text_and_travel_one_by_one(tmp_path: Path
     assert split_entries(tmp_path / "dvc.lock") == {}
 
 
+def test_a_stage_with_a_long_name_keeps_its_entry(tmp_path: Path) -> None:
+    """DVC writes a name of more than 128 letters in another way."""
+    lock, name = tmp_path / "dvc.lock", f"evaluate@{'-'.join(['space'] * 30)}"
+    stage = {"cmd": "python -m pipeline evaluate", "outs": [{"path": "data/quick/x", "md5": "0" * 32}]}
+    dump_yaml(lock, {"schema": "2.0", "stages": {each: deepcopy(stage) for each in ("first", name, "last")}})
+    before, entries = lock.read_bytes(), split_entries(lock)
+    assert list(entries) == ["first", name, "last"]
+    assert read_entry(name, entries[name]) == stage
+    write_entries(lock, entries.values())
+    assert lock.read_bytes() == before
+    lock.write_bytes(before[:-20])
+    recover(tmp_path)
+    assert list(split_entries(lock)) == ["first", name]
+
+
 @pytest.mark.parametrize(
     "text", ["", "  report:\n", "report: {cmd: x}\n", "  other:\n    cmd: x\n", "  report:\n    a: [\n"]
 )
@@ -186,3 +207,47 @@ def test_what_a_remote_exchanged_is_no_input_of_a_fold(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="a file did not arrive as it was sent"):
         here.pull(pointers)
     assert not (here.folder / name).exists()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> FoldProject:
+    """Of a fold, in a checkout whose remote is a folder."""
+    (tmp_path / "store").mkdir()
+    (tmp_path / "checkout/.dvc").mkdir(parents=True)
+    (tmp_path / "checkout/.dvc/config").write_text(f"['remote \"shared\"']\n    url = {tmp_path}/store\n")
+    return FoldProject.open(tmp_path / "fold", tmp_path / "checkout", SHARED)
+
+
+@pytest.mark.slow
+def test_all_parts_that_a_remote_lost_are_made_again_after_one_error(project: FoldProject, tmp_path: Path) -> None:
+    parts = []
+    for number, content in enumerate((b"first", b"second", b"third")):
+        sha256 = hashlib.sha256(content).hexdigest()
+        parts.append(Part(f"vectors/part-{number}.parquet", 1, len(content), sha256, {}))
+        (project.folder / f"{sha256}.parquet").write_bytes(content)
+    names = [f"{part.sha256}.parquet" for part in parts]
+    project.add(names)
+    project.push(names[1:2])
+    shutil.rmtree(project.folder / ".dvc/cache")
+    for name in names:
+        (project.folder / name).unlink()
+    executor = RemoteExecutor(DaskExecutor(cast(Client, None), None), project, "fold")
+    (tmp_path / "target/vectors").mkdir(parents=True)
+    with pytest.raises(RunError, match="a part did not arrive") as error:
+        executor._fetch(parts, tmp_path / "target")
+    assert error.value.where == "vectors/part-0.parquet, and 1 more"
+    assert [project.pointer(name).is_file() for name in names] == [False, True, False]
+    assert [file.name for file in (tmp_path / "target/vectors").iterdir()] == ["part-1.parquet"]
+
+
+@pytest.mark.slow
+def test_a_fold_that_goes_on_has_the_settings_that_the_checkout_has_now(project: FoldProject, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    settings = tmp_path / "checkout/.dvc/config"
+    settings.write_text(settings.read_text().replace("/store", "/other"))
+    again = FoldProject.open(project.folder, tmp_path / "checkout", SHARED)
+    name = f"{hashlib.sha256(b'texts').hexdigest()}.parquet"
+    (again.folder / name).write_bytes(b"texts")
+    again.add([name])
+    again.push([name])
+    assert [file.read_bytes() for file in (tmp_path / "other").rglob("*") if file.is_file()] == [b"texts"]

@@ -51,6 +51,18 @@ def test_a_text_has_one_vector_with_any_other_texts_and_a_blank_text_is_zero() -
     assert encoder.encode([]).vectors.shape == (0, 256)
 
 
+def test_a_folder_that_is_no_model_does_not_hide_an_installed_one_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`decide --encoder wordllama --to wordllama` could run once."""
+    monkeypatch.chdir(tmp_path)
+    Path("wordllama").mkdir()
+    assert find_text_encoder("wordllama").package == "wordllama"
+    Path("other").mkdir()
+    with pytest.raises(EncoderError, match="no sentence encoder in 'other'"):
+        find_text_encoder("other")
+
+
 @pytest.mark.slow
 def test_a_transformer_gives_the_vectors_of_encode_sentences() -> None:
     texts, encoder = sentences()[:40], find_text_encoder(PACKAGE, batch_size=32)

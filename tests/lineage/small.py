@@ -191,8 +191,11 @@ LAYOUT_PY = """
 
 PUBLISHED = """
     source,table,model,dataset,metric,value,protocol,note
-    sbert-lp,1,A paper,first,spearman_x100,11.1,cosine,
-    sbert-lp,1,Another paper,first,spearman_x100,12.2,cosine,
+    mteb,1,A paper,first,spearman_x100,11.1,cosine,
+    mteb,1,Another paper,first,spearman_x100,12.2,cosine,
+    mteb,1,A paper,second,spearman_x100,13.3,cosine,
+    mteb,1,A paper,first,pearson_x100,14.4,cosine,
+    sbert-lp,1,A paper,first,spearman_x100,15.5,cosine,
 """
 
 

@@ -16,16 +16,16 @@ import yaml
 
 from pipeline.lineage.audit import Audit, audit
 from pipeline.lineage.hashes import LineageError
-from pipeline.lineage.recompute import Remade, first_place, largest_gap, recompute, remove_abandoned
+from pipeline.lineage.recompute import Remade, Which, first_place, largest_gap, recompute, remove_abandoned
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.trees import WorkingTree
 from tests.lineage.small import Small
 from tests.lineage.tamper import forge
 
 
-def audited(small: Small, *, exact: bool | None = None, revision: str | None = None) -> Audit:
+def audited(small: Small, *, which: Which = "all", exact: bool | None = None, revision: str | None = None) -> Audit:
     def again(scope: Scope) -> list[Remade]:
-        return recompute(scope, everything=True, exact=exact)
+        return recompute(scope, which=which, exact=exact)
 
     return audit(small.root, "quick", revision=revision, again=again)
 
@@ -87,6 +87,22 @@ def test_no_page_no_interval_and_no_row_can_be_forged(small: Small, file: str, o
         assert file in next(cause.message for cause in found.causes if cause.kind == "recomputation")
 
 
+def test_a_report_made_again_from_its_scores_shows_what_was_changed_in_it_alone(small: Small) -> None:
+    assert outcomes(audited(small, which="report")) == {"report": "equal"}
+    commit_forgery(small, "reports/quick/summary.txt", "20.50", "90.50")
+    assert not audit(small.root, "quick").failed(strict=True), "a look alone cannot know"
+    found = audited(small, which="report")
+    assert outcomes(found) == {"report": "differs"}
+    assert found.failed(strict=False)
+
+
+def test_a_report_whose_data_are_not_here_is_not_made_again_and_that_is_said(small: Small) -> None:
+    shutil.rmtree(small.root / "data")
+    found = audited(small, which="report")
+    assert outcomes(found) == {"report": "skipped"}
+    assert any("what it reads is not here" in cause.message for cause in found.causes)
+
+
 def test_everything_is_made_anew_from_nothing_and_the_checkout_stays_as_it_was(small: Small) -> None:
     shutil.rmtree(small.root / "data")
     shutil.rmtree(small.root / ".dvc/cache")
@@ -115,8 +131,8 @@ def test_other_bytes_pass_only_outside_of_the_numeric_profile_and_within_the_bou
 
 def test_a_sample_is_the_same_for_the_same_seed_and_each_stage_runs_on_recorded_inputs(finished: Small) -> None:
     scope = Scope(finished.root, "quick")
-    runs = {seed: [remade.stage for remade in recompute(scope, everything=False, seed=seed)] for seed in (0, 1)}
-    again = recompute(scope, everything=False, seed=0)
+    runs = {seed: [remade.stage for remade in recompute(scope, which="sample", seed=seed)] for seed in (0, 1)}
+    again = recompute(scope, which="sample", seed=0)
     assert [remade.stage for remade in again] == runs[0]
     assert {remade.outcome for remade in again} == {"equal"}
     assert len(runs[0]) == len(runs[1]) == 4
@@ -213,7 +229,7 @@ def test_a_stage_gets_the_parameters_that_it_declares_and_no_others(small: Small
 
 def refused(small: Small) -> str:
     with pytest.raises(LineageError) as caught:
-        recompute(Scope(small.root, "quick"), everything=True)
+        recompute(Scope(small.root, "quick"), which="all")
     return str(caught.value)
 
 

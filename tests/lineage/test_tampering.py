@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from pipeline.lineage.audit import audit
 from pipeline.lineage.hashes import LineageError
+from pipeline.lineage.numbers import read_table
 from pipeline.lineage.recompute import recompute
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import load_graph
@@ -62,13 +64,20 @@ COMPUTED = (
 
 def relabel(small: Small, *edits: tuple[str, str, str]) -> None:
     """Edit tables, and put their new hash into dvc.lock; commit both. No score is touched."""
+    with tables_forged(small):
+        for table, old, new in edits:
+            small.edit(f"reports/quick/tables/{table}", old, new)
+
+
+@contextmanager
+def tables_forged(small: Small) -> Iterator[None]:
+    """Put the hash of the tables as they are at the end into dvc.lock, and commit both."""
     before = WorkingTree(small.root).digest("reports/quick/tables")
-    for table, old, new in edits:
-        small.edit(f"reports/quick/tables/{table}", old, new)
+    yield
     after = WorkingTree(small.root).digest("reports/quick/tables")
     assert before is not None and after is not None
     small.edit("dvc.lock", before.md5, after.md5)
-    small.commit("Relabelled")
+    small.commit("Forged")
 
 
 @pytest.mark.parametrize(
@@ -105,9 +114,37 @@ def relabel(small: Small, *edits: tuple[str, str, str]) -> None:
             [("small.csv", ",11.1,", ",12.2,"), ("cells.json", '[0], {"value": "11.1"}', '[1], {"value": "12.2"}')],
             "published.csv has the figure for Another paper",
         ),
+        "the paper's figure for another corpus": (
+            [("small.csv", ",11.1,", ",13.3,"), ("cells.json", '[0], {"value": "11.1"}', '[2], {"value": "13.3"}')],
+            "published.csv has the figure as spearman of second",
+        ),
+        "the paper's figure in another metric": (
+            [("small.csv", ",11.1,", ",14.4,"), ("cells.json", '[0], {"value": "11.1"}', '[3], {"value": "14.4"}')],
+            "published.csv has the figure as pearson of first",
+        ),
+        "the figure of one model in another paper": (
+            [("small.csv", ",11.1,", ",15.5,"), ("cells.json", '[0], {"value": "11.1"}', '[4], {"value": "15.5"}')],
+            "published.csv has the figure as spearman of first in table 1 of SBERT-LP",
+        ),
         "a figure that no paper prints": (
             [("small.csv", ",11.1,", ",19.9,"), ("cells.json", '[0], {"value": "11.1"}', '[], {"value": "19.9"}')],
             "published.csv has no such figure",
+        ),
+        "a figure that is said to be counted": (
+            [("small.csv", ",x100,11.1,", ",count,19.9,"),
+             ("cells.json", '"x100", "printed", [0], {"value": "11.1"}', '"count", "printed", [], {"value": "19.9"}')],
+            "published.csv has no such figure",
+        ),
+        "a unit in the index too": (
+            [("small.csv", "spearman.all.cosine,x100", "spearman.all.cosine,nats"),
+             ("cells.json", '"small.csv": [[2, "mini", "first", "spearman.all.cosine", "x100"',
+              '"small.csv": [[2, "mini", "first", "spearman.all.cosine", "nats"')],
+            "spearman.all.cosine is measured in x100",
+        ),
+        "a column of numbers beside those that the index has": (
+            [("small.csv", "table,panel,", "best,table,panel,"), ("small.csv", "\nsmall,", "\n90.50,small,"),
+             *[("small.csv", "\nsmall,", "\n,small,")] * 6],
+            "says 90.50, the index of cells has no such cell",
         ),
         "a score that the index calls computed": (
             [("small.csv", "20.50,19.50", "90.50,19.50"), COMPUTED, COMPUTED],  # in scores.csv, then in small.csv
@@ -125,17 +162,34 @@ def test_a_number_under_the_name_of_another_is_wrong(
     assert any(named in cause.message for cause in found.causes if cause.kind == "cell")
 
 
+@pytest.mark.parametrize("name", ["more/best.csv", "best.CSV"])
+def test_a_table_of_another_folder_or_ending_is_read(small: Small, name: str) -> None:
+    table = small.root / "reports/quick/tables" / name
+    with tables_forged(small):
+        table.parent.mkdir(exist_ok=True)
+        table.write_text("space,first\nmini,90.50\n")
+    assert verdict_of(audit(small.root, "quick"), name.rpartition("/")[2], "mini", "", "first") == "wrong"
+
+
+@pytest.mark.parametrize(("protocol", "wrong"), [("spearman.all.cosine", False), ("pearson.all.cosine", True)])
+def test_a_difference_has_the_protocol_of_its_words(tmp_path: Path, protocol: str, wrong: bool) -> None:
+    words = "Spearman of cosine, all pairs, less the baseline's"
+    (tmp_path / "a.csv").write_text(f'row,corpus,protocol,value\nx − y,first,"{words}",+1.00\n')
+    cell = {
+        "line": 2, "row": "x − y", "corpus": "first", "protocol": words, "unit": "x100", "origin": "difference",
+        "key": ["x", "y", "first", protocol], "texts": {"value": "+1.00"},
+    }  # fmt: skip
+    (number,) = read_table(WorkingTree(tmp_path), "a.csv", [cell])
+    assert bool(number.mislabel) == wrong
+
+
 def test_a_report_without_numbers_is_not_verified(small: Small) -> None:
     """The tables for readers are still there, and nothing vouches for what they print."""
     tables = small.root / "reports/quick/tables"
-    before = WorkingTree(small.root).digest("reports/quick/tables")
-    for table in tables.glob("*.csv"):
-        table.unlink()
-    (tables / "cells.json").write_text('{"schema": 1, "fields": [], "tables": {}}')
-    after = WorkingTree(small.root).digest("reports/quick/tables")
-    assert before is not None and after is not None
-    small.edit("dvc.lock", before.md5, after.md5)
-    small.commit("No numbers")
+    with tables_forged(small):
+        for table in tables.glob("*.csv"):
+            table.unlink()
+        (tables / "cells.json").write_text('{"schema": 1, "fields": [], "tables": {}}')
     found = audit(small.root, "quick")
     assert (found.findings, found.causes) == ((), {})
     assert found.failed(strict=True)
@@ -289,7 +343,7 @@ def test_an_editors_lock_among_the_code_is_named_with_the_remedy(small: Small) -
         "cannot be read: code/.#rules.py (a link to someone@host.1234:1700000000, which is not there)" in cause.message
     )
     assert cause.remedy == "git stash -u -- code"
-    (remade, *_) = recompute(Scope(small.root, "quick"), everything=False)
+    (remade, *_) = recompute(Scope(small.root, "quick"), which="sample")
     assert remade.outcome == "equal", "a second run goes on without it"
 
 
