@@ -95,16 +95,19 @@ def diff(root: Path, old: str, new: str, suite: str) -> Difference:
 
 
 def _keyed(numbers: Sequence[Number]) -> dict[tuple[str | int, ...], Number]:
-    """Numbers by what they are: a score is one number, in however many tables it is printed.
+    """Numbers by what they are: a score is one number, in however many tables it is printed alike.
 
-    Any other is known by table, row, column, field, and its count among those of one name: lines move, names stay.
+    A copy of it with another text is a number of its own. Any other number is known by table, row, column, field, and
+    its count among those of one name: lines move, names stay.
     """
     seen: Counter[tuple[str, ...]] = Counter()
     found: dict[tuple[str | int, ...], Number] = {}
     for number in numbers:
         if number.origin in ("score", "difference"):
             which = (number.space, number.other, number.corpus, number.protocol, number.unit)
-            found.setdefault((number.origin, *which, number.field), number)
+            first = found.setdefault((number.origin, *which, number.field), number)
+            if first.text != number.text:
+                found[number.origin, *which, number.field, number.table] = number
             continue
         name = (number.table, number.row, number.column, number.field)
         found[*name, seen[name]] = number

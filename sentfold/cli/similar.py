@@ -64,6 +64,8 @@ def command(
         require_same_vectors(data.texts, known, encode(data.texts[:PROBES]), where=str(vectors), remedy=remedy)
     if fitted and space:
         known, query = (map_vectors(fitted, part, space) for part in (known, query))
-    for row, cosine in most_similar(query[0], known, top):
+    shown = [row for row, one in enumerate(data.texts) if one]  # a corpus can have documents without a text
+    for place, cosine in most_similar(query[0], known[shown], top):
+        row = shown[place]
         if cosine >= least:
             print(f"{cosine:.3f}  {one_line(data.texts[row])}")

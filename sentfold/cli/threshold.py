@@ -43,7 +43,7 @@ def command(
     from sentfold.data.columns import parse_columns
     from sentfold.data.datasets import read_dataset
     from sentfold.data.tables import DataError
-    from sentfold.decision.inputs import copy_notes, first_copies
+    from sentfold.decision.inputs import copy_notes, first_copies, kin_of
     from sentfold.decision.threshold import find_threshold, matches_from, require_groups
     from sentfold.files import write_json
     from sentfold.measures.base.pairs import cosines
@@ -56,11 +56,12 @@ def command(
     require_groups(group_design(data.numbered_rows, [""] * len(data)), len(data))
     data, x, hashes, _ = read_inputs(source, vectors, encoder, columns, words)
     copies = first_copies(x, texts=data.texts)
-    print_notes(copy_notes(copies))
+    notes = copy_notes(copies, data.texts)
+    print_notes(notes)
     found = find_threshold(
         cosines(x, data.rows)[0],
         match,
-        rows=copies[data.rows],
+        rows=kin_of(copies, data.texts)[data.rows],
         base_rate=base_rate,
         few=few,
         most=most,
@@ -69,5 +70,5 @@ def command(
     print(found.describe())
     if to:
         record = {"inputs": hashes, "match_from": match_from, "seed": seed, "numeric_profile": profile_name()}
-        write_json(to, {**found.to_json(), **record, "notes": [*data.notes, *copy_notes(copies)]})
+        write_json(to, {**found.to_json(), **record, "notes": [*data.notes, *notes]})
         print(f"  {to}: all numbers")

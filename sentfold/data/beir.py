@@ -17,7 +17,8 @@ HIGHEST = 1_000_000  # grade; sums of gains stay exact
 def read_beir(folder: Path) -> Dataset:
     """The documents, then the queries that have a relevant document. Raises DataError that names file and line.
 
-    A query that has the identifier of a document never finds that document, as in BEIR.
+    A query that has the identifier of a document never finds that document, as in BEIR. Published corpora have some
+    documents without a text: these keep their place, so that no vector moves to another document.
     """
     documents, odd = _read_texts(folder / "corpus.jsonl", "documents")
     queries, odd_queries = _read_texts(folder / "queries.jsonl", "queries")
@@ -71,7 +72,10 @@ def _named(what: str, names: list[str]) -> list[str]:
 
 
 def _read_texts(path: Path, what: str) -> tuple[dict[str, str], list[str]]:
-    """Identifier -> title and text, and a note on the texts that repeat an earlier one."""
+    """Identifier -> title and text, and notes on the empty documents and on texts that repeat an earlier one.
+
+    Raises DataError for an empty query, and where no document has a text.
+    """
     table = read_table(path)
     for column in ("_id", "text"):
         if column not in table.columns:
@@ -80,6 +84,7 @@ def _read_texts(path: Path, what: str) -> tuple[dict[str, str], list[str]]:
             )
     texts: dict[str, str] = {}
     copies: list[str] = []
+    empty: list[int] = []
     seen: set[str] = set()
     titles = table.columns.get("title", [None] * len(table))
     for row, (name, title, text) in enumerate(zip(table.columns["_id"], titles, table.columns["text"], strict=True)):
@@ -87,10 +92,14 @@ def _read_texts(path: Path, what: str) -> tuple[dict[str, str], list[str]]:
             raise refuse_value(table, row, "_id", "an identifier is missing or repeated", expected="a new identifier")
         texts[str(name)] = f"{title or ''} {text or ''}".strip()
         if not texts[str(name)]:
-            raise refuse_value(table, row, "text", "a text is empty", expected="a text")
+            empty.append(row)
+            continue
         copies += [table.place(row)] if texts[str(name)] in seen else []
         seen.add(texts[str(name)])
-    return texts, _named(f"{what} repeat the text of an earlier one", copies)
+    if empty and (what == "queries" or not seen):
+        raise refuse_value(table, empty[0], "text", "a text is empty", expected="a text")
+    bare = _named("documents have no text and rank behind all others", [table.place(row) for row in empty])
+    return texts, [*bare, *_named(f"{what} repeat the text of an earlier one", copies)]
 
 
 def _qrels(folder: Path) -> list[tuple[str, Path]]:

@@ -186,12 +186,18 @@ def _read_delimited(path: Path) -> Table:
 
 
 def guess_delimiter(text: str) -> str:
-    """The delimiter that cuts the first records into equally many cells, more than one; a comma if none does."""
+    """The delimiter that cuts the first records into equally many cells, more than one; a comma if none does.
+
+    Of several the one that gives most cells: a comma may stand within each number (3,5).
+    """
     head = text[:100_000].splitlines()[: SAMPLE + 1]
+    even = {}
     for delimiter in DELIMITERS:
         widths = {len(cells) for cells in list(csv.reader(head, delimiter=delimiter))[:SAMPLE] if cells}
         if len(widths) == 1 and widths != {1}:
-            return delimiter
+            even[delimiter] = widths.pop()
+    if even:
+        return max(even, key=lambda delimiter: even[delimiter])
     return max(DELIMITERS, key=head[0].count) if head else ","
 
 

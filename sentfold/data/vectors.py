@@ -259,6 +259,9 @@ def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> 
 def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path) -> tuple[npt.NDArray[Any], int]:
     """The vectors of the data's texts, then those of all other texts, and how many these are."""
     place = {text: row for row, text in reversed(list(enumerate(texts)))}
+    if "" in data.texts and "" not in place:  # documents without a text need no vector
+        array = np.concatenate([array, np.zeros_like(array[:1])])
+        place[""] = len(texts)
     missing = [text for text in data.texts if text not in place]
     if missing:
         raise DataError(

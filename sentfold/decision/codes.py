@@ -100,7 +100,9 @@ def _rescored_query(task: QueriesTask, both: Floating, n: int, query: int) -> fl
     """nDCG@10 of one query."""
     row = int(task.rows[query])
     similar = both[n + task.documents] @ both[n + row]
-    similar[task.documents == task.same[query]] = -np.inf
+    task.put_back(similar, task.documents, query)
     found = task.documents[first_places(similar, RESCORED)]
     found = found[found != task.same[query]]
-    return ndcg(found[first_places(both[n + found] @ both[row], TOP)], task.relevant[query])
+    rescored = both[n + found] @ both[row]
+    task.put_back(rescored, found, query)
+    return ndcg(found[first_places(rescored, TOP)], task.relevant[query])

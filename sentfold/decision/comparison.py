@@ -13,12 +13,22 @@ from sentfold.compare.multiplicity import Contrast, adjust
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.decide import CONFIDENCE, refuse_reversed, resample_scores
-from sentfold.decision.folds import LEAST_GROUPS, Fold, FoldPlan, count_groups, design_of, plan_folds, show_groups
+from sentfold.decision.folds import (
+    LEAST_GROUPS,
+    Fold,
+    FoldPlan,
+    count_groups,
+    design_of,
+    least_detectable,
+    plan_folds,
+    show_groups,
+    show_reach,
+)
 from sentfold.decision.inputs import copy_notes, first_copies, refuse_one_cosine, task_of
 from sentfold.decision.mteb import Predictions, item_values, keep_split, predicted_task
 from sentfold.decision.nested import measurer
 from sentfold.decision.progress import counted
-from sentfold.decision.tasks import PairsTask, Task
+from sentfold.decision.tasks import Task
 
 Floating = npt.NDArray[np.floating[Any]]
 
@@ -27,7 +37,8 @@ Floating = npt.NDArray[np.floating[Any]]
 class Comparison:
     """Scores x100 of two sets of vectors on the same items, and the second minus the first.
 
-    low, high   95% interval; detectable: the smallest true difference that this data shows with 80% power
+    low, high   95% interval; detectable: the smallest true difference that this data shows with 80% power, and no less
+                than the bound for items that are all answered alike
     groups      independent groups of items, which are what is resampled; effective_groups: how many tell as much;
                 told: what these are, in words
     """
@@ -53,16 +64,17 @@ class Comparison:
         ends = sorted((self.low, self.high) if self.difference >= 0 else (-self.low, -self.high))
         span = f"{amount} [{ends[0]:+.1f}, {ends[1]:+.1f}]"
         better, worse = (second, first) if self.difference >= 0 else (first, second)
-        reach = f"with {self.items:,} {self.item}, a difference below {self.detectable:.1f} points may go unseen."
+        said_nothing = self.item == "texts" and not any(self.scores)  # as where each class has one text
+        reach = show_reach(self.items, self.item, None if said_nothing else self.detectable)
         if self.effective_groups < LEAST_GROUPS:
             said = (
                 f"No verdict: {self.groups} independent groups of {self.item}, as good as "
                 f"{show_groups(self.effective_groups)} {self.told}, are fewer than {LEAST_GROUPS}."
             )
         elif self.low > 0 or self.high < 0:
-            said = f"{better} is better than {worse} by {span} points; {reach}"
+            said = f"{better} is better than {worse} by {span} points{reach}"
         else:
-            said = f"No difference is shown: {better} is above {worse} by {span} points; {reach}"
+            said = f"No difference is shown: {better} is above {worse} by {span} points{reach}"
         return f"{said}\n  {self.metric}: {first} {self.scores[0]:.1f}, {second} {self.scores[1]:.1f}"
 
     def to_json(self) -> dict[str, Any]:
@@ -121,12 +133,13 @@ def _judge(
     difference = float(observed[1] - observed[0])
     (judged,) = adjust([Contrast(difference, replicates[1] - replicates[0], "own")], confidence=CONFIDENCE)
     effective, told = count_groups(task, plan)
-    # Items that are all answered alike show no more than that few others are answered differently; see judge_forms.
-    least = 0.0 if isinstance(task, PairsTask) else 100 * (1 - (1 - CONFIDENCE) ** (1 / effective))
+    # Items that are all answered alike show no more than that few others are answered differently.
+    least = least_detectable(judged.detectable, int(plan.design.units), effective, 1 - CONFIDENCE)
+    reach = 0.0 if judged.detectable else least
     return Comparison(
         names, task.metric, task.item, len(plan.judged), int(plan.design.units), effective,
-        (float(observed[0]), float(observed[1])), difference, judged.low, judged.high,
-        judged.detectable or least, plan.notes, told,
+        (float(observed[0]), float(observed[1])), difference, judged.low - reach, judged.high + reach,
+        least, plan.notes, told,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FAMILIES, FLOAT, Code, coded_measures, linear_code, list_codes
 from sentfold.decision.decide import Encoding, chunk_size, fold_means, refuse_reversed
-from sentfold.decision.folds import LEAST_GROUPS, count_groups, plan_folds, show_groups, widening
+from sentfold.decision.folds import LEAST_GROUPS, count_groups, plan_folds, show_groups, unseen_loss, widening
 from sentfold.decision.inputs import (
     check_splits,
     copy_notes,
@@ -255,21 +255,25 @@ def judge_forms(
 ) -> list[Form]:
     """Each form with its interval, tested against the margin from large forms to small ones until one fails.
 
-    Where a score is a mean over items that lose at most 1 each, the interval is at least as long as the exact one
-    for no item that changes: some hundred queries that are all answered alike do not show that none would be lost.
+    The interval is at least as long as the one for no item that changes, by unseen_loss: some hundred queries that are
+    all answered alike, or pairs that are all ranked alike, do not show that none would be lost. Of pairs a loss that
+    was seen comes on top of it: the few that cause it say little of how often they come.
     """
     spread = (replicates[1:] - replicates[0]).std(axis=1, ddof=1) * widening(material.task, material.plan)
     z = NormalDist().inv_cdf(1 - LEVEL)
     units = material.plan.design.effective_units
-    least = 0.0 if isinstance(material.task, PairsTask) else 100 * (1 - LEVEL ** (1 / units))
-    fewest = 0 if isinstance(material.task, PairsTask) else ceil(np.log(LEVEL) / np.log(max(1e-9, 1 - margin / 100)))
+    are_pairs = isinstance(material.task, PairsTask)
+    if are_pairs:
+        units = count_groups(material.task, material.plan)[0]  # few matches among many pairs are few
+    least = unseen_loss(units, LEVEL)
     forms: list[Form] = []
     for code, difference, se in zip(codes, observed[1:] - observed[0], spread, strict=True):
-        low, high = difference - z * se, difference + z * se
-        low, high = (min(low, -least), max(high, least)) if least else (low, high)
+        seen = min(difference, 0.0) if are_pairs else 0.0
+        low, high = min(difference - z * se, seen - least), max(difference + z * se, least)
         larger = [form for form in forms if form.code.family == code.family]
         passed = low > -margin and all(form.passed for form in larger)
         room = margin + min(difference, 0.0)
+        fewest = ceil(np.log(LEVEL) / np.log(max(1e-9, 1 - (margin + seen) / 100))) if room > 0 else 0
         power = z + NormalDist().inv_cdf(POWER)
         share = len(material.plan.judged) / units
         needed = ceil(max(len(material.plan.judged) * (power * se / room) ** 2, fewest * share)) if room > 0 else None

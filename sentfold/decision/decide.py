@@ -214,7 +214,7 @@ def decide_dataset(
     task, needed, free = task_of(data, copies)
     plan = plan_folds(task, data.splits, seed=seed)
     material = Material(vectors, needed, free, task, plan)
-    return decide_task(material, families, seed, (*data.notes, *copy_notes(copies)))
+    return decide_task(material, families, seed, (*data.notes, *copy_notes(copies, data.texts)))
 
 
 def refuse_reversed(task: Task, plan: FoldPlan, tables: Sequence[Float64], seed: int) -> None:

@@ -36,7 +36,6 @@ FIT, DIRECTIONS = "encoder.json", "encoder.safetensors"
 OUTPUTS = (VERDICT, PAGE, SETTINGS, ARRAYS, FIT, DIRECTIONS)  # files of a decision
 OWN = {VERDICT: "verdict", SETTINGS: "kind", FIT: "method"}  # a key that tells them from files of other programs
 WORDS = "words.parquet"  # in an exported folder
-WEIGHTS = (".safetensors", ".parquet")  # endings of the files that decide the vectors of an encoder
 WIDEST = 2**20  # numbers of a sentence vector
 WORDS_FOLDER, SPACE_FOLDER = "0_WordModule", "1_SpaceModule"  # of an exported folder, as SentenceTransformer names them
 
@@ -268,7 +267,7 @@ def open_encoder(name: str, words: str, *, space: Path | None, fit_on: Sequence[
 
 
 def require_encoder(space: Path, name: str) -> None:
-    """Raise EncoderError if verdict.json in the folder of a space names other weights than those of this encoder.
+    """Raise EncoderError if verdict.json in the folder of a space names other files than those of this encoder.
 
     Two models of one width would give vectors without a word, which no verdict judged. The word vectors of a method
     are compared by load_fit.
@@ -290,17 +289,17 @@ def require_encoder(space: Path, name: str) -> None:
 
 
 def hash_encoder(encoder: str) -> dict[str, str]:
-    """The encoder's name, and file -> sha256 of the files that decide its vectors. Raises EncoderError."""
+    """The encoder's name, and file -> sha256 of the files that decide its vectors: weights, tokenizer, settings.
+
+    Raises EncoderError.
+    """
     from sentfold.fold.texts import find_text_encoder
 
     folder = Path(encoder)
     if is_exported(folder):
-        files = [file for file in folder.rglob("*") if file.is_file() and file.name.endswith(WEIGHTS)]
-        digests = {str(file.relative_to(folder.parent)): sha256_of(file) for file in files}
-    else:
-        digests = find_text_encoder(encoder).sha256
-    weights = {name: digest for name, digest in digests.items() if name.endswith(WEIGHTS)}
-    return {"encoder": folder.name, **weights}
+        files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.suffix != ".md"]
+        return {"encoder": folder.name, **{str(file.relative_to(folder.parent)): sha256_of(file) for file in files}}
+    return {"encoder": folder.name, **find_text_encoder(encoder).sha256}
 
 
 def encode_by_name(name: str, texts: Sequence[str]) -> Floats:

@@ -126,6 +126,32 @@ def show_groups(effective: float) -> str:
     return f"{floor(10 * effective) / 10:g}"
 
 
+def unseen_loss(groups: float, level: float) -> float:
+    """Points that can be lost although none of so many groups shows any loss, at a confidence of 1 - level.
+
+    The share p of groups that lose is then at most 1 - level^(1 / groups), and a score that is a mean over items falls
+    by at most p. Spearman falls by p of itself where these pairs are ranked at random, which is what a form that tells
+    nothing about them does: the other pairs keep their places on the whole scale, and so all that they add. Only pairs
+    that are ranked from one end to the other on purpose would lose more, up to 6 p; this is not counted.
+    """
+    return float(100 * (1 - level ** (1 / groups)))
+
+
+def least_detectable(shown: float, groups: int, effective: float, level: float) -> float:
+    """The detectable difference that resamples show, and no less than unseen_loss of all groups.
+
+    Where no resample shows any change, unseen_loss of the effective groups, which can be fewer.
+    """
+    return max(shown, unseen_loss(groups, level)) if shown else unseen_loss(effective, level)
+
+
+def show_reach(items: int, item: str, points: float | None) -> str:
+    """`; with 120 pairs, ...`: what may go unseen, no less than one digit after the point can say; a stop for None."""
+    if points is None:
+        return "."
+    return f"; with {items:,} {item}, a difference below {max(0.1, points):.1f} points may go unseen."
+
+
 def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPlan:
     """Fit on train (and dev), choose on dev if there is one, judge on test.
 

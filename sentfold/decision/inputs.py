@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -135,16 +136,45 @@ def _near(
     return near
 
 
-def copy_notes(copies: Ints) -> tuple[str, ...]:
-    """How many rows are copies, in words; nothing where there are none."""
-    again = np.flatnonzero(copies != np.arange(len(copies)))
-    if not len(again):
-        return ()
-    first = again[0]
-    return (
-        f"{len(again):,} texts have the vector of an earlier one and count as the same text; the first: row {first} "
-        f"(from 0), as row {copies[first]}",
-    )
+class _Bare(dict[int, int | None]):
+    """For str.translate: leaves out punctuation, blanks and control characters."""
+
+    def __missing__(self, code: int) -> int | None:
+        self[code] = None if unicodedata.category(chr(code))[0] in "PZC" else code
+        return self[code]
+
+
+def kin_of(copies: Ints, texts: Sequence[str]) -> Ints:
+    """(n,) for each row the first row with the same vector, or with the same text but for case, punctuation and blanks.
+
+    Such texts are not independent: they are held out together. Without texts the copies alone count. Cost O(n).
+    """
+    if not texts:
+        return copies
+    bare, first_of = _Bare(), dict[str, int]()
+    names = (unicodedata.normalize("NFKC", text).casefold().translate(bare) or text for text in texts)
+    same = np.array([first_of.setdefault(name, row) for row, name in enumerate(names)])
+    rows = np.arange(len(texts))
+    edges = (np.concatenate([rows, rows]), np.concatenate([copies[: len(texts)], same]))
+    graph = coo_array((np.ones(2 * len(rows)), edges), shape=(len(rows), len(rows)))
+    _, first, kin = np.unique(connected_components(graph, directed=False)[1], return_index=True, return_inverse=True)
+    return np.concatenate([first[kin], copies[len(texts) :]])
+
+
+def copy_notes(copies: Ints, texts: Sequence[str] = ()) -> tuple[str, ...]:
+    """How many rows are copies, and how many are near copies, in words; nothing where there are none."""
+    rows, kin, notes = np.arange(len(copies)), kin_of(copies, texts), []
+    if len(again := np.flatnonzero(copies != rows)):
+        notes.append(
+            f"{len(again):,} texts have the vector of an earlier one and count as the same text; the first: row "
+            f"{again[0]} (from 0), as row {copies[again[0]]}"
+        )
+    if len(near := np.flatnonzero((copies == rows) & (kin != rows))):
+        notes.append(
+            f"{len(near):,} texts differ from an earlier one in case, punctuation and blanks alone and are held out "
+            f"together with it; the first: row {near[0]} (from 0), as row {kin[near[0]]}"
+        )
+    return tuple(notes)
 
 
 def task_of(data: Dataset, copies: Ints) -> tuple[Task, Ints, Ints]:
@@ -152,16 +182,19 @@ def task_of(data: Dataset, copies: Ints) -> tuple[Task, Ints, Ints]:
 
     copies  (n,) of each vector, as first_copies gives them
     """
+    kin = kin_of(copies, data.texts)
     if data.kind == "pairs":
-        return pairs_task(copies, data.rows, data.values)
+        return pairs_task(copies, data.rows, data.values, kin)
     if data.kind == "labels":
-        return labels_task(copies, data.rows, data.values.astype(np.int64))
+        return labels_task(copies, data.rows, data.values.astype(np.int64), kin)
     if data.kind == "queries":
-        held_out = np.isin(copies, copies[data.rows])
+        held_out = np.isin(kin, kin[data.rows])
         held_out[data.documents] = False  # documents are known whenever a query is answered
         held_out[data.rows] = True
+        empty = np.array([row for row in data.documents if not data.texts[row]], dtype=np.int64)
+        held_out[empty] = True  # a space learns nothing from vectors of no text
         same = data.values.astype(np.int64)
-        task = QueriesTask(data.rows, data.documents, data.relevant, same, copies)
+        task = QueriesTask(data.rows, data.documents, data.relevant, same, kin, empty)
         return task, np.arange(len(copies)), np.flatnonzero(~held_out)
     raise DataError(
         "sentences without scores or labels cannot decide between spaces", where=data.name,
@@ -187,20 +220,28 @@ def make_task(
     return labels_task(copies, _rows(np.arange(n), n, "rows"), np.asarray(labels))
 
 
-def pairs_task(copies: Ints, rows: Ints, scores: npt.NDArray[Any]) -> tuple[Task, Ints, Ints]:
-    """Spearman of pairs of rows; see make_task."""
+def pairs_task(copies: Ints, rows: Ints, scores: npt.NDArray[Any], kin: Ints | None = None) -> tuple[Task, Ints, Ints]:
+    """Spearman of pairs of rows; see make_task. kin: as kin_of gives it; None: the copies."""
     _check_values(rows, scores, "scores")
-    needed, places = np.unique(copies[rows], return_inverse=True)
-    task = PairsTask(places.reshape(rows.shape), np.asarray(scores, dtype=np.float64))
-    return task, needed, np.flatnonzero(~np.isin(copies, needed))
+    needed, places, near, free = _needed(copies, rows, copies if kin is None else kin)
+    return PairsTask(places, np.asarray(scores, dtype=np.float64), near), needed, free
 
 
-def labels_task(copies: Ints, rows: Ints, classes: npt.NDArray[Any]) -> tuple[Task, Ints, Ints]:
-    """Nearest neighbours among labelled rows; see make_task."""
+def labels_task(
+    copies: Ints, rows: Ints, classes: npt.NDArray[Any], kin: Ints | None = None
+) -> tuple[Task, Ints, Ints]:
+    """Nearest neighbours among labelled rows; see make_task. kin: as kin_of gives it; None: the copies."""
     numbers = np.unique(classes, return_inverse=True)[1]
     _check_values(rows, numbers, "classes")
+    needed, places, near, free = _needed(copies, rows, copies if kin is None else kin)
+    return LabelsTask(places, numbers.astype(np.int64), near), needed, free
+
+
+def _needed(copies: Ints, rows: Ints, kin: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """The rows that items need, the items' places among them, the first kin of each among them, and the free rows."""
     needed, places = np.unique(copies[rows], return_inverse=True)
-    return LabelsTask(places, numbers.astype(np.int64)), needed, np.flatnonzero(~np.isin(copies, needed))
+    _, first, near = np.unique(kin[needed], return_index=True, return_inverse=True)
+    return needed, places.reshape(rows.shape), first[near], np.flatnonzero(~np.isin(kin, kin[needed]))
 
 
 def refuse_one_cosine(task: Task, values: npt.NDArray[np.float64]) -> None:

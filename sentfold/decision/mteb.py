@@ -199,7 +199,8 @@ def write_task_results(
 
     scores  model -> score x100; record: has the key `metric`
     data    file -> sha256, from which the revision of the data is made; part: mteb's subset and split
-    Raises ArtifactError, and DataError for models whose names would be those of one folder.
+    Raises ArtifactError, and DataError for models whose names would be those of one folder, or for a result of mteb's
+    own, which would be lost.
     """
     subset, _, split = part.partition("/")
     folders = {model: model.replace("/", "__").replace(" ", "_") for model in scores}
@@ -208,6 +209,13 @@ def write_task_results(
             "two models would be written to one folder", where="--mteb", expected="names that differ by other signs",
             got=", ".join(folders), remedy="rename one of the models",
         )  # fmt: skip
+    files = {model: folder / "results" / name / REVISION / f"{task}.json" for model, name in folders.items()}
+    for file in files.values():
+        if file.exists() and not _is_own(file):
+            raise DataError(
+                "a result that mteb wrote would be lost", where=str(file), expected="another folder for --mteb",
+                state="no result was written",
+            )  # fmt: skip
     revision = hashlib.sha256("\n".join(sorted(data.values())).encode()).hexdigest()
     for model, score in scores.items():
         entry = {
@@ -224,5 +232,13 @@ def write_task_results(
             "evaluation_time": None,
             "kg_co2_emissions": None,
         }
-        write_json(folder / "results" / folders[model] / REVISION / f"{task}.json", result)
+        write_json(files[model], result)
     write_json(folder / f"{task}.intervals.json", dict(record))
+
+
+def _is_own(file: Path) -> bool:
+    """Whether a result is one that write_task_results wrote: mteb puts its version into its own."""
+    try:
+        return bool(json.loads(file.read_bytes())["mteb_version"] is None)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return False

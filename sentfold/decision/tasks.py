@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,10 +59,11 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class PairsTask:
-    """rows (m, 2), scores (m,): Spearman of the cosine with the score."""
+    """rows (m, 2), scores (m,): Spearman of the cosine with the score. kin (n,): see first_kin."""
 
     rows: Ints
     scores: Float64
+    kin: Ints | None = None
     metric = "Spearman of cosine"
     item = "pairs"
     independent = True
@@ -70,12 +71,12 @@ class PairsTask:
     @property
     def keys(self) -> Ints:
         """Both texts."""
-        return self.rows
+        return first_kin(self.kin, self.rows)
 
     @property
     def groups(self) -> Ints:
         """Pairs that share a text, directly or through others."""
-        return connect(np.repeat(np.arange(len(self.rows)), 2), self.rows.ravel())
+        return connect(np.repeat(np.arange(len(self.rows)), 2), self.keys.ravel())
 
     def texts(self, train: Ints, test: Ints) -> Ints:
         """Those of the test items."""
@@ -100,10 +101,14 @@ class PairsTask:
 
 @dataclass(frozen=True)
 class LabelsTask:
-    """rows (m,), labels (m,) from 0: share of items whose class the 3 nearest of the train items by cosine give."""
+    """rows (m,), labels (m,) from 0: share of items whose class the 3 nearest of the train items by cosine give.
+
+    kin (n,): see first_kin
+    """
 
     rows: Ints
     labels: Ints
+    kin: Ints | None = None
     metric = "accuracy of 3 nearest neighbours"
     item = "texts"
     independent = False
@@ -111,12 +116,12 @@ class LabelsTask:
     @property
     def keys(self) -> Ints:
         """The text."""
-        return self.rows[:, None]
+        return first_kin(self.kin, self.rows)[:, None]
 
     @property
     def groups(self) -> Ints:
         """Items of one text."""
-        return np.unique(self.rows, return_inverse=True)[1]
+        return np.unique(self.keys[:, 0], return_inverse=True)[1]
 
     def texts(self, train: Ints, test: Ints) -> Ints:
         """Those of all these items."""
@@ -146,15 +151,17 @@ class LabelsTask:
 class QueriesTask:
     """rows (q,) of queries, documents (D,), relevant: per query row of a document -> grade: nDCG of the first 10.
 
-    same    (q,) row of the document that a query never finds, because it is the query itself; or -1
-    copies  (n,) for each row the first row of the same text; None: all texts differ
+    same   (q,) row of the document that a query never finds, because it is the query itself; or -1
+    kin    (n,): see first_kin
+    empty  rows of the documents without a text, which rank behind all others: their vectors say nothing
     """
 
     rows: Ints
     documents: Ints
     relevant: Sequence[Mapping[int, float]]
     same: Ints
-    copies: Ints | None = None
+    kin: Ints | None = None
+    empty: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     metric = "nDCG@10"
     item = "queries"
     independent = True
@@ -162,17 +169,14 @@ class QueriesTask:
     @property
     def keys(self) -> Ints:
         """The query's text. Documents are known whenever a query is answered."""
-        return self._first(self.rows)[:, None]
+        return first_kin(self.kin, self.rows)[:, None]
 
     @property
     def groups(self) -> Ints:
         """Queries that share a relevant document, or their text."""
         edges = [(query, row) for query, found in enumerate(self.relevant) for row in found]
         queries, rows = np.array([*edges, *enumerate(self.rows)], dtype=np.int64).T
-        return connect(queries, self._first(rows))
-
-    def _first(self, rows: Ints) -> Ints:
-        return rows if self.copies is None else self.copies[rows]
+        return connect(queries, first_kin(self.kin, rows))
 
     def texts(self, train: Ints, test: Ints) -> Ints:
         """All documents, and the test queries."""
@@ -185,19 +189,32 @@ class QueriesTask:
         gains = np.empty(len(test))
         for place, query in enumerate(test):
             similar = documents @ unit[self.rows[query]]
-            similar[self.documents == self.same[query]] = -np.inf
+            self.put_back(similar, self.documents, query)
             gains[place] = ndcg(self.documents[first_places(similar, TOP)], self.relevant[query])
         return gains
+
+    def put_back(self, similar: Floating, documents: Ints, query: int) -> None:
+        """Lower, in place, the similarities of documents: without a text below all cosines, the query itself last."""
+        if len(self.empty):
+            similar[np.isin(documents, self.empty)] = -2.0
+        similar[documents == self.same[query]] = -np.inf
 
     def score(self, values: Float64, test: Ints, weights: Float64) -> Float64:
         """Weighted means."""
         return mean_scores(values, weights)
 
     def alike(self, train: Ints) -> tuple[Ints, Ints, Float64]:
-        """Queries with their relevant documents."""
-        edges = [(self.rows[query], row, grade) for query in train for row, grade in self.relevant[query].items()]
-        left, right, grades = zip(*edges, strict=True)
-        return np.array(left), np.array(right), np.array(grades, dtype=np.float64)
+        """Queries with their relevant documents, those without a text left out."""
+        bare = set(self.empty.tolist())
+        found = [(query, row, grade) for query in train for row, grade in self.relevant[query].items()]
+        edges = [(self.rows[query], row, grade) for query, row, grade in found if row not in bare]
+        queries, rows = np.array([edge[:2] for edge in edges], dtype=np.int64).reshape(-1, 2).T
+        return queries, rows, np.array([edge[2] for edge in edges], dtype=np.float64)
+
+
+def first_kin(kin: Ints | None, rows: Ints) -> Ints:
+    """For each of some rows the first row that is the same text or nearly so, (n,) in `kin`; None: all texts differ."""
+    return rows if kin is None else kin[rows]
 
 
 def mean_scores(values: Float64, weights: Float64) -> Float64:

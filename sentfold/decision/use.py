@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -169,11 +170,12 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
     """Add texts with their (m, p) vectors to a Parquet file, or begin one.
 
     Returns how many were added and how many the file then has: texts that another process added since `new_texts` are
-    left out. The file is replaced whole, by one process at a time.
+    left out. The file is replaced whole, by one process at a time, and keeps its permissions; a link stays a link.
     Raises DataError for a file of another form or width, ArtifactError.
     """
     from pyarrow import parquet
 
+    path = path.resolve()
     with hold_file(path):
         known, old = _read_appended(path) if path.exists() else ([], vectors[:0])
         if old.shape[1] != vectors.shape[1]:
@@ -192,7 +194,11 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
         ]
         table = pa.concat_tables(tables if known else tables[1:])
         with replace_whole(path) as temporary:
+            if path.exists():
+                temporary.touch(mode=0o600)  # texts of a private file are private in the temporary file too
             parquet.write_table(table, temporary, row_group_size=ROW_GROUP, **PARQUET)
+            if path.exists():
+                shutil.copymode(path, temporary)
     return len(new), int(table.num_rows)
 
 
@@ -212,17 +218,15 @@ def hold_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def hold_file(path: Path) -> Iterator[None]:
-    """Keep other processes from changing a folder, by a lock on it; or a file, by one on `.NAME.lock` next to it.
+    """Keep other processes from changing a file or a folder, by a lock on `.NAME.lock` next to it.
 
+    Only the owner can open the lock: whoever can open it can hold it.
     Raises ArtifactError if another process holds the lock for more than PATIENCE seconds, or no lock can be made.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        else:
-            lock = os.open(path.with_name(f".{path.name}.lock"), flags, 0o666)
+        lock = os.open(path.with_name(f".{path.name}.lock"), flags, 0o600)
     except OSError as error:
         raise ArtifactError("no lock can be made", where=str(path), got=first_line(error)) from None
     try:

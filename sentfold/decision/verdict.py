@@ -7,7 +7,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from sentfold.decision.folds import LEAST_GROUPS, show_groups
+from sentfold.decision.folds import LEAST_GROUPS, least_detectable, show_groups, show_reach
 from sentfold.numeric_profile import profile_name
 
 if TYPE_CHECKING:
@@ -29,25 +29,32 @@ def verdict_sentence(decision: Decision) -> str:
         )
     automatic = decision.candidates[0]
     tried = len(decision.candidates) - 1
-    reach = f"with {items}, a difference below {detectable_points(decision):.1f} points may go unseen."
+    reach = show_reach(decision.items, decision.item, detectable_points(decision))
     if decision.recommended:
         how = choose(decision.candidates) or automatic
         what = f"a choice among {tried} kinds of change" if how is automatic else "this kind of change"
-        return f"Use {decision.name}: {what} beats plain cosine by {span(how)} points; {reach}"
+        return f"Use {decision.name}: {what} beats plain cosine by {span(how)} points{reach}"
     if not tried:
         return f"Keep cosine: no other space could be fitted to {items}."
     if automatic.identical:
-        return f"Keep cosine: the choice among {tried} kinds of change was cosine itself; {reach}"
-    return (
-        f"Keep cosine: a choice among {tried} kinds of change differs from cosine by {span(automatic)} points; {reach}"
-    )
+        return f"Keep cosine: the choice among {tried} kinds of change was cosine itself{reach}"
+    return f"Keep cosine: a choice among {tried} kinds of change differs from cosine by {span(automatic)} points{reach}"
 
 
-def detectable_points(decision: Decision) -> float:
-    """The smallest difference of the automatic choice that this data shows with 80% power; else the families' least."""
+def detectable_points(decision: Decision) -> float | None:
+    """The smallest difference of the automatic choice that this data shows with 80% power; else the families' least.
+
+    No less than what equal answers leave open. None where no space gets any item right, as with labels that one text
+    each has: no difference could be seen, however large.
+    """
+    from sentfold.decision.decide import CONFIDENCE
+
     automatic, *families = decision.candidates
-    shown = [family.detectable for family in families if not family.identical]
-    return automatic.detectable if not automatic.identical else min(shown, default=0.0)
+    moving = [candidate.detectable for candidate in (automatic, *families) if not candidate.identical]
+    if not moving and not decision.cosine:
+        return None
+    shown = min(moving, default=0.0) if automatic.identical else automatic.detectable
+    return least_detectable(shown, decision.groups, decision.effective_groups, 1 - CONFIDENCE)
 
 
 def describe_decision(decision: Decision) -> str:

@@ -64,12 +64,14 @@ class TextEncoder(Parameters):
 def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
     """The encoder in a model folder, or in an installed package; its files get their digests now.
 
-    name  of the folder, of the package, or of a model that a package carries
+    name  of the folder, of the package, or of a model that a package carries; with a slash, except behind
+          `sentence-transformers/`, it is a path
     Raises EncoderError if `name` is none of these, or holds no model that is known here.
     """
-    package = PACKAGES.get(name.rpartition("/")[2].lower(), name)
-    # A decision can be in a folder that has the name of its encoder.
-    is_folder = Path(name).is_dir() and (is_model(Path(name)) or not _is_installed(package))
+    package = PACKAGES.get(name.lower().removeprefix("sentence-transformers/"), name)
+    # A decision can be in a folder that has the name of its encoder. Such a folder has no config.json, as models have.
+    is_one = is_model(Path(name)) or Path(name, "config.json").is_file() or "/" in name
+    is_folder = Path(name).is_dir() and (is_one or not _is_installed(package))
     folder = Path(name).absolute() if is_folder else _package_folder(package)
     place = {"folder": str(folder)} if is_folder else {"package": package}
     if (folder / MODULES).is_file():

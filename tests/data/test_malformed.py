@@ -240,10 +240,15 @@ QUERIES: dict[str, tuple[dict[str, str], str, str]] = {
     "two columns": ({"qrels/test.tsv": "query\tdocument\nq1\td1\n"}, "number of columns", "test.tsv"),
     "no relevant document": ({"qrels/test.tsv": JUDGED.replace("1\n", "0\n")}, "too few queries", "qrels"),
     "an identifier twice": ({"corpus.jsonl": '{"_id": "d1", "text": "a"}\n' * 2}, "repeated", "line 2, column _id"),
-    "an empty document": (
-        {"corpus.jsonl": '{"_id": "d1", "text": ""}\n'},
+    "empty documents alone": (
+        {"corpus.jsonl": '{"_id": "d1", "text": ""}\n{"_id": "d2", "text": " "}\n'},
         "text is empty",
         "line 1, column text",
+    ),
+    "an empty query": (
+        {"queries.jsonl": '{"_id": "q1", "text": "a"}\n{"_id": "q2", "text": ""}\n'},
+        "text is empty",
+        "line 2, column text",
     ),
     "documents without _id": ({"corpus.jsonl": '{"id": "d1", "text": "a"}\n'}, "no key '_id'", "corpus.jsonl"),
     "no queries": ({"queries.jsonl": ""}, "no rows", "queries.jsonl"),

@@ -317,6 +317,28 @@ def test_a_beir_folder_gives_documents_then_queries_with_their_relevant_ones(tmp
     assert data.values.tolist() == [-1.0, 1.0]  # the query b never finds the document b
 
 
+def test_documents_without_a_text_keep_their_place_and_need_no_vector(tmp_path: Path) -> None:
+    texts = {"a": "first", "b": "", "c": "third", "d": " "}
+    (tmp_path / "corpus.jsonl").write_text(
+        "".join(json.dumps({"_id": name, "title": "", "text": text}) + "\n" for name, text in texts.items())
+    )
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "which"}\n{"_id": "r", "text": "what"}\n')
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq\ta\t1\nr\tc\t1\n")
+    data = read_dataset(tmp_path)
+    assert data.texts == ("first", "", "third", "", "which", "what")
+    assert data.relevant == ({0: 1.0}, {2: 1.0})
+    place = f"{tmp_path}/corpus.jsonl, line 2"
+    assert f"2 documents have no text and rank behind all others; the first: {place}" in data.notes
+    vectors = {"third": [3.0, 1.0], "which": [4.0, 1.0], "first": [1.0, 1.0], "what": [5.0, 1.0]}
+    for own in ({}, {"": [9.0, 1.0]}):
+        held = vectors | own
+        table = pa.table({"text": list(held), "vector": pa.array(list(held.values()))})
+        parquet.write_table(table, tmp_path / "x.parquet")
+        empty = own.get("", [0.0, 0.0])
+        expected = [vectors["first"], empty, vectors["third"], empty, vectors["which"], vectors["what"]]
+        assert read_vectors(tmp_path / "x.parquet", data)[0].tolist() == expected
+
+
 def test_a_text_with_two_vectors_is_refused_and_one_with_equal_vectors_is_not(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("left,right,score\na,b,1\nc,d,0\n")
     data = read_dataset(tmp_path / "p.csv")
@@ -346,3 +368,13 @@ def test_a_score_with_an_underscore_is_no_number(tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text("left,right,score\na b,c d,1_0\ne f,g h,2\n")
     with pytest.raises(DataError, match="a score is no number"):
         read_dataset(tmp_path / "pairs.csv")
+
+
+def test_a_comma_within_numbers_is_no_delimiter(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("".join(f"Katze {row};Hund {row};{row % 5},5\n" for row in range(20)))
+    with pytest.raises(DataError, match="cannot be told which columns"):
+        read_dataset(path)
+    path.write_text(path.read_text().replace(",", "."))
+    data = read_dataset(path)
+    assert (data.kind, data.texts[0], data.values[1]) == ("pairs", "Katze 0", 1.5)

@@ -122,6 +122,58 @@ def test_items_that_both_answer_alike_do_not_show_that_none_is_answered_differen
     assert found.detectable == pytest.approx(100 * (1 - 0.05 ** (1 / 60)))  # no failure of 60 has this 95% bound
 
 
+def test_pairs_that_both_rank_alike_do_not_show_that_none_is_ranked_differently() -> None:
+    x, pairs = separated_pairs(40, 0)
+    data = Dataset("pairs", "pairs", (), np.stack(pairs[:2], axis=1), pairs[2])
+    found = compare_vectors(data, x, 3 * x)
+    bound = 100 * (1 - 0.05 ** (1 / 40))
+    assert (found.low, found.high, found.detectable) == pytest.approx((-bound, bound, bound))
+    assert "a difference below 7.2 points may go unseen" in found.describe()
+    swapped = x.copy()
+    swapped[[0, 40]] = swapped[[1, 41]]  # a pair that was a match is none for the second, and one more
+    assert compare_vectors(data, x, swapped).detectable >= bound
+    assert "+0.0 [+0.0, +0.0]" not in sentfold.compress(x, pairs=pairs).describe()
+
+
+def separated_pairs(m: int, number: int) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Half matches, which the cosines of whole vectors keep apart from the others nearly always."""
+    rng = np.random.default_rng(number)
+    left, match = rng.normal(size=(m, 256)), np.arange(m) % 2 == 0
+    right = np.where(match[:, None], left + 1.5 * rng.normal(size=left.shape), rng.normal(size=left.shape))
+    return np.concatenate([left, right]).astype(np.float32), (np.arange(m), np.arange(m, 2 * m), match.astype(float))
+
+
+def test_pairs_that_a_form_ranks_as_whole_vectors_do_are_no_proof_that_it_loses_nothing() -> None:
+    x, pairs = separated_pairs(20_000, 99)
+    whole, part = (unit_cosines(x[:, :p], pairs) for p in (256, 32))
+    assert 100 * (spearmanr(whole, pairs[2]).statistic - spearmanr(part, pairs[2]).statistic) > 1  # what 32 lose
+    certified = 0
+    for number in range(20):
+        x, pairs = separated_pairs(40 if number < 10 else 100, number)
+        forms = sentfold.compress(x, pairs=pairs, resamples=200).forms
+        certified += any(form.passed for form in forms if form.code.name == "32 first coordinates")
+    assert certified <= 1
+    x, pairs = separated_pairs(1_000, 7)
+    assert sentfold.compress(x, pairs=pairs, resamples=200).chosen is not None  # many pairs are proof
+
+
+def unit_cosines(x: np.ndarray, pairs: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
+    """The cosine of each pair."""
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return (unit[pairs[0]] * unit[pairs[1]]).sum(axis=1)
+
+
+def test_where_no_space_can_get_a_text_right_nothing_is_said_of_what_may_go_unseen() -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 60, 16)).astype(np.float32)
+    found = sentfold.decide(x, labels=np.arange(60), families=FAMILIES[:2])
+    assert found.verdict == "Keep cosine: the choice among 2 kinds of change was cosine itself."
+    data = Dataset("labels", "labels", tuple(map(str, range(60))), np.arange(60), np.arange(60.0))
+    assert compare_vectors(data, x, y).describe().partition("\n")[0].endswith(" points.")
+    x, pairs = separated_pairs(40, 0)
+    alike = sentfold.decide(x, pairs=pairs, families=FAMILIES[:2])
+    assert "a difference below 7.2 points may go unseen" in alike.verdict
+
+
 def test_rows_are_copies_only_where_both_models_give_one_vector(folder: Path) -> None:
     data = read_dataset(folder / "pairs.csv")
     good, poor = (np.load(folder / name) for name in ("good.npy", "poor.npy"))

@@ -12,9 +12,10 @@ import pytest
 from safetensors.numpy import save_file
 
 import sentfold
+from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.compress import compress
-from sentfold.decision.decide import AUTOMATIC, MOST_WEIGHTS, chunk_size, decide
+from sentfold.decision.decide import AUTOMATIC, MOST_WEIGHTS, chunk_size, decide, decide_dataset
 from sentfold.decision.families import (
     FAMILIES,
     Family,
@@ -28,7 +29,7 @@ from sentfold.decision.families import (
     smoothing,
 )
 from sentfold.decision.folds import plan_folds
-from sentfold.decision.inputs import first_copies, make_task
+from sentfold.decision.inputs import first_copies, kin_of, make_task
 from sentfold.decision.nested import Material, fit_families
 from sentfold.decision.spaces import LinearSpace, load_space, save_space
 from sentfold.errors import ArtifactError
@@ -214,6 +215,33 @@ def test_a_text_under_another_row_is_the_same_text(by: str) -> None:
     assert not decision.recommended
     assert decision.notes[0].startswith("600 texts have the vector of an earlier one")
     assert sentfold.compress(tiled, resamples=50, **data).groups == decision.groups
+
+
+@pytest.mark.parametrize("by", ["pairs", "labels"])
+def test_texts_that_differ_in_case_and_punctuation_alone_are_held_out_together(by: str) -> None:
+    x, (left, right, scores) = pairs_of(60, blind=True)
+    noise = np.random.default_rng(1).standard_normal((4 * len(x), x.shape[1])).astype(np.float32)
+    near = np.tile(x, (4, 1)) + 0.02 * noise
+    forms = ("text {}", "Text {}.", "TEXT {}!", " text  {} ... ")
+    texts = tuple(form.format(row) for form in forms for row in range(len(x)))
+    shift = np.repeat(np.arange(4) * len(x), 60)
+    rows = np.column_stack([np.tile(left, 4) + shift, np.tile(right, 4) + shift])
+    if by == "pairs":
+        data = Dataset("near", "pairs", texts, rows, np.tile(scores, 4))
+    else:
+        classes = np.tile(np.random.default_rng(0).integers(0, 2, len(x)), 4)
+        data = Dataset("near", "labels", texts, np.arange(len(texts)), classes.astype(np.float64), classes=("a", "b"))
+    found = decide_dataset(data, near, families=(*FEW, ADAPTER))
+    assert found.groups == (60 if by == "pairs" else 120)
+    assert not found.recommended
+    assert any(note.startswith("360 texts differ from an earlier one in case") for note in found.notes)
+
+
+def test_kin_are_joined_by_their_text_or_by_a_copy_and_symbols_and_vowel_signs_count() -> None:
+    texts = ["A b.", "a b!", "A  B", "c", "C++", "...", "!!!", "कि", "की", "Straße", "STRASSE"]
+    assert kin_of(np.arange(11), texts).tolist() == [0, 0, 0, 3, 4, 5, 6, 7, 8, 9, 9]
+    assert kin_of(np.array([0, 1, 2, 0]), ["x", "y", "y.", "z"]).tolist() == [0, 1, 1, 0]
+    assert kin_of(np.array([0, 0]), ()).tolist() == [0, 0]
 
 
 def test_rows_are_copies_by_all_their_vectors_or_by_their_text_and_zeros_are_none() -> None:

@@ -31,6 +31,7 @@ from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Unchanged, save
 from sentfold.errors import ArtifactError, EncoderError, ParameterError
 from sentfold.files import fixed_lists, sha256_of
 from sentfold.manifold.base.linear import LinearMap
+from sentfold.words.wordllama import TOKENIZER
 from tests.cli.test_main import ROOT
 from tests.decision.test_export import load_elsewhere
 
@@ -285,6 +286,9 @@ def test_a_space_is_not_used_with_another_model_than_its_verdict_names(tmp_path:
         open_encoder("wordllama", "", space=tmp_path / "space", fit_on=())
     with pytest.raises(EncoderError, match="another encoder"):
         export_space(tmp_path / "space", "wordllama", tmp_path / "model")
+    (tmp_path / "space/verdict.json").write_text(json.dumps({"inputs": own | {TOKENIZER: "0" * 64}}))
+    with pytest.raises(EncoderError, match="another encoder"):  # of the same weights
+        open_encoder("wordllama", "", space=tmp_path / "space", fit_on=())
     for nothing in ("[]", "{", "{}", '{"inputs": []}', '{"inputs": {"texts.csv": "0", "vectors.npy": "0"}}'):
         (tmp_path / "space/verdict.json").write_text(nothing)
         open_encoder("wordllama", "", space=tmp_path / "space", fit_on=())

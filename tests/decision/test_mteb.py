@@ -267,3 +267,17 @@ def test_models_whose_names_give_one_folder_are_refused_before_anything_is_writt
     with pytest.raises(DataError, match="one folder"):
         write_task_results(tmp_path, "own", {"org/a": 1.0, "org__a": 2.0}, {"metric": "accuracy"}, data={})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_result_that_mteb_wrote_is_not_lost(tmp_path: Path) -> None:
+    scores, record = {"a": 50.0, "b": 51.5}, {"metric": "accuracy"}
+    for _ in range(2):  # its own results may be written again
+        write_task_results(tmp_path, "own", scores, record, data={})
+    path = tmp_path / "results/b/no_revision_available/own.json"
+    content = json.loads(path.read_text()) | {"mteb_version": "2.1.0"}
+    path.write_text(json.dumps(content))
+    (tmp_path / "results/a/no_revision_available/own.json").unlink()
+    with pytest.raises(DataError, match="a result that mteb wrote would be lost"):
+        write_task_results(tmp_path, "own", scores, record, data={})
+    assert json.loads(path.read_text()) == content
+    assert not (tmp_path / "results/a/no_revision_available/own.json").exists(), "nothing at all was written"

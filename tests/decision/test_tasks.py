@@ -8,9 +8,12 @@ from scipy.stats import spearmanr
 from sklearn.metrics import ndcg_score
 from sklearn.neighbors import KNeighborsClassifier
 
+from sentfold.data.datasets import Dataset
+from sentfold.decision.codes import measure_rescored
+from sentfold.decision.compress import compress_dataset
 from sentfold.decision.decide import fold_means
 from sentfold.decision.folds import FOLDS, FoldPlan, divide_groups, plan_folds
-from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, connect
+from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, connect, ndcg
 from sentfold.retrieval.base.ranking import first_places
 
 RNG = np.random.default_rng(3)
@@ -55,6 +58,43 @@ def test_queries_are_scored_by_ndcg_as_scikit_learn_computes_it() -> None:
     for query, value in enumerate(task.measure(SPACE, NONE, np.arange(10))):
         truth = np.array([[relevant[query].get(row, 0.0) for row in range(50)]])
         assert value == pytest.approx(ndcg_score(truth, [unit[:50] @ unit[50 + query]], k=10), abs=1e-6)
+
+
+def test_documents_without_a_text_rank_behind_all_others_and_teach_nothing() -> None:
+    for vector in (np.zeros(7), SPACE[50]):  # zeros have a larger cosine than many documents; the query's own, than all
+        space = SPACE.copy()
+        space[[3, 8]] = vector
+        relevant = ({3: 1.0, 20: 2.0, 30: 1.0}, {8: 1.0})
+        task = QueriesTask(np.array([50, 51]), np.arange(50), relevant, np.array([-1, -1]), empty=np.array([3, 8]))
+        full = np.setdiff1d(np.arange(50), [3, 8])
+        unit = space / np.maximum(np.linalg.norm(space, axis=1, keepdims=True), 1e-9)
+        found = full[np.argsort(-(unit[full] @ unit[50]))][:10]
+        assert task.measure(space, NONE, np.arange(2)) == pytest.approx([ndcg(found, relevant[0]), 0.0])
+        if vector.any():
+            assert measure_rescored(task, space, NONE, np.array([1]))[0] == 0.0
+    left, right, grades = task.alike(np.arange(2))
+    assert (left.tolist(), right.tolist(), grades.tolist()) == ([50, 50], [20, 30], [2.0, 1.0])
+    left, right, grades = task.alike(np.array([1]))
+    assert len(left) == len(right) == len(grades) == 0
+
+
+def test_vectors_of_documents_without_a_text_change_no_score_and_no_fit() -> None:
+    rng = np.random.default_rng(5)
+    texts = (*(f"document {row}" if row % 5 else "" for row in range(100)), *(f"query {row}" for row in range(60)))
+    relevant = tuple({1 + row + row // 4: 1.0} for row in range(60))
+    data = Dataset(
+        "beir", "queries", texts, 100 + np.arange(60), np.full(60, -1.0), documents=np.arange(100), relevant=relevant
+    )  # fmt: skip
+    x = rng.normal(size=(160, 8)).astype(np.float32)
+    x[100:] += x[[next(iter(found)) for found in relevant]]
+    other = x.copy()
+    x[:100:5], other[:100:5] = 0.0, 4 * x[100]
+    one, two = (compress_dataset(data, vectors, margin=20, seed=0) for vectors in (x, other))
+    assert one.whole == two.whole
+    told = [
+        [(form.code.name, form.difference) for form in found.forms if form.code.name != "int8"] for found in (one, two)
+    ]
+    assert told[0] == told[1]
 
 
 def test_a_query_does_not_find_the_document_that_it_is() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import threading
 import time
 from pathlib import Path
@@ -58,6 +59,28 @@ def test_a_refit_is_asked_for_when_texts_change_and_not_before() -> None:
 def test_a_linear_map_and_no_vectors_have_no_drift() -> None:
     space = LinearSpace(LinearMap(np.zeros(3), np.eye(3), np.ones(3)))
     assert measure_drift(space, np.ones((4, 3))) is None
+
+
+def test_a_private_file_stays_private_and_a_link_stays_a_link(tmp_path: Path) -> None:
+    ones = np.ones((1, 4), dtype=np.float32)
+    path, link = tmp_path / "vectors.parquet", tmp_path / "link.parquet"
+    append_vectors(path, ["a"], ones)
+    path.chmod(0o600)
+    link.symlink_to(path)
+    assert append_vectors(link, ["b"], ones) == (1, 2)
+    assert link.is_symlink()
+    assert pq.read_table(path).column("text").to_pylist() == ["a", "b"]
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_only_the_owner_can_open_the_lock_of_a_file_or_a_folder(tmp_path: Path) -> None:
+    append_vectors(tmp_path / "vectors.parquet", ["a"], np.ones((1, 4), dtype=np.float32))
+    with hold_folder(tmp_path / "space"):
+        locks = [tmp_path / ".vectors.parquet.lock", tmp_path / ".space.lock"]
+        assert [lock.stat().st_mode & 0o777 for lock in locks] == [0o600, 0o600]
+        folder = os.open(tmp_path / "space", os.O_RDONLY)
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)  # who can read the folder can lock it, and that matters not
+        os.close(folder)
 
 
 def test_a_file_grows_by_new_texts_alone_and_old_vectors_stay_as_they_are(tmp_path: Path) -> None:

@@ -143,3 +143,16 @@ def test_a_tokenizer_that_panics_or_cannot_be_read_is_an_error_that_names_it(tmp
     (tmp_path / TOKENIZER).write_text("{}")
     with pytest.raises(EncoderError, match="a tokenizer fails"):
         find_text_encoder(str(tmp_path)).encode(["a b"])
+
+
+@pytest.mark.parametrize("name", ["tuned/all-MiniLM-L6-v2", "all-MiniLM-L6-v2", "./wordllama"])
+def test_a_folder_of_another_model_is_not_taken_for_an_installed_one_of_its_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).mkdir(parents=True)
+    Path(name, "config.json").write_text("{}")  # as transformers saves a model, without modules.json
+    with pytest.raises(EncoderError, match="there is no sentence encoder"):
+        find_text_encoder(name)
+    with pytest.raises(EncoderError, match="no folder and no installed package"):
+        find_text_encoder(f"mistyped/{name}")

@@ -97,6 +97,13 @@ def test_a_forged_number_is_said_to_have_no_cause(small: Small) -> None:
     assert "nothing above changed" in diff_text(found, small.root)
 
 
+def test_a_score_that_one_of_its_tables_prints_otherwise_is_told(small: Small) -> None:
+    small.edit("reports/quick/tables/sts.csv", "mini,20.50", "mini,90.50")
+    small.commit("A better score")
+    (moved,) = diff(small.root, "HEAD~1", "HEAD", "quick").moved
+    assert (moved.before, moved.after, moved.number.table.rpartition("/")[2]) == ("", "90.50", "sts.csv")
+
+
 def test_new_rows_are_told_apart_from_moved_ones(small: Small) -> None:
     found = changed(small, "plan.yaml", "corpora: [first, second]", "corpora: [first]")
     gone = score(found, "mini", "second")
