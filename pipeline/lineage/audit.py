@@ -286,6 +286,8 @@ def _is_counted(number: Number) -> bool:
 def _is_in_place(figure: Figure, number: Number) -> bool:
     """Whether the figure of a paper stands in a table, a column and a metric that it belongs to."""
     table = number.table.rpartition("/")[2]
+    if (number.field, number.unit) != ("value", figure.unit):
+        return False
     if figure.unit in ("s", "ms"):
         return table == "speed.csv" and number.protocol == f"As printed in {PAPERS[figure.source]}"
     if figure.source != REFEREE and table != f"{figure.source}-{figure.table}.csv":

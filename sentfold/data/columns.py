@@ -10,11 +10,12 @@ from sentfold.data.tables import TRUE_WORDS, DataError, Table, is_score
 NAMES: Mapping[str, tuple[str, ...]] = {
     "left": (
         "left", "sentence1", "text1", "sentence_1", "text_1", "sent1", "s1", "a", "question1", "premise",
-        "sentence_a", "text_a", "row1", "query", "anchor",
+        "sentence_a", "text_a", "row1", "query", "anchor", "question",
     ),
     "right": (
         "right", "sentence2", "text2", "sentence_2", "text_2", "sent2", "s2", "b", "question2", "hypothesis",
-        "sentence_b", "text_b", "row2", "candidate", "positive",
+        "sentence_b", "text_b", "row2", "candidate", "positive", "document", "passage", "answer", "response",
+        "sentence",
     ),
     "score": (
         "score", "similarity", "similarity_score", "relatedness", "relatedness_score", "rating", "gold", "label",

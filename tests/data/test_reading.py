@@ -378,3 +378,13 @@ def test_a_comma_within_numbers_is_no_delimiter(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace(",", "."))
     data = read_dataset(path)
     assert (data.kind, data.texts[0], data.values[1]) == ("pairs", "Katze 0", 1.5)
+
+
+@pytest.mark.parametrize("names", ["query,document,label", "question,sentence,label", "question,answer,label"])
+def test_a_query_and_a_document_with_a_label_are_a_pair(names: str, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text(names + "".join(f"\nwhat is {row},it is {row},{row % 2}" for row in range(20)))
+    data = read_dataset(path)
+    assert (data.kind, len(data.texts)) == ("pairs", 40)
+    path.write_text("question,label" + "".join(f"\nwhat is {row},{row % 2}" for row in range(20)))
+    assert read_dataset(path).kind == "labels"

@@ -130,6 +130,11 @@ def tables_forged(small: Small) -> Iterator[None]:
             [("small.csv", ",11.1,", ",19.9,"), ("cells.json", '[0], {"value": "11.1"}', '[], {"value": "19.9"}')],
             "published.csv has no such figure",
         ),
+        "the figure of a paper in another unit": (
+            [("small.csv", ",x100,11.1,", ",nats,11.1,"),
+             ("cells.json", '"x100", "printed", [0],', '"nats", "printed", [0],')],
+            "published.csv has the figure as spearman of first",
+        ),
         "a figure that is said to be counted": (
             [("small.csv", ",x100,11.1,", ",count,19.9,"),
              ("cells.json", '"x100", "printed", [0], {"value": "11.1"}', '"count", "printed", [], {"value": "19.9"}')],
