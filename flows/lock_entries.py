@@ -16,7 +16,7 @@ from sentfold.files import write_bytes_atomically
 HEAD = "schema: '2.0'\nstages:\n"
 
 # DVC indents the name of a stage by two, and all that it writes of the stage by four or more. A name of more than 128
-# letters has a line of its own, and the command stands behind the next colon.
+# letters has a line of its own, which begins with `? `; the next line begins with a colon.
 ENTRY = re.compile(r"^  (?:\? (?P<long>.+)\n  :.*|(?P<name>[^\s?].*):)\n(?:(?: {4}.*)?\n)+", re.MULTILINE)
 
 

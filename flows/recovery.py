@@ -18,6 +18,7 @@ from typing import Any
 import typer
 import yaml
 
+from flows.lock_entries import HEAD
 from pipeline.base.params import parse_yaml
 from pipeline.lineage.stages import Entry, Graph, related
 from pipeline.lineage.trees import WorkingTree
@@ -30,9 +31,9 @@ PATHS_IN_USE = Path(".dvc/tmp/rwlock")
 # What git writes around the two sides of a conflict. DVC indents all but its two headings.
 CONFLICT = re.compile(rb"^(<{7}|\|{7}|={7}|>{7})( |\r?$)", re.MULTILINE)
 
-# How DVC begins a dvc.lock, and the line with the name of a stage, which may be cut off behind its blanks. Behind a
-# long name (see lock_entries.py) a line begins with a colon.
-LOCK_START = b"schema: '2.0'\nstages:\n"
+# The first bytes of a dvc.lock; and the line with the name of a stage, of which only the blanks may be left. The line
+# after a long name begins with a colon (see lock_entries.py).
+LOCK_START = HEAD.encode()
 STAGE = re.compile(rb"^(?:  [^\s:]| {1,2}\Z)", re.MULTILINE)
 
 # Another dvc may be writing the table at this moment; that takes milliseconds.

@@ -284,7 +284,7 @@ def _is_counted(number: Number) -> bool:
 
 
 def _is_in_place(figure: Figure, number: Number) -> bool:
-    """Whether the figure of a paper stands in a table, a column and a metric that it belongs to."""
+    """Whether a cell has the table, the data set, the metric and the unit that the paper's figure has."""
     table = number.table.rpartition("/")[2]
     if (number.field, number.unit) != ("value", figure.unit):
         return False

@@ -47,7 +47,7 @@ def command(
     print(found.describe())
     if to:
         found = replace(found, record={**found.record, "inputs": hashes, "numeric_profile": profile_name()})
-        with hold_folder(to):  # two commands at once would leave the space of one beside the verdict of another
+        with hold_folder(to):
             clear_decision(to)
             save_fit(to, fitted)
             found.save(to)

@@ -61,7 +61,7 @@ def command(
     decision = decide_dataset(data, x, seed=seed)
     print_notes(decision.notes[len(data.notes) :])
     decision = replace(decision, record={**decision.record, "inputs": hashes})
-    with hold_folder(to):  # two commands at once would leave the space of one beside the verdict of another
+    with hold_folder(to):
         clear_decision(to)
         save_fit(to, fitted)
         write_page(to / "verdict.html", decision, data, x)

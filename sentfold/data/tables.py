@@ -404,6 +404,6 @@ def _split_files(folder: Path) -> Iterator[tuple[str, Path]]:
         saved = (inner / "dataset_info.json").is_file()
         for path in sorted(inner.iterdir()):
             split = inner.name if saved and inner != folder else path.stem.partition("-")[0].partition(".")[0]
-            result = saved and path.name.startswith("cache-")  # of `map` or `filter`, which leave it beside the data
+            result = saved and path.name.startswith("cache-")  # of datasets' `map` or `filter`, and no data
             if path.suffix.lower() in ((".arrow",) if saved else SUFFIXES) and not result:
                 yield split, path

@@ -158,7 +158,7 @@ def test_texts_that_two_processes_add_at_once_are_all_kept_once(tmp_path: Path) 
 
 
 def test_two_decisions_do_not_write_into_one_folder_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The space of one could stay beside the verdict of the other."""
+    """The folder could hold the space of one decision and the verdict of the other."""
     monkeypatch.setattr("sentfold.decision.use.PATIENCE", 0.1)
     with (
         hold_folder(tmp_path / "to"),

@@ -117,10 +117,12 @@ TEXTS = ["a b c", "d e f", "a g h", "b d", "e"]
 
 def test_sentences_that_come_once_are_learnt_from_and_one_text_is_refused() -> None:
     listed = sentfold.SIF(WORDS).fit(TEXTS).encode(TEXTS)
-    np.testing.assert_array_equal(sentfold.SIF(WORDS).fit(iter(TEXTS)).encode(iter(TEXTS)), listed)  # type: ignore[arg-type]
+    # The types say a sequence; users pass iterators all the same.
+    once = sentfold.SIF(WORDS).fit(iter(TEXTS)).encode(iter(TEXTS))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(once, listed)
     for wrong in ("a b c", ["a", None]):
         with pytest.raises(ParameterError, match="sentences cannot be read"):
-            sentfold.SIF(WORDS).fit(wrong)  # type: ignore[arg-type]
+            sentfold.SIF(WORDS).fit(wrong)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.parametrize("count", [1.9, 0.05, "5", float("nan")])
@@ -137,8 +139,9 @@ def test_a_number_of_a_cluster_is_whole(number: Any) -> None:
 
 def test_the_number_of_clusters_may_be_numpys_and_is_whole() -> None:
     with pytest.raises(ParameterError, match="number of clusters"):
-        sentfold.S3E(WORDS, clusters=2.5).fit(TEXTS)  # type: ignore[arg-type]
-    ours = sentfold.S3E(WORDS, clusters=np.int64(2)).fit(TEXTS).encode(TEXTS)  # type: ignore[arg-type]
+        sentfold.S3E(WORDS, clusters=2.5).fit(TEXTS)  # type: ignore[arg-type]  # wrong on purpose
+    numpys: Any = np.int64(2)  # which is no int to the type checker
+    ours = sentfold.S3E(WORDS, clusters=numpys).fit(TEXTS).encode(TEXTS)
     np.testing.assert_array_equal(ours, sentfold.S3E(WORDS, clusters=2).fit(TEXTS).encode(TEXTS))
 
 

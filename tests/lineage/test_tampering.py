@@ -146,7 +146,7 @@ def tables_forged(small: Small) -> Iterator[None]:
               '"small.csv": [[2, "mini", "first", "spearman.all.cosine", "nats"')],
             "spearman.all.cosine is measured in x100",
         ),
-        "a column of numbers beside those that the index has": (
+        "a column of numbers that the index does not have": (
             [("small.csv", "table,panel,", "best,table,panel,"), ("small.csv", "\nsmall,", "\n90.50,small,"),
              *[("small.csv", "\nsmall,", "\n,small,")] * 6],
             "says 90.50, the index of cells has no such cell",
