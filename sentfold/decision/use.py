@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import shutil
@@ -206,19 +205,15 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
 def hold_folder(folder: Path) -> Iterator[None]:
     """Make a folder, and keep other processes from it: two decisions at once would mix their files.
 
-    Raises ArtifactError, as hold_file does.
+    The lock is in the folder, as the folder above may be somebody else's. Raises ArtifactError, as hold_file does.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ArtifactError("a folder cannot be made", where=str(folder), got=first_line(error)) from None
-    with hold_file(folder):
+    with hold_file(folder / ".decision"):
         yield
 
 
 @contextmanager
 def hold_file(path: Path) -> Iterator[None]:
-    """Keep other processes from changing a file or a folder, by a lock on `.NAME.lock` next to it.
+    """Keep other processes from changing a file, by a lock on `.NAME.lock` next to it.
 
     Only the owner can open the lock: whoever can open it can hold it.
     Raises ArtifactError if another process holds the lock for more than PATIENCE seconds, or no lock can be made.
@@ -226,7 +221,7 @@ def hold_file(path: Path) -> Iterator[None]:
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = os.open(path.with_name(f".{path.name}.lock"), flags, 0o600)
+        lock = os.open(path.with_name(f".{path.name.lstrip('.')}.lock"), flags, 0o600)
     except OSError as error:
         raise ArtifactError("no lock can be made", where=str(path), got=first_line(error)) from None
     try:
@@ -248,9 +243,6 @@ def _locked(lock: int) -> bool:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError as error:
-        if error.errno != errno.EBADF:  # NFS locks no folder
-            raise
     return True
 
 

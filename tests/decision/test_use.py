@@ -73,10 +73,16 @@ def test_a_private_file_stays_private_and_a_link_stays_a_link(tmp_path: Path) ->
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_the_folder_in_which_a_command_runs_can_be_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with hold_folder(Path()):
+        assert [path.name for path in tmp_path.iterdir()] == [".decision.lock"]
+
+
 def test_only_the_owner_can_open_the_lock_of_a_file_or_a_folder(tmp_path: Path) -> None:
     append_vectors(tmp_path / "vectors.parquet", ["a"], np.ones((1, 4), dtype=np.float32))
     with hold_folder(tmp_path / "space"):
-        locks = [tmp_path / ".vectors.parquet.lock", tmp_path / ".space.lock"]
+        locks = [tmp_path / ".vectors.parquet.lock", tmp_path / "space/.decision.lock"]
         assert [lock.stat().st_mode & 0o777 for lock in locks] == [0o600, 0o600]
         folder = os.open(tmp_path / "space", os.O_RDONLY)
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)  # who can read the folder can lock it, and that matters not
@@ -167,7 +173,7 @@ def test_two_decisions_do_not_write_into_one_folder_at_once(tmp_path: Path, monk
     ):
         pass
     with hold_folder(tmp_path / "to"):
-        assert not list((tmp_path / "to").iterdir())
+        assert [path.name for path in (tmp_path / "to").iterdir()] == [".decision.lock"]
 
 
 def test_vectors_of_another_space_or_encoder_are_not_mixed_with_those_of_a_file(tmp_path: Path) -> None:
