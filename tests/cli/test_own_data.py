@@ -31,6 +31,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_same_files_give_the_same_record_and_it_names_their_hashes(folder: Path) -> None:
     for name in ("first", "second"):
         words = ("pairs.tsv", "--vectors", "v.npy", "--to")

@@ -202,6 +202,7 @@ def test_files_of_one_name_keep_both_hashes(tmp_path: Path) -> None:
     assert len(set(hashes.values())) == 2
 
 
+@pytest.mark.slow
 def test_the_commands_print_a_verdict_and_write_the_same_bytes_twice(folder: Path) -> None:
     for to in ("one", "two"):
         done = run(folder, "decide", "pairs.csv", "--vectors", "good.npy", "--to", to)

@@ -159,6 +159,7 @@ def test_sentence_transformers_loads_an_exported_method_and_saves_it_again(
     np.testing.assert_allclose(load_exported(tmp_path / "again").encode(FRESH), wanted, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_means_of_token_vectors_become_a_model_that_needs_no_sentfold(tmp_path: Path) -> None:
     save_space(linear(256), tmp_path / "space")
     assert export_space(tmp_path / "space", "wordllama", tmp_path / "model") <= 1e-5
@@ -169,6 +170,7 @@ def test_means_of_token_vectors_become_a_model_that_needs_no_sentfold(tmp_path: 
     assert np.abs(np.array(loaded["vectors"]) - wanted).max() <= 1e-5 * np.abs(wanted).max()
 
 
+@pytest.mark.slow
 def test_a_light_install_uses_a_space_of_word_vectors_from_the_decision_to_the_export(
     words: str, tmp_path: Path
 ) -> None:

@@ -54,6 +54,7 @@ def landmarks(plain: np.ndarray) -> Space:
     )
 
 
+@pytest.mark.slow
 def test_a_linear_map_is_loaded_by_sentence_transformers_alone(tmp_path: Path, plain: np.ndarray) -> None:
     save_space(linear(), tmp_path / "space")
     (tmp_path / f".model.{os.uname().nodename}.abc.0.partial/model").mkdir(parents=True)

@@ -109,6 +109,7 @@ def test_a_file_grows_by_new_texts_alone_and_old_vectors_stay_as_they_are(tmp_pa
         new_texts(tmp_path / "bare.parquet", ["a"])
 
 
+@pytest.mark.slow
 def test_the_commands_find_the_text_itself_first_and_add_it_once(tmp_path: Path) -> None:
     texts = ["A dog sleeps.", "Snow falls on the harbour.", "Prices rose again.", "The dog naps."]
     (tmp_path / "texts.txt").write_text("\n".join(texts))

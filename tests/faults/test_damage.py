@@ -63,7 +63,7 @@ DAMAGES = {"truncated": truncate, "bit-flipped": flip, "replaced by another stag
 
 @pytest.mark.parametrize(
     ("damage", "number"),
-    [case for name in DAMAGES for case in injections(name, default=int(name == "truncated"))],
+    [case for name in DAMAGES for case in injections(name)],
 )
 def test_a_damaged_artifact_is_refused_by_its_reader_and_made_whole_by_the_next_run(
     damage: str, number: int, disturb_without_server: Callable[[str], Disturbed], moments: random.Random

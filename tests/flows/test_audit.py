@@ -28,6 +28,7 @@ def checkout(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) ->
     return tmp_path
 
 
+@pytest.mark.slow
 def test_an_audit_that_finds_nothing_leaves_what_it_printed_as_an_artifact(checkout: Path) -> None:
     audit(suite="quick")
     with get_client(sync_client=True) as client:

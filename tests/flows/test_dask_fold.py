@@ -125,7 +125,8 @@ def test_two_workers_under_a_limit_leave_the_bytes_of_one_process(
 # --- kills ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("step", ["vectors", pytest.param("folded", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["vectors", "folded"])
 def test_a_worker_killed_in_the_middle_costs_nothing_but_its_task(
     tmp_path: Path, source: Path, alone: dict[str, bytes], step: str
 ) -> None:

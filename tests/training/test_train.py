@@ -75,7 +75,8 @@ train(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))
 """
 
 
-@pytest.mark.parametrize("wait_for", [pytest.param(4, marks=pytest.mark.slow), 16], ids=["first epoch", "third epoch"])
+@pytest.mark.slow
+@pytest.mark.parametrize("wait_for", [4, 16], ids=["first epoch", "third epoch"])
 def test_a_training_that_is_killed_in_mid_epoch_continues_and_gives_the_same_bytes(
     bert: Path, finished: tuple[Any, Path], tmp_path: Path, wait_for: int
 ) -> None:
