@@ -297,18 +297,24 @@ def _is_cached(entry: Mapping[str, Any]) -> bool:
 
 def _locked(lockfile: str, name: str, entry: Mapping[str, Any]) -> Locked:
     with _well_formed(lockfile, name, "an entry as DVC writes it"):
-        deps, outs = (
-            {item["path"]: Entry(item["path"], str(item.get("md5"))) for item in entry.get(section, [])}
-            for section in ("deps", "outs")
-        )
+        deps, outs = (_recorded(entry.get(section, [])) for section in ("deps", "outs"))
         params = entry.get("params", {})
         if not all(isinstance(values, dict) for values in (params, *params.values())):
             raise TypeError(f"params: {params}")
         _require_inside([*deps, *outs])
-        for recorded in (*deps.values(), *outs.values()):
-            if not MD5.fullmatch(recorded.md5):
-                raise ValueError(f"md5 '{recorded.md5}' of {recorded.path}")
         return Locked(name, " ".join(str(entry["cmd"]).split()), deps, params, outs)
+
+
+def _recorded(items: list[Any]) -> dict[str, Entry]:
+    """The entries by their path. Raises ValueError if one has no md5, or a path has two: DVC goes by the last one."""
+    found: dict[str, Entry] = {}
+    for item in items:
+        new = Entry(item["path"], str(item.get("md5")))
+        if not MD5.fullmatch(new.md5):
+            raise ValueError(f"md5 '{new.md5}' of {new.path}")
+        if found.setdefault(new.path, new) != new:
+            raise ValueError(f"md5 '{found[new.path].md5}' and '{new.md5}' of {new.path}")
+    return found
 
 
 def _require_inside(paths: Iterable[str]) -> None:

@@ -283,6 +283,16 @@ def test_an_entry_of_the_lock_without_an_md5_is_refused(repository: Path, md5: s
         load_graph(WorkingTree(repository), "quick")
 
 
+def test_an_input_with_two_hashes_is_refused(repository: Path) -> None:
+    """DVC goes by the last one, and a reader of dvc.lock by the first."""
+    deps = [{"path": "run.yaml", "md5": digit * 32} for digit in "01"]
+    (repository / "dvc.lock").write_text(
+        yaml.safe_dump({"schema": "2.0", "stages": {"report": {"cmd": "true", "deps": deps}}})
+    )
+    with pytest.raises(LineageError, match=r"'0{32}' and '1{32}' of run\.yaml"):
+        load_graph(WorkingTree(repository), "quick")
+
+
 def test_a_reference_that_does_not_end_takes_no_time() -> None:
     """The pattern tried every number of blanks at three places: 3,000 of them took hours."""
     began = time.process_time()
