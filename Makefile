@@ -36,7 +36,7 @@ else
 endif
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@mkdir -p -m 700 $(VENV)/dvc-site
-	@$(VENV)/bin/dvc config --local core.site_cache_dir $(CURDIR)/$(VENV)/dvc-site
+	@$(VENV)/bin/dvc config --local core.site_cache_dir "$(CURDIR)/$(VENV)/dvc-site"
 	@touch $@
 
 cluster: install ## add what runs on a cluster need: dask-jobqueue, and ssh for DVC (docs/cluster.md)

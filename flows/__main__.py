@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from sentfold.errors import ParameterError, SentfoldError
-from sentfold.suggestions import suggest
+from sentfold.suggestions import message_of
 
 app = typer.Typer(
     name="sentfold", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -104,7 +104,7 @@ def main() -> None:
     try:
         app()
     except SentfoldError as error:
-        print(f"error: {suggest(error)}", file=sys.stderr)
+        print(message_of(error), file=sys.stderr)
         sys.exit(2)
 
 

@@ -21,7 +21,7 @@ from pipeline.parent import die_with_parent
 from sentfold.decision.progress import progress_bars
 from sentfold.errors import RunError, SentfoldError, escape_controls
 from sentfold.numeric_profile import is_supported, use_profile
-from sentfold.suggestions import suggest
+from sentfold.suggestions import message_of
 
 if TYPE_CHECKING:
     from pipeline.base.suite import Suite
@@ -543,7 +543,7 @@ def main() -> None:
         with recorded(sys.argv[1:]), progress_bars():
             app()
     except SentfoldError as error:
-        print(f"error: {suggest(error)}", file=sys.stderr)
+        print(message_of(error), file=sys.stderr)
         sys.exit(error.exit_code)
 
 

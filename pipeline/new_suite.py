@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,21 @@ import numpy as np
 import polars as pl
 import yaml
 
-from pipeline.base.params import PARAMS_FILE, read_yaml
+from pipeline.base.params import PARAMS_FILE, load_parameters, read_yaml
 from pipeline.base.suite import known_suites, suite_folder
 from pipeline.corpora.catalogue import load_catalogue, own_catalogue
 from pipeline.manifolds import load_block, load_maker
 from pipeline.plan import write_plan
+from pipeline.stages.knn_graph import GraphParameters
 from sentfold.compare.bootstrap import group_design
 from sentfold.data.datasets import Dataset, read_dataset
 from sentfold.data.tables import DataError
 from sentfold.errors import ParameterError, SuiteError
 from sentfold.files import sha256_of, write_bytes_atomically
+from sentfold.manifold.base.grid import SUFFIX
+from sentfold.manifold.base.protocol import find_method
+from sentfold.measures.base.classifiers import LogisticSettings
+from sentfold.measures.registry import evaluate_parameters
 
 MANIFOLDS = ("lp", "pca", "whitening", "abtt")  # of each new suite, unless the user names others
 LARGEST_GROUP = 1 / 5  # share of the pairs; above it texts are resampled, as `sentfold decide` does
@@ -42,6 +48,8 @@ def write_suite(
     block = find_encoder(encoder, read_yaml(PARAMS_FILE))
     data = read_dataset(file, columns)
     task, frame, notes = tabulate(data)
+    if task == "classification":
+        _refuse_rare_classes(data, frame)
     fitting = [manifold for manifold in manifolds if _fits(manifold, len(data.texts))]
     if left := ", ".join(manifold for manifold in manifolds if manifold not in fitting):
         sizes = f"add blocks with smaller sizes to manifolds: in {PARAMS_FILE}, and to suite.yaml"
@@ -115,10 +123,40 @@ def tabulate(data: Dataset) -> tuple[str, pl.DataFrame, list[str]]:
 
 def _fits(manifold: str, sentences: int) -> bool:
     """Whether a manifold has fewer dimensions, neighbours and landmarks than there are sentences."""
-    if load_block(manifold).is_grid:
+    block = load_block(manifold)
+    # The graph has so many neighbours for every manifold, however few of them this one reads.
+    in_graph = load_parameters(GraphParameters, "knn_graph").neighbors
+    if find_method(block.method.removesuffix(SUFFIX)).READS != "vectors" and in_graph >= sentences:
+        return False
+    if block.is_grid:
         return True  # the sweep leaves out what does not fit
     settings = load_maker(manifold).settings
     return all(getattr(settings, size, 0) <= sentences - 2 for size in ("components", "neighbors", "landmarks"))
+
+
+def _refuse_rare_classes(data: Dataset, frame: pl.DataFrame) -> None:
+    """Raise DataError if a class has too few texts for the folds in which `evaluate` chooses a strength."""
+    read = load_parameters(evaluate_parameters(), "evaluate").model_dump(include={"folds", "inner_folds"})
+    settings = LogisticSettings(**read)
+    splits = set(frame["split"].to_list())
+    parted = {"train", "test"} <= splits
+    if parted and "dev" in splits:
+        return  # which chooses the strength
+    fitted = frame.filter(pl.col("split") != "test") if parted else frame
+    # Without parts, an outer fold takes its share of a class before the inner folds are made.
+    needed = settings.inner_folds
+    if not parted:
+        needed = next(n for n in count(settings.folds) if n - -(-n // settings.folds) >= settings.inner_folds)
+    texts = np.bincount(fitted["label"].to_numpy(), minlength=len(data.classes))
+    rare = [f"{data.classes[label]}: {texts[label]}" for label in np.flatnonzero((texts > 0) & (texts < needed))]
+    if rare:
+        raise DataError(
+            "a class has too few texts to be learnt in folds",
+            where=data.name,
+            expected=f"{needed} texts or more of each class{' outside of test' if parted else ''}",
+            got=", ".join(rare[:10]) + (", ..." if len(rare) > 10 else ""),
+            remedy="join rare classes or leave their texts out; `sentfold decide` takes the file as it is",
+        )
 
 
 def _refuse_taken(name: str) -> None:

@@ -1,4 +1,4 @@
-"""The nearest known name for a misspelled one, in the messages of every command line."""
+"""The messages of every command line: the nearest known name for a misspelled one, and no password of an address."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from sentfold.errors import SentfoldError
 
 CHOICES = "one of: "  # how the `expected` of an error begins that lists all known names
+PASSWORD = re.compile(r"(?<=://)[^/?#\s'\"]*@")  # user and password in an address
 
 
 def nearest_names(name: str, known: Iterable[str], *, count: int = 1, cutoff: float = 0.6) -> list[str]:
@@ -37,3 +38,13 @@ def suggest(error: SentfoldError) -> SentfoldError:
         rest = f" Otherwise {error.remedy}" if error.remedy else ""
         error.remedy = f"did you mean {near[0]}?{rest}"
     return error
+
+
+def hide_passwords(text: str) -> str:
+    """The text with `***` for the user and password of each address: errors are printed, logged and recorded."""
+    return PASSWORD.sub("***@", text)
+
+
+def message_of(error: SentfoldError) -> str:
+    """What a command line prints for an error: the nearest known name in it, and no password."""
+    return hide_passwords(f"error: {suggest(error)}")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sentfold.errors import ParameterError, SentfoldError, SuiteError
-from sentfold.suggestions import did_you_mean, nearest_names, suggest
+from sentfold.suggestions import did_you_mean, hide_passwords, message_of, nearest_names, suggest
 
 NAMES = st.lists(st.text("abcdefghij-", min_size=4, max_size=12), min_size=1, max_size=8)
 
@@ -50,3 +50,14 @@ def test_an_error_that_lists_the_names_asks_for_the_nearest(what: str, expected:
 def test_other_errors_stay_as_they_are(error: SentfoldError) -> None:
     before = str(error)
     assert str(suggest(error)) == before
+
+
+@given(
+    st.from_regex(r"[a-z0-9:%.+=-]{1,20}", fullmatch=True),
+    st.sampled_from(["hub.org", "hub.org/a@b", "[::1]:80/x?u=a@b"]),
+)
+def test_the_password_of_an_address_is_never_printed_and_the_address_is(secret: str, place: str) -> None:
+    assert hide_passwords(f"no answer from https://{secret}@{place}.") == f"no answer from https://***@{place}."
+    assert hide_passwords(f"no answer from https://{place}.") == f"no answer from https://{place}."
+    error = SentfoldError("no answer", where=f"http://{secret}@{place}", got=f"http://me:{secret}@{place}")
+    assert "***@" in message_of(error) and f"{secret}@" not in message_of(error)

@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sentfold.suggestions import hide_passwords
+
 if TYPE_CHECKING:
     from pipeline.lineage.stages import Stage
 
@@ -50,7 +52,11 @@ def recorded(arguments: Sequence[str]) -> Iterator[None]:
         refuse_changes(run)
     except BaseException as error:
         code = exit_code(error)
-        message = "" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}".removesuffix(": ")
+        message = (
+            ""
+            if isinstance(error, SystemExit)
+            else hide_passwords(f"{type(error).__name__}: {error}".removesuffix(": "))
+        )
         raise
     finally:
         _guarded(lambda: end_run(run, code, message))

@@ -20,7 +20,7 @@ import typer
 from sentfold.cli.checkout import CHECKOUT_COMMANDS, run_in_checkout
 from sentfold.decision.progress import progress_bars
 from sentfold.errors import SentfoldError
-from sentfold.suggestions import nearest_names, suggest
+from sentfold.suggestions import message_of, nearest_names
 
 HELP_OPTIONS = ("--help", "-h", "help")
 FIRST = ("decide", "compare", "run", "show", "claims")  # what a user does first
@@ -34,7 +34,7 @@ def main() -> None:
     except BrokenPipeError:  # a reader such as `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except SentfoldError as error:
-        print(f"error: {suggest(error)}", file=sys.stderr)
+        print(message_of(error), file=sys.stderr)
         sys.exit(2)
 
 

@@ -133,6 +133,7 @@ with recorded(["download", "wordsim", "--suite", "quick"]):
     [
         ("raise KeyboardInterrupt", 130, "KeyboardInterrupt"),
         ("raise RunError('a cause')", 2, "RunError: a cause"),
+        ("raise RunError('https://me:secret@hub')", 2, "RunError: https://***@hub"),
         ("raise RuntimeError('a bug')", 1, "RuntimeError: a bug"),
         ("sys.exit(3)", 3, ""),
         ("pass", 0, ""),

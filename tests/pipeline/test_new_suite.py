@@ -14,12 +14,14 @@ import pytest
 from scipy.stats import spearmanr
 
 from pipeline.base.artifacts import read_vectors
-from pipeline.base.params import read_yaml
+from pipeline.base.params import load_parameters, read_yaml
 from pipeline.base.suite import load_suite
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.new_suite import find_encoder, write_suite
 from sentfold.data.tables import DataError
 from sentfold.errors import ParameterError, SentfoldError, SuiteError
+from sentfold.measures.base.classifiers import LogisticSettings, predict_by_logistic
+from sentfold.measures.registry import evaluate_parameters
 from tests.checkout import ROOT, environment, make_checkout, repro
 
 THINGS, DOES = ("kettle", "printer", "lamp", "bicycle"), ("leaks", "stops", "rattles")
@@ -54,13 +56,13 @@ def test_the_suite_holds_the_texts_and_scores_of_the_file_in_their_order(root: P
 
 
 def test_each_part_of_labelled_texts_is_a_split_and_classes_are_named(root: Path) -> None:
-    rows = [(f"text {i} of it", ("spam", "ham")[i % 2], ("train", "test")[i // 6]) for i in range(10)]
+    rows = [(f"text {i} of it", ("spam", "ham")[i % 2], ("train", "test")[i // 20]) for i in range(24)]
     pl.DataFrame(rows, schema=["text", "label", "split"], orient="row").write_csv("labels.csv")
     write_suite("mail", root / "labels.csv", "wl-sif", columns={})
     dataset = find_corpus("mail", "mail").dataset
-    assert (dataset.task, dataset.splits) == ("classification", {"train": 6, "test": 4})
+    assert (dataset.task, dataset.splits) == ("classification", {"train": 20, "test": 4})
     assert "0 = ham, 1 = spam" in dataset.text
-    for split, rows_of in (("train", rows[:6]), ("test", rows[6:])):
+    for split, rows_of in (("train", rows[:20]), ("test", rows[20:])):
         frame = pl.read_csv(f"suites/mail/mail/{split}.csv")
         assert frame.rows() == [(text, int(label == "spam")) for text, label, _ in rows_of]
 
@@ -77,6 +79,39 @@ def test_a_space_of_more_dimensions_than_sentences_is_left_out_and_named(root: P
     _, notes = write_suite("mine", write_pairs(root / "pairs.csv", PAIRS), "minilm", columns={})  # 80 texts
     assert load_suite("mine").spaces == ("minilm", "minilm-abtt")
     assert "too few for lp, pca, whitening" in notes[-1]
+
+
+def test_a_manifold_that_reads_the_graph_is_left_out_where_the_graph_has_too_few_sentences(root: Path) -> None:
+    """knn_graph.neighbors is 100, and the stage refuses a corpus of 80 sentences."""
+    _, notes = write_suite(
+        "mine", write_pairs(root / "pairs.csv", PAIRS), "minilm", columns={}, manifolds=("smooth", "abtt")
+    )
+    assert load_suite("mine").spaces == ("minilm", "minilm-abtt")
+    assert "too few for smooth" in notes[-1]
+
+
+@pytest.mark.parametrize("parts", [(), ("train", "test"), ("train", "dev", "test")])
+@pytest.mark.parametrize("rare", [9, 10, 11, 12])
+def test_a_class_is_refused_where_the_folds_of_evaluate_would_refuse_it(
+    root: Path, rare: int, parts: tuple[str, ...]
+) -> None:
+    """Before anything is encoded: one of ten folds is left out, and ten are made of the others."""
+    labels = np.array([0] * 40 + [1] * rare + [0, 1] * 2 * max(0, len(parts) - 1))
+    splits = [*["all" if not parts else "train"] * (40 + rare), *(part for part in parts[1:] for _ in range(4))]
+    texts = [f"text {i} of it" for i in range(len(labels))]
+    frame = pl.DataFrame({"text": texts, "label": [f"class {i}" for i in labels], "split": splits})
+    frame.drop(() if parts else "split").write_csv("labels.csv")
+    x = np.random.default_rng(0).normal(size=(len(labels), 2)).astype(np.float32)
+    settings = load_parameters(evaluate_parameters(), "evaluate")
+    logistic = LogisticSettings(**settings.model_dump(include=set(LogisticSettings.model_fields)))
+    try:
+        predict_by_logistic(x, labels, splits, logistic)
+    except ParameterError:
+        with pytest.raises(DataError, match=f"class 1: {rare}"):
+            write_suite("mine", root / "labels.csv", "wl-sif", columns={})
+        assert not Path("suites").exists()
+    else:
+        write_suite("mine", root / "labels.csv", "wl-sif", columns={})
 
 
 @pytest.mark.parametrize(
