@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.lineage.checks import StageChecks
-from pipeline.lineage.numbers import PUBLISHED, Number, Scores, read_figures, read_numbers, tables_folder
+from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
 from pipeline.lineage.recompute import Remade, causes_of
 from pipeline.lineage.scope import Cause, Scope, State, listed
 from pipeline.lineage.witnesses import unsigned, verified_signature
-from pipeline.papers.plan import REFEREE, load_plans
-from pipeline.papers.published import PAPERS, PRINTED_SPREAD, SPREAD, SPREAD_CLUSTERS, Figure
 from sentfold.decision.progress import counted
-from sentfold.measures.registry import unit_of
 
 Verdict = Literal["verified"] | State
 
@@ -118,10 +115,10 @@ class Auditor:
         self.scores = Scores(scope.tree, scope.suite)
         # The report, which writes tables; and space -> the stage that writes its scores.
         self.writers = tuple(scope.graph.makers_of(tables_folder(scope.suite)))
+        folder = self.scores.path("*").partition("*")[0]
+        spaces = {out: out.removeprefix(folder).removesuffix(".json") for out in scope.graph.producers}
         self.evaluators = {
-            out.rpartition("/")[2].removesuffix(".json"): name
-            for out, name in scope.graph.producers.items()
-            if out.startswith(f"reports/{scope.suite}/scores/")
+            space: scope.graph.producers[out] for out, space in spaces.items() if out == self.scores.path(space)
         }
         self._ancestors = cache(scope.graph.ancestors)
         self._faults = cache(lambda stages: tuple(self._faults_of(stages)))
@@ -178,48 +175,12 @@ class Auditor:
         """What another record says that a cell should print; "" if none says otherwise."""
         if number.origin == "unknown":
             return "the index of cells has no such cell"
-        if number.mislabel or self._is_score(number):
-            return number.mislabel or f"which the index calls {number.origin}, and a scores file has"
-        if number.origin == "printed" and (number.figure or not _is_counted(number)):
-            return self._misprint(number)
         if number.origin not in ("score", "difference"):
             return "" if number.indexed == number.text else f"the index of cells {number.indexed}"
-        # Table scores.csv has all scores on the x100 scale, as they are stored.
-        if number.unit not in ("x100", unit_of(number.protocol)):
-            return f"in {number.unit}, and {number.protocol} is measured in {unit_of(number.protocol)}"
         expected, source = self.scores.text_of(number), self.scores.path(number.space)
         if expected is None:
             return "" if self._scores_absent(number) else f"{source} has no such score"
         return "" if expected == number.text else f"{source} gives {expected}"
-
-    def _misprint(self, number: Number) -> str:
-        """What the file of printed figures says against a cell that is copied from a paper; "" for nothing."""
-        figure = self.figures.get(number.figure)
-        if figure is None:
-            return f"{PUBLISHED} has no such figure"
-        # The cosines of single pairs stand in one row, which is named for their encoder.
-        if number.row != figure.model and figure.unit != "cosine":
-            return f"{PUBLISHED} has the figure for {figure.model}"
-        if not _is_in_place(figure, number):
-            return (
-                f"{PUBLISHED} has the figure as {figure.metric} of {figure.dataset} in table {figure.table} of "
-                f"{PAPERS[figure.source]}"
-            )
-        return "" if number.text == figure.shown else f"{PUBLISHED} gives {figure.shown}"
-
-    @cached_property
-    def figures(self) -> dict[str, Figure]:
-        """The figures that papers print, by their place."""
-        return read_figures(self.scope.tree)
-
-    def _is_score(self, number: Number) -> bool:
-        """Whether a number that the index calls computed or printed is a score by its names, or a difference of two."""
-        if number.origin not in ("derived", "printed") or number.space:
-            return False
-        spaces = number.row.split(" − ")
-        return all(self.scores.score(space, number.corpus, number.protocol) for space in spaces) or (
-            len(spaces) == 2 and set(spaces) <= set(self.evaluators)
-        )
 
     def _scores_absent(self, number: Number) -> bool:
         """Whether a scores file that a stage writes is not here; the checks of that stage name it."""
@@ -275,31 +236,11 @@ class Auditor:
         edited = self.checks.definitions.undeclared_edits()
         if edited:
             yield f"files of code that no stage declares are not those of git's HEAD{listed(edited)}"
-
-
-def _is_counted(number: Number) -> bool:
-    """Whether a cell is what the report itself counted in a table of a paper that prints words and no figures."""
-    counts = {str(SPREAD_CLUSTERS), str(PRINTED_SPREAD.get(number.row))}
-    return number.table.endswith(f"/{SPREAD}.csv") and number.text in counts
-
-
-def _is_in_place(figure: Figure, number: Number) -> bool:
-    """Whether a cell has the table, the data set, the metric and the unit that the paper's figure has."""
-    table = number.table.rpartition("/")[2]
-    if (number.field, number.unit) != ("value", figure.unit):
-        return False
-    if figure.unit in ("s", "ms"):
-        return table == "speed.csv" and number.protocol == f"As printed in {PAPERS[figure.source]}"
-    if figure.source != REFEREE and table != f"{figure.source}-{figure.table}.csv":
-        return False
-    if figure.unit == "cosine":
-        return True
-    if any(number.protocol.startswith(name) for name in ("Spearman", "Pearson") if name.lower() != figure.metric):
-        return False
-    columns = {
-        (one.corpus, one.dataset) for plan in load_plans().values() for panel in plan.panels for one in panel.columns
-    }
-    return figure.dataset == number.corpus or (number.corpus, figure.dataset) in columns
+        if not set(self.writers) & {found.stage for found in self.remade}:
+            yield (
+                "values are held against the scores; names, pages and what the report computed itself by their hash "
+                "alone: `--recompute report` makes them again"
+            )
 
 
 def vector_paths(suite: str, number: Number) -> list[str]:

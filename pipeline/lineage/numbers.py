@@ -18,14 +18,12 @@ from typing import Any, Literal
 from pipeline.base.artifacts import scores_path
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.trees import MOST_TEXT, Tree
-from pipeline.papers.published import Figure, parse_published
 from sentfold.errors import first_line
 from sentfold.suggestions import nearest_names
 
 Origin = Literal["score", "difference", "derived", "printed", "unknown"]
 
 SCHEMA = 1
-PUBLISHED = "pipeline/papers/published.csv"
 LARGEST = 1e300  # a score beyond it is none; JSON has integers of any length
 MOST_NUMBERS = 250_000  # of all tables of a suite; the largest suite has 88,000
 MOST_CELLS = 1_000_000  # of one table; the largest has 130,000
@@ -51,8 +49,6 @@ class Number:
               printed: copied from a paper. unknown: the index has no such cell
     space     whose score it is; other: the space that it is compared with; both "" where no space is named
     vectors   for a derived number, the vectors that it was computed from, each "space/corpus"; () if not of vectors
-    figure    for a printed number, the place of its figure in PUBLISHED, as text; "" for what was counted
-    mislabel  what its line of the table, or the index, names otherwise than its origin does; "" for nothing
     """
 
     table: str
@@ -69,8 +65,6 @@ class Number:
     protocol: str = ""
     unit: str = "x100"
     vectors: tuple[str, ...] = ()
-    mislabel: str = ""
-    figure: str = ""
 
     @property
     def label(self) -> str:
@@ -200,49 +194,14 @@ def _number(path: str, cell: Mapping[str, Any], column: str, indexed: str, line:
         raise ValueError(f"a cell of line {cell['line']} has a key of {len(key)} parts")
     if any("/" in str(name) for name in (space, other)):  # such a file of scores could be one that no stage writes
         raise ValueError(f"a cell of line {cell['line']} has a path in the place of a space: {key}")
-    mislabel = _mislabel(cell, column, line)
     if origin == "difference" and field.endswith(("low", "high")):
         origin = "derived"  # from the replicates of two scores
     if origin in ("score", "difference") or space:
         corpus, protocol = key[-2:]
     return Number(
         path, cell["line"], cell["row"], title, field, line.get(column, ""), indexed, origin, space, other, corpus,
-        protocol, cell["unit"], vectors, mislabel, str((*key, "")[0]) if origin == "printed" else "",
+        protocol, cell["unit"], vectors,
     )  # fmt: skip
-
-
-def _mislabel(cell: Mapping[str, Any], column: str, line: Mapping[str, str]) -> str:
-    """Which name of a cell differs between its line of the table, the index, and the key of its scores; "" if none."""
-    row, key, tidy = cell["row"], list(map(str, cell["key"])), "row" in line
-    named = [(name, line.get(name), cell[name]) for name in ("row", "corpus", "protocol")]
-    named += [("unit", line.get("unit"), cell["unit"])] if tidy else [("space", line.get("space"), row)]
-    named += [("column", column, cell["corpus"])] if column not in FIELDS else []
-    if "origin" in line:
-        named.append(("origin", line["origin"], "printed" if cell["origin"] == "printed" else "measured"))
-    if cell["origin"] == "score":
-        # Rows of the selection begin with a selected space, and have scores of the space that was selected for.
-        selected = line.get("table") == "selection" and ":" in row and row.startswith(f"{key[0]}-")
-        named += [("space", key[0] if selected else row, key[0]), ("corpus", cell["corpus"], key[1])]
-        named.append(("protocol", cell["protocol"], key[2]))
-    elif cell["origin"] == "difference":
-        against = "control" if column.startswith("control") else "difference_to"
-        named.append(("row", row, f"{key[0]} − {key[1]}") if tidy else ("space", row, key[0]))
-        named += [(against, line.get(against), key[1]), ("corpus", cell["corpus"], key[2])]
-        named.append(("protocol", cell["protocol"], _difference_name(cell["protocol"], key[3])))
-    elif not tidy and line:
-        named.append(("origin", cell["origin"], "score or difference"))
-    wrong = [(name, one, other) for name, one, other in named if one not in (None, other)]
-    return "".join(f"its {name} is '{one}', and '{other}' by the index or the scores" for name, one, other in wrong[:1])
-
-
-def _difference_name(name: str, protocol: str) -> str:
-    """What a line of differences calls their protocol: `name`, if that is the protocol, in words or not."""
-    if name == protocol:
-        return name
-    from sentfold.measures.registry import describe_protocol  # which takes longer to import than most tables to check
-
-    words = f"{describe_protocol(protocol)}, less the "
-    return name if name.startswith(words) else protocol
 
 
 # --- one number ---------------------------------------------------------------------------------------
@@ -295,18 +254,6 @@ def _unknown(what: str, asked: str, known: Iterable[str], where: str) -> Lineage
     near = nearest_names(asked, names, count=8, cutoff=0.5)
     got = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(names[:12]) or 'none'}"
     return LineageError(f"there is no {what} '{asked}'", where=where, got=got, remedy="name one that exists")
-
-
-def read_figures(tree: Tree) -> dict[str, Figure]:
-    """Place -> figure of a paper; none without the file. Raises LineageError or ArtifactError if it is malformed."""
-    content = tree.read(PUBLISHED)
-    if content is None:
-        return {}
-    try:
-        figures = parse_published(_bounded(content).decode("utf-8"), Path(PUBLISHED))
-    except (ValueError, csv.Error, TypeError) as error:
-        raise _unreadable(tree, PUBLISHED, "the figures that papers print", first_line(error)) from None
-    return {str(figure.number): figure for figure in figures}
 
 
 # --- scores -------------------------------------------------------------------------------------------
