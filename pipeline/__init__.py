@@ -8,11 +8,15 @@ import sys
 if sys.argv[:1] == ["-m"] and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109
     sys.path.append(sys.path.pop(0))
 
+import hashlib
+import importlib
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from pathlib import Path
+from typing import ClassVar
 
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = ("sentfold", "pipeline", "flows")
+COMPILER = "sentfold.kernels.compiled"
 
 
 class SourceLoader(SourceFileLoader):
@@ -20,7 +24,24 @@ class SourceLoader(SourceFileLoader):
 
     Python takes the compiled copy in `__pycache__` if size and time of the source are those that the copy notes. After
     an edit that keeps both, a stage would run the old code, and the new code would be recorded as what ran.
+
+    loaded  the file of each module -> md5 of the source that runs, which may not be on the disk any more
     """
+
+    loaded: ClassVar[dict[str, str]] = {}
+
+    def get_data(self, path: str) -> bytes:
+        """Read a source, and note what was read."""
+        data = super().get_data(path)
+        if COMPILER.encode() in data and COMPILER not in sys.modules:
+            # The compiler names its kernels by their source on the disk. Its import takes a second, in which another
+            # branch could be checked out; so it comes before the source that has kernels is read.
+            importlib.import_module(COMPILER)
+            data = super().get_data(path)
+        self.loaded[os.path.realpath(path)] = hashlib.md5(
+            data, usedforsecurity=False
+        ).hexdigest()  # as DVC hashes files
+        return data
 
     def path_stats(self, path: str) -> dict[str, float]:
         """Raise OSError, after which importlib neither reads nor writes a compiled copy."""

@@ -118,14 +118,19 @@ def start_run(root: Path, arguments: Sequence[str]) -> Run | None:
 
 
 def refuse_changes(run: Run) -> None:
-    """Raise RunError if the code or the parameters of a stage that DVC started have changed since it began."""
+    """Raise RunError if the code or the parameters of a stage that DVC started have changed since it began.
+
+    A change that was taken back counts where a module was loaded in between.
+    """
+    from pipeline import SourceLoader
     from pipeline.lineage.stages import alike
     from sentfold.errors import RunError
 
     if not run.head["by_dvc"]:
         return
     now, parameters = _sources(run.root, run.stage), _parameters(run.root, run.stage)
-    changed = sorted(name for name in {*now, *run.sources} if now.get(name) != run.sources.get(name))
+    ran = {name: SourceLoader.loaded.get(os.path.realpath(run.root / name), md5) for name, md5 in now.items()}
+    changed = sorted(name for name in {*now, *run.sources} if {now.get(name), ran.get(name)} != {run.sources.get(name)})
     changed += sorted(name for name, values in run.parameters.items() if not alike(parameters.get(name), values))
     if changed:
         raise RunError(

@@ -74,3 +74,21 @@ def test_other_flags_compile_a_kernel_anew(code: Path) -> None:
     assert say(code, ask) == "60.0 0"
     replace_in_silence(code / "sentfold/kernels/compiled.py", 'error_model="numpy"', "error_model='numpy'")
     assert say(code, ask) == "60.0 0"
+
+
+def test_a_kernel_that_is_edited_while_numba_is_loaded_is_kept_under_its_own_name(code: Path) -> None:
+    """The source was read, then numba was imported for a second, then the hash of the source on the disk was taken."""
+    path, edited = code / "pipeline" / "prices.py", code / "prices.py"
+    edited.write_text(KERNEL.replace("30.0", "40.0"))
+    path.write_text(KERNEL)
+    swap = f"""
+import sys, shutil, pipeline
+class Swap:  # as another branch that is checked out while numba is loaded
+    def find_spec(self, name, *_):
+        if name == "numba":
+            sys.meta_path.remove(self)
+            shutil.copy({str(edited)!r}, {str(path)!r})
+sys.meta_path.insert(0, Swap())
+from pipeline.prices import price; print(price(2.0))"""
+    assert say(code, swap) == "80.0"
+    assert say(code, "from pipeline.prices import price; print(price(2.0))") == "80.0"
