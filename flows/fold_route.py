@@ -22,7 +22,7 @@ from distributed import get_worker
 
 from flows.clone import Unwanted
 from flows.lock import hold_checkout
-from flows.processes import Stop, dvc_command
+from flows.processes import Stop, dvc_command, dvc_environment
 from flows.transfer import Remote
 from pipeline.environment import remote_environment
 from sentfold.errors import RunError
@@ -54,12 +54,8 @@ class FoldProject:
 
         Raises RunError.
         """
-        if not folder.is_dir():
-            begun = cls(folder.with_name(f"{folder.name}.tmp"), remote)
-            shutil.rmtree(begun.folder, ignore_errors=True)
-            begun.folder.mkdir(parents=True)
-            begun._dvc("init", "--no-scm", "--quiet")
-            begun.folder.rename(folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # the settings of a checkout can hold a password
+        (folder / ".dvc").mkdir(exist_ok=True)
         project = cls(folder, remote)
         project._take_settings(root / ".dvc")
         return project
@@ -115,8 +111,9 @@ class FoldProject:
                 )
 
     def _dvc(self, *words: str) -> None:
+        environment = dvc_environment(self.folder, remote_environment())
         done = subprocess.run(
-            dvc_command(*words), cwd=self.folder, env=remote_environment(), capture_output=True, text=True, check=False
+            dvc_command(*words), cwd=self.folder, env=environment, capture_output=True, text=True, check=False
         )
         if done.returncode:
             raise RunError(

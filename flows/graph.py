@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 
-from flows.processes import dvc_command
+from flows.processes import dvc_command, dvc_environment
 from pipeline.base.suite import suite_file
 from pipeline.environment import stage_environment
 from pipeline.lineage.stages import Stage
@@ -119,7 +119,7 @@ def changed_stages(dvcfile: Path, *, root: Path) -> frozenset[str]:
     done = subprocess.run(
         dvc_command("status", "--json", str(dvcfile)),
         cwd=root,
-        env=stage_environment(),
+        env=dvc_environment(root, stage_environment()),
         capture_output=True,
         text=True,
         check=False,

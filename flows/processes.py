@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
@@ -64,6 +64,38 @@ def dvc_command(*words: str) -> list[str]:
     locks; without it they fail.
     """
     return [sys.executable, "-m", "dvc", "--wait-for-lock", *words]
+
+
+def dvc_environment(project: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a dvc in the folder `project`: no other user of the machine reaches DVC's pickles and locks.
+
+    DVC's own place for pickles is /var/tmp/dvc, where everyone can write: a pickle from there runs code as this
+    account. Who can read a lock can hold it for ever. If the user set DVC_SITE_CACHE_DIR, or else
+    core.site_cache_dir, DVC keeps its pickles there. Raises RunError if there is no private folder.
+    """
+    # In the function: the guard imports the standard library alone.
+    from dvc.config import Config, ConfigError
+
+    from sentfold.errors import RunError, first_line
+
+    chosen, site = environment.get("DVC_SITE_CACHE_DIR"), project.absolute() / ".dvc/tmp/site"
+    with suppress(ConfigError, OSError):  # dvc itself says what is wrong with the configuration
+        chosen = chosen or Config(str(project / ".dvc"))["core"].get("site_cache_dir")
+    try:
+        site.mkdir(mode=0o700, parents=True, exist_ok=True)
+        site.chmod(0o700)
+        with suppress(PermissionError):  # another account owns the checkout
+            site.parent.chmod(0o700)
+    except OSError as error:
+        raise RunError(
+            "DVC has no private folder for its own files",
+            where=str(site),
+            expected="a folder that this account owns, or can make",
+            got=first_line(error),
+            state="nothing was run",
+            remedy="free space, make .dvc/tmp writable, or remove what another account left there",
+        ) from None
+    return {**environment, "DVC_SITE_CACHE_DIR": chosen or str(site)}
 
 
 class Stop(Protocol):

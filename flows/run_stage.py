@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from flows.processes import Stop, dvc_command, new_log, pause, start_guarded, wait_for
+from flows.processes import Stop, dvc_command, dvc_environment, new_log, pause, start_guarded, wait_for
 from flows.profile import Retries, Retry
 from flows.recovery import read_lock
 from pipeline.environment import stage_environment
@@ -128,7 +128,8 @@ def _repro(stage: str, order: Order, log: Path, stop: Stop | None) -> Attempt:
     begin = records.stat().st_size if records.exists() else 0
     with log.open("ab") as output:
         command = dvc_command("repro", "--single-item", stage)
-        code = wait_for(start_guarded(command, cwd=order.root, env=stage_environment(order.sent), output=output), stop)
+        environment = dvc_environment(order.root, stage_environment(order.sent))
+        code = wait_for(start_guarded(command, cwd=order.root, env=environment, output=output), stop)
     events = [event for event in read_lines(records, begin)[0] if event.get("stage") == stage.rpartition(":")[2]]
     ended = [event.get("exit") for event in events if event.get("event") == "ended"]
     return Attempt(code, bool(events), ended[-1] if ended else None)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flows.processes import Stop, dvc_command, new_log, pause, start_guarded, wait_for
+from flows.processes import Stop, dvc_command, dvc_environment, new_log, pause, start_guarded, wait_for
 from flows.profile import Transfer
 from pipeline.environment import remote_environment
 from sentfold.errors import RunError
@@ -40,9 +40,10 @@ class Remote:
     def _run(self, words: list[str], root: Path, stop: Stop | None) -> None:
         log = root / LOG
         command = dvc_command(words[0], "--remote", self.name, *words[1:])
+        environment = dvc_environment(root, remote_environment())
         for attempt in range(1, self.policy.attempts + 1):
             with new_log(log).open("wb") as output:
-                process = start_guarded(command, cwd=root, env=remote_environment(), output=output)
+                process = start_guarded(command, cwd=root, env=environment, output=output)
                 late = Deadline(time.monotonic() + self.policy.seconds, stop)
                 code = wait_for(process, late)
             if code == 0:

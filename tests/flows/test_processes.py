@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.processes import start_guarded
+from flows.processes import dvc_environment, start_guarded
+from sentfold.errors import RunError
 from tests.flows.checkout import SOURCE, alive, until
 
 # A command that starts a command, as dvc starts a shell that starts a stage; the innermost notes its number.
@@ -75,3 +76,26 @@ def test_what_a_command_leaves_running_ends_with_it(tmp_path: Path) -> None:
     leave = NESTED.replace("subprocess.run", "subprocess.Popen") + ";import time; time.sleep(1)"
     assert start_guarded([sys.executable, "-c", leave, str(note)], cwd=tmp_path, env=dict(os.environ)).wait(30) == 0
     until(lambda: not alive(number_in(note)), "the helper to end", seconds=10)
+
+
+def test_no_other_user_reaches_the_pickles_and_the_locks_of_dvc(tmp_path: Path) -> None:
+    """Who can write pickles runs code as their reader, and who can read a lock can hold it."""
+    (tmp_path / ".dvc/tmp").mkdir(parents=True)
+    (tmp_path / ".dvc/tmp").chmod(0o755)  # as DVC makes it
+    site = Path(dvc_environment(tmp_path, {"HOME": "/me"})["DVC_SITE_CACHE_DIR"])
+    assert site.is_relative_to(tmp_path / ".dvc/tmp")
+    for folder in (site, tmp_path / ".dvc/tmp"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+    site.rmdir()
+    site.touch()
+    with pytest.raises(RunError, match="no private folder"):
+        dvc_environment(tmp_path, {})
+
+
+def test_where_the_user_wants_dvc_to_keep_its_pickles_dvc_does(tmp_path: Path) -> None:
+    (tmp_path / ".dvc").mkdir()
+    (tmp_path / ".dvc/config.local").write_text("[core]\n    site_cache_dir = /configured\n")
+    assert dvc_environment(tmp_path, {"HOME": "/me"}) == {"HOME": "/me", "DVC_SITE_CACHE_DIR": "/configured"}
+    assert dvc_environment(tmp_path, {"DVC_SITE_CACHE_DIR": "/set"}) == {"DVC_SITE_CACHE_DIR": "/set"}
+    (tmp_path / ".dvc/config.local").write_text("[core\n")
+    assert dvc_environment(tmp_path, {})["DVC_SITE_CACHE_DIR"] == str(tmp_path / ".dvc/tmp/site")

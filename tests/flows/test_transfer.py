@@ -17,6 +17,7 @@ from flows.clone import Parcel, basis_of, make_in_clone, require_same
 from flows.dask_fold import DaskExecutor
 from flows.dask_route import require_commit
 from flows.fold_route import FoldProject, RemoteExecutor
+from flows.graph import changed_stages
 from flows.lock_entries import hash_in, read_entry, split_entries, write_entries
 from flows.profile import Retries, Retry, Transfer
 from flows.recovery import recover
@@ -207,6 +208,33 @@ def test_what_a_remote_exchanged_is_no_input_of_a_fold(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="a file did not arrive as it was sent"):
         here.pull(pointers)
     assert not (here.folder / name).exists()
+
+
+@pytest.mark.parametrize(
+    "kind", ["push", *(pytest.param(name, marks=pytest.mark.slow) for name in ("status", "repro", "fold"))]
+)
+def test_every_dvc_that_is_started_in_a_plain_clone_keeps_its_pickles_in_the_clone(
+    finished: Checkout, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """In DVC's own place, /var/tmp/dvc, another user could exchange them."""
+    root = finished.root
+    for name in ("DVC_GLOBAL_CONFIG_DIR", "DVC_SYSTEM_CONFIG_DIR"):
+        monkeypatch.setenv(name, str(root / "nothing"))
+    monkeypatch.delenv("DVC_SITE_CACHE_DIR", raising=False)
+    match kind:
+        case "push":
+            with pytest.raises(RunError, match="`dvc push` failed"):  # there is no such remote
+                SHARED.push(["report"], root)
+        case "status":
+            assert not changed_stages(Path("dvc.yaml"), root=root)
+        case "repro":
+            run_stage("report", Order("quick", Path("dvc.yaml"), root, "sentfold run"))
+        case "fold":
+            project = FoldProject.open(root / "fold", root, SHARED)
+            (root := project.folder).joinpath("texts").touch()
+            project.add(["texts"])
+            assert root.stat().st_mode & 0o777 == 0o700, "the settings of DVC can hold a password"
+    assert list((root / ".dvc/tmp/site").rglob("cache.db"))
 
 
 @pytest.fixture
