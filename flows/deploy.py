@@ -83,7 +83,7 @@ def require_server() -> None:
             where=CONFIGURED,
             expected="the address of a running server's API",
             state="nothing was registered",
-            remedy=". flows/examples/prefect.sh; prefect server start; then read the same file here, and deploy again",
+            remedy=". flows/examples/prefect.sh && prefect server start; then read that file here, and deploy again",
         )
 
 

@@ -7,7 +7,11 @@ sentfold_password="${PREFECT_HOME:-$HOME/.prefect}/sentfold-password"
 if [ ! -s "$sentfold_password" ]; then
     mkdir -p "$(dirname "$sentfold_password")"
     rm -f "$sentfold_password"
-    (umask 077 && python -c 'import secrets; print("sentfold:" + secrets.token_urlsafe(32))' >"$sentfold_password")
+    (umask 077 && python3 -c 'import secrets; print("sentfold:" + secrets.token_urlsafe(32))' >"$sentfold_password")
+fi
+if [ ! -s "$sentfold_password" ]; then
+    echo "error: no password could be written to $sentfold_password; start no server before this is corrected" >&2
+    return 1
 fi
 PREFECT_API_AUTH_STRING="$(cat "$sentfold_password")"
 export PREFECT_API_AUTH_STRING

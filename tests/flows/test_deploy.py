@@ -274,6 +274,41 @@ def test_the_password_of_the_examples_is_made_once_and_only_its_owner_can_read_i
     assert (tmp_path / "home/sentfold-password").stat().st_mode & 0o077 == 0
 
 
+def test_without_a_password_the_example_sets_up_no_server(tmp_path: Path) -> None:
+    """The shell finds no Python, as before the environment is on the PATH."""
+    for tool in ("sh", "env", "mkdir", "dirname", "rm", "cat"):
+        (tmp_path / tool).symlink_to(shutil.which(tool) or "")
+    done = subprocess.run(
+        ["sh", "-c", f". {shlex.quote(str(SOURCE))}/flows/examples/prefect.sh && env"],
+        env={"PATH": str(tmp_path), "PREFECT_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode and "error: no password could be written" in done.stderr and not done.stdout
+
+
+@pytest.mark.slow
+def test_an_empty_password_is_called_none() -> None:
+    """Prefect takes an empty setting for a password, which everybody knows."""
+    import uvicorn
+    from prefect.server.api.server import create_api_app
+    from prefect.settings import PREFECT_SERVER_API_AUTH_STRING, temporary_settings
+
+    for password, asked in (("", False), ("me:secret", True)):
+        with temporary_settings({PREFECT_SERVER_API_AUTH_STRING: password}), socket.socket() as listening:
+            listening.bind(("127.0.0.1", 0))
+            server = uvicorn.Server(uvicorn.Config(create_api_app(), lifespan="off", log_level="error"))
+            thread = Thread(target=server.run, args=([listening],))
+            thread.start()
+            try:
+                wait_until(lambda: server.started, "the server", seconds=60)  # noqa: B023
+                assert asks_for_password(f"http://127.0.0.1:{listening.getsockname()[1]}") == asked
+            finally:
+                server.should_exit = True
+                thread.join()
+
+
 def test_on_another_port_the_pages_of_the_server_call_that_port(tmp_path: Path) -> None:
     inherited = {"PREFECT_SERVER_API_PORT": "4300", "PREFECT_UI_API_URL": "http://127.0.0.1:4200/api"}
     set_to = settings_of("prefect.sh", {"PATH": os.environ["PATH"], "PREFECT_HOME": str(tmp_path), **inherited})
