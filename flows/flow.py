@@ -6,6 +6,7 @@ is cached, and what dvc.lock records.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
@@ -39,6 +40,9 @@ from pipeline.lineage.runs import ended_runs
 from pipeline.lineage.stages import load_graph
 from pipeline.lineage.trees import WorkingTree
 from sentfold.errors import RunError
+
+# What `open` says of a link, a socket, a folder, and a file that is gone.
+NO_FILE = (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENOENT)
 
 
 @flow(name="sentfold", flow_run_name="{suite}", persist_result=False)
@@ -116,9 +120,10 @@ def append(texts: str, target: str, encoder: str, space: str, suite: str | None 
     """
     root, options = Path.cwd(), ["--encoder", encoder, "--space", space]
     with hold_checkout(root, wait=True, purpose=f"sentfold append {texts} {target}", say=_lines()):
-        copies = private_copies(arrived_files(root / texts))
+        unread: list[str] = []
+        copies = private_copies(arrived_files(root / texts), unread)
         commands = (["sentfold.cli.main", "append", copy, target, *options] for copy in copies)
-        _run_commands(commands, key="sentfold-append")
+        _run_commands(commands, key="sentfold-append", unread=unread)
     if suite:
         sentfold(suite=suite, jobs=jobs)
 
@@ -131,15 +136,19 @@ def arrived_files(folder: Path) -> list[str]:
     return sorted(str(file) for file in folder.iterdir() if file.is_file() and not file.is_symlink())
 
 
-def private_copies(files: Iterable[str]) -> Iterator[str]:
+def private_copies(files: Iterable[str], unread: list[str]) -> Iterator[str]:
     """A copy of each file in a folder that nobody else can open, there until the next is asked for.
+
+    unread  takes the files that cannot be opened, each with the reason
 
     What is no regular file any more is left out: whoever may put files there can make a link of one at any moment.
     """
     for file in files:
         try:
             stream = os.fdopen(os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
-        except OSError:
+        except OSError as error:
+            if error.errno not in NO_FILE:
+                unread.append(f"{file}: {error.strerror}")
             continue
         with stream, tempfile.TemporaryDirectory(prefix="sentfold-append-") as folder:
             if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
@@ -149,10 +158,11 @@ def private_copies(files: Iterable[str]) -> Iterator[str]:
                 yield str(copy)
 
 
-def _run_commands(commands: Iterable[list[str]], *, key: str) -> None:
+def _run_commands(commands: Iterable[list[str]], *, key: str, unread: Sequence[str] = ()) -> None:
     """Run modules with arguments, one after the other; what they print is an artifact.
 
-    Raises RunError if one failed.
+    unread  files for which there is no command, as they cannot be read; complete after the last command
+    Raises RunError if a command failed, or if there are such files.
     """
     ended: list[tuple[int, str]] = []
     with tempfile.TemporaryFile() as output:
@@ -161,6 +171,9 @@ def _run_commands(commands: Iterable[list[str]], *, key: str) -> None:
                 [sys.executable, "-m", *words], cwd=Path.cwd(), env=stage_environment(), output=output
             )
             ended.append((wait_for(started), " ".join(words)))
+        for file in unread:
+            output.write(f"error: a file cannot be read: {file}\n".encode("utf-8", "backslashreplace"))
+            ended.append((1, f"to read {file}"))
         output.seek(0)
         printed = output.read().decode("utf-8", "replace").rstrip() or "nothing"
     failures = [one for one in ended if one[0]]

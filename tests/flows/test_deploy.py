@@ -23,6 +23,7 @@ import pytest
 import yaml
 
 from flows.deploy import AUTOMATION, job_template
+from flows.flow import _run_commands as run_commands
 from flows.flow import arrived_files, fenced, private_copies
 from flows.lock import LOCK_FILE
 from flows.server import Server, asks_for_password
@@ -187,7 +188,7 @@ def test_a_link_that_takes_the_place_of_a_file_after_the_listing_is_not_read(tmp
     (tmp_path / "secret").write_text("A token.\n")
     for name in ("a.txt", "b.txt", "c.txt", "d.txt", "e.txt"):
         (tmp_path / name).write_text("A sentence.\n")
-    copies = private_copies([str(tmp_path / f"{name}.txt") for name in "abcde"])
+    copies = private_copies([str(tmp_path / f"{name}.txt") for name in "abcde"], unread := [])
     first = Path(next(copies))
     for name in "bcd":
         (tmp_path / f"{name}.txt").unlink()
@@ -195,8 +196,31 @@ def test_a_link_that_takes_the_place_of_a_file_after_the_listing_is_not_read(tmp
     os.mkfifo(tmp_path / "c.txt")
     (tmp_path / "d.txt").mkdir()
     assert (first.name, first.read_text(), first.parent.stat().st_mode & 0o777) == ("a.txt", "A sentence.\n", 0o700)
-    assert [Path(copy).name for copy in copies] == ["e.txt"]
+    assert [Path(copy).name for copy in copies] == ["e.txt"] and unread == []
     assert not first.parent.exists()
+
+
+def test_a_file_that_cannot_be_opened_stops_no_other_and_fails_the_run(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name is too long for the system; a file that another account delivered may be closed to the flow's."""
+    from prefect import flow
+    from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+
+    (tmp_path / "a.txt").write_text("A sentence.\n")
+    files, unread = [str(tmp_path / f"{'c' * 300}.txt"), str(tmp_path / "a.txt")], list[str]()
+    commands = (["platform", copy] for copy in private_copies(files, unread))
+
+    @flow
+    def run() -> None:
+        run_commands(commands, key="sentfold-append", unread=unread)
+
+    with (
+        temporary_settings({PREFECT_API_URL: server.url, PREFECT_API_AUTH_STRING: server.password}),
+        pytest.raises(RunError, match=r"exit code 1, and 0 of 2 others failed") as caught,
+    ):
+        run()
+    assert "ccc.txt: File name too long" in caught.value.got
 
 
 def test_a_text_does_not_end_its_block_of_markdown() -> None:
