@@ -175,7 +175,8 @@ def hold_target(target: Path, *, source: Path) -> Iterator[None]:
     try:
         target.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        lock = os.fdopen(os.open(target / LOCK, flags, 0o644), "a+", encoding="utf-8")
+        lock = os.fdopen(os.open(target / LOCK, flags, 0o600), "a+", encoding="utf-8")
+        os.fchmod(lock.fileno(), 0o600)  # who can read the file can hold the lock
     except OSError as error:
         raise ArtifactError("cannot write into the target", where=str(target), got=first_line(error)) from None
     with lock:

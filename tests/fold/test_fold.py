@@ -19,7 +19,7 @@ import pytest
 from sentfold.errors import ArtifactError, ParameterError
 from sentfold.files import fixed_lists, sha256_of
 from sentfold.fold.fold import InProcess, fold_files
-from sentfold.fold.parts import Task, hold_target, remove_partial_files
+from sentfold.fold.parts import LOCK, Task, hold_target, remove_partial_files
 from sentfold.fold.tasks import read_landmarks
 from sentfold.manifold.base.protocol import Source
 from sentfold.manifold.landmark import embed
@@ -283,6 +283,14 @@ def test_two_runs_do_not_write_into_one_folder(tmp_path: Path, source: Path) -> 
     with hold_target(target, source=source), pytest.raises(ParameterError, match=r"(?s)another run.*process \d+ on"):
         fold_files(source, target, of_vectors())
     fold_files(source, target, of_vectors())
+
+
+def test_no_other_user_can_hold_the_lock_of_a_target(tmp_path: Path, source: Path) -> None:
+    """Who can read a file can hold its lock."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / LOCK).touch(0o644)
+    with hold_target(tmp_path / "run", source=source):
+        assert (tmp_path / "run" / LOCK).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_bad_vector_stops_the_run_which_continues_after_the_repair(tmp_path: Path, source: Path) -> None:
