@@ -5,6 +5,7 @@ The code that runs is the audited tree's: to recompute a stranger's commit is to
 
 from __future__ import annotations
 
+import fcntl
 import math
 import os
 import random
@@ -12,8 +13,8 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -37,6 +38,8 @@ Outcome = Literal["equal", "within bound", "differs", "failed", "skipped"]
 BOUND = 0.05
 SAMPLE = 4
 SCRATCH = "sentfold-audit-"
+LOCK = "lock"
+MARK = b"An audit holds this lock while it lives. A later audit removes a folder whose lock is free.\n"
 
 NUMBER = re.compile(r"[-+−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 HASH = re.compile(r"\b[0-9a-f]{32,64}(?:\.dir)?\b")
@@ -77,23 +80,43 @@ def recompute(
     tell(f"the code of {scope.tree.name} runs now, with your rights")
     if not exact:
         tell(f"this processor lacks the numeric profile {NAME}: reported numbers may differ by up to {BOUND}")
-    remove_abandoned(Path(tempfile.gettempdir()))
-    with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as folder:
-        bench = Bench(scope, Path(folder), exact=exact, tell=tell)
+    with scratch_folder() as folder:
+        bench = Bench(scope, folder, exact=exact, tell=tell)
         if which == "all":
             return bench.remake_all()
         return bench.remake_report() if which == "report" else bench.remake_sample(seed)
 
 
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A new folder with a lock that is held for the length of the block; first, abandoned folders are removed.
+
+    The lock is flock's: it is free the moment its holder dies, and other containers of the machine see it too.
+    """
+    remove_abandoned(Path(tempfile.gettempdir()))
+    with (
+        tempfile.TemporaryDirectory(prefix=SCRATCH) as folder,
+        Path(folder, LOCK).open("wb", buffering=0) as lock,
+    ):
+        # The mark comes after the lock, so no audit removes the folder in between. Where a file system has no locks,
+        # there is no mark either, and the folder is never removed.
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.write(MARK)
+        yield Path(folder)
+
+
 def remove_abandoned(folder: Path) -> None:
-    """Remove the scratch folders of this user's audits that were killed; their names hold the process."""
+    """Remove the scratch folders of this user's audits that were killed: those with the mark and a free lock."""
     for place in folder.glob(f"{SCRATCH}*"):
-        process = place.name.removeprefix(SCRATCH).partition("-")[0]
         # Folders of other users are left alone: to remove one that nests thousands of levels would end this audit.
-        with suppress(FileNotFoundError):  # another audit has removed it
-            own = place.lstat().st_uid == os.getuid() and not place.is_symlink()
-            if own and process.isdigit() and not Path(f"/proc/{process}").exists():
-                shutil.rmtree(place, ignore_errors=True)
+        with suppress(OSError):  # another audit has removed it, or it is no scratch folder
+            if place.lstat().st_uid != os.getuid() or place.is_symlink():
+                continue
+            with (place / LOCK).open("r+b") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if lock.read(len(MARK) + 1) == MARK:
+                    shutil.rmtree(place, ignore_errors=True)
 
 
 def require_agreement(scope: Scope) -> None:

@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,11 +17,28 @@ import yaml
 
 from pipeline.lineage.audit import Audit, audit
 from pipeline.lineage.hashes import LineageError
-from pipeline.lineage.recompute import Remade, Which, first_place, largest_gap, recompute, remove_abandoned
+from pipeline.lineage.recompute import (
+    Remade,
+    Which,
+    first_place,
+    largest_gap,
+    recompute,
+    remove_abandoned,
+    scratch_folder,
+)
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.trees import WorkingTree
-from tests.lineage.small import Small
+from tests.lineage.small import Small, environment_of
 from tests.lineage.tamper import forge
+
+HOLD = """
+from pipeline.lineage.recompute import scratch_folder
+with scratch_folder() as folder:
+    print(folder, flush=True)
+    input()
+"""
+# Another container has process numbers of its own.
+ELSEWHERE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
 
 
 def audited(small: Small, *, which: Which = "all", exact: bool | None = None, revision: str | None = None) -> Audit:
@@ -139,25 +157,49 @@ def test_a_sample_is_the_same_for_the_same_seed_and_each_stage_runs_on_recorded_
     assert runs[0] != runs[1]
 
 
-def test_the_scratch_folders_of_killed_audits_are_removed_and_those_of_living_ones_are_not(tmp_path: Path) -> None:
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    dead, alive = (tmp_path / f"sentfold-audit-{process}-x" for process in (ended.pid, os.getpid()))
-    for place in (dead / "alone", alive / "alone", tmp_path / "sentfold-audit-mine"):
-        place.mkdir(parents=True)
+@pytest.mark.parametrize("where", [(), ELSEWHERE], ids=["here", "in another container"])
+def test_the_scratch_folders_of_killed_audits_are_removed_and_those_of_living_ones_are_not(
+    tmp_path: Path, where: tuple[str, ...]
+) -> None:
+    if where and subprocess.run([*where, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no namespace of processes can be had here")
+    command = [*where, sys.executable, "-c", HOLD]
+    environment = {**environment_of(), "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        folder = Path(other.stdout.readline().strip())
+        (folder / "alone").mkdir()
+        remove_abandoned(tmp_path)
+        assert (folder / "alone").is_dir()
+        other.kill()
+        assert other.stdout.read() == "", "ended"
     remove_abandoned(tmp_path)
-    assert {place.name for place in tmp_path.iterdir()} == {alive.name, "sentfold-audit-mine"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_the_users_own_with_the_name_of_a_scratch_folder_is_left_alone(tmp_path: Path) -> None:
+    """`sentfold-audit-2026-11-25` was removed: 2026 was read as a process that had ended."""
+    notes = [tmp_path / name / "lock" for name in ("sentfold-audit-2026-11-25", "sentfold-audit-20261125")]
+    for file in notes:
+        file.parent.mkdir()
+        file.write_text("my notes")
+    (tmp_path / "sentfold-audit-2026/lock").mkdir(parents=True)
+    (tmp_path / "sentfold-audit-3").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    remove_abandoned(tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_scratch_folder_of_another_user_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Anybody may make one in /tmp: 3,000 folders deep, it ended the audit with a RecursionError."""
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    place = tmp_path / f"sentfold-audit-{ended.pid}-x"
-    place.mkdir()
-    monkeypatch.setattr(os, "getuid", lambda: place.stat().st_uid + 1)
-    remove_abandoned(tmp_path)
+    with scratch_folder() as folder:
+        place = shutil.copytree(folder, tmp_path / folder.name)
+    with monkeypatch.context() as other:
+        other.setattr(os, "getuid", lambda: place.stat().st_uid + 1)
+        remove_abandoned(tmp_path)
     assert place.exists()
+    remove_abandoned(tmp_path)
+    assert not place.exists()
 
 
 def test_a_stage_that_fails_is_named_with_its_first_words_and_what_reads_it_is_skipped(small: Small) -> None:
