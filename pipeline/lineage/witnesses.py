@@ -11,7 +11,7 @@ from pipeline.lineage.hashes import PASSED_OVER, LineageError
 from pipeline.lineage.machine import differing_packages, hash_code, hash_packages, is_code, pins_in
 from pipeline.lineage.runs import RunFinder, files_under, sealed_inputs
 from pipeline.lineage.scope import Cause, Scope, listed
-from pipeline.lineage.stages import Locked, Stage
+from pipeline.lineage.stages import Locked, Stage, related
 from pipeline.lineage.trees import Revision, git
 
 REQUIREMENTS = "requirements.lock"
@@ -66,10 +66,17 @@ class WitnessChecks:
         for out in locked.outs.values():
             for file in files_under(self.scope.root, out.path) if self.scope.is_as_recorded(out) else ():
                 for path, sealed in sealed_inputs(self.scope.root / file).items():
-                    if (self.scope.root / path).is_file() and self.finder.sha256(path) != sealed:
+                    if self._is_here(path) and self.finder.sha256(path) != sealed:
                         here = self.finder.sha256(path)
                         message = f"{file} was made of it with sha256 {sealed}; here it has {here}"
                         yield Cause("artifact", path, message, self.scope.rerun())
+
+    def _is_here(self, path: str) -> bool:
+        """Whether an input is here. Another file than a commit's is not: the stage that writes it is named absent."""
+        makers = self.graph.makers_of(path) if self.scope.foreign(path) else []
+        locked = [self.graph.locked[name] for name in makers if name in self.graph.locked]
+        outs = [out for one in locked for out in one.outs.values() if related(out.path, path)]
+        return (self.scope.root / path).is_file() and all(map(self.scope.is_as_recorded, outs))
 
     # --- what its run says ----------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from tests.lineage.small import Small
 from tests.lineage.tamper import faults, record_run, verdict_of
 
 TABLES = "reports/quick/tables"
+SOURCE = "data/quick/spaces/mini/first.txt"
 
 
 def subjects(found: Audit, state: str) -> set[str]:
@@ -233,21 +234,32 @@ def sealed(path: Path, inputs: dict[str, str]) -> None:
     pq.write_table(pa.table({"v": [1.0]}).replace_schema_metadata({b"sentfold": record}), path)
 
 
+def seal_evaluation(small: Small, sha256: str) -> str:
+    """Commit an artifact that keeps this sha256 of what it was made of, and give dvc.lock its md5."""
+    path = small.root / "data/quick/resamples/mini/first.parquet"
+    sealed(path, {SOURCE: sha256})
+    relock(small, "data/quick/resamples/mini")
+    return small.commit("A sealed artifact")
+
+
 @pytest.mark.parametrize("honest", [True, False])
 def test_an_input_that_is_not_the_one_that_an_artifact_was_made_of_is_named(small: Small, honest: bool) -> None:
-    source = "data/quick/spaces/mini/first.txt"
-    sha256 = hashlib.sha256((small.root / source).read_bytes()).hexdigest()
-    place = small.root / "data/quick/resamples/mini/first.parquet"
-    sealed(place, {source: sha256 if honest else "0" * 64})
-    # dvc.lock vouches for both files by md5.
-    lock = small.root / "dvc.lock"
-    content = yaml.safe_load(lock.read_text())
-    here = WorkingTree(small.root).digest("data/quick/resamples/mini")
-    assert here is not None
-    content["stages"]["evaluate@mini"]["outs"][0]["md5"] = here.md5
-    lock.write_text(yaml.safe_dump(content))
-    small.commit("A sealed artifact")
-    found = audit(small.root, "quick")
-    assert faults(found) == ([] if honest else [("artifact", source)])
-    if not honest:
-        assert f"with sha256 {'0' * 64}; here it has {sha256}" in next(iter(found.causes)).message
+    sha256 = hashlib.sha256((small.root / SOURCE).read_bytes()).hexdigest()
+    commit = seal_evaluation(small, sha256 if honest else "0" * 64)
+    for revision in (None, commit):
+        found = audit(small.root, "quick", revision=revision)
+        assert faults(found) == ([] if honest else [("artifact", SOURCE)])
+        if not honest:
+            assert f"with sha256 {'0' * 64}; here it has {sha256}" in next(iter(found.causes)).message
+
+
+def test_an_input_of_another_run_makes_nothing_of_a_commit_wrong(small: Small) -> None:
+    """The file here is not the commit's: in the checkout that is wrong, of the commit it is absent."""
+    commit = seal_evaluation(small, hashlib.sha256((small.root / SOURCE).read_bytes()).hexdigest())
+    with (small.root / SOURCE).open("a") as stream:
+        stream.write("1.0\n")
+    assert subjects(audit(small.root, "quick"), "wrong") >= {SOURCE}
+    found = audit(small.root, "quick", revision=commit)
+    assert found.count("wrong") == 0
+    assert subjects(found, "absent") == {SOURCE}
+    assert verdict_of(found, "sts.csv", "mini", "first") == "absent"
