@@ -112,8 +112,10 @@ def trace(
     from pipeline.lineage.text import trace_text
     from pipeline.lineage.trace import trace as run
     from pipeline.lineage.trace_picture import draw_trace
+    from sentfold.cli.inputs import refuse_target
     from sentfold.files import write_bytes_atomically
 
+    refuse_target(svg, in_users_folder(table))
     found = run(Path.cwd(), in_users_folder(table), row=row, column=column, field=field, line=line)
     if svg is not None:
         write_bytes_atomically(svg, draw_trace(found).encode())

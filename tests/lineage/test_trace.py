@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
@@ -270,3 +271,13 @@ def test_the_command_writes_the_picture_and_finds_a_table_from_a_subfolder(finis
     file = finished.root / "reports/trace.svg"
     assert said.startswith("reports/quick/../trace.svg: what 20.50 rests on") and file.read_text().startswith("<svg ")
     file.unlink()
+
+
+def test_the_picture_replaces_neither_the_traced_table_nor_a_pipe(small: Small, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    before = (small.root / STS).read_bytes()
+    for svg in (STS, str(tmp_path / "pipe")):
+        done = small.run("pipeline", "trace", STS, "--row", "mini", "--column", "first", "--svg", svg, check=False)
+        assert done.returncode == 2 and "the target is" in done.stderr
+    assert (small.root / STS).read_bytes() == before
+    assert (tmp_path / "pipe").is_fifo()
