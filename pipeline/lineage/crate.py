@@ -5,6 +5,7 @@ Source: https://w3id.org/ro/wfrun/workflow/0.5 (Leo et al. 2024, doi:10.1371/jou
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -40,7 +41,7 @@ def export_crate(root: Path, suite: str, target: Path) -> int:
     they hold corpora. Raises LineageError if the folder is not empty, or a stage has not run. Cost: hashing the
     outputs of recorded runs.
     """
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
         raise LineageError(
             "the folder of a crate is not empty", where=str(target), remedy="name a folder that does not exist yet"
         )

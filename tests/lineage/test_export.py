@@ -126,6 +126,9 @@ def test_a_crate_is_not_written_over_anything_nor_of_what_has_not_run(small: Sma
     (tmp_path / "full/file").touch()
     with pytest.raises(LineageError, match="not empty"):
         export_crate(small.root, "quick", tmp_path / "full")
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    with pytest.raises(LineageError, match="not empty"):
+        export_crate(small.root, "quick", tmp_path / "link")
     small.edit("plan.yaml", "second: {}", "second: {}, third: {}")
     with pytest.raises(LineageError, match="has not run"):
         export_crate(small.root, "quick", tmp_path / "new")
