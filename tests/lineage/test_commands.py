@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,26 @@ def test_a_hooks_environment_does_not_lead_an_audit_into_another_repository(smal
     (tmp_path / "elsewhere").mkdir()
     done = small.run("pipeline", "audit", "--strict", GIT_DIR=str(tmp_path / "elsewhere"), GIT_INDEX_FILE="none")
     assert "43 verified" in done.stdout
+
+
+def test_a_checkout_has_the_committed_bytes_whatever_git_is_told_of_line_ends(small: Small, tmp_path: Path) -> None:
+    shutil.copy(Path(__file__).parents[2] / ".gitattributes", small.root)
+    small.commit("The attributes of this project")
+    clone = tmp_path / "clone"
+    small.run("git", "clone", "-q", "-c", "core.autocrlf=true", str(small.root), str(clone))
+    shutil.copytree(small.root / "data", clone / "data")
+    assert not audit(clone, "quick").failed(strict=True)
+
+
+def test_what_a_sparse_checkout_leaves_out_is_absent_and_the_remedy_brings_it(small: Small) -> None:
+    small.run("git", "status")  # else git leaves files of which it does not know that they are unchanged
+    small.run("git", "sparse-checkout", "set", "reports", "pipeline")
+    assert not (small.root / "code").exists()
+    found = audit(small.root, "quick")
+    assert {cause.state for cause in found.causes} == {"absent"}
+    for cause in found.causes:
+        small.run(*shlex.split(cause.remedy))
+    assert not audit(small.root, "quick").failed(strict=True)
 
 
 def test_a_replaced_object_of_git_does_not_vouch_for_an_edit(small: Small) -> None:
