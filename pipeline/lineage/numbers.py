@@ -182,6 +182,8 @@ def _number(path: str, cell: Mapping[str, Any], column: str, indexed: str, line:
         isinstance(part, str) for part in (cell["row"], corpus, protocol, cell["origin"], cell["unit"], indexed)
     ):
         raise TypeError(f"a cell of line {cell['line']} has something else where texts are")
+    if not indexed:  # a line that the table lacks has no text either, and would agree
+        raise ValueError(f"a cell of line {cell['line']} has no number")
     if not all(isinstance(part, str | int) for part in (cell["line"], *key)):
         raise TypeError(f"a cell of line {cell['line']} has something else where names and numbers are")
     # sts.csv, the table for programs, has a column per corpus.
