@@ -22,6 +22,7 @@ from sentfold.errors import first_line
 
 LONGEST_PATH, LONGEST_NAME = 2_000, 255  # letters; the system looks for no file of a longer name
 MOST_PATHS = 50_000  # stages, inputs, outputs and parameters; the largest suite has some 5,000
+MOST_LETTERS = 1 << 18  # of all commands together; the largest suite has some 15,000
 MOST_NAMES = 1_000  # entries of one stage's params; the longest list has some ten
 MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
 
@@ -161,13 +162,16 @@ def load_stages(tree: Tree, suite: str) -> dict[str, Stage]:
     """The stages that a suite's dvc.yaml defines, by name. Raises LineageError. Cost: some 20 ms for 150 of them."""
     dvcfile = str(PurePosixPath(suite_file(suite)).with_name("dvc.yaml"))
     content, context = require_suite(tree, suite), load_variables(tree, suite)
-    stages, paths = {}, 0
+    stages, paths, letters = {}, 0, 0
     for name, definition in _mapping(dvcfile, content).items():
         if not isinstance(definition, dict):
             raise malformed(dvcfile, f"stage {name}", f"a {type(definition).__name__}", "a mapping with cmd")
         for address, filled in expand(name, definition, context, where=dvcfile):
             stage = stages[address] = _stage(dvcfile, address, filled)
             paths += 1 + len(stage.deps) + len(stage.outs) + sum(map(len, stage.params.values()))
+            letters += len(stage.command)
+            if letters > MOST_LETTERS:
+                raise malformed(dvcfile, "its commands", "more", f"at most {MOST_LETTERS:,} letters of all commands")
             if paths > MOST_PATHS:
                 raise malformed(
                     dvcfile, "its stages", "more", f"at most {MOST_PATHS:,} stages, inputs, outputs and parameters"
@@ -233,7 +237,19 @@ def read_yaml(tree: Tree, path: str, *, of_dvc: bool = False) -> dict[str, Any] 
         raise LineageError(f"{path} is not valid YAML", where=f"{path} of {tree.name}", got=got) from None
     if not isinstance(parsed, dict):
         raise LineageError(f"{path} holds no mapping", where=f"{path} of {tree.name}", got=type(parsed).__name__)
+    if _letters(parsed) > MOST_TEXT:
+        where, expected = f"{path} of {tree.name}", f"at most {MOST_TEXT:,} letters, with every alias copied out"
+        raise LineageError(f"{path} is too large", where=where, expected=expected, got="more")
     return parsed
+
+
+def _letters(value: Any) -> int:
+    """The letters of the texts in a value of YAML; a text counts at every alias, as a message would print it there."""
+    if isinstance(value, Mapping):
+        return sum(_letters(key) + _letters(inner) for key, inner in value.items())
+    if isinstance(value, list | tuple | set):
+        return sum(map(_letters, value))
+    return len(value) if isinstance(value, str | bytes) else 0
 
 
 def tracked_values(content: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from pipeline.lineage.isolated_stage import run_command
 from pipeline.lineage.numbers import Scores, read_index, read_numbers
 from pipeline.lineage.runs import ended_runs, mapping_at, runs_path, sealed_inputs
 from pipeline.lineage.scope import Scope
-from pipeline.lineage.stages import load_graph, load_stages, related
+from pipeline.lineage.stages import load_graph, load_stages, read_yaml, related
 from pipeline.lineage.templates import fill
 from pipeline.lineage.text import audit_text
 from pipeline.lineage.trace import trace
@@ -236,6 +236,7 @@ def test_a_tag_whose_name_is_read_as_another_tag_lends_no_signature(repository: 
     for name, value in (*((f"gpg.{name}", value) for name, value in settings.items()), ("user.signingkey", str(key))):
         git(repository, "config", name, value)
     git(repository, "tag", "-s", "-m", "v1", "v1")
+    git(repository, "tag", "v1-light")
     assert "has a good signature" in verified_signature(Scope(repository, "quick"))
     (repository / "reports/quick/report.md").write_text("cosine fails\n")
     git(repository, "commit", "-q", "-a", "-m", "Forged")
@@ -317,6 +318,10 @@ def test_a_reference_that_does_not_end_takes_no_time() -> None:
         "a list of 2,000 parameters": (
             f"cmd: x\n    params: {[f'k{n}' for n in range(2_000)]}",
             "params and outs, lists",
+        ),
+        "20 commands of 15,000 letters": (
+            f"foreach: {list(range(20))}\n    do: {{cmd: '{'x' * 15_000}'}}",
+            "letters of all commands",
         ),
         "3,000 stages of 3,000 inputs": (
             f"foreach: {list(range(3_000))}\n    do: {{cmd: x, deps: {[f'd{n}-${{item}}' for n in range(3_000)]}}}",
@@ -510,6 +515,13 @@ def test_a_definition_of_many_megabytes_is_refused_unparsed(tmp_path: Path) -> N
     (tmp_path / "dvc.yaml").write_text("stages: {}\n#" + "a" * (17 << 20))
     with pytest.raises(LineageError, match=r"dvc\.yaml is too large"):
         load_graph(WorkingTree(tmp_path), "quick")
+
+
+def test_a_text_of_a_megabyte_with_twenty_aliases_is_refused(tmp_path: Path) -> None:
+    """It was written out for a message: 16 kB of params.yaml in git took 20 GB."""
+    (tmp_path / "params.yaml").write_text(f"a: [&a {'x' * 1_000_000}{', *a' * 20}]\n")
+    with pytest.raises(LineageError, match=r"params\.yaml is too large"):
+        read_yaml(WorkingTree(tmp_path), "params.yaml")
 
 
 def test_thousands_of_lines_of_dvcignore_are_refused() -> None:
