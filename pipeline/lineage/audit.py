@@ -226,7 +226,7 @@ class Auditor:
         """What could not be checked, or is worth knowing."""
         scope, graph = self.scope, self.scope.graph
         if scope.head is None:
-            yield "there is no git here: code was compared with this checkout alone"
+            yield "this folder is the root of no git repository: code was compared with this checkout alone"
         elif scope.revision is None:
             files = [graph.lockfile, graph.dvcfile, *scope.plans, ".dvcignore"]
             yield from (f"{path} here is not the committed one" for path in files if scope.differs_from_head(path))

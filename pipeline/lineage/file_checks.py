@@ -15,7 +15,7 @@ from sentfold.numeric_profile import is_supported
 NO_GIT = Cause(
     "code",
     "git history",
-    "there is no git here, so nothing says which commit the code and the parameters belong to",
+    "this folder is the root of no git repository, so nothing says which commit the code and the parameters belong to",
     "audit in a clone of the repository",
     state="absent",
 )

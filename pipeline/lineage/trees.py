@@ -136,7 +136,7 @@ class WorkingTree:
 
 
 class Revision:
-    """The files that a commit holds, a Tree. Raises LineageError if there is no such commit."""
+    """The files that a commit holds, a Tree. Raises LineageError if a repository in `root` has no such commit."""
 
     def __init__(self, root: Path, revision: str) -> None:
         self.root = root
@@ -148,6 +148,15 @@ class Revision:
                 expected="a commit, branch or tag of this repository",
                 got=revision,
                 remedy="`git log --oneline` lists commits; a shallow clone gets the others by `git fetch --unshallow`",
+            )
+        # The paths of a commit begin at the root of its repository.
+        if above := (git(root, "rev-parse", "--show-prefix") or b"").decode("utf-8", "replace").strip():
+            raise LineageError(
+                "this folder is not the root of its git repository",
+                where=str(root),
+                expected="a clone of the project",
+                got=f"the folder {above} of another repository",
+                remedy="audit in a clone of the project",
             )
         self.revision = revision
         self.commit = commit.decode().strip()
@@ -325,10 +334,10 @@ def object_name(kind: str, content: bytes, *, length: int) -> str:
 
 def git(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None:
     """What git prints, or None where it fails or is not there. Takes no lock, so a read-only checkout will do."""
+    # Else a user's setting puts lines about signatures before the lines of a log.
+    words = ["git", "-c", "log.showSignature=false", *arguments]
     try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=root, input=stdin, env=_git_environment(), capture_output=True, check=False
-        )
+        done = subprocess.run(words, cwd=root, input=stdin, env=_git_environment(), capture_output=True, check=False)
     except OSError:
         return None
     return done.stdout if done.returncode == 0 else None
@@ -358,7 +367,7 @@ def _git_environment() -> dict[str, str]:
 
 
 def head_of(root: Path) -> Revision | None:
-    """The commit that is checked out, or None where there is no git."""
+    """The commit that is checked out, or None where there is no git, or `root` is a folder of another repository."""
     try:
         return Revision(root, "HEAD")
     except LineageError:

@@ -137,11 +137,12 @@ def verified_signature(scope: Scope) -> str:
         return f"commit {commit[:10]} has a good signature of {signer}: {covers}"
     # By its object: as a name, `tags/v1` is the tag v1 to git, even where there is a tag that is called `tags/v1`.
     listing = git(
-        root, "for-each-ref", f"--points-at={commit}", "--format=%(objectname) %(refname:lstrip=2)", "refs/tags"
+        root, "for-each-ref", f"--points-at={commit}", "--format=%(objectname) %(tag) %(refname:lstrip=2)", "refs/tags"
     )
     for line in (listing or b"").decode("utf-8", "replace").splitlines():
-        name, _, tag = line.partition(" ")
-        if git(root, *least, "verify-tag", name) is not None:
+        name, signed, tag = line.split(" ", 2)
+        # Any reference can lead to a tag: a mirror can call an old release, with its signature, the newest one.
+        if signed == tag and git(root, *least, "verify-tag", name) is not None:
             return f"tag {tag} of commit {commit[:10]} has a good signature: {covers}"
     return ""
 

@@ -122,6 +122,15 @@ def test_a_number_that_the_index_of_cells_does_not_have_is_wrong(
     assert any("the index of cells has no such cell" in cause.message for cause in found.causes if cause.kind == "cell")
 
 
+def test_a_cell_of_a_line_that_no_table_has_is_refused(small: Small) -> None:
+    """It has no number, and the table has none in that place: they agreed, and one number more was verified."""
+    cell = '[99, "mini", "first", "spearman.all.cosine", "x100", "derived", [], {"value": ""}]'
+    relabel(small, ("cells.json", '{"sts.csv": [', f'{{"sts.csv": [{cell}, '))
+    with pytest.raises(LineageError, match="a table cannot be read") as caught:
+        audit(small.root, "quick")
+    assert "line 99 has no number" in caught.value.got
+
+
 def test_scores_of_a_space_that_no_stage_writes_are_wrong(small: Small) -> None:
     """A stage that writes a file of nearly that name vouches for none."""
     ghost = "{cmd: echo, outs: [{reports/quick/scores/ghost: {cache: false}}]}"
@@ -323,6 +332,18 @@ def test_without_git_no_number_is_verified(small: Small) -> None:
     (cause,) = found.causes
     assert (cause.subject, cause.state) == ("git history", "absent")
     assert found.failed(strict=True)
+
+
+def test_a_folder_of_another_repository_is_no_checkout(small: Small, tmp_path: Path) -> None:
+    """Code that is committed there was called uncommitted, and was to be removed."""
+    shutil.rmtree(small.root / ".git")
+    outer = Small(tmp_path)
+    outer.run("git", "init", "-q")
+    outer.commit("The project in a folder of another one")
+    (cause,) = audit(small.root, "quick").causes
+    assert (cause.subject, cause.state) == ("git history", "absent")
+    with pytest.raises(LineageError, match="not the root of its git repository"):
+        audit(small.root, "quick", revision="HEAD")
 
 
 def test_a_score_file_that_is_not_here_is_one_absence(small: Small) -> None:

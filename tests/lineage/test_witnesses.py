@@ -14,11 +14,14 @@ import pytest
 import yaml
 
 from pipeline.lineage.audit import Audit, audit
+from pipeline.lineage.crate import export_crate
 from pipeline.lineage.machine import describe_code, describe_packages
 from pipeline.lineage.runs import append_line, read_lines, runs_path
+from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import load_graph
 from pipeline.lineage.text import audit_text
 from pipeline.lineage.trees import WorkingTree
+from pipeline.lineage.witnesses import verified_signature
 from tests.lineage.small import Small
 from tests.lineage.tamper import faults, record_run, verdict_of
 
@@ -159,6 +162,26 @@ def test_a_signature_that_git_verifies_is_named_with_what_it_covers(signing: Sma
     done = signing.run("pipeline", "audit", "--signed")
     assert "has a good signature" in done.stdout
     assert "not the files under data/" in done.stdout
+
+
+def test_a_tag_under_another_name_than_the_signed_one_lends_no_signature(signing: Small) -> None:
+    """A mirror can call an old release, with its signature, by the name of a new one."""
+    signing.run("git", "tag", "-s", "-m", "withdrawn", "v0.9")
+    signing.run("git", "update-ref", "refs/tags/v2.0", "refs/tags/v0.9")
+    signing.run("git", "update-ref", "-d", "refs/tags/v0.9")
+    signing.run("git", "verify-tag", "v2.0")  # good, to git
+    assert verified_signature(Scope(signing.root, "quick", revision="v2.0")) == ""
+
+
+def test_a_setting_to_show_signatures_in_logs_changes_nothing(signing: Small, tmp_path: Path) -> None:
+    signing.edit("dvc.lock", "schema", "# signed\nschema")
+    signing.run("git", "commit", "-q", "-a", "-S", "-m", "Signed")
+    plain = verified_signature(Scope(signing.root, "quick"))
+    signing.run("git", "config", "log.showSignature", "true")
+    assert "Good" in signing.run("git", "log", "-1", "--format=").stdout
+    assert verified_signature(Scope(signing.root, "quick")) == plain
+    assert "of a@b.c: it covers" in plain
+    assert export_crate(signing.root, "quick", tmp_path / "crate") == 8
 
 
 def test_a_signature_of_a_key_that_nobody_trusts_is_none(signing: Small, tmp_path: Path) -> None:
