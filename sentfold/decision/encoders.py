@@ -276,20 +276,28 @@ def require_encoder(space: Path, name: str) -> None:
         return
     try:
         recorded = json.loads((space / VERDICT).read_bytes())["inputs"]
-        encoder, digests = str(recorded["encoder"]), set(map(str, recorded.values()))
+        encoder, before = str(recorded["encoder"]), _files_of(recorded)
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return  # nothing is recorded: the vectors came from a file, or from the caller of the library
-    for file, digest in hash_encoder(name).items():
-        if file != "encoder" and digest not in digests:
+    now = _files_of(hash_encoder(name))
+    for file in sorted({*before, *now}):
+        if before.get(file) != now.get(file):
+            got = f"whose {file} has sha256 {now[file]}" if file in now else f"which has no {file}"
             raise EncoderError(
                 "the space was fitted on vectors of another encoder", where=str(space),
-                expected=f"{encoder}, as {VERDICT} has it", got=f"{name}, whose {file} has sha256 {digest}",
+                expected=f"{encoder}, as {VERDICT} has it", got=f"{name}, {got}",
                 remedy=f"--encoder {encoder}, with the files of that time; or decide again with this encoder",
             )  # fmt: skip
 
 
+def _files_of(inputs: dict[str, str]) -> dict[str, str]:
+    """The files of an encoder among the inputs of a decision, without the encoder's name: the folder can be renamed."""
+    folder = f"{inputs['encoder']}/"
+    return {name.removeprefix(folder): digest for name, digest in inputs.items() if name.startswith(folder)}
+
+
 def hash_encoder(encoder: str) -> dict[str, str]:
-    """The encoder's name, and file -> sha256 of the files that decide its vectors: weights, tokenizer, settings.
+    """The encoder's name, and name/file -> sha256 of the files that decide its vectors: weights, tokenizer, settings.
 
     Raises EncoderError.
     """
@@ -298,8 +306,10 @@ def hash_encoder(encoder: str) -> dict[str, str]:
     folder = Path(encoder)
     if is_exported(folder):
         files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.suffix != ".md"]
-        return {"encoder": folder.name, **{str(file.relative_to(folder.parent)): sha256_of(file) for file in files}}
-    return {"encoder": folder.name, **find_text_encoder(encoder).sha256}
+        digests = {str(file.relative_to(folder)): sha256_of(file) for file in files}
+    else:
+        digests = find_text_encoder(encoder).sha256
+    return {"encoder": folder.name, **{f"{folder.name}/{file}": digest for file, digest in digests.items()}}
 
 
 def encode_by_name(name: str, texts: Sequence[str]) -> Floats:

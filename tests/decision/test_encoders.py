@@ -288,9 +288,31 @@ def test_a_space_is_not_used_with_another_model_than_its_verdict_names(tmp_path:
         open_encoder("wordllama", "", space=tmp_path / "space", fit_on=())
     with pytest.raises(EncoderError, match="another encoder"):
         export_space(tmp_path / "space", "wordllama", tmp_path / "model")
-    (tmp_path / "space/verdict.json").write_text(json.dumps({"inputs": own | {TOKENIZER: "0" * 64}}))
+    (tmp_path / "space/verdict.json").write_text(json.dumps({"inputs": own | {f"wordllama/{TOKENIZER}": "0" * 64}}))
     with pytest.raises(EncoderError, match="another encoder"):  # of the same weights
         open_encoder("wordllama", "", space=tmp_path / "space", fit_on=())
     for nothing in ("[]", "{", "{}", '{"inputs": []}', '{"inputs": {"texts.csv": "0", "vectors.npy": "0"}}'):
         (tmp_path / "space/verdict.json").write_text(nothing)
         open_encoder("wordllama", "", space=tmp_path / "space", fit_on=())
+
+
+def test_a_space_is_not_used_with_a_model_that_lacks_a_file_of_the_judged_one(tmp_path: Path) -> None:
+    """Without its default prompt or its longest text, a model gives other vectors by the same weights."""
+    prompts = "config_sentence_transformers.json"
+    (tmp_path / "model").mkdir()
+    for name in ("modules.json", prompts):
+        (tmp_path / "model" / name).write_text(f"[{name}]")
+    save_space(Unchanged(), tmp_path / "space")
+    own = {
+        prompts: sha256_of(tmp_path / "model" / prompts),
+        **hash_encoder(str(tmp_path / "model")),
+    }  # and such a corpus
+    (tmp_path / "space/verdict.json").write_text(json.dumps({"inputs": own}))
+    (tmp_path / "model").rename(tmp_path / "renamed")
+    open_encoder(str(tmp_path / "renamed"), "", space=tmp_path / "space", fit_on=())
+    (tmp_path / "renamed" / prompts).rename(tmp_path / "renamed" / "old.json")  # the same bytes under another name
+    with pytest.raises(EncoderError, match=f"(?s)another encoder.*renamed, which has no {prompts}"):
+        open_encoder(str(tmp_path / "renamed"), "", space=tmp_path / "space", fit_on=())
+    (tmp_path / "renamed/old.json").unlink()
+    with pytest.raises(EncoderError, match="another encoder"):
+        export_space(tmp_path / "space", str(tmp_path / "renamed"), tmp_path / "exported")
