@@ -54,7 +54,7 @@ GROUPS = (
 class SuiteFile(Parameters):
     """What a user writes in suite.yaml; see Suite for the meaning of each key.
 
-    extends    another suite, whose keys hold where this file has none
+    extends    another suite, which extends none, whose keys hold where this file has none
     chosen_on  selected space -> the clustering corpus that its parameters are chosen on, in place of `development`
     searched   spaces in which documents are searched: an encoder's own by every block of `searches:`, others by cosine
     """
@@ -149,21 +149,20 @@ def plan_text(suite: str) -> str:
 
 def read_suite_file(suite: str) -> SuiteFile:
     """The suite file of a suite, with the keys of the suite that it extends. Raises SuiteError."""
-    content: dict[str, Any] = {}
-    seen: list[str] = []
-    name: str | None = suite
-    while name is not None:
-        if name in seen:
-            raise SuiteError(
-                "suites extend each other in a circle", where=str(suite_file(suite)), got=" -> ".join(seen)
-            )
-        seen.append(name)
-        own = read_yaml(require_suite(name))
-        content = {**own, **content}
-        parent = own.get("extends")
-        name = None if parent is None else str(parent)
     path = suite_file(suite)
-    content["extends"] = seen[1] if len(seen) > 1 else None
+    content = read_yaml(require_suite(suite))
+    if content.get("extends") is not None:
+        parent = str(content["extends"])
+        base = read_yaml(require_suite(parent))
+        if base.get("extends") is not None:  # DVC would not notice an edit of the third: the stage `plan` reads two
+            raise SuiteError(
+                "a suite extends a suite that extends another",
+                where=f"{path}: extends",
+                expected="a suite that extends none",
+                got=f"{suite} -> {parent} -> {base['extends']}",
+                remedy=f"extend {base['extends']}, and copy the keys of {suite_file(parent)}",
+            )
+        content = {**base, **content, "extends": parent}
     try:
         written = validate(SuiteFile, freeze(content), where=str(path))
     except ParameterError as error:

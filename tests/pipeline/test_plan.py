@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.base.suite import load_suite, plan_file, suite_file
+from pipeline.base.suite import load_suite, plan_file, suite_file, suite_folder
 from pipeline.plan import check_plan, write_plan
 from sentfold.errors import SentfoldError, SuiteError
 from tests.checkout import ROOT, make_suite
@@ -74,9 +74,16 @@ def test_a_suite_that_extends_another_has_its_keys_but_for_its_own(checkout: Pat
     assert mine.parent == "suite.yaml"
 
 
-def test_suites_that_extend_each_other_are_refused(checkout: Path) -> None:
-    write_suite({**SMALL, "extends": "mine"})
-    with pytest.raises(SuiteError, match="circle"):
+def test_a_suite_that_extends_a_suite_that_extends_another_is_refused(checkout: Path) -> None:
+    """The stage `plan` depends on two suite files, so that `dvc repro` would not notice an edit of the third."""
+    write_suite({"suite": "parent", "extends": "quick"})
+    suite_folder("mine").rename(suite_folder("parent"))
+    write_plan("parent")
+    write_suite({"suite": "mine", "extends": "parent"})
+    with pytest.raises(SuiteError, match=r"(?s)extends another.*mine -> parent -> quick.*extend quick"):
+        write_plan("mine")
+    write_suite({**SMALL, "extends": "mine"})  # a circle
+    with pytest.raises(SuiteError, match="mine -> mine -> mine"):
         write_plan("mine")
 
 
