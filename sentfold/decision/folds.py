@@ -61,7 +61,7 @@ def plan_folds(task: Task, splits: Sequence[str], *, seed: int, repeats: int = R
     two folds are not judged. Raises DataError where a split column leaves nothing to fit on.
     """
     items = np.arange(len(task.keys))
-    if splits:
+    if len(splits):
         return _given_folds(task, np.array(splits), seed)
     by_texts = has_large_group(task)
     parts = [_divide(task, items, FOLDS, [seed, repeat], by_texts) for repeat in range(repeats)]

@@ -216,8 +216,19 @@ def make_task(
         left, right, scores = (np.asarray(part) for part in pairs)
         return pairs_task(copies, np.column_stack([_rows(left, n, "left"), _rows(right, n, "right")]), scores)
     if isinstance(labels, tuple) and len(labels) == 2:
-        return labels_task(copies, _rows(np.asarray(labels[0]), n, "rows"), np.asarray(labels[1]))
-    return labels_task(copies, _rows(np.arange(n), n, "rows"), np.asarray(labels))
+        return labels_task(copies, _rows(np.asarray(labels[0]), n, "rows"), _classes(labels[1]))
+    return labels_task(copies, _rows(np.arange(n), n, "rows"), _classes(labels))
+
+
+def _classes(labels: Any) -> npt.NDArray[Any]:
+    """The labels as an array. Raises DataError for a missing one, which numpy would take for a class called `nan`."""
+    for row, label in enumerate(np.asarray(labels, dtype=object).ravel().tolist()):
+        if label is None or (str(label) in ("nan", "NaT", "<NA>") and not isinstance(label, str)):
+            raise DataError(
+                "a label is missing", where=f"labels, row {row} (from 0)", expected="a class", got=str(label),
+                remedy="leave the row out: labels=(rows, classes), with the rows that have a class",
+            )  # fmt: skip
+    return np.asarray(labels)
 
 
 def pairs_task(copies: Ints, rows: Ints, scores: npt.NDArray[Any], kin: Ints | None = None) -> tuple[Task, Ints, Ints]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from sentfold.compare.bootstrap import Design, draw_weights, group_design
-from sentfold.data.tables import DataError
+from sentfold.data.tables import DataError, shorten
 from sentfold.decision.folds import LEAST_GROUPS, effective_groups, show_groups
 from sentfold.decision.progress import counted
 from sentfold.decision.shares import (
@@ -96,6 +96,19 @@ class Threshold:
         return asdict(self)
 
 
+def _flags(match: npt.ArrayLike) -> Flags:
+    """`match` as bool. Raises DataError for other values: as bool, a missing one and a grade of -1 would be matches."""
+    cells = np.asarray(match, dtype=object)
+    for row, cell in enumerate(cells.ravel().tolist()):
+        if isinstance(cell, str) or str(cell) not in ("True", "False", "1", "0", "1.0", "0.0"):
+            raise DataError(
+                "a pair is neither a match nor none", where=f"match, row {row} (from 0)",
+                expected="True and False, or 1 and 0", got=shorten(cell),
+                remedy="leave out the pairs that nobody judged; say which grades are matches: grades >= 3",
+            )  # fmt: skip
+    return cells.astype(bool)
+
+
 def percent(share: float) -> str:
     """`31%`."""
     return f"{100 * share:.0f}%"
@@ -118,7 +131,7 @@ def find_threshold(
 ) -> Threshold:
     """The threshold of pairs, chosen and judged by cross-fitting.
 
-    cosines    (m,); match: (m,) bool
+    cosines    (m,); match: (m,) bool, or 0 and 1
     rows       (m, 2) texts of each pair: pairs that share a text stay in one fold; None: all pairs are independent
     base_rate  share of matches where the threshold will be used; None: as among these pairs
     few, most  largest share of matches in the lower band, least share in the upper one
@@ -126,7 +139,7 @@ def find_threshold(
     where matches have lower cosines than other pairs.
     Cost O(resamples m), O(m log m) besides.
     """
-    values, flags = np.asarray(cosines, dtype=np.float64), np.asarray(match, dtype=bool)
+    values, flags = np.asarray(cosines, dtype=np.float64), _flags(match)
     shapes = (values.shape, flags.shape, None if rows is None else rows.shape)
     if values.ndim != 1 or shapes[1] != values.shape or shapes[2] not in (None, (len(values), 2)):
         raise DataError(

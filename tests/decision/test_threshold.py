@@ -167,6 +167,17 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
             find_threshold(values, flags, rows=rows)
 
 
+@pytest.mark.parametrize("missing", [np.nan, None, -1, 3, "0"])
+def test_a_pair_that_nobody_judged_is_no_match(missing: object) -> None:
+    cosines, match = simulate(100, 7)
+    flags = match.astype(object)
+    flags[3] = missing
+    with pytest.raises(DataError, match=r"(?s)neither a match nor none.*row 3"):
+        find_threshold(cosines, flags)
+    flags[3] = match[3]
+    assert find_threshold(cosines, flags) == find_threshold(cosines, match) == find_threshold(cosines, match * 1.0)
+
+
 def test_matches_with_lower_cosines_than_other_pairs_are_refused() -> None:
     cosines, match = simulate(100, 8)
     with pytest.raises(DataError, match="matches have lower cosines") as refused:
