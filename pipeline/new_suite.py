@@ -83,7 +83,8 @@ def find_encoder(name: str, params: Mapping[str, Any]) -> str:
     if name in models or name in words:
         return name
     for block, model in models.items():
-        if str(model.get("hub") or model.get("package")).lower().endswith(name.lower()):
+        source = str(model.get("hub") or model.get("package")).lower()
+        if name.lower() in (source, source.rpartition("/")[2], source.removeprefix("gt-")):
             return str(block)
     for block, encoder in words.items():
         if encoder.get("vectors") == name:

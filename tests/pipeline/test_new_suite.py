@@ -122,6 +122,13 @@ def test_an_encoder_is_a_block_of_params_or_the_name_of_the_model_behind_one(nam
     assert find_encoder(name, read_yaml(ROOT / "params.yaml")) == block
 
 
+@pytest.mark.parametrize("name", ["", "v2", "L6-v2", "tokens"])
+def test_the_end_of_a_name_is_no_encoder(name: str) -> None:
+    """An empty variable of a shell made a suite of the first model."""
+    with pytest.raises(ParameterError, match="no encoder"):
+        find_encoder(name, read_yaml(ROOT / "params.yaml"))
+
+
 # --- what is refused ----------------------------------------------------------------------------------
 
 
