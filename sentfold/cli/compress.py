@@ -50,5 +50,5 @@ def command(
         with hold_folder(to):
             clear_decision(to)
             save_fit(to, fitted)
-            found.save(to)
+            found.write_files(to)
         print(f"  {to}: verdict.json" + (", and the map for sentfold.load_space" if found.space else ""))

@@ -65,7 +65,7 @@ def command(
         clear_decision(to)
         save_fit(to, fitted)
         write_page(to / "verdict.html", decision, data, x)
-        decision.save(to)  # verdict.json comes last: where a killed process left none, nothing was decided
+        decision.write_files(to)  # verdict.json comes last: where a killed process left none, nothing was decided
     print(decision.describe())
     print(f"  written to {to}/: verdict.html, verdict.json, and the chosen space, which sentfold.load_space reads")
     if mteb is not None:

@@ -109,12 +109,17 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
             "the target is one of the inputs, which would be lost", where=str(target), expected="another name"
         )
     if folder:
-        from sentfold.decision.encoders import OUTPUTS, OWN, read_keys
+        from sentfold.decision.encoders import OUTPUTS, OWN, PAGE, WITH, is_page, read_keys
 
         for name in OUTPUTS:
             refuse_target(target / name, *inputs)
-        for name, key in OWN.items():
-            if (target / name).exists() and key not in read_keys(target / name):
+        foreign = [name for name, key in OWN.items() if key not in read_keys(target / name)]
+        foreign += [] if is_page(target / PAGE) else [PAGE]
+        # A decision that was killed leaves its lock, and can leave a file without the one that it comes with.
+        if not (target / ".decision.lock").exists():
+            foreign += [name for name, with_it in WITH.items() if not (target / with_it).exists()]
+        for name in foreign:
+            if (target / name).exists():
                 raise ParameterError(
                     "the folder has a file that no decision wrote, which would be lost", where=str(target / name),
                     expected="another folder",

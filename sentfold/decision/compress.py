@@ -18,6 +18,7 @@ from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FAMILIES, FLOAT, Code, coded_measures, linear_code, list_codes
 from sentfold.decision.decide import Encoding, chunk_size, fold_means, refuse_reversed
+from sentfold.decision.encoders import clear_decision
 from sentfold.decision.folds import LEAST_GROUPS, count_groups, plan_folds, show_groups, unseen_loss, widening
 from sentfold.decision.inputs import (
     check_splits,
@@ -125,7 +126,18 @@ class Compression:
         }
 
     def save(self, folder: str | Path) -> None:
-        """Write verdict.json, and the map of the chosen form, or the unchanged space. Raises ArtifactError."""
+        """Write verdict.json, and the map of the chosen form, or the unchanged space. Raises ArtifactError.
+
+        Files of an earlier decision are removed.
+        """
+        from sentfold.decision.use import hold_folder
+
+        with hold_folder(Path(folder)):
+            clear_decision(Path(folder))
+            self.write_files(folder)
+
+    def write_files(self, folder: str | Path) -> None:
+        """Write the map and verdict.json next to the other files of this decision. Raises ArtifactError."""
         from sentfold.decision.spaces import Unchanged, save_space
         from sentfold.files import write_json
 

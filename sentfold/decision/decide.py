@@ -15,6 +15,7 @@ from sentfold.compare.multiplicity import Adjusted, Contrast, adjust
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import SentenceEncoder
+from sentfold.decision.encoders import clear_decision
 from sentfold.decision.families import FAMILIES, Family
 from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, count_groups, plan_folds, widening
 from sentfold.decision.inputs import (
@@ -122,7 +123,15 @@ class Decision:
         return decision_record(self)
 
     def save(self, folder: str | Path) -> None:
-        """Write the space and verdict.json into a folder. Raises ArtifactError."""
+        """Write the space and verdict.json into a folder; an earlier decision is removed. Raises ArtifactError."""
+        from sentfold.decision.use import hold_folder
+
+        with hold_folder(Path(folder)):
+            clear_decision(Path(folder))
+            self.write_files(folder)
+
+    def write_files(self, folder: str | Path) -> None:
+        """Write the space and verdict.json next to the other files of this decision. Raises ArtifactError."""
         from sentfold.files import write_json
 
         save_space(self.space, Path(folder))

@@ -35,6 +35,8 @@ VERDICT, PAGE = "verdict.json", "verdict.html"
 FIT, DIRECTIONS = "encoder.json", "encoder.safetensors"
 OUTPUTS = (VERDICT, PAGE, SETTINGS, ARRAYS, FIT, DIRECTIONS)  # files of a decision
 OWN = {VERDICT: "verdict", SETTINGS: "kind", FIT: "method"}  # a key that tells them from files of other programs
+WITH = {ARRAYS: SETTINGS, DIRECTIONS: FIT}  # files without a key, and the one that each comes with
+PAGE_START = b'<!doctype html><html lang="en"><meta charset="utf-8"><title>Verdict</title>'
 WORDS = "words.parquet"  # in an exported folder
 WIDEST = 2**20  # numbers of a sentence vector
 WORDS_FOLDER, SPACE_FOLDER = "0_WordModule", "1_SpaceModule"  # of an exported folder, as SentenceTransformer names them
@@ -146,12 +148,17 @@ def save_fit(folder: Path, fitted: FittedMethod | None) -> None:
 def clear_decision(folder: Path) -> None:
     """Remove the verdict, the page, the space and the fit of an earlier decision: they would contradict the new one.
 
-    Other files of these names stay, but for the verdict and the page. Raises ArtifactError.
+    Other files of these names stay, but for the verdict. Raises ArtifactError.
     """
-    remove_files(folder, VERDICT, PAGE)
+    remove_files(folder, VERDICT, *([PAGE] if is_page(folder / PAGE) else []))
     if "kind" in read_keys(folder / SETTINGS):
         remove_files(folder, ARRAYS, SETTINGS)
     save_fit(folder, None)
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is the page of a decision."""
+    return path.is_file() and path.read_bytes()[: len(PAGE_START)] == PAGE_START
 
 
 def read_keys(path: Path) -> set[str]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import load_file, save
 
-from sentfold.errors import ArtifactError, first_line
+from sentfold.errors import ArtifactError, ParameterError, first_line
 from sentfold.files import require_regular, write_bytes_atomically, write_json
 from sentfold.manifold.base.linear import LinearMap
 from sentfold.manifold.base.local import map_out_of_sample
@@ -69,7 +69,13 @@ class LinearSpace:
     map: LinearMap
 
     def transform(self, vectors: Floating) -> Floats:
-        """(m, p) images. Cost O(m d p)."""
+        """(m, p) images. Cost O(m d p). Raises ParameterError for a single vector, and for vectors of another width."""
+        width = len(self.map.mean)
+        if vectors.ndim != 2 or vectors.shape[1] != width:
+            raise ParameterError(
+                "vectors do not fit the space", where="vectors", expected=f"shape (m, {width})",
+                got=f"shape {vectors.shape}", remedy="give one vector as vectors[None]",
+            )  # fmt: skip
         images: Floats = self.map.apply(vectors, dtype=np.float32)
         return images
 

@@ -14,6 +14,8 @@ from safetensors.numpy import save_file
 
 from sentfold.cli.inputs import refuse_target
 from sentfold.data.tables import DataError
+from sentfold.decision.encoders import PAGE_START
+from sentfold.decision.page import PAGE
 from sentfold.decision.spaces import ARRAYS, SETTINGS, Unchanged, save_space
 from sentfold.errors import EncoderError, ParameterError
 from tests.cli.test_main import sentfold
@@ -166,6 +168,25 @@ def test_a_file_of_another_program_in_the_folder_to_write_is_not_lost(folder: Pa
     assert (folder / name).read_text() == '{"mine": 1}'
 
 
+@pytest.mark.parametrize("name", ["verdict.html", ARRAYS, "encoder.safetensors"])
+def test_a_file_without_a_key_is_not_lost_either(folder: Path, name: str) -> None:
+    from sentfold.cli import compress, decide
+
+    (folder / name).write_bytes(b"mine")
+    for command in (decide.command, compress.command):
+        with pytest.raises(ParameterError, match="would be lost"):
+            command(folder / "pairs.tsv", vectors=folder / "v.npy", to=folder)
+    assert (folder / name).read_bytes() == b"mine"
+
+
+def test_what_a_killed_decision_left_is_replaced(folder: Path) -> None:
+    left = folder / "left"
+    left.mkdir()
+    for name, content in (("verdict.html", PAGE.encode()), (ARRAYS, b""), (".decision.lock", b"")):
+        (left / name).write_bytes(content)
+    refuse_target(left, folder=True)
+
+
 def test_word_vectors_and_a_model_are_no_target_and_a_name_is_no_folder(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +230,7 @@ def test_no_file_of_an_earlier_decision_stays_beside_another_verdict(folder: Pat
         (decide.command, "texts.txt", {"verdict.json"}),
     ):
         save_space(Unchanged(), folder / "to")
-        (folder / "to/verdict.html").write_text("Use ...")
+        (folder / "to/verdict.html").write_bytes(PAGE_START)
         (folder / "to/encoder.json").write_text('{"method": "sif", "counts": {}, "sha256": ""}')
         command(folder / source, vectors=folder / "v.npy", to=folder / "to")
         assert {path.name for path in (folder / "to").iterdir()} == left | {".decision.lock"}

@@ -16,6 +16,7 @@ from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.compress import compress
 from sentfold.decision.decide import AUTOMATIC, MOST_WEIGHTS, chunk_size, decide, decide_dataset
+from sentfold.decision.encoders import PAGE_START
 from sentfold.decision.families import (
     FAMILIES,
     Family,
@@ -32,7 +33,7 @@ from sentfold.decision.folds import plan_folds
 from sentfold.decision.inputs import first_copies, kin_of, make_task
 from sentfold.decision.nested import Material, fit_families
 from sentfold.decision.spaces import LinearSpace, load_space, save_space
-from sentfold.errors import ArtifactError
+from sentfold.errors import ArtifactError, ParameterError
 from sentfold.manifold.base.linear import LinearMap
 
 FEW = (Family("mean removal", mean_removal), Family("all but the top", all_but_the_top))
@@ -323,12 +324,42 @@ def test_resamples_of_many_items_are_held_a_few_at_a_time() -> None:
         ({"labels": [1] * 20}, "all classes are equal"),
         ({"labels": [0, 1] * 10, "splits": ["train"] * 20}, "splits do not fit"),
         ({"labels": [0, 1] * 10, "splits": ["train", "test"]}, "splits do not fit"),
+        ({"labels": np.array([0.0, 1.0] * 9 + [np.nan] * 2)}, "a label is missing"),
+        ({"labels": ["a", "b"] * 9 + ["a", float("nan")]}, "a label is missing"),
+        ({"labels": (np.arange(3), np.array(["a", "b", None], dtype=object))}, "a label is missing"),
     ],
 )
 def test_arrays_that_do_not_fit_are_value_errors(arguments: dict[str, object], named: str) -> None:
     with pytest.raises(DataError, match=named) as refused:
         sentfold.decide(np.random.default_rng(0).normal(size=(20, 4)), **arguments)
     assert isinstance(refused.value, ValueError)
+
+
+def test_a_class_may_be_called_nan_and_splits_may_be_an_array() -> None:
+    x, (left, right, scores) = pairs_of(60)
+    assert decide(x, labels=["nan", "None"] * 60, families=FEW).items == 120
+    splits = np.array(["train"] * 30 + ["test"] * 30)
+    assert decide(x, pairs=(left, right, scores), splits=splits, families=FEW).items == 30
+
+
+def test_one_vector_alone_is_refused_by_a_linear_space() -> None:
+    space = LinearSpace(LinearMap(np.zeros(8), np.eye(8)[:, :3], np.ones(3)))
+    assert space.transform(np.ones((1, 8), dtype=np.float32)).shape == (1, 3)
+    for vectors in (np.ones(8, dtype=np.float32), np.ones((8, 1), dtype=np.float32)):
+        with pytest.raises(ParameterError, match="vectors do not fit the space"):
+            space.transform(vectors)
+
+
+def test_a_decision_removes_the_page_and_the_fit_of_an_earlier_one(tmp_path: Path) -> None:
+    """Else `append` would map vectors by that fit into a space of other vectors."""
+    x, pairs = pairs_of(60)
+    for found in (decide(x, pairs=pairs, families=FEW), compress(x, pairs=pairs, margin=50.0, resamples=200)):
+        (tmp_path / "verdict.html").write_bytes(PAGE_START)
+        (tmp_path / "encoder.json").write_text('{"method": "sif", "counts": {}, "sha256": ""}')
+        found.save(tmp_path)
+        assert {path.name for path in tmp_path.iterdir()} == {
+            *("verdict.json", "space.json", "space.safetensors", ".decision.lock")
+        }
 
 
 def test_pairs_of_one_cosine_are_refused_before_anything_is_fitted() -> None:

@@ -16,6 +16,7 @@ from safetensors.numpy import load_file, save_file
 
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.encoders import (
+    PAGE_START,
     clear_decision,
     fit_method,
     hash_encoder,
@@ -232,7 +233,7 @@ def test_files_of_others_that_have_the_names_of_a_decision_stay(tmp_path: Path, 
     }
     save_fit(tmp_path / "space", fit_method("sif", TEXTS, words)[0])
     save_space(Unchanged(), tmp_path / "space")
-    (tmp_path / "space/verdict.html").write_text("Use ...")
+    (tmp_path / "space/verdict.html").write_bytes(PAGE_START)
     clear_decision(tmp_path / "space")
     assert not list((tmp_path / "space").iterdir())
 
