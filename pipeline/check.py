@@ -65,6 +65,14 @@ def check_everything(suite: str) -> Suite:
     refuse_unknown(content, GROUPS, where=str(PARAMS_FILE))
     for group, model in SINGLE.items():
         load_parameters(model, group)
+    if (neighbors := content["evaluate"].get("knn_neighbors", 3)) != 3:
+        raise ParameterError(
+            "the tables show the scores of three nearest neighbours alone",
+            where=f"{PARAMS_FILE}: evaluate.knn_neighbors",
+            expected="3",
+            got=str(neighbors),
+            remedy="set it to 3; scores.csv would have the others, and no table",
+        )
     for group, load in NAMED.items():
         for name in content.get(group) or {}:
             _check_name(group, name)

@@ -40,6 +40,13 @@ def test_the_suites_that_are_shipped_pass(checkout: Path, suite: str) -> None:
     assert check_everything(suite).suite == suite
 
 
+def test_another_number_of_neighbours_than_the_tables_name_is_refused(checkout: Path) -> None:
+    """The report left their tables out without a word."""
+    change(checkout, "params.yaml", "knn_neighbors: 3", "knn_neighbors: 5")
+    with pytest.raises(ParameterError, match="knn_neighbors"):
+        check_everything("quick")
+
+
 def test_a_plan_that_does_not_follow_from_its_suite_file_is_refused_with_the_command_that_mends_it(
     checkout: Path,
 ) -> None:
