@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sentfold.compare.bootstrap import Design
 from sentfold.compare.multiplicity import Contrast, adjust
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
@@ -144,9 +145,15 @@ def _judge(
 
 
 def plan_comparison(task: Task, splits: Sequence[str], seed: int) -> FoldPlan:
-    """One fold that holds all items, or the folds of plan_folds where neighbours or a split column ask for them."""
-    if splits or not task.independent:
+    """One fold of all items, or of those of the test part; the folds of plan_folds where neighbours ask for them."""
+    if not task.independent:
         return plan_folds(task, splits, seed=seed)
-    everything = np.arange(len(task.keys))
-    fold = Fold(everything[:0], everything, ())
-    return FoldPlan(((fold,),), fold, everything, design_of(task), ())
+    every = np.arange(len(task.keys))
+    if not splits:
+        fold = Fold(every[:0], every, ())
+        return FoldPlan(((fold,),), fold, every, design_of(task), ())
+    test = np.flatnonzero(np.array(splits) == "test")
+    fold = Fold(every[:0], test, ())
+    groups = np.unique(task.groups[test], return_inverse=True)[1]
+    design = Design("groups", groups, np.zeros(int(groups.max()) + 1, dtype=np.int64))
+    return FoldPlan(((fold,),), fold, test, design, (f"judged on the test part, {len(test)}",))

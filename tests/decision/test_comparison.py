@@ -251,6 +251,18 @@ def test_of_labels_that_vote_for_each_other_noise_is_rarely_a_difference() -> No
     assert wrong <= 5
 
 
+def test_pairs_of_a_test_part_are_compared_although_the_train_part_has_their_texts() -> None:
+    """Nothing is fitted, so that nothing can be learnt from the test part."""
+    rng = np.random.default_rng(0)
+    texts, test = tuple(f"text {row}" for row in range(160)), np.arange(160).reshape(80, 2)
+    rows, splits = np.concatenate([test[:, ::-1], test]), ("train",) * 80 + ("test",) * 80
+    scores = rng.uniform(size=160)
+    first, second = rng.normal(size=(2, 160, 8)).astype(np.float32)
+    found = compare_vectors(Dataset("copies", "pairs", texts, rows, scores, splits), first, second)
+    alone = compare_vectors(Dataset("alone", "pairs", texts, test, scores[80:]), first, second)
+    assert (found.items, found.scores, found.low, found.high) == (80, alone.scores, alone.low, alone.high)
+
+
 def test_labels_of_a_split_column_have_the_interval_of_single_texts() -> None:
     rng = np.random.default_rng(0)
     classes, (one, two) = rng.integers(0, 2, 400).astype(float), rng.standard_normal((2, 400, 8)).astype(np.float32)
