@@ -120,7 +120,7 @@ def read_text(path: Path) -> str:
             where=f"{path}, line {content[: error.start].count(10) + 1}",
             expected="UTF-8, or UTF-16 with a byte order mark",
             got=f"byte {content[error.start : error.start + 1]!r}",
-            remedy="save the file as UTF-8, e.g. iconv -f latin1 -t utf-8",
+            remedy="save the file as UTF-8, e.g. iconv -f cp1252 -t utf-8 for one of Excel on Windows",
         ) from None
 
 
@@ -399,11 +399,18 @@ def _read_folder(folder: Path) -> Table:
 
 
 def _split_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """The split and path of each file, from a folder that `datasets` saved, or of files named by their split."""
-    for inner in (folder, *(path for path in sorted(folder.iterdir()) if path.is_dir())):
+    """The split and path of each file, from a folder that `datasets` saved, or of files named by their split.
+
+    Other programs keep old copies and results of their own under names that begin with a dot or an underscore.
+    """
+    for inner in (folder, *(path for path in _shown(folder) if path.is_dir())):
         saved = (inner / "dataset_info.json").is_file()
-        for path in sorted(inner.iterdir()):
+        for path in _shown(inner):
             split = inner.name if saved and inner != folder else path.stem.partition("-")[0].partition(".")[0]
             result = saved and path.name.startswith("cache-")  # of datasets' `map` or `filter`, and no data
             if path.suffix.lower() in ((".arrow",) if saved else SUFFIXES) and not result:
                 yield split, path
+
+
+def _shown(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
