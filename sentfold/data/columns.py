@@ -27,6 +27,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "label": ("label", "labels", "class", "category", "intent", "target", "topic", "label_text", "label_name"),
     "split": ("split", "part", "partition"),
 }  # fmt: skip
+# Names of columns that number the rows, besides names such as `user_id`.
+NUMBERS = ("id", "ids", "idx", "index", "row", "no", "nr", "number", "pid", "qid", "uid", "uuid", "guid")
+FEWEST = 10  # rows from which on 0, 1, 2, ... or 1, 2, 3, ... are no scores
 KINDS = {"pairs": ("left", "right", "score"), "labels": ("text", "label"), "sentences": ("text",)}
 
 
@@ -58,7 +61,7 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
 def _example(table: Table) -> str:
     """How to name the columns, with the names of the file's own columns where texts can be told from others."""
     texts = [name for name in table.columns if _is_text(table.columns[name])]
-    others = [name for name in table.columns if name not in texts]
+    others = [name for name in table.columns if name not in texts and not _has_row_names(table, name)]
     if len(texts) == 2 and others:
         why = f"; scores are numbers, or {', '.join(TRUE_WORDS)}"
         return f'name them: --columns "left={texts[0]},right={texts[1]},score={others[0]}"{why}'
@@ -95,7 +98,7 @@ def _check_wanted(table: Table, wanted: Mapping[str, str]) -> None:
 
 
 def _by_names(table: Table, wanted: Mapping[str, str]) -> dict[str, str]:
-    plain = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(table.columns)}
+    plain = {_plain(name): name for name in reversed(table.columns)}
     found = {role: next((plain[name] for name in names if name in plain), "") for role, names in NAMES.items()}
     return {role: column for role, column in found.items() if column} | dict(wanted)
 
@@ -105,7 +108,7 @@ def _by_contents(table: Table, wanted: Mapping[str, str]) -> dict[str, str]:
     split = _by_names(table, {}).get("split", "")
     free = [name for name in table.columns if name not in {*wanted.values(), split}]
     texts = [name for name in free if _is_text(table.columns[name])]
-    others = [name for name in free if name not in texts]
+    others = [name for name in free if name not in texts and not _has_row_names(table, name)]
     found = dict(wanted) | ({"split": split} if split and "split" not in wanted else {})
     if len(texts) == 2:
         numbers = [name for name in others if all(is_score(cell) for cell in table.columns[name])]
@@ -115,6 +118,19 @@ def _by_contents(table: Table, wanted: Mapping[str, str]) -> dict[str, str]:
     elif not texts and len(free) == 1 and not wanted:
         found |= {"text": free[0]}
     return found | dict(wanted)
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def _has_row_names(table: Table, name: str) -> bool:
+    """Whether a column only tells the rows apart: by its name, or by numbers one after another."""
+    if _plain(name) in NUMBERS or _plain(name).endswith("_id"):
+        return True
+    cells = [str(cell) for cell in table.columns[name]]
+    first = int(cells[0]) if cells[0] in ("0", "1") else -1
+    return first >= 0 and len(cells) >= FEWEST and cells == [str(row) for row in range(first, first + len(cells))]
 
 
 def _is_text(values: list[object]) -> bool:
