@@ -18,6 +18,7 @@ from sentfold.files import FREE, RATIO
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
+Columns = dict[str, list[Any]]
 
 HALVES = {"pairs": ("left", "right"), "queries": ("corpus", "queries")}  # names of two arrays in one file
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
@@ -43,10 +44,13 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     If `data` names rows instead of texts, all vectors are taken as they are.
     Raises DataError. Memory: the file in its own type, and in float32 if that is another.
     """
-    texts, arrays = read_arrays(path)
+    columns, arrays = read_arrays(path)
     array = _join(arrays, data, path)
     if array.ndim != 2 or not array.shape[1]:
         raise DataError("an array has no vectors", where=str(path), expected="shape (n, d)", got=f"shape {array.shape}")
+    texts = _texts_of(columns, data)
+    if not data.texts:
+        _refuse_other_rows(columns, data, path)
     if texts is not None and data.texts:
         vectors, extra = _match(array, texts, data, path)
     else:
@@ -55,9 +59,9 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     return checked, [*notes, *([f"{extra} vectors of other texts are used without labels"] if extra else [])]
 
 
-def read_arrays(path: Path) -> tuple[list[str] | None, dict[str, npt.NDArray[Any]]]:
-    """The texts of a Parquet file with one column of texts, and the arrays of a file by name. Raises DataError."""
-    readers: dict[str, Callable[[Path], tuple[list[str] | None, dict[str, npt.NDArray[Any]]]]] = {
+def read_arrays(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
+    """The columns of texts and of integers of a Parquet file, and the arrays of a file by name. Raises DataError."""
+    readers: dict[str, Callable[[Path], tuple[Columns, dict[str, npt.NDArray[Any]]]]] = {
         ".npy": _read_npy,
         ".npz": _read_npy,
         ".safetensors": _read_safetensors,
@@ -151,7 +155,7 @@ def encode_texts(encoder: str | SentenceEncoder | Callable[[list[str]], Any], te
 # --- files --------------------------------------------------------------------------------------------
 
 
-def _read_npy(path: Path) -> tuple[None, dict[str, npt.NDArray[Any]]]:
+def _read_npy(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
     try:
         if path.suffix.lower() == ".npz":
             _refuse_oversize(path)
@@ -159,7 +163,7 @@ def _read_npy(path: Path) -> tuple[None, dict[str, npt.NDArray[Any]]]:
         arrays = {"": content} if isinstance(content, np.ndarray) else dict(content)
         if not all(isinstance(array, np.ndarray) for array in arrays.values()):
             raise ValueError("a member that is no array")
-        return None, arrays
+        return {}, arrays
     except Exception as error:  # noqa: BLE001  # a damaged zip raises one of many
         raise DataError(
             "vectors cannot be read",
@@ -183,11 +187,11 @@ def _refuse_oversize(path: Path) -> None:
         raise ValueError(f"arrays of {unpacked:,} bytes in a file of {path.stat().st_size:,}")
 
 
-def _read_safetensors(path: Path) -> tuple[None, dict[str, npt.NDArray[Any]]]:
+def _read_safetensors(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
     from safetensors.numpy import load_file
 
     try:
-        return None, dict(load_file(path))
+        return {}, dict(load_file(path))
     except Exception as error:  # noqa: BLE001  # it raises errors of its own, and KeyError or TypeError for bfloat16
         raise DataError(
             "vectors cannot be read",
@@ -197,18 +201,18 @@ def _read_safetensors(path: Path) -> tuple[None, dict[str, npt.NDArray[Any]]]:
         ) from None
 
 
-def _read_lists(path: Path) -> tuple[list[str] | None, dict[str, npt.NDArray[Any]]]:
-    """The columns of lists as arrays, and the column of texts if there is one."""
+def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
+    """The columns of texts and of integers, and the columns of lists as arrays."""
     table = read_arrow_table(path)
-    texts: list[str] | None = None
+    columns: Columns = {}
     arrays = {}
     for name in table.column_names:
         column, kind = table.column(name).combine_chunks(), table.schema.field(name).type
         if any(test(kind) for test in LISTS):
             arrays[name] = _matrix_of(column, f"{path}, column {name}")
-        elif _is_text(kind):
-            texts = column.to_pylist() if texts is None or name == "text" else texts
-    return texts, arrays
+        elif _is_text(kind) or pa.types.is_integer(kind):
+            columns[name] = column.to_pylist()
+    return columns, arrays
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -234,6 +238,26 @@ def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
 
 
 # --- which vector is whose --------------------------------------------------------------------------
+
+
+def _texts_of(columns: Columns, data: Dataset) -> list[str] | None:
+    """The column called `text`; else the one that has most of the data's texts, the first of several; None without."""
+    texts = {name: cells for name, cells in columns.items() if any(isinstance(cell, str) for cell in cells)}
+    known = set(data.texts)
+    return texts.get("text") or max(texts.values(), key=lambda cells: len(known.intersection(cells)), default=None)
+
+
+def _refuse_other_rows(columns: Columns, data: Dataset, path: Path) -> None:
+    """Raise DataError where the pairs name rows, and a column numbers the vectors in another order."""
+    named = set(data.rows.ravel().tolist())
+    for name, cells in columns.items():
+        numbers = [int(cell) for cell in cells if str(cell).isdecimal()]
+        if len(set(numbers)) == len(cells) and named <= set(numbers) and numbers != list(range(len(cells))):
+            raise DataError(
+                "the pairs name rows of the vectors, which have other numbers", where=f"{path}, column {name}",
+                expected="0, 1, 2, ...", got=", ".join(map(str, [*numbers[:3], "..."])),
+                remedy="give the texts in the place of the numbers, in both files; or sort the vectors, as npy",
+            )  # fmt: skip
 
 
 def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> npt.NDArray[Any]:

@@ -126,6 +126,22 @@ def test_texts_of_two_lines_are_not_joined_by_a_quote_at_the_begin_of_one_and_th
     assert any("quotes are taken as part of the texts" in note for note in data.notes)
 
 
+def test_old_copies_in_hidden_folders_are_no_data(tmp_path: Path) -> None:
+    for name in ("train.csv", ".ipynb_checkpoints/train-checkpoint.csv", "_old/test.csv", "._train.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"text,label\nof {name},a\none more of {name},b\n")
+    assert read_dataset(tmp_path).texts == ("of train.csv", "one more of train.csv")
+
+
+@pytest.mark.parametrize("scores", [["no", "partly", "yes"], ["0", "", "2"]])
+@pytest.mark.parametrize("name", ["id", "Pair_ID", "N"])
+def test_numbers_of_rows_are_no_scores(name: str, scores: list[str], tmp_path: Path) -> None:
+    lines = [f"{row},a question {row},another question {row},{scores[row % 3]}" for row in range(1, 31)]
+    (tmp_path / "p.csv").write_text("\n".join([f"{name},First,Second,Same?", *lines]))
+    with pytest.raises(DataError, match=r"(?s)cannot be told.*score=Same\?"):
+        read_dataset(tmp_path / "p.csv")
+
+
 def test_files_named_by_their_split_are_one_data_set(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("text,label\na cat,animal\na car,thing\n")
     (tmp_path / "validation.csv").write_text("text,label\na cow,animal\n")
@@ -281,6 +297,28 @@ def test_texts_that_parquet_has_as_a_dictionary_are_matched_too(data: Dataset, t
     texts = pa.array(TEXTS[::-1]).dictionary_encode()
     parquet.write_table(pa.table({"text": texts, "v": VECTORS[::-1].tolist()}), tmp_path / "v.parquet")
     assert np.array_equal(read_vectors(tmp_path / "v.parquet", data)[0], VECTORS)
+
+
+def test_of_several_columns_of_texts_the_one_with_the_texts_of_the_data_is_taken(data: Dataset, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(len(TEXTS), 4)).astype(np.float32)
+    names = [f"u{row}" for row in range(len(TEXTS))]
+    parquet.write_table(pa.table({"id": names, "sentence": TEXTS[::-1], "v": list(x[::-1])}), tmp_path / "v.parquet")
+    assert np.array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x)
+
+
+@pytest.mark.parametrize("kind", [str, int])
+def test_vectors_with_other_numbers_than_the_rows_that_pairs_name_are_refused(kind: type, tmp_path: Path) -> None:
+    """A shuffled file gave each pair the vectors of other texts."""
+    (tmp_path / "p.csv").write_text("left,right,score\n0,1,1\n2,3,0\n")
+    pairs, x = read_dataset(tmp_path / "p.csv"), np.eye(5, dtype=np.float32)
+    for numbers, fits in (([0, 1, 2, 3, 4], True), ([3, 0, 4, 1, 2], False), ([0, 1, 1, 0, 2], True)):
+        columns = {"id": [kind(number) for number in numbers], "vector": list(x)}
+        parquet.write_table(pa.table(columns), tmp_path / "v.parquet")
+        if fits:
+            assert np.array_equal(read_vectors(tmp_path / "v.parquet", pairs)[0], x)
+        else:
+            with pytest.raises(DataError, match=r"(?s)other numbers.*column id"):
+                read_vectors(tmp_path / "v.parquet", pairs)
 
 
 def test_pairs_may_name_rows_of_the_vectors(tmp_path: Path) -> None:
