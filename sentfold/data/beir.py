@@ -17,8 +17,9 @@ HIGHEST = 1_000_000  # grade; sums of gains stay exact
 def read_beir(folder: Path) -> Dataset:
     """The documents, then the queries that have a relevant document. Raises DataError that names file and line.
 
-    A query that has the identifier of a document never finds that document, as in BEIR. Published corpora have some
-    documents without a text: these keep their place, so that no vector moves to another document.
+    A query that has the identifier of a document never finds that document, as in BEIR, but for a relevant document of
+    another text: these two have one number by chance. Published corpora have some documents without a text: these keep
+    their place, so that no vector moves to another document. So may the vectors of the queries that are left out.
     """
     documents, odd = _read_texts(folder / "corpus.jsonl", "documents")
     queries, odd_queries = _read_texts(folder / "queries.jsonl", "queries")
@@ -43,26 +44,42 @@ def read_beir(folder: Path) -> Dataset:
     relevant = tuple(
         {row_of[document]: grade for document, grade in sorted(grades[query].items()) if grade > 0} for query in kept
     )
+    same = np.array([row_of.get(query, -1) for query in kept], dtype=np.float64)
+    answers = [
+        place
+        for place, (query, found) in enumerate(zip(kept, relevant, strict=True))
+        if same[place] in found and documents[query] != queries[query]
+    ]
+    same[answers] = -1
     known = set(kept)
     notes = [f"{len(documents)} documents, {len(kept)} queries", *odd, *odd_queries]
     left_out = [query for query in queries if query not in known]
     notes += _named("queries without a relevant document are left out", left_out)
     notes += _named("queries are judged in two parts and count for the first of these", twice)
+    notes += _named("queries have the identifier of a relevant document, which counts", [kept[at] for at in answers])
+    notes += _named(
+        "queries have the identifier of a document, which is left out for them as in BEIR",
+        [query for query, row in zip(kept, same, strict=True) if row >= 0],
+    )
     named = {parts[query] for query in kept}
     if {"train", "test"} <= named:
         seen = {queries[query] for query in kept if parts[query] != "test"}
         leaks = [query for query in kept if parts[query] == "test" and queries[query] in seen]
         notes += _named("queries of the test part are in the other parts too", leaks)
+    order = [place for place, query in enumerate(queries) if query in known]
     return Dataset(
         name=folder.name,
         kind="queries",
         texts=(*documents.values(), *(queries[query] for query in kept)),
         rows=len(documents) + np.arange(len(kept)),
-        values=np.array([row_of.get(query, -1) for query in kept], dtype=np.float64),
+        values=same,
         splits=tuple(parts[query] for query in kept) if {"train", "test"} <= named else (),
+        parts=tuple(parts[query] for query in kept) if len(judged) > 1 else (),
         documents=np.arange(len(documents)),
         relevant=relevant,
         names=(*documents, *kept),
+        copies=np.concatenate([np.arange(len(documents)), len(documents) + np.array(order)]),
+        cells=len(documents) + len(queries),
         notes=tuple(notes),
     )
 

@@ -28,13 +28,15 @@ class Dataset:
 
     name    of the file
     kind    pairs (rows (m, 2), values: scores), labels (rows (m,), values: classes from 0), queries (rows (q,) of
-            the queries, values: the document of the same identifier or -1), or sentences (rows (m,), no values)
+            the queries, values: the document that is the query itself or -1), or sentences (rows (m,), no values)
     texts   the distinct texts: those of the first column in their order, then the new ones of the second. For
             queries all documents, then all queries. Empty where a file names rows of the vectors instead of texts
     splits  "train", "dev" or "test" per item; () without
     classes     the names of the labels
     documents   (D,) rows of the documents; relevant: per query, row of a document -> grade; names: of all texts
-    copies      (n,) for vectors that come for every cell of the columns: where each distinct text is first
+    parts       of queries that several files judge, the part of each, also where these are not train and test
+    copies      (n,) for vectors that come for every cell of the columns: where each distinct text is first. The cells
+                of queries are all documents, then all queries, also those that are left out
     cells       number of these cells
     notes       what was guessed, and what is odd, in words
     """
@@ -49,6 +51,7 @@ class Dataset:
     documents: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     relevant: tuple[Mapping[int, float], ...] = ()
     names: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
     copies: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     cells: int = 0
     notes: tuple[str, ...] = ()

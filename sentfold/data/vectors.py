@@ -315,14 +315,16 @@ def _place(array: npt.NDArray[Any], data: Dataset, path: Path) -> npt.NDArray[An
     if len(array) == len(data.texts):
         return array
     if len(array) != data.cells:
-        wanted = f"{len(data.texts)} (one per distinct text)" + (
-            f" or {data.cells} (one per cell)" if data.cells else ""
+        each = ("text", "document and query") if data.kind == "queries" else ("distinct text", "cell")
+        wanted = f"{len(data.texts)} (one per {each[0]})" + (
+            f" or {data.cells} (one per {each[1]})" if data.cells else ""
         )
         raise DataError(
             "there are not as many vectors as texts", where=str(path), expected=f"{wanted} for {data.name}",
             got=str(len(array)), remedy="save the vectors with their texts in Parquet: columns text, vector",
         )  # fmt: skip
-    _check_copies(array, data, path)
+    if data.kind != "queries":
+        _check_copies(array, data, path)
     return array[data.copies]
 
 

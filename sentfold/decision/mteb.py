@@ -106,20 +106,21 @@ def _read_file(path: Path) -> list[Predictions]:
 
 
 def keep_split(data: Dataset, split: str) -> Dataset:
-    """The items of mteb's split, where the data have a column of splits; else all of them.
+    """The items of mteb's split, where the data have a column of splits or several files of judgements; else all.
 
     Raises DataError where that split has no item.
     """
-    if not data.splits:
+    parts = data.parts or data.splits
+    if not parts:
         return data
-    kept = [item for item, part in enumerate(data.splits) if part == PARTS.get(split, "test")]
+    kept = [item for item, part in enumerate(parts) if part == PARTS.get(split, "test")]
     if not kept:
         raise DataError(
             "the data have no item of the split that was predicted", where=data.name, expected=f"items of {split}",
-            got=", ".join(sorted(set(data.splits))),
+            got=", ".join(sorted(set(parts))),
         )  # fmt: skip
     relevant = tuple(data.relevant[item] for item in kept) if data.relevant else ()
-    return replace(data, rows=data.rows[kept], values=data.values[kept], splits=(), relevant=relevant)
+    return replace(data, rows=data.rows[kept], values=data.values[kept], splits=(), parts=(), relevant=relevant)
 
 
 def predicted_task(data: Dataset) -> Task:

@@ -426,3 +426,51 @@ def test_a_query_and_a_document_with_a_label_are_a_pair(names: str, tmp_path: Pa
     assert (data.kind, len(data.texts)) == ("pairs", 40)
     path.write_text("question,label" + "".join(f"\nwhat is {row},{row % 2}" for row in range(20)))
     assert read_dataset(path).kind == "labels"
+
+
+def write_beir(folder: Path, documents: dict[str, str], queries: dict[str, str], qrels: dict[str, list[str]]) -> None:
+    """A folder of the BEIR form. qrels: file -> lines `query document grade`."""
+    (folder / "qrels").mkdir(parents=True)
+    for name, texts in (("corpus", documents), ("queries", queries)):
+        lines = [json.dumps({"_id": key, "text": text}) for key, text in texts.items()]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines))
+    for name, rows in qrels.items():
+        lines = ["query-id\tcorpus-id\tscore", *(row.replace(" ", "\t") for row in rows)]
+        (folder / "qrels" / f"{name}.tsv").write_text("\n".join(lines))
+
+
+def test_an_answer_that_has_the_number_of_its_question_can_be_found(tmp_path: Path) -> None:
+    answers = {"0": "a red cat", "1": "a cow", "2": "an owl", "3": "a hen"}
+    asked = {"0": "which cat", "1": "which cow", "2": "an owl", "3": "which fox"}
+    write_beir(tmp_path / "d", answers, asked, {"test": ["0 0 1", "1 1 1", "2 2 1", "3 1 1"]})
+    data = read_dataset(tmp_path / "d")
+    assert data.relevant == ({0: 1.0}, {1: 1.0}, {2: 1.0}, {1: 1.0})
+    # Document 2 is query 2, and document 3 is not relevant for query 3: these are left out, as in BEIR.
+    assert data.values.tolist() == [-1.0, -1.0, 2.0, 3.0]
+    assert "2 queries have the identifier of a relevant document, which counts; the first: 0" in data.notes
+    assert any(note.startswith("2 queries have the identifier of a document, which is left out") for note in data.notes)
+
+
+@pytest.mark.parametrize("files", [("test",), ("dev", "test")])
+def test_the_parts_of_queries_are_known_where_several_files_judge_them(files: tuple[str, ...], tmp_path: Path) -> None:
+    asked = {str(number): f"which {number}" for number in range(4)}
+    half = {"dev": ["0 a 1", "1 a 1"], "test": ["2 b 1", "3 b 1"]}
+    write_beir(tmp_path / "d", {"a": "a cat", "b": "a cow"}, asked, {file: half[file] for file in files})
+    data = read_dataset(tmp_path / "d")
+    assert data.splits == ()
+    assert data.parts == (("dev", "dev", "test", "test") if len(files) == 2 else ())
+
+
+def test_vectors_of_all_queries_fit_where_some_queries_are_not_judged(tmp_path: Path) -> None:
+    asked = {"p": "which pig", "q": "which cat", "r": "which hen", "s": "which cow"}
+    write_beir(tmp_path / "d", {"a": "a cat", "b": "a cow"}, asked, {"test": ["q a 1", "s b 1"]})
+    data = read_dataset(tmp_path / "d")
+    assert data.texts == ("a cat", "a cow", "which cat", "which cow")
+    np.savez(tmp_path / "all.npz", corpus=VECTORS[:2], queries=VECTORS[2:])
+    np.savez(tmp_path / "judged.npz", corpus=VECTORS[:2], queries=VECTORS[[3, 5]])
+    for name in ("all.npz", "judged.npz"):
+        assert np.array_equal(read_vectors(tmp_path / name, data)[0], VECTORS[[0, 1, 3, 5]]), name
+    np.save(tmp_path / "five.npy", VECTORS[:5])
+    with pytest.raises(DataError, match="not as many vectors") as refused:
+        read_vectors(tmp_path / "five.npy", data)
+    assert refused.value.expected.startswith("4 (one per text) or 6 (one per document and query)")

@@ -96,6 +96,16 @@ def test_a_split_column_leaves_the_items_that_mteb_judged(pairs: Dataset, tmp_pa
     assert whole.items == 30
 
 
+def test_judgements_of_dev_and_test_leave_the_queries_that_mteb_judged(queries: Dataset, tmp_path: Path) -> None:
+    """As BEIR's Quora and DBpedia have them: no part is called train, so all queries are judged otherwise."""
+    kept = np.arange(0, 40, 2)
+    half = replace(queries, rows=queries.rows[kept], values=queries.values[kept], relevant=queries.relevant[::2])
+    one, two = (read_predictions(saved(tmp_path, name, predicted(x, half))) for name, x in (("x", X), ("y", Y)))
+    whole = compare_predictions(replace(queries, parts=("test", "dev") * 20), one, two)
+    assert whole == compare_predictions(half, one, two)
+    assert compare_vectors(replace(queries, parts=("test", "dev") * 20), X, Y) == compare_vectors(queries, X, Y)
+
+
 @pytest.mark.parametrize(
     ("content", "named"),
     [
