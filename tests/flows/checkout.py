@@ -51,6 +51,8 @@ stages:
 PIPELINE = """
 from pkgutil import extend_path
 __path__ = extend_path(__path__, __name__)
+class SourceLoader:  # the recorder asks the project's own for the modules that a stage loaded: here there are none
+    loaded = {}
 """
 PIPELINE_MAIN = """
 import runpy, sys
