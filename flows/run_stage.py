@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from flows.profile import Retries, Retry
 from flows.recovery import read_lock
 from pipeline.environment import stage_environment
 from pipeline.lineage.runs import read_lines, runs_path
+from pipeline.lineage.trees import WorkingTree
 from sentfold.errors import RunError
 
 LOG_FOLDER = Path(".dvc/tmp/sentfold-logs")
@@ -109,7 +111,10 @@ def run_stage(
         number += 1
         attempt = _repro(stage, order, log, stop)
         if attempt.code == 0:
-            return _result(stage, order, before, attempt, time.monotonic() - start)
+            result = _result(stage, order, before, attempt, time.monotonic() - start)
+            if result.outcome != "ran":
+                _require_recorded(stage, order)
+            return result
         retry = attempt.reason_to_retry(order.retries)
         if retry is None or number >= retry[1].attempts or (stop and stop.is_set()):
             raise _failure(stage, order, log, attempt.code, number)
@@ -148,6 +153,31 @@ def _result(stage: str, order: Order, before: Any, attempt: Attempt, seconds: fl
     changed = before is None or after is None or before.get("outs") != after.get("outs")
     outcome: Outcome = "ran" if attempt.stage_code == 0 else "unchanged" if before == after else "restored"
     return StageResult(stage, outcome, seconds, changed)
+
+
+def _require_recorded(stage: str, order: Order) -> None:
+    """Raise RunError if an output that DVC brought is not what dvc.lock records; that output is removed.
+
+    DVC compares no read-only file of its cache with its hash, and a power cut can leave half of such a file.
+    """
+    tree = WorkingTree(order.root)
+    for out in (_locked(stage, order) or {}).get("outs", ()):
+        here, place = tree.digest(out["path"]), order.root / out["path"]
+        if here is None or here.md5 == out.get("md5"):
+            continue
+        if place.is_dir():
+            shutil.rmtree(place)
+        else:
+            place.unlink()
+        raise RunError(
+            f"DVC brought a damaged output of the stage '{stage}'",
+            where=out["path"],
+            expected=f"md5 {out.get('md5')}, as dvc.lock records",
+            got=f"md5 {here.md5}",
+            state="the output was removed; stages that finished are kept",
+            remedy="chmod -R u+w the folder that `dvc cache dir` names: DVC then compares each file with its hash; "
+            f"then: {order.resume}",
+        )
 
 
 def _failure(stage: str, order: Order, log: Path, code: int, attempts: int) -> RunError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -117,3 +118,35 @@ def test_a_stage_runs_with_this_interpreter_whatever_the_path_finds(finished: Ch
 def test_stages_of_two_suites_have_two_logs(tmp_path: Path) -> None:
     names = {log_file(stage, root=tmp_path).name for stage in ("embed@x", "suites/other/dvc.yaml:embed@x")}
     assert names == {"embed@x.log", "suites-other-dvc.yaml-embed@x.log"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_half_a_file_that_dvc_s_cache_has_is_not_called_restored_and_the_advice_helps(
+    finished: Checkout, kind: str
+) -> None:
+    """A power cut leaves such a file, and DVC believes what is read-only."""
+    out = finished.root / "data/quick/scores"
+    if kind == "folder":
+        writes = "Path(out).write_text(text)"
+        within = f"if verb == 'evaluate':\n    Path(out).mkdir()\n    out = Path(out, 'x')\n{writes}"
+        finished.edit("stage.py", writes, within)
+        finished.repro()
+        out /= "x"
+    whole = out.read_bytes()
+    (cached,) = (
+        file for file in (finished.root / ".dvc/cache").rglob("*") if file.is_file() and file.read_bytes() == whole
+    )
+    cached.chmod(0o644)
+    cached.write_bytes(whole[:-9])
+    cached.chmod(0o444)
+    for _ in "12":
+        shutil.rmtree(out.parent) if kind == "folder" else out.unlink(missing_ok=True)
+        with pytest.raises(RunError, match="damaged output of the stage 'evaluate'") as caught:
+            run_stage("evaluate", order(finished))
+        assert not out.exists()
+        out.parent.mkdir(exist_ok=True)
+    subprocess.run(["chmod", "-R", "u+w", finished.root / ".dvc/cache"], check=True)
+    assert "chmod -R u+w" in caught.value.remedy
+    run_stage("evaluate", order(finished))
+    assert out.read_bytes() == whole
