@@ -162,8 +162,9 @@ def _start_server(root: Path) -> tuple[Server, subprocess.Popen[bytes]]:
         port = probe.getsockname()[1]
     url, password = f"http://127.0.0.1:{port}/api", f"sentfold:{secrets.token_urlsafe(32)}"
     settings = {
-        # A database of its own: one that several checkouts share would be locked at times.
-        "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{(root / DATABASE).absolute()}",
+        # A database of its own: one that several checkouts share would be locked at times. The path starts from `root`,
+        # as a question mark in it would begin the options of the database.
+        "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{DATABASE}",
         "PREFECT_SERVER_API_AUTH_STRING": password,
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": url.removesuffix("/api"),
     }
@@ -190,7 +191,8 @@ def _wait_until_healthy(server: Server, process: subprocess.Popen[bytes]) -> Non
                 expected=f"an answer within {STARTUP_SECONDS:.0f} s",
                 got=problem if process.poll() is None else f"it ended with exit code {process.returncode}",
                 state="no stage was started",
-                remedy="read its log; `dvc repro` runs the same stages one by one without Prefect",
+                remedy=f"read its log; if the log names the database, rm {DATABASE}* and run again; "
+                "`dvc repro` runs the same stages one by one without Prefect",
             )
         time.sleep(0.1)
 

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_an_answer_of_another_process_on_the_port_is_not_taken_for_the_server_th
     asked: list[str] = []
     monkeypatch.setattr(Health, "do_GET", lambda handler: asked.append(handler.path))
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1); raise SystemExit(3)"])
-    with pytest.raises(RunError, match=r"(?s)did not start.*exit code 3"):
+    with pytest.raises(RunError, match=r"(?s)did not start.*exit code 3.*rm \.dvc/tmp/sentfold-prefect\.db\*"):
         module._wait_until_healthy(Server(f"http://127.0.0.1:{answering.server_port}/api", process), process)
     assert asked == []
     assert module.listens(os.getpid(), answering.server_port)
@@ -82,3 +83,14 @@ def test_a_configured_server_is_gone_only_after_a_long_silence(
         time.sleep(0.1)
     assert time.monotonic() - silent > 1.5
     assert "went away" in str(server.error("sentfold run"))
+
+
+@pytest.mark.slow
+def test_the_database_of_a_run_is_in_its_checkout_whatever_the_name_of_the_folder(
+    tmp_path: Path, prefect_home: Path
+) -> None:
+    root = tmp_path / "a question? #1"
+    root.mkdir()
+    with module.prefect_server(root):
+        assert (root / module.DATABASE).is_file()
+    assert list(tmp_path.iterdir()) == [root]
