@@ -3,8 +3,12 @@
 # Only who has the key is let in. It is made once, for 30 days, in a file that only this account can read.
 sentfold_key="${SENTFOLD_KEY:-$PWD/.dvc/tmp/dask}"
 if [ ! -s "$sentfold_key.crt" ]; then
-    (umask 077 && openssl req -x509 -newkey rsa:3072 -nodes -days 30 -subj /CN=sentfold \
-        -keyout "$sentfold_key.key" -out "$sentfold_key.crt" 2>/dev/null)
+    (umask 077 && mkdir -p "$(dirname "$sentfold_key")" && openssl req -x509 -newkey rsa:3072 -nodes -days 30 \
+        -subj /CN=sentfold -keyout "$sentfold_key.key" -out "$sentfold_key.crt" 2>/dev/null)
+fi
+if [ ! -s "$sentfold_key.crt" ]; then
+    echo "error: no key could be written to $sentfold_key; openssl is needed, and a folder that can be written" >&2
+    return 1
 fi
 for role in CLIENT SCHEDULER WORKER; do
     export "DASK_DISTRIBUTED__COMM__TLS__${role}__CERT=$sentfold_key.crt"

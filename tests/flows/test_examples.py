@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+import os
+import shlex
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.flows.checkout import SOURCE
+from tests.flows.checkout import SOURCE, settings_of
 
 
 def documents() -> list[dict[str, Any]]:
@@ -33,3 +37,20 @@ def test_what_a_container_of_the_manifest_mounts_and_reads_exists_there() -> Non
         for container in (*pod.get("initContainers", []), *pod.get("containers", [])):
             assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
             assert {source["configMapRef"]["name"] for source in container.get("envFrom", [])} <= known
+
+
+@pytest.mark.slow
+def test_the_first_key_of_a_fresh_clone_is_made_and_where_none_can_be_the_example_sets_nothing(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "SENTFOLD_KEY": str(tmp_path / "tmp/dask")}
+    (tmp_path / "file").touch()
+    certificate = Path(settings_of("dask-tls.sh", environment)["DASK_DISTRIBUTED__COMM__TLS__WORKER__CERT"])
+    assert certificate.is_file() and certificate.parent.stat().st_mode & 0o777 == 0o700
+    assert certificate.with_suffix(".key").stat().st_mode & 0o777 == 0o600
+    done = subprocess.run(
+        ["sh", "-c", f". {shlex.quote(str(SOURCE))}/flows/examples/dask-tls.sh && env"],
+        env={**environment, "SENTFOLD_KEY": str(tmp_path / "file/dask")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode and "error: no key could be written" in done.stderr and not done.stdout
