@@ -164,6 +164,11 @@ def _read_json_lines(path: Path) -> Table:
 def _read_delimited(path: Path) -> Table:
     """CSV or TSV, without a first column of row numbers that has no name, as pandas and R write one."""
     text = read_text(path)
+    if text[:4].lower() == "sep=" and len(text.split("\n", 1)[0].strip()) == 5:
+        raise DataError(
+            "the first line says how cells are separated, and is no header", where=f"{path}, line 1",
+            expected="a header and rows", got=shorten(text[:5]), remedy="remove the line, which Excel alone reads",
+        )  # fmt: skip
     delimiter = "\t" if path.suffix.lower() == ".tsv" else guess_delimiter(text)
     notes = [] if delimiter in (",", "\t") else [f"cells are separated by {delimiter!r}"]
     if delimiter == "\t":
@@ -380,6 +385,8 @@ def _from_arrow(path: Path, table: pa.Table) -> Table:
 
 def _read_folder(folder: Path) -> Table:
     parts = list(_split_files(folder))
+    if any(path.suffix.lower() != ".txt" for _, path in parts):  # README.txt next to tables is no table
+        parts = [(split, path) for split, path in parts if path.suffix.lower() != ".txt"]
     if not parts:
         raise DataError(
             "a folder holds no data",

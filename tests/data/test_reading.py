@@ -126,11 +126,18 @@ def test_texts_of_two_lines_are_not_joined_by_a_quote_at_the_begin_of_one_and_th
     assert any("quotes are taken as part of the texts" in note for note in data.notes)
 
 
-def test_old_copies_in_hidden_folders_are_no_data(tmp_path: Path) -> None:
-    for name in ("train.csv", ".ipynb_checkpoints/train-checkpoint.csv", "_old/test.csv", "._train.csv"):
+def test_old_copies_in_hidden_folders_and_explanations_are_no_data(tmp_path: Path) -> None:
+    for name in ("train.csv", ".ipynb_checkpoints/train-checkpoint.csv", "_old/test.csv", "._train.csv", "README.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"text,label\nof {name},a\none more of {name},b\n")
     assert read_dataset(tmp_path).texts == ("of train.csv", "one more of train.csv")
+
+
+def test_a_first_line_for_excel_is_named(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("sep=;\nleft;right;score\na;b;1\nc;d;0\n")
+    with pytest.raises(DataError, match="no header") as refused:
+        read_dataset(tmp_path / "p.csv")
+    assert refused.value.where.endswith("p.csv, line 1")
 
 
 @pytest.mark.parametrize("scores", [["no", "partly", "yes"], ["0", "", "2"]])
