@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from sentfold.compilers import prepare_compilers
 from sentfold.errors import ParameterError, SentfoldError
 from sentfold.suggestions import message_of
 
@@ -102,6 +103,7 @@ def fold(order: Annotated[str, typer.Argument(help="JSON, as sentfold/cli/fold.p
 def main() -> None:
     """Entry point: an error of sentfold is printed without a traceback; exit code 2."""
     try:
+        prepare_compilers()
         app()
     except SentfoldError as error:
         print(message_of(error), file=sys.stderr)

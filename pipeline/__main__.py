@@ -18,6 +18,7 @@ from pipeline.lineage.commands import app as lineage_commands
 from pipeline.lineage.commands import from_users_folder, slug
 from pipeline.lineage.recorder import recorded
 from pipeline.parent import die_with_parent
+from sentfold.compilers import prepare_compilers
 from sentfold.decision.progress import progress_bars
 from sentfold.errors import RunError, SentfoldError, escape_controls
 from sentfold.numeric_profile import is_supported, use_profile
@@ -540,6 +541,7 @@ app.add_typer(lineage_commands)
 def main() -> None:
     """Entry point: an error of sentfold is printed without a traceback; its exit code says whether to try again."""
     try:
+        prepare_compilers()
         with recorded(sys.argv[1:]), progress_bars():
             app()
     except SentfoldError as error:

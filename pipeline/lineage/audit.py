@@ -10,7 +10,7 @@ from typing import Literal
 
 from pipeline.lineage.checks import StageChecks
 from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
-from pipeline.lineage.recompute import Remade, causes_of
+from pipeline.lineage.recompute import Remade, causes_of, report_writers
 from pipeline.lineage.scope import Cause, Scope, State, listed
 from pipeline.lineage.witnesses import unsigned, verified_signature
 from sentfold.decision.progress import counted
@@ -236,7 +236,7 @@ class Auditor:
         edited = self.checks.definitions.undeclared_edits()
         if edited:
             yield f"files of code that no stage declares are not those of git's HEAD{listed(edited)}"
-        if not set(self.writers) & {found.stage for found in self.remade}:
+        if not set(report_writers(graph)) <= {found.stage for found in self.remade}:
             yield (
                 "values are held against the scores; names, pages and what the report computed itself by their hash "
                 "alone: `--recompute report` makes them again"

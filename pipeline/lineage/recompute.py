@@ -24,9 +24,8 @@ import pyarrow as pa
 from pipeline.lineage.checks import StageChecks
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.isolated_stage import lay_out, run_command
-from pipeline.lineage.numbers import tables_folder
 from pipeline.lineage.scope import Cause, Scope, brief
-from pipeline.lineage.stages import Entry, Stage
+from pipeline.lineage.stages import Entry, Graph, Stage
 from pipeline.lineage.trees import Tree, WorkingTree
 from sentfold.files import read_parquet
 from sentfold.numeric_profile import NAME, is_supported
@@ -85,6 +84,22 @@ def recompute(
         if which == "all":
             return bench.remake_all()
         return bench.remake_report() if which == "report" else bench.remake_sample(seed)
+
+
+def report_writers(graph: Graph) -> list[str]:
+    """The stages that write something of a report, but for the scores and sweeps that it is made of.
+
+    They are the stage report alone, unless dvc.yaml hands one of its pages to another stage.
+    """
+    folder = f"reports/{graph.suite}/"
+    sources = (f"{folder}scores/", f"{folder}sweeps/")
+    return sorted(
+        {
+            name
+            for out, name in graph.producers.items()
+            if (f"{out}/".startswith(folder) or folder.startswith(f"{out}/")) and not out.startswith(sources)
+        }
+    )
 
 
 @contextmanager
@@ -161,11 +176,11 @@ class Bench:
         return [self._remake(name, self.scope.root) for name in draw(able, seed)]
 
     def remake_report(self) -> list[Remade]:
-        """The stages that write the tables, on the recorded artifacts."""
+        """The stages that write what is read of a report, on the recorded artifacts."""
         about = "what it reads is not here: run the suite, or bring its data (dvc pull)"
         return [
             self._remake(name, self.scope.root) if self._inputs_here(name) else Remade(name, "skipped", about)
-            for name in self.graph.makers_of(tables_folder(self.scope.suite))
+            for name in report_writers(self.graph)
         ]
 
     def _inputs_here(self, name: str) -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path
 import typer
 
 from sentfold.cli.checkout import CHECKOUT_COMMANDS, run_in_checkout
+from sentfold.compilers import prepare_compilers
 from sentfold.decision.progress import progress_bars
 from sentfold.errors import SentfoldError
 from sentfold.suggestions import message_of, nearest_names
@@ -30,6 +31,7 @@ def main() -> None:
     """Run the command that the command line names. An error of sentfold is printed without a traceback; exit code 2."""
     words = sys.argv[1:]
     try:
+        prepare_compilers()
         run(words)
     except BrokenPipeError:  # a reader such as `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pathspec import PathSpec
 
 from tests.flows.checkout import SOURCE, settings_of
 
@@ -54,3 +55,27 @@ def test_the_first_key_of_a_fresh_clone_is_made_and_where_none_can_be_the_exampl
         check=False,
     )
     assert done.returncode and "error: no key could be written" in done.stderr and not done.stdout
+
+
+def test_an_image_has_the_code_and_no_key_or_password_of_the_checkout_that_it_is_built_in() -> None:
+    """`COPY . /sentfold` took the key of the cluster, and with it an image gave it to whoever may pull the image."""
+    ignored = PathSpec.from_lines("gitignore", (SOURCE / ".dockerignore").read_text().splitlines())
+    own = (
+        ".dvc/config.local",
+        ".dvc/tmp/dask.key",
+        ".git/config",
+        ".venv/.installed",
+        ".sentfold/runs/a",
+        "data/quick/a",
+    )
+    assert all(map(ignored.match_file, own))
+    made_of = (
+        "Makefile",
+        "README.md",
+        "hashes/packages.txt",
+        "requirements-train.lock",
+        "flows/flow.py",
+        ".dvc/config",
+    )
+    assert not any(map(ignored.match_file, made_of))
+    assert "COPY . /sentfold\n" in (SOURCE / "flows/examples/Containerfile").read_text()

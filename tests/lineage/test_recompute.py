@@ -114,6 +114,24 @@ def test_a_report_made_again_from_its_scores_shows_what_was_changed_in_it_alone(
     assert found.failed(strict=False)
 
 
+def test_a_page_that_another_stage_is_said_to_write_is_made_again_too(small: Small) -> None:
+    """Its hash in dvc.lock is right, and the report that is made again has no such output."""
+    page = "reports/quick/summary.txt"
+    small.edit("dvc.yaml", "      - reports/${suite}/summary.txt: {cache: false}\n", "")
+    fold = 'outs: ["data/${suite}/spaces/${key}-lp"'
+    small.edit("dvc.yaml", f"{fold}]", fold + ', {"reports/${suite}/summary.txt": {cache: false}}]')
+    lock = small.root / "dvc.lock"
+    content = yaml.safe_load(lock.read_text())
+    stages = content["stages"]
+    (moved,) = (out for out in stages["report"]["outs"] if out["path"] == page)
+    stages["report"]["outs"].remove(moved)
+    stages["fold@mini"]["outs"].append(moved)
+    lock.write_text(yaml.safe_dump(content))
+    commit_forgery(small, page, "20.50", "90.50")
+    assert not audit(small.root, "quick").failed(strict=True), "a look alone cannot know"
+    assert audited(small, which="report").failed(strict=False)
+
+
 def test_a_report_whose_data_are_not_here_is_not_made_again_and_that_is_said(small: Small) -> None:
     shutil.rmtree(small.root / "data")
     found = audited(small, which="report")

@@ -1,0 +1,71 @@
+"""Settings and compiled code that other people may have put where numba and torch look for them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sentfold.compilers import _cache_folder, prepare_compilers
+from tests.checkout import ROOT
+
+KERNEL = "import sentfold; sentfold.compress"
+
+
+def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-c", KERNEL],
+        ["-m", "sentfold.cli.main", "decide", "pairs.csv"],
+        ["-m", "pipeline", "check"],
+        ["-m", "flows", "run"],
+    ],
+)
+def test_settings_for_numba_in_a_folder_of_data_are_refused_before_numba_reads_them(
+    tmp_path: Path, words: list[str]
+) -> None:
+    """`cache_dir` names a folder whose pickles numba loads, and `chrome_trace` a file that numba overwrites."""
+    lost = tmp_path / "notes.txt"
+    lost.write_text("three years of notes")
+    (tmp_path / ".numba_config.yaml").write_text(f"chrome_trace: {lost}\n")
+    done = python(tmp_path, *words)
+    assert done.returncode != 0
+    assert "numba would take its settings from this folder" in done.stderr
+    assert lost.read_text() == "three years of notes"
+
+
+def test_compiled_code_has_a_place_where_neither_the_code_nor_the_home_can_be_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container whose account did not install the package: numba found no place, and its decorator raised."""
+    home = tmp_path / "file"
+    home.touch()  # below which nothing can be made, by root either
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("sentfold.compilers.os.access", lambda *_: False)
+    _cache_folder.cache_clear()
+    try:
+        prepare_compilers()
+    finally:
+        _cache_folder.cache_clear()
+    for name in ("NUMBA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
+        folder = Path(os.environ[name]).parent
+        assert folder.stat().st_mode & 0o077 == 0 and folder.stat().st_uid == os.getuid()
+
+
+def test_the_folder_of_torch_is_no_name_that_another_user_can_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    prepare_compilers()
+    assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).is_relative_to(Path.home())
