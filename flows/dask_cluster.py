@@ -51,7 +51,8 @@ def local_cluster(workers: int, memory_limit: str | None) -> Iterator[Client]:
         ) from None
     with (
         TemporaryDirectory(prefix="sentfold-dask-") as folder,
-        dask.config.set(SETTINGS),
+        # The scheduler, too: Dask looks for modules in its scratch folder first, and anybody can make that of /tmp.
+        dask.config.set({**SETTINGS, "temporary-directory": folder}),
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,

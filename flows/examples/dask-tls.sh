@@ -18,3 +18,6 @@ export DASK_DISTRIBUTED__COMM__TLS__CA_FILE="$sentfold_key.crt"
 export DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION=true
 # Dask's web pages know no certificate: there are none.
 export DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES='[]' DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'
+# Dask looks for modules in its scratch folder first. Its own place is in /tmp, where anybody can put modules.
+export DASK_TEMPORARY_DIRECTORY="$PWD/.dvc/tmp/dask-scratch"
+(umask 077 && mkdir -p "$DASK_TEMPORARY_DIRECTORY") && chmod 700 "$DASK_TEMPORARY_DIRECTORY"

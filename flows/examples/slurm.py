@@ -25,6 +25,7 @@ def main(repository: str, workers: int, words: list[str]) -> int:
         f'git clone --quiet {shlex.quote(repository)} "$clone"',
         'cd "$clone"',
         f"git checkout --quiet {commit}",
+        'export DASK_TEMPORARY_DIRECTORY="$clone/.dvc/tmp"',  # see dask-tls.sh
     ]
     with SLURMCluster(
         cores=1,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import sys
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
@@ -59,6 +61,21 @@ def test_a_cluster_without_tls_is_warned_of_and_one_with_it_is_not(
         with pytest.raises(UnreachableClusterError, match="no Dask scheduler answers"), existing_cluster(address):
             pass
         assert ("runs code under their account" in capsys.readouterr().err) == (not address.startswith("tls"))
+
+
+def test_no_process_of_a_run_looks_for_modules_in_a_folder_that_another_user_can_make(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask puts its scratch folder at the front of sys.path; its own place is dask-scratch-space in /tmp."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = list(sys.path)
+    with local_cluster(1, None) as client:
+        paths = {*client.run(lambda: __import__("sys").path)[next(iter(client.scheduler_info()["workers"]))], *sys.path}
+        shared = [Path(path) for path in paths - {*before} if Path(path).is_relative_to(tmp_path)]
+        assert shared and not (tmp_path / "dask-scratch-space").exists()
+        assert all(
+            tmp_path.joinpath(path.relative_to(tmp_path).parts[0]).stat().st_mode & 0o077 == 0 for path in shared
+        )
 
 
 def test_a_limit_that_is_no_size_is_refused() -> None:

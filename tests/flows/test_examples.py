@@ -6,6 +6,7 @@ import copy
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,8 @@ def test_what_a_container_of_the_manifest_mounts_and_reads_exists_there() -> Non
 def test_the_first_key_of_a_fresh_clone_is_made_and_where_none_can_be_the_example_sets_nothing(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "SENTFOLD_KEY": str(tmp_path / "tmp/dask")}
     (tmp_path / "file").touch()
-    certificate = Path(settings_of("dask-tls.sh", environment)["DASK_DISTRIBUTED__COMM__TLS__WORKER__CERT"])
+    settings = settings_of("dask-tls.sh", environment)
+    certificate = Path(settings["DASK_DISTRIBUTED__COMM__TLS__WORKER__CERT"])
     assert certificate.is_file() and certificate.parent.stat().st_mode & 0o777 == 0o700
     assert certificate.with_suffix(".key").stat().st_mode & 0o777 == 0o600
     done = subprocess.run(
@@ -55,6 +57,17 @@ def test_the_first_key_of_a_fresh_clone_is_made_and_where_none_can_be_the_exampl
         check=False,
     )
     assert done.returncode and "error: no key could be written" in done.stderr and not done.stdout
+
+
+def test_dask_s_commands_look_for_modules_in_no_folder_that_another_user_can_make(tmp_path: Path) -> None:
+    """Dask puts its scratch folder at the front of sys.path; its own place is dask-scratch-space in /tmp."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    environment |= settings_of("dask-tls.sh", {**environment, "SENTFOLD_KEY": str(tmp_path / "key/dask")})
+    scratch = Path(environment["DASK_TEMPORARY_DIRECTORY"])
+    assert scratch.stat().st_mode & 0o777 == 0o700 and scratch.stat().st_uid == os.getuid()
+    asked = "from dask import config; print(config.get('temporary-directory'))"
+    read = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True)
+    assert Path(read.stdout.strip()) == scratch
 
 
 def test_an_image_has_the_code_and_no_key_or_password_of_the_checkout_that_it_is_built_in() -> None:
