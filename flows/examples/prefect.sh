@@ -4,8 +4,9 @@
 # The server listens on loopback and asks for a password, which is made once, in a file that only this account can read:
 # whoever has it can have the worker run anything. Pages of other origins cannot call the server. No telemetry.
 sentfold_password="${PREFECT_HOME:-$HOME/.prefect}/sentfold-password"
+# Prefect's database is in the same folder: it holds logs, the secrets of notifications, and the key that opens them.
+mkdir -p "$(dirname "$sentfold_password")" && chmod 700 "$(dirname "$sentfold_password")" || return 1
 if [ ! -s "$sentfold_password" ]; then
-    mkdir -p "$(dirname "$sentfold_password")"
     rm -f "$sentfold_password"
     (umask 077 && python3 -c 'import secrets; print("sentfold:" + secrets.token_urlsafe(32))' >"$sentfold_password")
 fi

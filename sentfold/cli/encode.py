@@ -79,6 +79,7 @@ def command(
     ] = False,
 ) -> None:
     """Write one vector per sentence of SOURCE."""
+    from sentfold.decision.encoders import prompt_notes
     from sentfold.decision.progress import open_bar
     from sentfold.encoders.base.protocol import known_methods
 
@@ -119,6 +120,8 @@ def command(
     for what, number in counted.items():
         if number:
             print(f"  {what}: {number}")
+    for note in [] if pooling is not None or "settings" in record else prompt_notes(encoder):
+        print(f"  {note}")
 
 
 def name_inputs(

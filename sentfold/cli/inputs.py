@@ -178,13 +178,13 @@ def _encode(data: Dataset, source: Path, encoder: str, words: str) -> tuple[Inpu
     Raises EncoderError, and DataError for vectors that would be refused in a file too.
     """
     from sentfold.data.vectors import check_vectors
-    from sentfold.decision.encoders import encode_by_name, fit_method, hash_encoder
+    from sentfold.decision.encoders import encode_by_name, fit_method, hash_encoder, prompt_notes
     from sentfold.encoders.base.protocol import known_methods
 
     texts, hashes = list(data.texts), hash_inputs(source)
     if encoder.lower() not in known_methods():
         x, notes = check_vectors(encode_by_name(encoder, texts), encoder)
-        return Inputs(data, x, {**hashes, **hash_encoder(encoder)}), notes
+        return Inputs(data, x, {**hashes, **hash_encoder(encoder)}), [*prompt_notes(encoder), *notes]
     fitted, encoded = fit_method(encoder, texts, words)
     x, more = check_vectors(encoded.vectors, encoder)
     notes = [f"{encoder} is fitted on these {len(texts):,} texts, without their labels"]

@@ -412,11 +412,24 @@ def _split_files(folder: Path) -> Iterator[tuple[str, Path]]:
     """
     for inner in (folder, *(path for path in _shown(folder) if path.is_dir())):
         saved = (inner / "dataset_info.json").is_file()
-        for path in _shown(inner):
+        for path in (_saved_last(inner) if saved else None) or _shown(inner):
             split = inner.name if saved and inner != folder else path.stem.partition("-")[0].partition(".")[0]
             result = saved and path.name.startswith("cache-")  # of datasets' `map` or `filter`, and no data
             if path.suffix.lower() in ((".arrow",) if saved else SUFFIXES) and not result:
                 yield split, path
+
+
+def _saved_last(folder: Path) -> list[Path]:
+    """The files of the last save into a folder of `datasets`, whose state.json names them; [] where it names none.
+
+    Files of an earlier save in more parts stay in the folder.
+    """
+    try:
+        state = json.loads((folder / "state.json").read_bytes())
+        names = [Path(file["filename"]).name for file in state["_data_files"]]
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return []
+    return [folder / name for name in names]
 
 
 def _shown(folder: Path) -> list[Path]:

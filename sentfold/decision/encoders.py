@@ -319,6 +319,26 @@ def hash_encoder(encoder: str) -> dict[str, str]:
     return {"encoder": folder.name, **{f"{folder.name}/{file}": digest for file, digest in digests.items()}}
 
 
+def prompt_notes(name: str) -> list[str]:
+    """A note where a model has prompts for queries or documents: sentfold puts its default prompt, if any, before all.
+
+    Raises EncoderError.
+    """
+    from sentfold.fold.texts import locate_encoder
+
+    path = Path(name) if is_exported(Path(name)) else locate_encoder(name)[0]
+    try:
+        content = json.loads((path / "config_sentence_transformers.json").read_bytes())
+        prompts = content["prompts"].items()
+        unused = [kind for kind, text in prompts if text and kind != content.get("default_prompt_name")]
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return []  # no prompts; whoever loads the model says what is wrong with it
+    if not unused:
+        return []
+    kinds = ", ".join(sorted(unused))
+    return [f"{name} has prompts ({kinds}), which are not used: every text is encoded as by SentenceTransformer.encode"]
+
+
 def encode_by_name(name: str, texts: Sequence[str]) -> Floats:
     """(n, d) float32 vectors by a model, or by the folder of a method that `export` wrote. Raises EncoderError."""
     from sentfold.data.vectors import encode_texts

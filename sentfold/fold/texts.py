@@ -68,12 +68,7 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
           `sentence-transformers/`, it is a path
     Raises EncoderError if `name` is none of these, or holds no model that is known here.
     """
-    package = PACKAGES.get(name.lower().removeprefix("sentence-transformers/"), name)
-    # A decision can be in a folder that has the name of its encoder. Such a folder has no config.json, as models have.
-    is_one = is_model(Path(name)) or Path(name, "config.json").is_file() or "/" in name
-    is_folder = Path(name).is_dir() and (is_one or not _is_installed(package))
-    folder = Path(name).absolute() if is_folder else _package_folder(package)
-    place = {"folder": str(folder)} if is_folder else {"package": package}
+    folder, place = locate_encoder(name)
     if (folder / MODULES).is_file():
         return TextEncoder(kind="transformer", sha256=model_digests(folder), batch_size=batch_size, **place)
     if (folder / WEIGHTS).is_file():
@@ -84,6 +79,19 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
         expected=f"{MODULES}, as sentence-transformers saves it, or {WEIGHTS}, as WordLlama has it",
         remedy="give the folder of a model, or a package that holds one",
     )
+
+
+def locate_encoder(name: str) -> tuple[Path, dict[str, str]]:
+    """The folder of a model by the name of find_text_encoder, and whether this is a folder or a package's name.
+
+    Raises EncoderError.
+    """
+    package = PACKAGES.get(name.lower().removeprefix("sentence-transformers/"), name)
+    # A decision can be in a folder that has the name of its encoder. Such a folder has no config.json, as models have.
+    is_one = is_model(Path(name)) or Path(name, "config.json").is_file() or "/" in name
+    is_folder = Path(name).is_dir() and (is_one or not _is_installed(package))
+    folder = Path(name).absolute() if is_folder else _package_folder(package)
+    return folder, {"folder": str(folder)} if is_folder else {"package": package}
 
 
 def is_model(folder: Path) -> bool:

@@ -133,6 +133,17 @@ def test_old_copies_in_hidden_folders_and_explanations_are_no_data(tmp_path: Pat
     assert read_dataset(tmp_path).texts == ("of train.csv", "one more of train.csv")
 
 
+def test_files_of_an_earlier_save_of_datasets_are_no_data(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = [{"text": f"text {number} of it", "label": "ab"[number % 2]} for number in range(12)]
+    wrong = [{**row, "label": "ba"[number % 2]} for number, row in enumerate(rows)]
+    datasets.Dataset.from_list(wrong).save_to_disk(str(tmp_path / "saved"), num_shards=3)
+    datasets.Dataset.from_list(rows[:8]).save_to_disk(str(tmp_path / "saved"))
+    data = read_dataset(tmp_path / "saved")
+    assert data.texts == tuple(row["text"] for row in rows[:8])
+    assert [data.classes[value] for value in data.values.astype(int)] == [row["label"] for row in rows[:8]]
+
+
 def test_a_first_line_for_excel_is_named(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("sep=;\nleft;right;score\na;b;1\nc;d;0\n")
     with pytest.raises(DataError, match="no header") as refused:

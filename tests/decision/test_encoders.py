@@ -25,6 +25,7 @@ from sentfold.decision.encoders import (
     load_fit,
     load_words,
     open_encoder,
+    prompt_notes,
     save_fit,
 )
 from sentfold.decision.export import export_space
@@ -317,3 +318,21 @@ def test_a_space_is_not_used_with_a_model_that_lacks_a_file_of_the_judged_one(tm
     (tmp_path / "renamed/old.json").unlink()
     with pytest.raises(EncoderError, match="another encoder"):
         export_space(tmp_path / "space", str(tmp_path / "renamed"), tmp_path / "exported")
+
+
+@pytest.mark.parametrize(
+    ("prompts", "named"),
+    [
+        ({"query": "Instruct: find passages\nQuery:", "document": ""}, "prompts (query), which are not used"),
+        ({"query": "query: ", "passage": "passage: "}, "prompts (passage, query), which"),
+        ({"default": "text: "}, ""),
+        ({"query": "", "document": ""}, ""),
+    ],
+)
+def test_prompts_that_are_not_used_are_named(prompts: dict[str, str], named: str, tmp_path: Path) -> None:
+    """encode_query of the library puts them before the texts, so a model can be better or worse than it is judged."""
+    (tmp_path / "modules.json").write_text("[]")
+    config = {"prompts": prompts, "default_prompt_name": "default" if "default" in prompts else None}
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(config))
+    assert named in "".join(prompt_notes(str(tmp_path)))
+    assert bool(prompt_notes(str(tmp_path))) == bool(named)

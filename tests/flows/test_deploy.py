@@ -290,9 +290,10 @@ def test_a_server_answers_nobody_without_its_password_and_no_page_of_others(serv
 
 
 def test_the_password_of_the_examples_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
-    first, second = (
-        settings_of("prefect.sh", {"PATH": os.environ["PATH"], "PREFECT_HOME": str(tmp_path / "home")}) for _ in "12"
-    )
+    home = tmp_path / "home"
+    home.mkdir(mode=0o755)  # as Prefect makes it; its database there holds secrets too
+    first, second = (settings_of("prefect.sh", {"PATH": os.environ["PATH"], "PREFECT_HOME": str(home)}) for _ in "12")
+    assert home.stat().st_mode & 0o077 == 0
     assert first == second and len(first["PREFECT_SERVER_API_AUTH_STRING"]) > 40
     assert first["PREFECT_SERVER_API_AUTH_STRING"] == first["PREFECT_API_AUTH_STRING"]
     assert (tmp_path / "home/sentfold-password").stat().st_mode & 0o077 == 0
@@ -300,7 +301,7 @@ def test_the_password_of_the_examples_is_made_once_and_only_its_owner_can_read_i
 
 def test_without_a_password_the_example_sets_up_no_server(tmp_path: Path) -> None:
     """The shell finds no Python, as before the environment is on the PATH."""
-    for tool in ("sh", "env", "mkdir", "dirname", "rm", "cat"):
+    for tool in ("sh", "env", "mkdir", "chmod", "dirname", "rm", "cat"):
         (tmp_path / tool).symlink_to(shutil.which(tool) or "")
     done = subprocess.run(
         ["sh", "-c", f". {shlex.quote(str(SOURCE))}/flows/examples/prefect.sh && env"],
