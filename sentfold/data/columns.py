@@ -28,7 +28,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "split": ("split", "part", "partition"),
 }  # fmt: skip
 # Names of columns that number the rows, besides names such as `user_id`.
-NUMBERS = ("id", "ids", "idx", "index", "row", "no", "nr", "number", "pid", "qid", "uid", "uuid", "guid")
+NUMBERS = ("id", "ids", "idx", "index", "row", "no", "nr", "number", "pid", "qid", "uuid", "guid")
+PANDAS = ("__index_level_", "unnamed:")  # how pandas calls the numbers of rows
 FEWEST = 10  # rows from which on 0, 1, 2, ... or 1, 2, 3, ... are no scores
 KINDS = {"pairs": ("left", "right", "score"), "labels": ("text", "label"), "sentences": ("text",)}
 
@@ -63,6 +64,7 @@ def _example(table: Table) -> str:
     texts = [name for name in table.columns if _is_text(table.columns[name])]
     others = [name for name in table.columns if name not in texts and not _has_row_names(table, name)]
     if len(texts) == 2 and others:
+        others.sort(key=lambda name: _plain(name) not in NAMES["score"])
         why = f"; scores are numbers, or {', '.join(TRUE_WORDS)}"
         return f'name them: --columns "left={texts[0]},right={texts[1]},score={others[0]}"{why}'
     return "name them: --columns left=a,right=b,score=c, or --columns text=a,label=b"
@@ -112,6 +114,8 @@ def _by_contents(table: Table, wanted: Mapping[str, str]) -> dict[str, str]:
     found = dict(wanted) | ({"split": split} if split and "split" not in wanted else {})
     if len(texts) == 2:
         numbers = [name for name in others if all(is_score(cell) for cell in table.columns[name])]
+        known = _by_names(table, {}).get("score", "")
+        numbers = [known] if known in numbers else numbers
         found |= {"left": texts[0], "right": texts[1]} | ({"score": numbers[0]} if len(numbers) == 1 else {})
     elif len(texts) == 1:
         found |= {"text": texts[0]} | ({"label": others[0]} if len(others) == 1 else {})
@@ -126,7 +130,8 @@ def _plain(name: str) -> str:
 
 def _has_row_names(table: Table, name: str) -> bool:
     """Whether a column only tells the rows apart: by its name, or by numbers one after another."""
-    if _plain(name) in NUMBERS or _plain(name).endswith("_id"):
+    plain = _plain(name)
+    if plain in NUMBERS or plain.endswith(("_id", "uid")) or plain.startswith(PANDAS):
         return True
     cells = [str(cell) for cell in table.columns[name]]
     first = int(cells[0]) if cells[0] in ("0", "1") else -1

@@ -178,6 +178,8 @@ def _read_delimited(path: Path) -> Table:
         records = _parse(path, text, delimiter, csv.QUOTE_MINIMAL)
     if not records:
         raise DataError("a file is empty", where=str(path), expected="a header and rows")
+    if all(len(cells) > 1 and not cells[-1].strip() for _, cells in records):  # as spreadsheets write an emptied column
+        records = [(line, cells[:-1]) for line, cells in records]
     numbered = _has_row_numbers([cells for _, cells in records])
     header = records[0][1] if numbered or has_header([cells for _, cells in records]) else None
     names = header or [str(number) for number in range(1, len(records[0][1]) + 1)]
@@ -207,8 +209,14 @@ def guess_delimiter(text: str) -> str:
 
 
 def has_header(records: Sequence[Sequence[str]]) -> bool:
-    """Whether the first record names the columns: none of its cells is a number, and no cell is a sentence."""
-    return not any(is_number(cell) or len(cell.split()) > 3 or not cell.strip() for cell in records[0])
+    """Whether the first record names the columns: no cell of it is a number, blank, or a sentence.
+
+    The names 0, 1, 2, ... of pandas are names where some column has no number below.
+    """
+    first, *others = records
+    if len(first) > 1 and list(first) == [str(number) for number in range(len(first))] and others:
+        return any(not any(is_number(cell) for cell in column) for column in zip(*others, strict=False))
+    return not any(is_number(cell) or len(cell.split()) > 3 or not cell.strip() for cell in first)
 
 
 def _has_row_numbers(records: Sequence[Sequence[str]]) -> bool:

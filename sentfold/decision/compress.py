@@ -19,7 +19,15 @@ from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FAMILIES, FLOAT, Code, coded_measures, linear_code, list_codes
 from sentfold.decision.decide import Encoding, chunk_size, fold_means, refuse_reversed
 from sentfold.decision.encoders import clear_decision
-from sentfold.decision.folds import LEAST_GROUPS, count_groups, plan_folds, show_groups, unseen_loss, widening
+from sentfold.decision.folds import (
+    LEAST_GROUPS,
+    count_groups,
+    lost_at_most,
+    plan_folds,
+    show_groups,
+    unseen_loss,
+    widening,
+)
 from sentfold.decision.inputs import (
     check_splits,
     copy_notes,
@@ -267,9 +275,9 @@ def judge_forms(
 ) -> list[Form]:
     """Each form with its interval, tested against the margin from large forms to small ones until one fails.
 
-    The interval is at least as long as the one for no item that changes, by unseen_loss: some hundred queries that are
-    all answered alike, or pairs that are all ranked alike, do not show that none would be lost. Of pairs a loss that
-    was seen comes on top of it: the few that cause it say little of how often they come.
+    The interval is at least as long as the exact one for as many items as the loss stands for, by lost_at_most: some
+    hundred queries that are all answered alike do not show that none would be lost. Of pairs a loss that was seen comes
+    on top of unseen_loss: the few that cause it say little of how often they come.
     """
     spread = (replicates[1:] - replicates[0]).std(axis=1, ddof=1) * widening(material.task, material.plan)
     z = NormalDist().inv_cdf(1 - LEVEL)
@@ -281,7 +289,8 @@ def judge_forms(
     forms: list[Form] = []
     for code, difference, se in zip(codes, observed[1:] - observed[0], spread, strict=True):
         seen = min(difference, 0.0) if are_pairs else 0.0
-        low, high = min(difference - z * se, seen - least), max(difference + z * se, least)
+        exact = seen - least if are_pairs else -lost_at_most(-difference, units, LEVEL)
+        low, high = min(difference - z * se, exact), max(difference + z * se, least)
         larger = [form for form in forms if form.code.family == code.family]
         passed = low > -margin and all(form.passed for form in larger)
         room = margin + min(difference, 0.0)

@@ -137,6 +137,17 @@ def unseen_loss(groups: float, level: float) -> float:
     return float(100 * (1 - level ** (1 / groups)))
 
 
+def lost_at_most(seen: float, groups: float, level: float) -> float:
+    """Points that can truly be lost where `seen` points were, at a confidence of 1 - level; unseen_loss where none was.
+
+    Exact (Clopper & Pearson) for items that are lost as a whole: a normal interval is too short where few are.
+    """
+    from scipy.stats import beta
+
+    lost = min(max(seen, 0.0) / 100 * groups, groups)
+    return 100.0 if lost >= groups else float(100 * beta.ppf(1 - level, lost + 1, groups - lost))
+
+
 def least_detectable(shown: float, groups: int, effective: float, level: float) -> float:
     """The detectable difference that resamples show, and no less than unseen_loss of all groups.
 

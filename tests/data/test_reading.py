@@ -144,6 +144,38 @@ def test_files_of_an_earlier_save_of_datasets_are_no_data(tmp_path: Path) -> Non
     assert [data.classes[value] for value in data.values.astype(int)] == [row["label"] for row in rows[:8]]
 
 
+@pytest.mark.parametrize("index", ["__index_level_0__", "Unnamed: 0"])
+def test_the_numbers_that_pandas_gives_rows_are_no_scores_and_no_labels(index: str, tmp_path: Path) -> None:
+    """After `sample` or `dropna` they have gaps."""
+    rows = [17 * number % 101 for number in range(30)]
+    pairs = {index: rows, "First": [f"a text {n}" for n in rows], "Second": [f"one more {n}" for n in rows]}
+    parquet.write_table(pa.table({**pairs, "same": [n % 2 for n in rows]}), tmp_path / "p.parquet")
+    assert read_dataset(tmp_path / "p.parquet").values.tolist() == [n % 2 for n in rows]
+    labels = {index: rows, "request": pairs["First"], "kind": ["ab"[n % 2] for n in rows]}
+    parquet.write_table(pa.table(labels), tmp_path / "l.parquet")
+    assert read_dataset(tmp_path / "l.parquet").classes == ("a", "b")
+
+
+def test_a_score_with_a_known_name_is_found_beside_other_numbers(tmp_path: Path) -> None:
+    rows = [f"{7 * n % 31},{n + 3},a product {n},a search {n},{n % 3}" for n in range(20)]
+    (tmp_path / "p.csv").write_text("\n".join(["id,article,product_title,search_term,relevance", *rows]))
+    assert read_dataset(tmp_path / "p.csv").values.tolist() == [n % 3 for n in range(20)]
+
+
+@pytest.mark.parametrize("header", ["left,right,score,", "0,1,2,", "0,1,2"])
+def test_headers_of_spreadsheets_and_of_pandas_are_headers(header: str, tmp_path: Path) -> None:
+    end = "," * header.endswith(",")
+    rows = [f"a text {n},one more text {n},{n % 2}{end}" for n in range(12)]
+    (tmp_path / "p.csv").write_text("\n".join([header, *rows]))
+    data = read_dataset(tmp_path / "p.csv")
+    assert (len(data), data.values.tolist()) == (12, [n % 2 for n in range(12)])
+
+
+def test_rows_of_vectors_without_a_header_stay_rows(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("0,1,2\n1,2,0\n2,3,1\n")
+    assert len(read_dataset(tmp_path / "p.csv", {"left": "1", "right": "2", "score": "3"})) == 3
+
+
 def test_a_first_line_for_excel_is_named(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("sep=;\nleft;right;score\na;b;1\nc;d;0\n")
     with pytest.raises(DataError, match="no header") as refused:
