@@ -16,7 +16,14 @@ from pipeline.lineage.stages import Locked, Stage, alike, related, tracked_value
 from pipeline.lineage.witnesses import WitnessChecks
 
 PACKAGE = "pipeline"
-PIPELINE = re.compile(rf"python -m {PACKAGE}( [\w./:@=,+-]+)+")  # without what a shell would take for more commands
+# Other commands of the pipeline, such as `trace --svg`, could copy what stands in a file.
+STAGES = (
+    "plan --check", "download", "vocabulary", "word_counts", "word_vectors", "cluster_words", "embed", "pool", "pooled",
+    "postprocess", "train", "embed_trained", "encode", "knn_graph", "reconstruction_weights", "eigensolve", "transform",
+    "sweep", "sweep_clusters", "selected", "sensitivity", "evaluate", "search", "report",
+)  # fmt: skip
+# Without what a shell would take for more commands.
+PIPELINE = re.compile(rf"python -m {PACKAGE} (?:{'|'.join(STAGES)})(?: [\w./:@=,+-]+)+")
 
 
 class StageChecks:

@@ -577,3 +577,4 @@ def test_every_stage_of_the_project_runs_the_pipeline_and_nothing_behind_it(more
         for stage in load_stages(WorkingTree(ROOT), file.parent.name).values():
             assert PIPELINE.fullmatch(stage.command)
     assert not PIPELINE.fullmatch(f"python -m pipeline report --suite quick{more}")
+    assert not PIPELINE.fullmatch("python -m pipeline trace a.csv --row b --column c --svg reports/quick/better.svg")
