@@ -176,6 +176,16 @@ def test_rows_of_vectors_without_a_header_stay_rows(tmp_path: Path) -> None:
     assert len(read_dataset(tmp_path / "p.csv", {"left": "1", "right": "2", "score": "3"})) == 3
 
 
+def test_hidden_labels_of_a_test_part_are_refused(tmp_path: Path) -> None:
+    """As GLUE has them. No text of the part could be right, in whatever space."""
+    rows = [f"a text {n},{n % 2},train" for n in range(20)] + [f"one more {n},-1,test" for n in range(10)]
+    (tmp_path / "p.csv").write_text("\n".join(["text,label,split", *rows]))
+    with pytest.raises(DataError, match="no class of the other parts"):
+        read_dataset(tmp_path / "p.csv")
+    (tmp_path / "p.csv").write_text("\n".join(["text,label,split", *rows, "a last one,1,test"]))
+    assert read_dataset(tmp_path / "p.csv").classes == ("-1", "0", "1")
+
+
 def test_a_first_line_for_excel_is_named(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("sep=;\nleft;right;score\na;b;1\nc;d;0\n")
     with pytest.raises(DataError, match="no header") as refused:
