@@ -38,9 +38,8 @@ class SourceLoader(SourceFileLoader):
             # branch could be checked out; so it comes before the source that has kernels is read.
             importlib.import_module(COMPILER)
             data = super().get_data(path)
-        self.loaded[os.path.realpath(path)] = hashlib.md5(
-            data, usedforsecurity=False
-        ).hexdigest()  # as DVC hashes files
+        digest = hashlib.md5(data, usedforsecurity=False)  # as DVC hashes files
+        self.loaded[os.path.realpath(path)] = digest.hexdigest()
         return data
 
     def path_stats(self, path: str) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from pipeline.lineage.checks import StageChecks
@@ -115,10 +115,10 @@ class Auditor:
         self.scores = Scores(scope.tree, scope.suite)
         # The report, which writes tables; and space -> the stage that writes its scores.
         self.writers = tuple(scope.graph.makers_of(tables_folder(scope.suite)))
-        folder = self.scores.path("*").partition("*")[0]
-        spaces = {out: out.removeprefix(folder).removesuffix(".json") for out in scope.graph.producers}
         self.evaluators = {
-            space: scope.graph.producers[out] for out, space in spaces.items() if out == self.scores.path(space)
+            space: name
+            for out, name in scope.graph.producers.items()
+            if out == self.scores.path(space := PurePosixPath(out).stem)
         }
         self._ancestors = cache(scope.graph.ancestors)
         self._faults = cache(lambda stages: tuple(self._faults_of(stages)))

@@ -7,8 +7,10 @@ import shlex
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import PurePosixPath
+from pkgutil import iter_modules
 from typing import Any
 
+from pipeline import stages
 from pipeline.lineage.file_checks import FileChecks
 from pipeline.lineage.machine import is_code
 from pipeline.lineage.scope import MISSING, Cause, Scope, State, brief, leaves, value_in
@@ -16,14 +18,10 @@ from pipeline.lineage.stages import Locked, Stage, alike, related, tracked_value
 from pipeline.lineage.witnesses import WitnessChecks
 
 PACKAGE = "pipeline"
-# Other commands of the pipeline, such as `trace --svg`, could copy what stands in a file.
-STAGES = (
-    "plan --check", "download", "vocabulary", "word_counts", "word_vectors", "cluster_words", "embed", "pool", "pooled",
-    "postprocess", "train", "embed_trained", "encode", "knn_graph", "reconstruction_weights", "eigensolve", "transform",
-    "sweep", "sweep_clusters", "selected", "sensitivity", "evaluate", "search", "report",
-)  # fmt: skip
-# Without what a shell would take for more commands.
-PIPELINE = re.compile(rf"python -m {PACKAGE} (?:{'|'.join(STAGES)})(?: [\w./:@=,+-]+)+")
+# A stage runs the command of a module of pipeline/stages, or checks the plan. Other commands of the pipeline, such as
+# `trace --svg`, could copy a number from a file. Letters that begin a second command in a shell are not allowed.
+VERBS = ("plan --check", *(module.name for module in iter_modules(stages.__path__)))
+PIPELINE = re.compile(rf"python -m {PACKAGE} (?:{'|'.join(VERBS)})(?: [\w./:@=,+-]+)+")
 
 
 class StageChecks:

@@ -52,11 +52,8 @@ def recorded(arguments: Sequence[str]) -> Iterator[None]:
         refuse_changes(run)
     except BaseException as error:
         code = exit_code(error)
-        message = (
-            ""
-            if isinstance(error, SystemExit)
-            else hide_passwords(f"{type(error).__name__}: {error}".removesuffix(": "))
-        )
+        said = f"{type(error).__name__}: {error}".removesuffix(": ")
+        message = "" if isinstance(error, SystemExit) else hide_passwords(said)
         raise
     finally:
         _guarded(lambda: end_run(run, code, message))

@@ -275,9 +275,10 @@ def judge_forms(
 ) -> list[Form]:
     """Each form with its interval, tested against the margin from large forms to small ones until one fails.
 
-    The interval is at least as long as the exact one for as many items as the loss stands for, by lost_at_most: some
-    hundred queries that are all answered alike do not show that none would be lost. Of pairs a loss that was seen comes
-    on top of unseen_loss: the few that cause it say little of how often they come.
+    The lower end is no higher than an exact bound. For texts and queries, lost_at_most takes the loss as a number of
+    items that are lost as a whole. It is above 0 even where no item was lost: a few hundred queries do not show that
+    none ever is. For pairs, unseen_loss is added to the loss: the few pairs that cause a loss do not tell how common
+    such pairs are.
     """
     spread = (replicates[1:] - replicates[0]).std(axis=1, ddof=1) * widening(material.task, material.plan)
     z = NormalDist().inv_cdf(1 - LEVEL)

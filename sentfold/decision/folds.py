@@ -134,13 +134,15 @@ def unseen_loss(groups: float, level: float) -> float:
     nothing about them does: the other pairs keep their places on the whole scale, and so all that they add. Only pairs
     that are ranked from one end to the other on purpose would lose more, up to 6 p; this is not counted.
     """
-    return float(100 * (1 - level ** (1 / groups)))
+    return lost_at_most(0.0, groups, level)
 
 
 def lost_at_most(seen: float, groups: float, level: float) -> float:
-    """Points that can truly be lost where `seen` points were, at a confidence of 1 - level; unseen_loss where none was.
+    """Upper bound of the points that are truly lost, at a confidence of 1 - level.
 
-    Exact (Clopper & Pearson) for items that are lost as a whole: a normal interval is too short where few are.
+    seen    points that were lost in the data, 0 to 100; groups: how many independent groups of items there are
+    Exact for items that are lost as a whole. A normal interval is too short where few items are lost.
+    Source: Clopper & Pearson 1934, doi:10.1093/biomet/26.4.404
     """
     from scipy.stats import beta
 

@@ -184,7 +184,12 @@ def test_what_a_killed_decision_left_is_replaced(folder: Path) -> None:
     left.mkdir()
     for name, content in (("verdict.html", PAGE.encode()), (ARRAYS, b""), (".decision.lock", b"")):
         (left / name).write_bytes(content)
-    refuse_target(left, folder=True)
+    refuse_target(left, folder=True)  # raises nothing
+    from sentfold.cli import decide
+
+    decide.command(folder / "pairs.tsv", vectors=folder / "v.npy", to=left)
+    assert (left / "verdict.html").read_text() != PAGE
+    assert json.loads((left / "verdict.json").read_text())["verdict"]
 
 
 def test_word_vectors_and_a_model_are_no_target_and_a_name_is_no_folder(

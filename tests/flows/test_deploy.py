@@ -327,6 +327,7 @@ def test_an_empty_password_is_called_none() -> None:
             thread = Thread(target=server.run, args=([listening],))
             thread.start()
             try:
+                # The function is called in this turn of the loop alone.
                 wait_until(lambda: server.started, "the server", seconds=60)  # noqa: B023
                 assert asks_for_password(f"http://127.0.0.1:{listening.getsockname()[1]}") == asked
             finally:
