@@ -163,8 +163,8 @@ def _start_server(root: Path) -> tuple[Server, subprocess.Popen[bytes]]:
     url, password = f"http://127.0.0.1:{port}/api", f"sentfold:{secrets.token_urlsafe(32)}"
     settings = {
         # A database of its own: one that several checkouts share would be locked at times. The path starts from `root`,
-        # as a question mark in it would begin the options of the database.
-        "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{DATABASE}",
+        # as a question mark in it would begin the options of the database. Of Prefect's two names the one that wins.
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{DATABASE}",
         "PREFECT_SERVER_API_AUTH_STRING": password,
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": url.removesuffix("/api"),
     }

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sentfold.data.datasets import PARTS, Dataset
-from sentfold.data.tables import DataError, Table, is_number, read_table, refuse_value
+from sentfold.data.datasets import Dataset
+from sentfold.data.tables import SPLITS, DataError, Table, is_number, read_table, refuse_value
 
 Judgements = dict[str, dict[str, float]]  # query -> document -> grade
 
@@ -125,7 +125,13 @@ def _qrels(folder: Path) -> list[tuple[str, Path]]:
         raise DataError(
             "a folder has no relevance judgements", where=str(folder), expected="qrels/test.tsv: query, document, grade"
         )
-    return [(PARTS.get(path.stem, "test"), path) for path in paths]
+    for path in paths:
+        if len(paths) > 1 and path.stem.lower() not in SPLITS:
+            raise DataError(
+                "a file of judgements is named after no part", where=str(path), expected="train.tsv, dev.tsv, test.tsv",
+                got=path.name, remedy="rename the file, or move it out of the folder",
+            )  # fmt: skip
+    return [(SPLITS.get(path.stem.lower(), "test"), path) for path in paths]
 
 
 def _read_judgements(path: Path, documents: set[str], queries: set[str]) -> Judgements:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sentfold.data.tables import TRUE_WORDS, DataError, Table, is_score
@@ -71,9 +72,10 @@ def _example(table: Table) -> str:
 
 
 def parse_columns(text: str | None) -> dict[str, str]:
-    """`left=a,right=b,score=c` as role -> column. Raises DataError."""
+    """`left=a,right=b,score=c` as role -> column, whose name may have commas. Raises DataError."""
     roles: dict[str, str] = {}
-    for part in (text or "").split(","):
+    # A comma without a role behind it belongs to the name before it.
+    for part in re.split(r",(?=[^,=]*=|\s*$)", text or ""):
         role, sign, column = (piece.strip() for piece in part.partition("="))
         if part.strip() and (not sign or role not in NAMES or not column):
             raise DataError(

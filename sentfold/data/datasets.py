@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sentfold.data.columns import assign_columns
-from sentfold.data.tables import LONGEST, TRUE_WORDS, DataError, Table, parse_number, read_table, refuse_value
+from sentfold.data.tables import LONGEST, SPLITS, TRUE_WORDS, DataError, Table, parse_number, read_table, refuse_value
 
 Ints = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Kind = Literal["pairs", "labels", "queries", "sentences"]
 
 SCORE = f"a number, or one of {', '.join(TRUE_WORDS)}"
-PARTS = {"train": "train", "training": "train", "dev": "dev", "validation": "dev", "valid": "dev", "val": "dev"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
         from sentfold.data.beir import read_beir
 
         return read_beir(path)
-    table = read_table(path)
+    table = read_table(path, (columns or {}).values())
     kind, roles, guessed = assign_columns(table, columns or {})
     named = ", ".join(f"{role} = {column}" for role, column in roles.items())
     notes = [f"columns: {named}" + (" (guessed; --columns overrides)" if guessed else ""), *table.notes]
@@ -234,7 +233,7 @@ def _parse_splits(table: Table, roles: Mapping[str, str], kept: list[int], notes
     if "split" not in roles:
         return ()
     said = [str(table.columns[roles["split"]][row]).strip().lower() for row in kept]
-    splits = tuple(PARTS.get(name, name) for name in said)
+    splits = tuple(SPLITS.get(name, name) for name in said)
     unknown = next((place for place, name in enumerate(splits) if name not in ("train", "dev", "test")), None)
     if {"train", "test"} <= set(splits) and unknown is not None:
         raise refuse_value(

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,11 @@ from sentfold.files import FREE, RATIO, read_parquet, require_regular
 LONGEST = 1_000_000  # characters of one cell
 SAMPLE = 20  # records that the delimiter is guessed from
 TRUE_WORDS = {"true": 1.0, "yes": 1.0, "match": 1.0, "duplicate": 1.0, "false": 0.0, "no": 0.0, "different": 0.0}
+SPLITS = {
+    "train": "train", "training": "train", "dev": "dev", "validation": "dev", "valid": "dev", "val": "dev",
+    "test": "test",
+}  # fmt: skip
+MISSING = ("n/a", "na", "none", "null", "missing", "unknown", "not rated", "-", "--", "?", ".")  # instead of a number
 DELIMITERS = (",", "\t", ";", "|")
 ONE_A_LINE = "write a list as one object a line: jq -c '.[]' list.json > lines.jsonl"
 # What `datasets` writes of texts, numbers and vectors: types whose values take as many bytes in the file.
@@ -59,14 +64,15 @@ class Table:
         return len(self.places)
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path, named: Collection[str] = ()) -> Table:
     """The rows of a file or a folder. Raises DataError that names file and line.
 
+    named  the columns that the user named: a first line that holds all of them is a header
     A folder is one that `datasets` saved, or holds files named by their split (train.csv, test-00000.parquet); the
     split then becomes a column.
     """
     if path.is_dir():
-        return _read_folder(path)
+        return _read_folder(path, named)
     readers: dict[str, Callable[[Path], Table]] = {
         ".jsonl": _read_json_lines,
         ".json": _read_json_lines,
@@ -77,7 +83,8 @@ def read_table(path: Path) -> Table:
     }
     if not path.exists():
         raise DataError("there is no such file", where=str(path), remedy="correct the path")
-    table = readers.get(path.suffix.lower(), _read_delimited)(path)
+    read = readers.get(path.suffix.lower())
+    table = read(path) if read else _read_delimited(path, named)
     if not len(table):
         raise DataError("a file has no rows", where=str(path), expected="at least one row below the header")
     return table
@@ -161,7 +168,7 @@ def _read_json_lines(path: Path) -> Table:
     return Table(path.name, {name: [record.get(name) for record in records] for name in names}, places)
 
 
-def _read_delimited(path: Path) -> Table:
+def _read_delimited(path: Path, named: Collection[str]) -> Table:
     """CSV or TSV, without a first column of row numbers that has no name, as pandas and R write one."""
     text = read_text(path)
     if text[:4].lower() == "sep=" and len(text.split("\n", 1)[0].strip()) == 5:
@@ -181,12 +188,18 @@ def _read_delimited(path: Path) -> Table:
     if all(len(cells) > 1 and not cells[-1].strip() for _, cells in records):  # as spreadsheets write an emptied column
         records = [(line, cells[:-1]) for line, cells in records]
     numbered = _has_row_numbers([cells for _, cells in records])
-    header = records[0][1] if numbered or has_header([cells for _, cells in records]) else None
+    is_named = bool(named) and set(named) <= set(records[0][1])
+    header = records[0][1] if numbered or is_named or has_header([cells for _, cells in records]) else None
     names = header or [str(number) for number in range(1, len(records[0][1]) + 1)]
     if header is None:
-        notes.append("there is no header; columns are named by their numbers")
+        notes.append(
+            f"there is no header: line {records[0][0]} is data ({shorten(records[0][1][0], 40)}); "
+            "columns are named by their numbers, and --columns with names of that line makes it a header"
+        )
     _check_shape(path, names, records)
     rows = records[1:] if header else records
+    if header and len(header) > 1:
+        _refuse_second_header(path, header, rows)
     kept = list(enumerate(names))[1 if numbered else 0 :]
     columns = {name: [cells[place] for _, cells in rows] for place, name in kept}
     return Table(path.name, columns, [(str(path), "line", line) for line, _ in rows], tuple(notes))
@@ -211,12 +224,18 @@ def guess_delimiter(text: str) -> str:
 def has_header(records: Sequence[Sequence[str]]) -> bool:
     """Whether the first record names the columns: no cell of it is a number, blank, or a sentence.
 
-    The names 0, 1, 2, ... of pandas are names where some column has no number below.
+    Sentences name columns too where a cell beside them, or one of them, stands above numbers alone. The names
+    0, 1, 2, ... of pandas are names where some column has no number below.
     """
     first, *others = records
     if len(first) > 1 and list(first) == [str(number) for number in range(len(first))] and others:
         return any(not any(is_number(cell) for cell in column) for column in zip(*others, strict=False))
-    return not any(is_number(cell) or len(cell.split()) > 3 or not cell.strip() for cell in first)
+    if any(is_number(cell) or not cell.strip() for cell in first):
+        return False
+    if all(len(cell.split()) <= 3 for cell in first):
+        return True
+    columns = zip(first, zip(*others, strict=False), strict=False)
+    return any(cell.strip().lower() not in MISSING and all(map(is_number, below)) for cell, below in columns)
 
 
 def _has_row_numbers(records: Sequence[Sequence[str]]) -> bool:
@@ -300,6 +319,16 @@ def _check_shape(path: Path, names: list[str], records: list[tuple[int, list[str
                 got=f"{len(cells)} cells",
                 remedy="put a text that contains the delimiter into quotes",
             )
+
+
+def _refuse_second_header(path: Path, header: list[str], rows: list[tuple[int, list[str]]]) -> None:
+    """Raise DataError for a row that is the header again: of labels it would be a text and a class."""
+    for line, cells in rows:
+        if cells == header:
+            raise DataError(
+                "the header stands in the file a second time", where=f"{path}, line {line}", expected="rows below one "
+                "header", got=shorten(", ".join(cells)), remedy="remove the line, which joined files leave",
+            )  # fmt: skip
 
 
 # --- binary files and folders ------------------------------------------------------------------------
@@ -391,7 +420,7 @@ def _from_arrow(path: Path, table: pa.Table) -> Table:
     return Table(path.name, columns, [(str(path), "row", number) for number in range(1, table.num_rows + 1)])
 
 
-def _read_folder(folder: Path) -> Table:
+def _read_folder(folder: Path, named: Collection[str]) -> Table:
     parts = list(_split_files(folder))
     if any(path.suffix.lower() != ".txt" for _, path in parts):  # README.txt next to tables is no table
         parts = [(split, path) for split, path in parts if path.suffix.lower() != ".txt"]
@@ -402,7 +431,7 @@ def _read_folder(folder: Path) -> Table:
             expected="a saved dataset, files named by split (train.csv, test.csv), or corpus.jsonl with queries.jsonl",
             got=", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "an empty folder",
         )
-    tables = [(split, read_table(path)) for split, path in parts]
+    tables = [(split, read_table(path, named)) for split, path in parts]
     names = list(dict.fromkeys(name for _, table in tables for name in table.columns))
     columns = {
         name: [value for _, table in tables for value in table.columns.get(name, [None] * len(table))] for name in names
@@ -414,14 +443,15 @@ def _read_folder(folder: Path) -> Table:
 
 
 def _split_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """The split and path of each file, from a folder that `datasets` saved, or of files named by their split.
+    """The split and path of each file, from a folder that `datasets` saved, or of files or folders named by split.
 
     Other programs keep old copies and results of their own under names that begin with a dot or an underscore.
     """
     for inner in (folder, *(path for path in _shown(folder) if path.is_dir())):
         saved = (inner / "dataset_info.json").is_file()
         for path in (_saved_last(inner) if saved else None) or _shown(inner):
-            split = inner.name if saved and inner != folder else path.stem.partition("-")[0].partition(".")[0]
+            by_folder = inner != folder and (saved or inner.name.lower() in SPLITS)
+            split = inner.name if by_folder else path.stem.partition("-")[0].partition(".")[0]
             result = saved and path.name.startswith("cache-")  # of datasets' `map` or `filter`, and no data
             if path.suffix.lower() in ((".arrow",) if saved else SUFFIXES) and not result:
                 yield split, path

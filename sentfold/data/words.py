@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,14 @@ def read_word_vectors(
         table = read_columns(path, "word", "vector")
         names, vectors = read_words(table, path), read_matrix(table, path).astype(np.float32)
     elif path.is_file():
+        if words.isidentifier() and find_spec(words):
+            raise ArtifactError(
+                f"a file here and an installed package are both called '{words}'",
+                where="word vectors",
+                expected="a name that one of them has",
+                got=f"{path.absolute()}, and the package",
+                remedy=f"write ./{words} for the file; for the package, work in another folder",
+            )
         found = read_file(path, set(asked), dimension=dimension, binary=binary)
         names, vectors = found.words, found.vectors
     elif path.suffix or path.name != words:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentfold.data.datasets import PARTS, Dataset, class_name
-from sentfold.data.tables import DataError, read_text
+from sentfold.data.datasets import Dataset, class_name
+from sentfold.data.tables import SPLITS, DataError, read_text
 from sentfold.decision.inputs import first_copies, task_of
 from sentfold.decision.tasks import TOP, LabelsTask, Task, ndcg
 from sentfold.files import write_json
@@ -113,7 +113,7 @@ def keep_split(data: Dataset, split: str) -> Dataset:
     parts = data.parts or data.splits
     if not parts:
         return data
-    kept = [item for item, part in enumerate(parts) if part == PARTS.get(split, "test")]
+    kept = [item for item, part in enumerate(parts) if part == SPLITS.get(split, "test")]
     if not kept:
         raise DataError(
             "the data have no item of the split that was predicted", where=data.name, expected=f"items of {split}",

@@ -129,7 +129,7 @@ def map_vectors(space: Space, vectors: Floating, folder: Path) -> Floats:
 
 def read_texts(path: Path, columns: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """The texts of a file, one or more, and notes; empty ones are left out and counted. Raises DataError."""
-    table = read_table(path)
+    table = read_table(path, columns.values())
     _, roles, guessed = assign_columns(table, columns)
     used = [role for role in ("text", "left", "right") if role in roles]
     named = ", ".join(f"{role} = {roles[role]}" for role in used)

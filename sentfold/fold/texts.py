@@ -84,12 +84,21 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
 def locate_encoder(name: str) -> tuple[Path, dict[str, str]]:
     """The folder of a model by the name of find_text_encoder, and whether this is a folder or a package's name.
 
-    Raises EncoderError.
+    Raises EncoderError, also for a name that a folder here and a package have: in a stranger's folder of
+    data a model of the stranger's would take the place of the one that the user means.
     """
     package = PACKAGES.get(name.lower().removeprefix("sentence-transformers/"), name)
     # A decision can be in a folder that has the name of its encoder. Such a folder has no config.json, as models have.
     is_one = is_model(Path(name)) or Path(name, "config.json").is_file() or "/" in name
     is_folder = Path(name).is_dir() and (is_one or not _is_installed(package))
+    if is_folder and _is_installed(package):  # which no name that begins with ./ or / is
+        raise EncoderError(
+            f"a folder here and an installed package are both called '{name}'",
+            where="--encoder",
+            expected="a name that one model has",
+            got=f"{Path(name).absolute()}, and the package {package}",
+            remedy=f"write ./{name} for the folder; for the package, work in another folder",
+        )
     folder = Path(name).absolute() if is_folder else _package_folder(package)
     return folder, {"folder": str(folder)} if is_folder else {"package": package}
 

@@ -209,6 +209,16 @@ def test_vectors_that_are_texts_or_not_finite_are_refused(tmp_path: Path) -> Non
         read_centroids(path)
 
 
+def test_words_of_a_stranger_s_folder_do_not_take_the_place_of_the_installed_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("wordllama").write_text("cat 1 2\n")
+    with pytest.raises(ArtifactError, match="a file here and an installed package are both called 'wordllama'"):
+        read_word_vectors(["cat"], "regex", "wordllama", 2, False)
+    assert read_word_vectors(["cat"], "regex", "./wordllama", 2, False)[1].tolist() == [[1.0, 2.0]]
+
+
 def test_arrays_that_are_packed_in_another_way_than_numpy_does_are_refused_unread(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((4, 4)))
     for packing, read in ((zipfile.ZIP_STORED, True), (zipfile.ZIP_DEFLATED, True), (zipfile.ZIP_BZIP2, False)):

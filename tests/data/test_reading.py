@@ -11,6 +11,7 @@ import pytest
 from pyarrow import parquet
 from safetensors.numpy import save_file
 
+from sentfold.data.columns import parse_columns
 from sentfold.data.datasets import Dataset, read_dataset
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts, read_vectors
@@ -169,6 +170,53 @@ def test_headers_of_spreadsheets_and_of_pandas_are_headers(header: str, tmp_path
     (tmp_path / "p.csv").write_text("\n".join([header, *rows]))
     data = read_dataset(tmp_path / "p.csv")
     assert (len(data), data.values.tolist()) == (12, [n % 2 for n in range(12)])
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Question A,Question B,How similar are these two questions?", "What do you see in the first?,And then?,score"],
+)
+def test_sentences_above_numbers_are_a_header(header: str, tmp_path: Path) -> None:
+    rows = [f"a text {n},one more text {n},{n % 2}" for n in range(12)]
+    (tmp_path / "p.csv").write_text("\n".join([header, *rows]))
+    assert read_dataset(tmp_path / "p.csv").values.tolist() == [n % 2 for n in range(12)]
+    (tmp_path / "p.csv").write_text("\n".join(["a first text of all,its second text,n/a", *rows]))
+    with pytest.raises(DataError, match="a score is no number"):  # and no row is lost without a word
+        read_dataset(tmp_path / "p.csv", {"left": "1", "right": "2", "score": "3"})
+
+
+def test_a_first_line_that_has_the_named_columns_is_a_header(tmp_path: Path) -> None:
+    header = '"What did they write to us, if anything?",intent'
+    (tmp_path / "l.csv").write_text("\n".join([header, *(f"a text {n},class-{n % 2}" for n in range(12))]))
+    guessed = read_dataset(tmp_path / "l.csv")
+    assert len(guessed) == 13 and any("line 1 is data ('What did they" in note for note in guessed.notes)
+    columns = parse_columns("text=What did they write to us, if anything?,label=intent")
+    assert read_dataset(tmp_path / "l.csv", columns).classes == ("class-0", "class-1")
+
+
+def test_a_header_between_the_rows_is_named(tmp_path: Path) -> None:
+    part = "text,label\na cat,animal\na car,thing\n"
+    (tmp_path / "joined.csv").write_text(part + part)
+    with pytest.raises(DataError, match="a second time") as refused:
+        read_dataset(tmp_path / "joined.csv")
+    assert refused.value.where.endswith("joined.csv, line 4")
+
+
+def test_folders_named_by_their_split_give_the_split_to_numbered_files(tmp_path: Path) -> None:
+    """As the hub keeps data sets that it has turned into Parquet."""
+    for split in ("train", "test"):
+        (tmp_path / split).mkdir()
+        rows = pa.table({"text": [f"{split} cat", f"{split} car"], "label": ["animal", "thing"]})
+        parquet.write_table(rows, tmp_path / split / "0000.parquet")
+    assert read_dataset(tmp_path).splits == ("test", "test", "train", "train")
+
+
+def test_judgements_that_are_named_after_no_part_are_refused_beside_others(tmp_path: Path) -> None:
+    asked = {str(number): f"which {number}" for number in range(4)}
+    judged = {"test": ["0 a 1", "1 a 1"], "test_old": ["2 b 1", "3 b 1"]}
+    write_beir(tmp_path / "d", {"a": "a cat", "b": "a cow"}, asked, judged)
+    with pytest.raises(DataError, match="named after no part"):
+        read_dataset(tmp_path / "d")
 
 
 def test_rows_of_vectors_without_a_header_stay_rows(tmp_path: Path) -> None:

@@ -87,8 +87,12 @@ def test_a_configured_server_is_gone_only_after_a_long_silence(
 
 @pytest.mark.slow
 def test_the_database_of_a_run_is_in_its_checkout_whatever_the_name_of_the_folder(
-    tmp_path: Path, prefect_home: Path
+    tmp_path: Path, prefect_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Another test of this process may have told Prefect of a server.
+    monkeypatch.setattr(module, "configured_url", lambda: None)
+    for name in ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL"):
+        monkeypatch.setenv(name, f"sqlite+aiosqlite:///{tmp_path}/another.db")
     root = tmp_path / "a question? #1"
     root.mkdir()
     with module.prefect_server(root):

@@ -63,6 +63,18 @@ def test_a_folder_that_is_no_model_does_not_hide_an_installed_one_of_its_name(
         find_text_encoder("other")
 
 
+@pytest.mark.parametrize("name", ["wordllama", "all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"])
+def test_a_model_of_a_stranger_s_folder_does_not_take_the_place_of_the_installed_one(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    copy_of_wordllama(tmp_path).rename(name)
+    with pytest.raises(EncoderError, match="a folder here and an installed package are both called"):
+        find_text_encoder(name)
+    assert find_text_encoder(f"./{name}").folder == str(tmp_path / name)
+
+
 @pytest.mark.slow
 def test_a_transformer_gives_the_vectors_of_encode_sentences() -> None:
     texts, encoder = sentences()[:40], find_text_encoder(PACKAGE, batch_size=32)
@@ -152,7 +164,7 @@ def test_a_folder_of_another_model_is_not_taken_for_an_installed_one_of_its_name
     monkeypatch.chdir(tmp_path)
     Path(name).mkdir(parents=True)
     Path(name, "config.json").write_text("{}")  # as transformers saves a model, without modules.json
-    with pytest.raises(EncoderError, match="there is no sentence encoder"):
+    with pytest.raises(EncoderError, match="there is no sentence encoder|are both called"):
         find_text_encoder(name)
     with pytest.raises(EncoderError, match="no folder and no installed package"):
         find_text_encoder(f"mistyped/{name}")
