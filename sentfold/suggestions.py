@@ -1,15 +1,23 @@
-"""The messages of every command line: the nearest known name for a misspelled one, and no password of an address."""
+"""What every command line prints: the nearest known name for a misspelled one, no password, and letters as escapes."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
+from io import TextIOWrapper
 
 from sentfold.errors import SentfoldError
 
 CHOICES = "one of: "  # how the `expected` of an error begins that lists all known names
 PASSWORD = re.compile(r"(?<=://)[^/?#\s'\"]*@")  # user and password in an address
+
+
+def escape_letters() -> None:
+    """Print letters that the encoding of the output lacks as escapes, such as \\u25bc; Python ends with a traceback."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def nearest_names(name: str, known: Iterable[str], *, count: int = 1, cutoff: float = 0.6) -> list[str]:

@@ -48,6 +48,14 @@ def test_the_version_is_that_of_the_installed_package() -> None:
     assert sentfold("--version").stdout.startswith("sentfold 0.")
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_letters_that_a_terminal_lacks_are_printed_as_escapes(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    done = sentfold("show")
+    assert done.returncode == 0, done.stderr
+    assert "\\u25bc" in done.stdout  # the sign of a space that is worse
+
+
 @pytest.mark.parametrize("command", ["run", "audit"])
 def test_outside_of_a_checkout_a_command_of_the_checkout_says_that_it_needs_one(command: str, tmp_path: Path) -> None:
     done = sentfold(command, folder=tmp_path)
