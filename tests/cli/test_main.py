@@ -48,9 +48,8 @@ def test_the_version_is_that_of_the_installed_package() -> None:
     assert sentfold("--version").stdout.startswith("sentfold 0.")
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
-def test_letters_that_a_terminal_lacks_are_printed_as_escapes(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+def test_letters_that_a_terminal_lacks_are_printed_as_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     done = sentfold("show")
     assert done.returncode == 0, done.stderr
     assert "\\u25bc" in done.stdout  # the sign of a space that is worse

@@ -164,7 +164,7 @@ def test_a_folder_of_another_model_is_not_taken_for_an_installed_one_of_its_name
     monkeypatch.chdir(tmp_path)
     Path(name).mkdir(parents=True)
     Path(name, "config.json").write_text("{}")  # as transformers saves a model, without modules.json
-    with pytest.raises(EncoderError, match="there is no sentence encoder|are both called"):
+    with pytest.raises(EncoderError, match=r"there is no sentence encoder|are both called"):
         find_text_encoder(name)
     with pytest.raises(EncoderError, match="no folder and no installed package"):
         find_text_encoder(f"mistyped/{name}")
