@@ -47,7 +47,7 @@ def test_code_that_was_taken_out_of_a_stages_inputs_and_edited_is_missed(small: 
 
 
 def test_a_definition_that_differs_is_one_cause_for_all_its_stages_until_it_is_committed(small: Small) -> None:
-    small.edit("dvc.yaml", "deps: [stage.py, code, ", "deps: [stage.py, notes.txt, code, ")
+    small.edit("dvc.yaml", "deps: [stage.py, code, ", "deps: [stage.py, plan.yaml, code, ")
     small.run("dvc", "repro", "-q")
     assert faults(audit(small.root, "quick")) == [("definition", "dvc.yaml, stage embed")]
     small.commit("One more input")
@@ -107,3 +107,17 @@ def test_a_block_added_to_a_catalogue_makes_nothing_stale_and_no_number_wrong(sm
     assert audit(small.root, "quick").causes == {}
     catalogue.write_text("first: {rows: 5}\n")
     assert faults(audit(small.root, "quick")) == [("parameter", "code/catalogue.yaml: first.rows")]
+
+
+def test_vectors_that_a_commit_has_in_the_place_of_a_stage_are_without_witness(small: Small) -> None:
+    """Nothing else is forged: the stages that read them ran, and write these bytes again."""
+    small.edit("plan.yaml", "    second-mini: {corpus: second, encoder: mini}\n", "")
+    forged = small.root / "data/quick/spaces/mini/second.txt"
+    forged.write_text("".join(f"{row * 100}.0\n" for row in range(1, 7)))
+    small.edit("dvc.yaml", '"data/${suite}/spaces/${key}"]', '"data/${suite}/spaces/${key}/second.txt"]')
+    small.run("dvc", "repro", "-q")
+    small.run("git", "add", "--force", str(forged))
+    small.commit("Vectors of a file")
+    found = audit(small.root, "quick")
+    assert ("artifact", "unwitnessed") in {(cause.kind, cause.state) for cause in found.causes}
+    assert found.failed(strict=True)
