@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ from sentfold.data.tables import SPLITS, DataError, Table, is_number, read_table
 
 Judgements = dict[str, dict[str, float]]  # query -> document -> grade
 
+# Names of the columns of judgements.
+QUERIES = re.compile("query|qid|topic|question", re.IGNORECASE)
+DOCUMENTS = re.compile("corpus|doc|pid|passage", re.IGNORECASE)
 HIGHEST = 1_000_000  # grade; sums of gains stay exact
 
 
@@ -136,14 +140,16 @@ def _qrels(folder: Path) -> list[tuple[str, Path]]:
 
 def _read_judgements(path: Path, documents: set[str], queries: set[str]) -> Judgements:
     table = read_table(path)
-    if len(table.columns) not in (3, 4):
-        raise DataError(
-            "judgements have another number of columns",
-            where=str(path),
-            expected="query-id, corpus-id, score",
-            got=", ".join(table.columns),
-        )
     names = list(table.columns)
+    is_trec = len(names) == 4 and len(set(table.columns[names[1]])) == 1  # query, 0 in all lines, document, grade
+    if not (len(names) == 3 or is_trec) or DOCUMENTS.search(names[0]) or QUERIES.search(names[-2]):
+        raise DataError(
+            "judgements have other columns, or have them in another order",
+            where=str(path),
+            expected="query-id, corpus-id, score; or query, 0, document, grade, as TREC has them",
+            got=", ".join(names),
+            remedy="bring the columns into this order",
+        )
     query_column, document_column, grade_column = names[0], names[-2], names[-1]
     found: Judgements = {}
     for row in range(len(table)):

@@ -19,6 +19,7 @@ Float64 = npt.NDArray[np.float64]
 Kind = Literal["pairs", "labels", "queries", "sentences"]
 
 SCORE = f"a number, or one of {', '.join(TRUE_WORDS)}"
+JUDGED = 20  # texts from which on a verdict is given
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,15 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
             "there is one class alone", where=f"{table.name}, column {roles['label']}", expected="at least two classes",
             got=classes[0],
         )  # fmt: skip
+    single = [name for name, count in Counter(names).items() if count == 1]
+    if len(names) >= JUDGED and 2 * len(single) > len(names):
+        raise DataError(
+            "most texts have a class of their own, so no neighbour can tell it",
+            where=f"{table.name}, column {roles['label']}",
+            expected="classes of several texts; numbers that rank texts are no classes",
+            got=f"{len(single)} of {len(names)} texts, such as {single[0]}",
+            remedy="give another column, or join the labels to classes",
+        )
     number = {name: place for place, name in enumerate(classes)}
     values = np.array([float(number[name]) for name in names])
     splits = _parse_splits(table, roles, kept, notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
@@ -34,6 +35,7 @@ PLAIN = (
     pa.types.is_binary, pa.types.is_large_binary,
 )  # fmt: skip
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
+SHARD = re.compile(r"-\d+(-of-\d+)?(-[0-9a-f]+)?$")  # train-00000-of-00002-0123456789abcdef
 
 
 class DataError(SentfoldError, ValueError):
@@ -431,6 +433,7 @@ def _read_folder(folder: Path, named: Collection[str]) -> Table:
             expected="a saved dataset, files named by split (train.csv, test.csv), or corpus.jsonl with queries.jsonl",
             got=", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "an empty folder",
         )
+    _refuse_mixed(folder, parts)
     tables = [(split, read_table(path, named)) for split, path in parts]
     names = list(dict.fromkeys(name for _, table in tables for name in table.columns))
     columns = {
@@ -438,8 +441,11 @@ def _read_folder(folder: Path, named: Collection[str]) -> Table:
     }
     if len({split for split, _ in tables}) > 1 and "split" not in columns:
         columns["split"] = [split for split, table in tables for _ in range(len(table))]
-    notes = tuple(dict.fromkeys(note for _, table in tables for note in table.notes))
-    return Table(folder.name, columns, [place for _, table in tables for place in table.places], notes)
+    notes = [note for _, table in tables for note in table.notes]
+    if len(parts) > 1 and len({split for split, _ in parts}) == 1:
+        notes.append(f"{len(parts)} files are read as one: {parts[0][1].name} to {parts[-1][1].name}")
+    notes = list(dict.fromkeys(notes))
+    return Table(folder.name, columns, [place for _, table in tables for place in table.places], tuple(notes))
 
 
 def _split_files(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -451,10 +457,31 @@ def _split_files(folder: Path) -> Iterator[tuple[str, Path]]:
         saved = (inner / "dataset_info.json").is_file()
         for path in (_saved_last(inner) if saved else None) or _shown(inner):
             by_folder = inner != folder and (saved or inner.name.lower() in SPLITS)
-            split = inner.name if by_folder else path.stem.partition("-")[0].partition(".")[0]
+            split = inner.name if by_folder else SHARD.sub("", path.stem)
             result = saved and path.name.startswith("cache-")  # of datasets' `map` or `filter`, and no data
-            if path.suffix.lower() in ((".arrow",) if saved else SUFFIXES) and not result:
+            lines = path.suffix.lower() == ".json" and split.lower() in SPLITS  # others hold what programs note
+            if not result and (path.suffix.lower() in ((".arrow",) if saved else SUFFIXES) or lines):
                 yield split, path
+
+
+def _refuse_mixed(folder: Path, parts: list[tuple[str, Path]]) -> None:
+    """Raise DataError where a part comes twice, in two formats or folders, and where a name only contains a part's."""
+    for split, path in parts:
+        part = SPLITS.get(split.lower(), split)
+        first = next(other for name, other in parts if SPLITS.get(name.lower(), name) == part)
+        if (first.parent, first.suffix.lower()) != (path.parent, path.suffix.lower()):
+            raise DataError(
+                "a folder holds one part twice", where=str(folder),
+                expected="the files of one part in one folder and one format",
+                got=f"{first.relative_to(folder)} and {path.relative_to(folder)}",
+                remedy="move one of them out of the folder, or give the file itself",
+            )  # fmt: skip
+        if len(parts) > 1 and part not in SPLITS and SPLITS.keys() & re.split(r"[\W_\d]+", split.lower()):
+            raise DataError(
+                "a file is named after no part, and its name contains one", where=str(path),
+                expected="train.csv, dev.csv, test.csv, or parts of these such as test-00000-of-00002.parquet",
+                got=path.name, remedy="rename the file, or move it out of the folder",
+            )  # fmt: skip
 
 
 def _saved_last(folder: Path) -> list[Path]:

@@ -83,6 +83,15 @@ def check_vectors(array: npt.NDArray[Any], where: str) -> tuple[Floats, list[str
         raise DataError(
             "vectors are no numbers", where=where, expected="float16, 32 or 64, or integers", got=str(array.dtype)
         )
+    if array.dtype.itemsize == 1 and ((array < -1) | (array > 1)).any():
+        raise DataError(
+            "it cannot be told whether bytes are numbers or packed bits",
+            where=where,
+            expected="float16, 32 or 64, integers of 16 bits or more, or bytes of -1, 0 and 1",
+            got=str(array.dtype),
+            remedy="of numbers save x.astype('float32'); of packed bits, as quantize_embeddings writes 'binary' and "
+            "'ubinary', np.unpackbits(x.view('uint8'), axis=1)",
+        )
     vectors = array if array.dtype == np.float32 else np.empty(array.shape, dtype=np.float32)
     for start in range(0, len(array), BLOCK):
         if vectors is not array:

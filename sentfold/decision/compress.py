@@ -226,6 +226,11 @@ def compress_material(
         parts = [fold_means(task, plan, tables, w) for w in counted(draws, resamples, "resample", len)]
         replicates = np.concatenate(parts, axis=1)
         observed = 100 * fold_means(task, plan, tables, np.ones((1, len(plan.judged))))[:, 0]
+        if observed[0] <= margin:
+            raise DataError(
+                "whole vectors score no more than the margin, so no form can lose it", where=task.metric,
+                expected=f"more than {margin:g}", got=f"{observed[0]:.1f}", remedy="give data that the vectors tell",
+            )  # fmt: skip
         forms = judge_forms(material, codes, observed, 100 * replicates, margin)
         chosen = min(
             (form for form in forms if form.passed and form.code.family != CONTROL),

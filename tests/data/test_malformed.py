@@ -237,7 +237,7 @@ QUERIES: dict[str, tuple[dict[str, str], str, str]] = {
     "a grade in words": ({"qrels/test.tsv": JUDGED + "q1\td2\tgood\n"}, "no number", "line 4, column score"),
     "an infinite grade": ({"qrels/test.tsv": JUDGED + "q1\td2\tinf\n"}, "no number", "line 4, column score"),
     "a grade of 300 digits": ({"qrels/test.tsv": JUDGED + "q1\td2\t1e300\n"}, "no number", "line 4, column score"),
-    "two columns": ({"qrels/test.tsv": "query\tdocument\nq1\td1\n"}, "number of columns", "test.tsv"),
+    "two columns": ({"qrels/test.tsv": "query\tdocument\nq1\td1\n"}, "other columns", "test.tsv"),
     "no relevant document": ({"qrels/test.tsv": JUDGED.replace("1\n", "0\n")}, "too few queries", "qrels"),
     "an identifier twice": ({"corpus.jsonl": '{"_id": "d1", "text": "a"}\n' * 2}, "repeated", "line 2, column _id"),
     "empty documents alone": (

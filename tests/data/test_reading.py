@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -209,6 +210,87 @@ def test_folders_named_by_their_split_give_the_split_to_numbered_files(tmp_path:
         rows = pa.table({"text": [f"{split} cat", f"{split} car"], "label": ["animal", "thing"]})
         parquet.write_table(rows, tmp_path / split / "0000.parquet")
     assert read_dataset(tmp_path).splits == ("test", "test", "train", "train")
+
+
+@pytest.mark.parametrize("names", [("train.json", "test.json"), ("train.csv", "test.json")])
+def test_lines_of_json_named_by_their_split_are_parts(names: tuple[str, str], tmp_path: Path) -> None:
+    for name in names:
+        rows = [("a cat", "animal"), ("a car", "thing")]
+        lines = [json.dumps({"text": f"{name} {text}", "label": label}) for text, label in rows]
+        if name.endswith(".csv"):
+            lines = ["text,label", *(f"{name} {text},{label}" for text, label in rows)]
+        (tmp_path / name).write_text("\n".join(lines))
+    (tmp_path / "dataset_infos.json").write_text("{}")
+    assert sorted(read_dataset(tmp_path).splits) == ["test", "test", "train", "train"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("train.jsonl", "one part twice"), ("old/train.csv", "one part twice"), ("train/0000.csv", "one part twice"),
+        ("training.tsv", "one part twice"), ("test-old.csv", "after no part"), ("my.test.csv", "after no part"),
+        ("validation_matched-00000-of-00001.csv", "after no part"),
+    ],
+)  # fmt: skip
+def test_a_part_that_a_folder_holds_twice_is_refused(more: str, said: str, tmp_path: Path) -> None:
+    for name in ("train.csv", "test.csv", more):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"text,label\na cat of {name},animal\na car of {name},thing\n")
+    with pytest.raises(DataError, match=said) as refused:
+        read_dataset(tmp_path)
+    assert Path(more).name in refused.value.got
+
+
+def test_the_shards_of_a_part_are_one_part(tmp_path: Path) -> None:
+    for name in ("train-00000-of-00002", "train-00001-of-00002-0123456789abcdef", "test-00000-of-00001", "dev-7"):
+        (tmp_path / f"{name}.csv").write_text(f"text,label\na cat {name},animal\na car {name},thing\n")
+    data = read_dataset(tmp_path)
+    assert Counter(data.splits) == {"train": 4, "test": 2, "dev": 2}
+
+
+def test_labels_that_nearly_every_text_has_alone_are_refused(tmp_path: Path) -> None:
+    rows = [f"a text {n},{n * 0.37:.3f}" for n in range(40)]
+    (tmp_path / "l.csv").write_text("\n".join(["excerpt,target", *rows]))
+    with pytest.raises(DataError, match="a class of their own"):
+        read_dataset(tmp_path / "l.csv")
+
+
+def test_bytes_are_no_vectors_unless_they_are_bits(tmp_path: Path) -> None:
+    """sentence-transformers packs eight bits into a byte, whose cosine says nothing."""
+    (tmp_path / "s.csv").write_text("text\n" + "\n".join(f"a text {n}" for n in range(8)))
+    data = read_dataset(tmp_path / "s.csv")
+    bits = np.random.default_rng(0).random((8, 16)) > 0.5
+    packed = np.packbits(bits, axis=1)
+    for array in (packed, packed.view(np.int8)):
+        np.save(tmp_path / "v.npy", array)
+        with pytest.raises(DataError, match=r"(?s)packed bits.*unpackbits"):
+            read_vectors(tmp_path / "v.npy", data)
+    np.save(tmp_path / "v.npy", np.unpackbits(packed, axis=1))
+    assert read_vectors(tmp_path / "v.npy", data)[0].tolist() == bits.tolist()
+
+
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        ("corpus-id query-id score", "0 1 1"), ("doc_id qid rel", "0 1 1"),
+        ("query-id corpus-id score annotator", "0 1 1 7"), ("0 1 1 7", "1 0 1 8"),
+    ],
+)  # fmt: skip
+def test_judgements_in_another_order_are_refused(header: str, line: str, tmp_path: Path) -> None:
+    """Identifiers that are numbers fit in every order."""
+    texts = {str(number): f"text {number}" for number in range(9)}
+    write_beir(tmp_path / "d", texts, {key: f"which {text}" for key, text in texts.items()}, {})
+    rows = [header, line, "2 3 1 9" if len(line.split()) == 4 else "2 3 1"]
+    (tmp_path / "d/qrels/test.tsv").write_text("\n".join(row.replace(" ", "\t") for row in rows))
+    with pytest.raises(DataError, match="in another order"):
+        read_dataset(tmp_path / "d")
+
+
+def test_judgements_as_trec_has_them_are_read(tmp_path: Path) -> None:
+    texts = {str(number): f"text {number}" for number in range(9)}
+    write_beir(tmp_path / "d", texts, {key: f"which {text}" for key, text in texts.items()}, {})
+    (tmp_path / "d/qrels/test.tsv").write_text("0\t0\t1\t1\n1\t0\t2\t1\n")
+    assert read_dataset(tmp_path / "d").relevant == ({1: 1.0}, {2: 1.0})
 
 
 def test_judgements_that_are_named_after_no_part_are_refused_beside_others(tmp_path: Path) -> None:

@@ -107,6 +107,13 @@ def test_forms_that_change_no_answer_of_a_few_labelled_texts_are_not_called_good
     assert many.chosen is not None
 
 
+def test_a_margin_as_large_as_the_score_is_refused() -> None:
+    rng = np.random.default_rng(5)
+    classes = rng.integers(0, 10, 200)
+    with pytest.raises(DataError, match="no more than the margin"):
+        compress(rng.normal(size=(200, D)), labels=classes, margin=30.0, resamples=50)  # about 10 right by chance
+
+
 def test_bits_are_enough_for_a_folder_of_queries_that_are_near_corners_of_a_cube(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     corners = signs(rng.normal(size=(60, 32)))

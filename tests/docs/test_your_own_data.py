@@ -34,6 +34,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
+    pages = [PAGE.parents[1] / "README.md", *PAGE.parent.glob("*.md")]
+    for page in pages:
+        assert not re.search(r"pip install '?sentfold", page.read_text(encoding="utf-8")), page
+
+
 def printed(folder: Path, words: str) -> str:
     """What a command prints, without its notes."""
     return subprocess.run(
