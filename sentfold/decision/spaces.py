@@ -22,6 +22,7 @@ Floats = npt.NDArray[np.float32]
 Floating = npt.NDArray[np.floating[Any]]
 Arrays = dict[str, npt.NDArray[Any]]
 
+MOST_NEIGHBORS = 1_000  # of a space that is read; `decide` has 30, and the cost of their weights is the cube
 SETTINGS, ARRAYS = "space.json", "space.safetensors"
 
 
@@ -210,8 +211,8 @@ def _require_sound(space: Space) -> None:
         raise ValueError(f"{len(space.landmarks)} landmarks with {len(space.coordinates)} coordinates")
     if isinstance(space, SmoothedSpace | LandmarkSpace):
         rows = len(space.pool if isinstance(space, SmoothedSpace) else space.landmarks)
-        if type(space.neighbors) is not int or not 1 <= space.neighbors <= rows:
-            raise ValueError(f"{space.neighbors!r} neighbours of {rows} rows")
+        if type(space.neighbors) is not int or not 1 <= space.neighbors <= min(rows, MOST_NEIGHBORS):
+            raise ValueError(f"{space.neighbors!r} neighbours of {rows} rows, and at most {MOST_NEIGHBORS}")
     for name in ("amount", "regularization"):
         value = getattr(space, name, 0.0)
         if type(value) not in (int, float) or not (

@@ -430,6 +430,10 @@ FORGED: dict[str, tuple[dict[str, object], dict[str, np.ndarray]]] = {
     "a matrix of integers": ({"kind": "linear"}, {"mean": np.zeros(4), "matrix": np.eye(4, dtype=np.int64)}),
     "no neighbours": ({"kind": "smoothed", "neighbors": 0, "amount": 0.5}, {"pool": POOL}),
     "more neighbours than rows": ({"kind": "smoothed", "neighbors": 7, "amount": 0.5}, {"pool": POOL}),
+    "neighbours whose weights take hours": (
+        {"kind": "landmarks", "neighbors": 1001, "regularization": 1e-3},
+        {"landmarks": np.eye(1001, 4), "coordinates": np.eye(1001, 1)},
+    ),
     "neighbours in words": ({"kind": "smoothed", "neighbors": "3", "amount": 0.5}, {"pool": POOL}),
     "an infinite amount": ({"kind": "smoothed", "neighbors": 3, "amount": -np.inf}, {"pool": POOL}),
     "landmarks without coordinates": (
