@@ -97,7 +97,7 @@ def compare_vectors(
     copies = first_copies(first, second, texts=data.texts)
     task, needed, _ = task_of(data, copies)
     plan = plan_comparison(task, data.splits, seed)
-    plan = replace(plan, notes=(*copy_notes(copies), *plan.notes))
+    plan = replace(plan, notes=(*copy_notes(copies, data.texts), *plan.notes))
     measures = [measurer(task, vectors[needed]) for vectors in (first, second)]
     folds = [fold for folds in plan.repeats for fold in folds]
     counted_folds = counted(folds, len(folds), "fold")

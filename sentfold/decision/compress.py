@@ -194,13 +194,14 @@ def compress(
     """
     from sentfold.data.vectors import check_vectors
 
-    array, pairs, labels = embed_texts(vectors, pairs, labels)
+    array, pairs, labels, texts = embed_texts(vectors, pairs, labels)
     x, notes = check_vectors(array, "vectors")
-    copies = first_copies(x)
-    task, needed, free = make_task(copies, pairs, labels)
+    copies = first_copies(x, texts=texts)
+    task, needed, free = make_task(copies, pairs, labels, texts)
     check_splits(splits, len(task.keys))
     material = Material(x, needed, free, task, plan_folds(task, splits, seed=seed, repeats=1))
-    return compress_material(material, margin, resamples=resamples, seed=seed, notes=(*notes, *copy_notes(copies)))
+    told = (*notes, *copy_notes(copies, texts))
+    return compress_material(material, margin, resamples=resamples, seed=seed, notes=told)
 
 
 def compress_dataset(data: Dataset, vectors: npt.NDArray[np.float32], *, margin: float, seed: int) -> Compression:
@@ -208,7 +209,7 @@ def compress_dataset(data: Dataset, vectors: npt.NDArray[np.float32], *, margin:
     copies = first_copies(vectors, texts=data.texts)
     task, needed, free = task_of(data, copies)
     material = Material(vectors, needed, free, task, plan_folds(task, data.splits, seed=seed, repeats=1))
-    notes = (*data.notes, *copy_notes(copies))
+    notes = (*data.notes, *copy_notes(copies, data.texts))
     return compress_material(material, margin, resamples=RESAMPLES, seed=seed, notes=notes)
 
 

@@ -160,13 +160,13 @@ def decide(
     """
     from sentfold.data.vectors import check_vectors
 
-    array, pairs, labels = embed_texts(vectors, pairs, labels)
+    array, pairs, labels, texts = embed_texts(vectors, pairs, labels)
     x, notes = check_vectors(array, "vectors")
-    copies = first_copies(x)
-    task, needed, free = make_task(copies, pairs, labels)
+    copies = first_copies(x, texts=texts)
+    task, needed, free = make_task(copies, pairs, labels, texts)
     check_splits(splits, len(task.keys))
     material = Material(x, needed, free, task, plan_folds(task, splits, seed=seed))
-    return decide_task(material, families, seed, (*notes, *copy_notes(copies)))
+    return decide_task(material, families, seed, (*notes, *copy_notes(copies, texts)))
 
 
 def decide_task(material: Material, families: tuple[Family, ...], seed: int, notes: Sequence[str] = ()) -> Decision:

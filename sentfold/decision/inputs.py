@@ -31,15 +31,15 @@ Two = tuple[npt.ArrayLike, npt.ArrayLike]
 
 def embed_texts(
     vectors: Any, pairs: Three | None, labels: Two | npt.ArrayLike | None
-) -> tuple[npt.NDArray[Any], Three | None, Two | npt.ArrayLike | None]:
-    """Vectors, and pairs or labels that name rows of these. What is an array already is returned as it is.
+) -> tuple[npt.NDArray[Any], Three | None, Two | npt.ArrayLike | None, tuple[str, ...]]:
+    """Vectors, pairs or labels that name rows of these, and the texts. An array is returned as it is, without texts.
 
     vectors  an array; or an encoder: a name, an object with `encode`, or a function of a list of texts. `pairs` and
              `labels` then hold texts where they otherwise hold rows, and each distinct text is encoded once
     Raises DataError where there are no texts, and EncoderError.
     """
     if not (isinstance(vectors, str) or callable(vectors) or hasattr(vectors, "encode")):
-        return np.asarray(vectors), pairs, labels
+        return np.asarray(vectors), pairs, labels, ()
     columns: Sequence[Any] = pairs[:2] if pairs is not None else labels[:1] if isinstance(labels, tuple) else ()
     cells = [list(np.asarray(column, dtype=object).ravel()) for column in columns]
     if not cells or not all(isinstance(text, str) for column in cells for text in column):
@@ -51,9 +51,9 @@ def embed_texts(
     x = encode_by_name(vectors, list(row_of)) if isinstance(vectors, str) else encode_texts(vectors, list(row_of))
     rows = [np.array([row_of[text] for text in column]) for column in cells]
     if pairs is not None:
-        return x, (rows[0], rows[1], pairs[2]), labels
+        return x, (rows[0], rows[1], pairs[2]), labels, tuple(row_of)
     assert isinstance(labels, tuple)
-    return x, None, (rows[0], labels[1])
+    return x, None, (rows[0], labels[1]), tuple(row_of)
 
 
 def first_copies(*vectors: npt.NDArray[Any], texts: Sequence[str] = ()) -> Ints:
@@ -207,17 +207,21 @@ def make_task(
     copies: Ints,
     pairs: Three | None,
     labels: Two | npt.ArrayLike | None,
+    texts: Sequence[str] = (),
 ) -> tuple[Task, Ints, Ints]:
-    """The task of arrays, the rows of the vectors that it needs, and the free rows; see task_of. Raises DataError."""
-    n = len(copies)
+    """The task of arrays, the rows of the vectors that it needs, and the free rows; see task_of. Raises DataError.
+
+    texts  of the vectors, where they are known
+    """
+    n, kin = len(copies), kin_of(copies, texts)
     if (pairs is None) == (labels is None):
         raise DataError("nothing to decide by", where="pairs, labels", expected="one of the two", got="both or neither")
     if pairs is not None:
         left, right, scores = (np.asarray(part) for part in pairs)
-        return pairs_task(copies, np.column_stack([_rows(left, n, "left"), _rows(right, n, "right")]), scores)
+        return pairs_task(copies, np.column_stack([_rows(left, n, "left"), _rows(right, n, "right")]), scores, kin)
     if isinstance(labels, tuple) and len(labels) == 2:
-        return labels_task(copies, _rows(np.asarray(labels[0]), n, "rows"), _classes(labels[1]))
-    return labels_task(copies, _rows(np.arange(n), n, "rows"), _classes(labels))
+        return labels_task(copies, _rows(np.asarray(labels[0]), n, "rows"), _classes(labels[1]), kin)
+    return labels_task(copies, _rows(np.arange(n), n, "rows"), _classes(labels), kin)
 
 
 def _classes(labels: Any) -> npt.NDArray[Any]:
@@ -231,20 +235,18 @@ def _classes(labels: Any) -> npt.NDArray[Any]:
     return np.asarray(labels)
 
 
-def pairs_task(copies: Ints, rows: Ints, scores: npt.NDArray[Any], kin: Ints | None = None) -> tuple[Task, Ints, Ints]:
-    """Spearman of pairs of rows; see make_task. kin: as kin_of gives it; None: the copies."""
+def pairs_task(copies: Ints, rows: Ints, scores: npt.NDArray[Any], kin: Ints) -> tuple[Task, Ints, Ints]:
+    """Spearman of pairs of rows; see make_task. kin: as kin_of gives it."""
     _check_values(rows, scores, "scores")
-    needed, places, near, free = _needed(copies, rows, copies if kin is None else kin)
+    needed, places, near, free = _needed(copies, rows, kin)
     return PairsTask(places, np.asarray(scores, dtype=np.float64), near), needed, free
 
 
-def labels_task(
-    copies: Ints, rows: Ints, classes: npt.NDArray[Any], kin: Ints | None = None
-) -> tuple[Task, Ints, Ints]:
-    """Nearest neighbours among labelled rows; see make_task. kin: as kin_of gives it; None: the copies."""
+def labels_task(copies: Ints, rows: Ints, classes: npt.NDArray[Any], kin: Ints) -> tuple[Task, Ints, Ints]:
+    """Nearest neighbours among labelled rows; see make_task. kin: as kin_of gives it."""
     numbers = np.unique(classes, return_inverse=True)[1]
     _check_values(rows, numbers, "classes")
-    needed, places, near, free = _needed(copies, rows, copies if kin is None else kin)
+    needed, places, near, free = _needed(copies, rows, kin)
     return LabelsTask(places, numbers.astype(np.int64), near), needed, free
 
 

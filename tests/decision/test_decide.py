@@ -236,6 +236,15 @@ def test_texts_that_differ_in_case_and_punctuation_alone_are_held_out_together(b
     assert found.groups == (60 if by == "pairs" else 120)
     assert not found.recommended
     assert any(note.startswith("360 texts differ from an earlier one in case") for note in found.notes)
+    # From Python, with an encoder in the place of vectors.
+    vector_of = dict(zip(texts, near, strict=True))
+    sides = [[texts[row] for row in column] for column in rows.T]
+    own = {"pairs": (*sides, data.values)} if by == "pairs" else {"labels": (list(texts), data.values)}
+    encode = lambda asked: np.stack([vector_of[text] for text in asked])  # noqa: E731
+    again = decide(encode, families=(*FEW, ADAPTER), **own)
+    assert (again.groups, again.recommended) == (found.groups, found.recommended)
+    assert any(note.startswith("360 texts differ from an earlier one in case") for note in again.notes)
+    assert sentfold.compress(encode, resamples=50, **own).groups == found.groups
 
 
 def test_kin_are_joined_by_their_text_or_by_a_copy_and_symbols_and_vowel_signs_count() -> None:
