@@ -125,7 +125,7 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
     number = {name: place for place, name in enumerate(classes)}
     values = np.array([float(number[name]) for name in names])
     splits = _parse_splits(table, roles, kept, notes)
-    _refuse_hidden(table, values, splits, classes)
+    refuse_hidden(values, splits, classes, where=table.name)
     texts, copies, rows = distinct_texts(table, (roles["text"],), kept)
     notes += odd_labels(rows, values, splits, lambda item: table.place(kept[item]))
     return Dataset(
@@ -133,13 +133,16 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
     )
 
 
-def _refuse_hidden(table: Table, values: Float64, splits: Sequence[str] | None, classes: Sequence[str]) -> None:
-    """Raise DataError if no text of the test part has a class that another part has: then no text can be right."""
-    is_test = np.array([split == "test" for split in splits or []], dtype=bool)
+def refuse_hidden(values: npt.NDArray[Any], splits: Sequence[str], classes: Sequence[str], *, where: str) -> None:
+    """Raise DataError if no text of the test part has a class that another part has: then no text can be right.
+
+    values  (n,) of each text, the number of its class in `classes`
+    """
+    is_test = np.array([split == "test" for split in splits], dtype=bool)
     if is_test.any() and not is_test.all() and not np.isin(values[is_test], values[~is_test]).any():
         raise DataError(
             "the test part has no class of the other parts",
-            where=table.name,
+            where=where,
             expected="labels of the same classes in all parts",
             got=f"the classes of test: {', '.join(classes[int(value)] for value in np.unique(values[is_test])[:5])}",
             remedy="if the labels of test are hidden, as -1 in GLUE, call another part test and leave this one out",

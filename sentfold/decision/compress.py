@@ -198,7 +198,7 @@ def compress(
     x, notes = check_vectors(array, "vectors")
     copies = first_copies(x, texts=texts)
     task, needed, free = make_task(copies, pairs, labels, texts)
-    check_splits(splits, len(task.keys))
+    check_splits(splits, task)
     material = Material(x, needed, free, task, plan_folds(task, splits, seed=seed, repeats=1))
     told = (*notes, *copy_notes(copies, texts))
     return compress_material(material, margin, resamples=resamples, seed=seed, notes=told)

@@ -164,7 +164,7 @@ def decide(
     x, notes = check_vectors(array, "vectors")
     copies = first_copies(x, texts=texts)
     task, needed, free = make_task(copies, pairs, labels, texts)
-    check_splits(splits, len(task.keys))
+    check_splits(splits, task)
     material = Material(x, needed, free, task, plan_folds(task, splits, seed=seed))
     return decide_task(material, families, seed, (*notes, *copy_notes(copies, texts)))
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from sentfold.data.datasets import Dataset
+from sentfold.data.datasets import Dataset, refuse_hidden
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.encoders import encode_by_name
@@ -267,12 +267,15 @@ def refuse_one_cosine(task: Task, values: npt.NDArray[np.float64]) -> None:
         )  # fmt: skip
 
 
-def check_splits(splits: Sequence[str], items: int) -> None:
-    """Raises DataError unless there are none, or train and test (and dev) for every item."""
-    known = {"train", "dev", "test"}
+def check_splits(splits: Sequence[str], task: Task) -> None:
+    """Raises DataError unless there are none, or train and test (and dev) for every item, and known labels."""
+    known, items = {"train", "dev", "test"}, len(task.keys)
     if len(splits) and (len(splits) != items or not {"train", "test"} <= set(splits) <= known):
         got = f"{len(splits)}: {', '.join(sorted(map(str, set(splits))))}"
         raise DataError("splits do not fit", where="splits", expected=f"{items}, of train, dev and test", got=got)
+    if isinstance(task, LabelsTask):
+        numbers = [f"number {number} in their order" for number in range(int(task.labels.max()) + 1)]
+        refuse_hidden(task.labels, splits, numbers, where="labels, splits")
 
 
 def _rows(rows: npt.NDArray[Any], n: int, name: str) -> Ints:

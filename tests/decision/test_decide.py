@@ -333,6 +333,7 @@ def test_resamples_of_many_items_are_held_a_few_at_a_time() -> None:
         ({"labels": [1] * 20}, "all classes are equal"),
         ({"labels": [0, 1] * 10, "splits": ["train"] * 20}, "splits do not fit"),
         ({"labels": [0, 1] * 10, "splits": ["train", "test"]}, "splits do not fit"),
+        ({"labels": [0, 1] * 5 + [-1] * 10, "splits": ["train"] * 10 + ["test"] * 10}, "no class of the other parts"),
         ({"labels": np.array([0.0, 1.0] * 9 + [np.nan] * 2)}, "a label is missing"),
         ({"labels": ["a", "b"] * 9 + ["a", float("nan")]}, "a label is missing"),
         ({"labels": (np.arange(3), np.array(["a", "b", None], dtype=object))}, "a label is missing"),
