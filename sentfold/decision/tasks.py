@@ -130,7 +130,13 @@ class LabelsTask:
     def measure(self, space: Floating, train: Ints, test: Ints) -> Float64:
         """1 or 0 of each item. Of equally frequent classes that of the nearest item is taken. Cost O(t n p)."""
         unit = unit_rows(space)
-        near = nearest_among(unit[self.rows[test]], unit[self.rows[train]], min(NEIGHBORS, len(train)), workers=1)
+        asked, known = unit[self.rows[test]], unit[self.rows[train]]
+        if (zero := ~known.any(axis=1)).any():
+            # A zero vector is 1 from each unit vector, nearer than one at a cosine of 0, which is the root of 2 away.
+            # One more dimension, in which the asked ones are 0, puts it there.
+            known = np.column_stack([known, zero.astype(known.dtype)])
+            asked = np.column_stack([asked, np.zeros(len(asked), dtype=asked.dtype)])
+        near = nearest_among(asked, known, min(NEIGHBORS, len(train)), workers=1)
         votes = self.labels[train][near.indices]
         frequent = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)  # of the class of each neighbour
         chosen = votes[np.arange(len(votes)), frequent.argmax(axis=1)]

@@ -44,6 +44,21 @@ def test_labels_are_scored_by_three_nearest_neighbours_as_scikit_learn_finds_the
     assert np.array_equal(task.measure(SPACE, train, test), expected.astype(float))
 
 
+def test_a_zero_vector_has_a_cosine_of_0_with_every_text() -> None:
+    """As scikit-learn's cosine distance has it. Texts of one class are less alike than 0.5."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 200)
+    x = np.eye(8)[labels] + rng.normal(size=(200, 8))
+    x[rng.permutation(120)[:20]] = 0
+    train, test = np.arange(120), np.arange(120, 200)
+    theirs = KNeighborsClassifier(3, metric="cosine", algorithm="brute").fit(x[train], labels[train])
+    near = labels[theirs.kneighbors(x[test], return_distance=False)]
+    votes = np.array([np.bincount(row, minlength=3) for row in near])
+    wanted = np.where(votes.max(axis=1) > 1, votes.argmax(axis=1), near[:, 0])
+    found = LabelsTask(np.arange(200), labels).measure(x, train, test)
+    np.testing.assert_array_equal(found, wanted == labels[test])
+
+
 def test_where_three_votes_differ_the_nearest_decides() -> None:
     space = np.array([[1.0, 0.0], [1.0, 0.1], [1.0, 0.2], [1.0, 0.3]], dtype=np.float32)
     for nearest in (0, 1, 2):
