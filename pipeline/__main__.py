@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from pipeline.environment import refuse_unreadable_addresses
 from pipeline.lineage.commands import app as lineage_commands
 from pipeline.lineage.commands import from_users_folder, slug
 from pipeline.lineage.recorder import recorded
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 STAGES = "Stages (run by dvc.yaml; by hand they write the same files, unrecorded)"
 RUNS = "Runs"
+DOWNLOADERS = ("download", "embed", "pin-encoder", "pool", "train", "word_vectors")
 
 
 class StagesLast(TyperGroup):
@@ -543,6 +545,8 @@ def main() -> None:
     try:
         escape_letters()
         prepare_compilers()
+        if sys.argv[1:2] and sys.argv[1] in DOWNLOADERS:
+            refuse_unreadable_addresses()
         with recorded(sys.argv[1:]), progress_bars():
             app()
     except SentfoldError as error:

@@ -39,8 +39,8 @@ def prepare_compilers() -> None:
 @cache
 def _cache_folder() -> Path:
     """A folder that this account alone can write to: in its home, or, where there is none, for this process alone."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "sentfold").expanduser()
     try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "sentfold").expanduser()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
             return folder

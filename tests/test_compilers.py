@@ -43,13 +43,17 @@ def test_settings_for_numba_in_a_folder_of_data_are_refused_before_numba_reads_t
     assert lost.read_text() == "three years of notes"
 
 
+@pytest.mark.parametrize("has_home", [True, False])
 def test_compiled_code_has_a_place_where_neither_the_code_nor_the_home_can_be_written_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    has_home: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in a container whose account did not install the package: numba found no place, and its decorator raised."""
     home = tmp_path / "file"
     home.touch()  # below which nothing can be made, by root either
     monkeypatch.setenv("HOME", str(home))
+    if not has_home:
+        monkeypatch.delenv("HOME")
+        monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # raises KeyError, as for a number without an account
     for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)

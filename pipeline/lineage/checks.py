@@ -96,7 +96,7 @@ class StageChecks:
                 own, then = here.get(key, MISSING), recorded.get(key, MISSING)
                 for place, one, other in leaves(key, own, then):
                     yield self._altered_parameter(
-                        stage.name, f"{file}: {place}", one, other, value_in(committed, place)
+                        stage.name, f"{file}: {place}", one, other, value_in(committed, str(place))
                     )
                 for place, one, other in leaves(key, own, committed.get(key, MISSING)) if alike(own, then) else ():
                     if self.scope.head is not None:

@@ -19,6 +19,8 @@ from sentfold.decision.progress import counted
 Kind = Literal["parameter", "command", "data", "stage", "code"]
 ORDER: tuple[Kind, ...] = ("parameter", "command", "data", "stage", "code")
 
+MOST_SHOWN = 20  # changes of a group of numbers
+MOST_ASKED = 100  # paths whose commits git is asked for
 UNEXPLAINED = "nothing above changed; `sentfold audit` says whether both are sound:"
 
 
@@ -188,22 +190,37 @@ def diff_text(found: Difference, root: Path) -> str:
     """Groups of numbers that the same changes moved: first the changes, then the numbers."""
     head = f"suite {found.suite}, {found.old[:10]} to {found.new[:10]}"
     lines = [f"{head}: {len(found.moved)} reported numbers differ, {found.unmoved} are alike"]
+    log = CommitLog(root, f"{found.old}..{found.new}")
     groups: dict[tuple[Change, ...], list[Moved]] = {}
     for one in found.moved:
         groups.setdefault(one.why, []).append(one)
     for why, moved in sorted(groups.items(), key=lambda item: -len(item[1])):
-        shown = sorted(why, key=lambda change: ORDER.index(change.kind))
-        lines += ["", "changed above:" if why else UNEXPLAINED, *(f"  {_change(c, found, root)}" for c in shown)]
+        shown = sorted(why, key=lambda change: ORDER.index(change.kind))[:MOST_SHOWN]
+        lines += ["", "changed above:" if why else UNEXPLAINED, *(f"  {_change(c, log)}" for c in shown)]
+        lines += [f"  and {len(why) - len(shown):,} more"] if len(why) > len(shown) else []
         lines += ["moved:", *(f"  {line}" for line in _numbers(moved))]
     return join_lines(lines)
 
 
-def _change(change: Change, found: Difference, root: Path) -> str:
+class CommitLog:
+    """The commits of a range that changed a path; of MOST_ASKED paths, as git takes its time for each."""
+
+    def __init__(self, root: Path, span: str) -> None:
+        self.root, self.span, self.known = root, span, dict[str, str]()
+
+    def of(self, path: str) -> str:
+        """The newest commit in brackets, and how many others there are; empty for none and for a path too many."""
+        if path not in self.known and len(self.known) < MOST_ASKED:
+            log = git(self.root, "log", "--format=%h %s", self.span, "--", path) or b""
+            commits = log.decode("utf-8", "replace").splitlines()
+            more = f" and {len(commits) - 1} more" if len(commits) > 1 else ""
+            self.known[path] = f"  ({commits[0]}{more})" if commits else ""
+        return self.known.get(path, "")
+
+
+def _change(change: Change, log: CommitLog) -> str:
     if change.kind == "code":
-        log = git(root, "log", "--format=%h %s", f"{found.old}..{found.new}", "--", change.subject) or b""
-        commits = log.decode("utf-8", "replace").splitlines()
-        more = f" and {len(commits) - 1} more" if len(commits) > 1 else ""
-        return f"code {change.subject}" + (f"  ({commits[0]}{more})" if commits else "")
+        return f"code {change.subject}{log.of(change.subject)}"
     if change.kind == "data":
         return f"data {change.subject}: other bytes, and nothing that makes it changed (another machine or source?)"
     return f"{change.kind} {change.subject}: {brief(change.before)} -> {brief(change.after)}"

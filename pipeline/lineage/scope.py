@@ -213,7 +213,7 @@ def value_in(content: Any, key: str) -> Any:
     if not isinstance(content, dict):
         return MISSING
     for name, value in content.items():
-        if key == name or key.startswith(f"{name}."):
+        if key == str(name) or key.startswith(f"{name}."):
             return value_in(value, key.removeprefix(str(name)).removeprefix("."))
     return MISSING
 

@@ -23,6 +23,7 @@ from sentfold.errors import escape_controls
 from sentfold.numeric_profile import use_profile
 
 if TYPE_CHECKING:
+    from sentfold.data.datasets import Dataset
     from sentfold.decision.comparison import Comparison
 
 
@@ -51,11 +52,12 @@ def command(
     if any(by_mteb):
         if not all(by_mteb):
             raise DataError("predictions are compared with predictions", where="A, B", expected="two folders of mteb")
-        comparison, named, inputs = _compare_predictions(first, second, on, columns, task, seed)
+        data, comparison, named, inputs = _compare_predictions(first, second, on, columns, task, seed)
     else:
         one = read_inputs(on, *_vectors_or_encoder(first), columns, words)
         two = read_inputs(on, *_vectors_or_encoder(second), columns, words, quiet=True)
-        comparison = compare_vectors(one.data, one.vectors, two.vectors, names=(first, second), seed=seed)
+        data = one.data
+        comparison = compare_vectors(data, one.vectors, two.vectors, names=(first, second), seed=seed)
         named, inputs = {"task": on.stem}, {first: one.hashes, second: two.hashes}
     for note in comparison.notes:
         print(escape_controls(note), file=sys.stderr)
@@ -65,17 +67,17 @@ def command(
         write_json(to, record)
     if mteb is not None:
         scores = dict(zip(comparison.names, comparison.scores, strict=True))
-        write_task_results(mteb, scores=scores, record=record, data=hash_inputs(on), **named)
+        write_task_results(mteb, scores=scores, record=record, data=hash_inputs((on, data.files)), **named)
 
 
 def _compare_predictions(
     first: str, second: str, on: Path, columns: str | None, task: str | None, seed: int
-) -> tuple[Comparison, dict[str, str], dict[str, dict[str, str]]]:
-    """The comparison of two folders of mteb, what names the task, and the hashes of the files."""
+) -> tuple[Dataset, Comparison, dict[str, str], dict[str, dict[str, str]]]:
+    """The data, the comparison of two folders of mteb, what names the task, and the hashes of the files."""
     from sentfold.data.columns import parse_columns
     from sentfold.data.datasets import read_dataset
     from sentfold.decision.comparison import compare_predictions
-    from sentfold.decision.mteb import read_predictions
+    from sentfold.decision.mteb import prediction_files, read_predictions
 
     refuse_odd_names(on, Path(first), Path(second))
     data = read_dataset(on, parse_columns(columns))
@@ -84,8 +86,10 @@ def _compare_predictions(
     for note in data.notes:
         print(escape_controls(note), file=sys.stderr)
     comparison = compare_predictions(data, one, two, names=names, seed=seed)
-    inputs = {name: hash_inputs(on, Path(name)) for name in (first, second)}
-    return comparison, {"task": one.task, "part": f"{one.subset}/{one.split}"}, inputs
+    inputs = {
+        name: hash_inputs((on, data.files), (Path(name), prediction_files(Path(name)))) for name in (first, second)
+    }
+    return data, comparison, {"task": one.task, "part": f"{one.subset}/{one.split}"}, inputs
 
 
 def _vectors_or_encoder(name: str) -> tuple[Path | None, str | None]:

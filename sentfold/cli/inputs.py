@@ -78,7 +78,7 @@ def read_inputs(
     print_notes(() if quiet else data.notes)
     if vectors is not None:
         x, notes = read_vectors(vectors, data)
-        made = Inputs(data, x, hash_inputs(source, vectors))
+        made = Inputs(data, x, hash_inputs((source, data.files), (vectors, [vectors])))
     else:
         made, notes = _encode(data, source, str(encoder), words)
     print_notes(notes)
@@ -159,14 +159,16 @@ def print_notes(notes: Iterable[str]) -> None:
         print(escape_controls(note).replace("\n", "\\n"), file=sys.stderr)
 
 
-def hash_inputs(*paths: Path) -> dict[str, str]:
-    """File -> sha256, of files and of all files of folders: by name, or with their folder where two have one name."""
+def hash_inputs(*read: tuple[Path, Iterable[Path]]) -> dict[str, str]:
+    """File -> sha256, by name, or with their folder where two have one name.
+
+    read  files and folders, each with the files of it that were read; what else is in a folder may be of any size
+    """
     from sentfold.files import sha256_of
 
     hashes: dict[str, str] = {}
-    for path in paths:
-        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-        for file in files:
+    for path, files in read:
+        for file in sorted(files):
             name = str(file.relative_to(path.parent))
             hashes[f"{path.parent}/{name}" if name in hashes else name] = sha256_of(file)
     return hashes
@@ -181,7 +183,7 @@ def _encode(data: Dataset, source: Path, encoder: str, words: str) -> tuple[Inpu
     from sentfold.decision.encoders import encode_by_name, fit_method, hash_encoder, prompt_notes
     from sentfold.encoders.base.protocol import known_methods
 
-    texts, hashes = list(data.texts), hash_inputs(source)
+    texts, hashes = list(data.texts), hash_inputs((source, data.files))
     if encoder.lower() not in known_methods():
         x, notes = check_vectors(encode_by_name(encoder, texts), encoder)
         return Inputs(data, x, {**hashes, **hash_encoder(encoder)}), [*prompt_notes(encoder), *notes]

@@ -85,6 +85,7 @@ def read_beir(folder: Path) -> Dataset:
         copies=np.concatenate([np.arange(len(documents)), len(documents) + np.array(order)]),
         cells=len(documents) + len(queries),
         notes=tuple(notes),
+        files=(folder / "corpus.jsonl", folder / "queries.jsonl", *(path for _, path in _qrels(folder))),
     )
 
 

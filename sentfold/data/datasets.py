@@ -39,6 +39,7 @@ class Dataset:
                 of queries are all documents, then all queries, also those that are left out
     cells       number of these cells
     notes       what was guessed, and what is odd, in words
+    files       that were read
     """
 
     name: str
@@ -55,6 +56,7 @@ class Dataset:
     copies: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     cells: int = 0
     notes: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -79,7 +81,7 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
     named = ", ".join(f"{role} = {column}" for role, column in roles.items())
     notes = [f"columns: {named}" + (" (guessed; --columns overrides)" if guessed else ""), *table.notes]
     build = {"pairs": _read_pairs, "labels": _read_labels, "sentences": _read_sentences}[kind]
-    return build(table, roles, notes)
+    return replace(build(table, roles, notes), files=tuple(dict.fromkeys(Path(file) for file, _, _ in table.places)))
 
 
 def _read_pairs(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dataset:

@@ -128,7 +128,9 @@ def _middle_point(family: Family, x: Floating) -> tuple[str, Space]:
 
 
 def _hubness(x: Floating) -> float:
-    return round(float(hubness(squared_distances(unit_rows(x)), NEAREST)), 2)
+    unit = unit_rows(x)
+    known = unit[unit.any(axis=1)]  # zero vectors have no direction, and would be near to all others
+    return round(float(hubness(squared_distances(known), NEAREST)), 2) if len(known) > NEAREST else 0.0
 
 
 def shared_neighbors(x: Floating, y: Floating) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -197,9 +198,27 @@ def test_files_of_one_name_keep_both_hashes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "data.parquet").write_text(name)
-    hashes = hash_inputs(tmp_path / "a" / "data.parquet", tmp_path / "b" / "data.parquet")
+    paths = [tmp_path / name / "data.parquet" for name in ("a", "b")]
+    hashes = hash_inputs(*((path, [path]) for path in paths))
     assert list(hashes) == ["data.parquet", f"{tmp_path}/b/data.parquet"]
     assert len(set(hashes.values())) == 2
+
+
+@pytest.mark.parametrize("form", ["parts", "queries"])
+def test_files_of_a_folder_that_hold_no_data_are_not_hashed(form: str, tmp_path: Path) -> None:
+    """They can be of any size: a sparse one of a few bytes on the disk too."""
+    if form == "parts":
+        files = {f"{part}.csv": f"text,label\na {part} cat,x\na {part} car,y\n" for part in ("train", "test")}
+    else:
+        texts = "".join(f'{{"_id": "{row}", "text": "text {row}"}}\n' for row in range(3))
+        files = {"corpus.jsonl": texts, "queries.jsonl": texts, "qrels/test.tsv": "0\t1\t1\n1\t2\t1\n"}
+    for name, content in files.items():
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_text(content)
+    (tmp_path / "data/notes.bin").touch()
+    os.truncate(tmp_path / "data/notes.bin", 1 << 40)
+    data = read_dataset(tmp_path / "data")
+    assert list(hash_inputs((tmp_path / "data", data.files))) == sorted(f"data/{name}" for name in files)
 
 
 @pytest.mark.slow

@@ -55,3 +55,13 @@ def test_too_few_sentences_for_nearest_neighbours_are_an_error_and_enough_are_de
         describe_sentences(x[:32])
     assert (refused.value.expected, refused.value.got) == ("at least 33", "32")
     assert describe_sentences(x, families=(Family("mean removal", mean_removal),)).texts == 33
+
+
+def test_zero_vectors_are_no_neighbours_of_all_others() -> None:
+    """Vectors at cosines below 0.5 are more than 1 apart, which is how far each is from a zero vector."""
+    x = np.random.default_rng(0).normal(size=(300, 64)).astype(np.float32)
+    x[::10] = 0
+    of_zeros = describe_sentences(x, families=(Family("mean removal", mean_removal),)).cosine_hubness
+    x[::10] = np.random.default_rng(1).normal(size=(30, 64))
+    of_others = describe_sentences(x, families=(Family("mean removal", mean_removal),)).cosine_hubness
+    assert of_zeros == pytest.approx(of_others, abs=0.6)

@@ -1,13 +1,23 @@
 """What of the environment reaches a stage, and what travels to workers."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from flows.plan import RunRequest, make_plan
-from pipeline.environment import audit_environment, flow_environment, stage_environment, travelling
+from pipeline.environment import (
+    audit_environment,
+    flow_environment,
+    refuse_unreadable_addresses,
+    stage_environment,
+    travelling,
+)
 from sentfold.errors import RunError
 
+ROOT = Path(__file__).parents[2]
 SECRETS = ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "DVC_STUDIO_TOKEN", "HUGGING_FACE_HUB_TOKEN", "SSH_AUTH_SOCK")
 
 
@@ -29,6 +39,37 @@ def test_a_token_travels_encrypted_or_not_at_all() -> None:
     assert not {"HF_TOKEN", "https_proxy"} & travelling(encrypted=False).keys()
     assert "SENTFOLD_MIRROR" in travelling(encrypted=False)
     assert stage_environment({"SENTFOLD_MIRROR": "/there"})["SENTFOLD_MIRROR"] == "/there"
+
+
+@pytest.mark.parametrize("name", ["HF_ENDPOINT", "HTTPS_PROXY", "all_proxy"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "me:hushhush@hub.example", "http://me:hushhush#1@127.0.0.1:9", "http://me:hushhush/1@127.0.0.1:9",
+        "http://me:hushhush?1@127.0.0.1:9", "https://me:hushhush@hub.example/?x=1",
+    ],
+)  # fmt: skip
+def test_an_address_whose_password_no_library_finds_is_refused_and_not_shown(
+    name: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, address)
+    with pytest.raises(RunError, match="cannot be read") as refused:
+        refuse_unreadable_addresses()
+    assert name in str(refused.value) and "hush" not in str(refused.value)
+    for sound in ("http://me:hush@127.0.0.1:9", "socks5://me:a%23b@host:1080/", "proxy:3128", "http://host"):
+        monkeypatch.setenv(name, sound)
+        refuse_unreadable_addresses()
+
+
+def test_a_download_with_such_an_address_prints_and_records_no_password(tmp_path: Path) -> None:
+    environment = {**os.environ, "HF_ENDPOINT": "https://me:hushhush#1@hub.example", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeline", "download", "stsb", "--suite", "paper"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and "the variable HF_ENDPOINT" in done.stderr
+    assert "hushhush" not in done.stdout + done.stderr
+    assert not any(b"hushhush" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
 
 
 def test_of_git_s_settings_a_stage_sees_whose_checkouts_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:

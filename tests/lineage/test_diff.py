@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pipeline.lineage.diff import Difference, Moved, diff, diff_text
+from pipeline.lineage.diff import MOST_ASKED, MOST_SHOWN, Change, CommitLog, Difference, Moved, diff, diff_text
 from pipeline.lineage.hashes import LineageError
 from tests.lineage.small import Small
 
@@ -57,6 +59,15 @@ def test_code_is_named_with_the_commit_that_changed_it(small: Small) -> None:
     assert told(moved) == [("code", "stage.py")]
     assert moved.delta == 0.5
     assert "Change stage.py" in diff_text(found, small.root)
+    # A lock names inputs as it likes, and git takes its time for each.
+    log = CommitLog(small.root, "HEAD~1..HEAD")
+    assert "Change stage.py" in log.of("stage.py")
+    for number in range(2 * MOST_ASKED):
+        log.of(f"code/{number}.py")
+    assert len(log.known) == MOST_ASKED
+    many = replace(moved, why=tuple(Change("code", f"code/{number}.py", "a", "b") for number in range(15_000)))
+    text = diff_text(replace(found, moved=(many,)), small.root)
+    assert text.count("code code/") == MOST_SHOWN and f"and {15_000 - MOST_SHOWN:,} more" in text
 
 
 def test_several_changes_above_a_number_are_all_named_and_those_beside_it_are_not(small: Small) -> None:

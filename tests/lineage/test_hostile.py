@@ -578,3 +578,11 @@ def test_every_stage_of_the_project_runs_the_pipeline_and_nothing_behind_it(more
             assert PIPELINE.fullmatch(stage.command)
     assert not PIPELINE.fullmatch(f"python -m pipeline report --suite quick{more}")
     assert not PIPELINE.fullmatch("python -m pipeline trace a.csv --row b --column c --svg reports/quick/better.svg")
+
+
+def test_a_key_of_a_parameter_that_is_a_number_ends_no_audit(small: Small) -> None:
+    with (small.root / "plan.yaml").open("a") as stream:
+        stream.write("7: [a]\n")
+    assert audit(small.root, "quick").causes
+    small.commit("A number")
+    assert audit(small.root, "quick", revision="HEAD").causes
