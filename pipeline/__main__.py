@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 STAGES = "Stages (run by dvc.yaml; by hand they write the same files, unrecorded)"
 RUNS = "Runs"
-DOWNLOADERS = ("download", "embed", "pin-encoder", "pool", "train", "word_vectors")
+DOWNLOADERS = ("download", "embed", "pin-encoder", "pool", "sensitivity", "train", "word_counts", "word_vectors")
 
 
 class StagesLast(TyperGroup):
