@@ -17,6 +17,7 @@ from sentfold.decision.progress import counted
 
 Verdict = Literal["verified"] | State
 
+DEFINING = ("pipeline", "sentfold", "flows", "dvc.yaml", "params.yaml")  # what a commit computes
 STATES: tuple[State, ...] = ("wrong", "unwitnessed", "uncommitted", "unmade", "absent")  # the worst first
 
 
@@ -230,6 +231,13 @@ class Auditor:
         elif scope.revision is None:
             files = [graph.lockfile, graph.dvcfile, *scope.plans, ".dvcignore"]
             yield from (f"{path} here is not the committed one" for path in files if scope.differs_from_head(path))
+        else:
+            others = [path for path in DEFINING if scope.head.digest(path) != scope.artifacts.digest(path)]
+            if others:
+                yield (
+                    f"{', '.join(others)} of the audited commit are not those of this checkout, and an audit does not "
+                    f"judge them: git diff HEAD {scope.revision} -- {' '.join(others)}"
+                )
         if graph.leftovers:
             yield f"{graph.lockfile} still has stages that {graph.dvcfile} has no more: {', '.join(graph.leftovers)}"
         yield from self.checks.witnesses.remarks()

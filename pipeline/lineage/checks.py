@@ -139,6 +139,25 @@ class DefinitionChecks:
             place = f"{self.dvcfile}, stage {stage.name.partition('@')[0]}"
             message = f"it runs '{brief(stage.command)}', which is not the pipeline alone: its outputs can be anything"
             yield Cause("definition", place, message, "make it a command of the pipeline", state="unwitnessed")
+        if self._has_pipeline and stage.name not in self._planned:
+            message = "stages run that read no output of `plan`, so nothing holds plan.yaml against the suite's file"
+            yield Cause("definition", self.dvcfile, message, "give the stage `plan` back to them", state="unwitnessed")
+
+    @cached_property
+    def _planned(self) -> set[str]:
+        """The stages that hold plans against the files of suites, and those that rest on one of them."""
+        graph, children = self.scope.graph, dict[str, list[str]]()
+        for name in graph.stages:
+            for parent in graph.parents(name):
+                children.setdefault(parent, []).append(name)
+        command = f"python -m {PACKAGE} plan --check --suite {self.scope.suite}"
+        found = {name for name, stage in graph.stages.items() if stage.command == command}
+        waiting = list(found)
+        while waiting:
+            new = set(children.get(waiting.pop(), ())) - found
+            found |= new
+            waiting += new
+        return found
 
     @cached_property
     def _has_pipeline(self) -> bool:

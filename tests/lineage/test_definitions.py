@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from pipeline.lineage.audit import audit
+from pipeline.lineage.checks import DefinitionChecks
+from pipeline.lineage.scope import Scope
+from tests.checkout import make_checkout
 from tests.lineage.small import Small
 from tests.lineage.tamper import faults, verdict_of
 
@@ -121,3 +126,27 @@ def test_vectors_that_a_commit_has_in_the_place_of_a_stage_are_without_witness(s
     found = audit(small.root, "quick")
     assert ("artifact", "unwitnessed") in {(cause.kind, cause.state) for cause in found.causes}
     assert found.failed(strict=True)
+
+
+@pytest.mark.parametrize("old", ['"data/${suite}/plan", "${item.reads}"', " plan --check "])
+def test_stages_that_no_check_of_the_plan_comes_before_are_without_witness(old: str, tmp_path: Path) -> None:
+    """Names of spaces exchanged in plan.yaml alone would be names in every table, whatever runs again."""
+    root = make_checkout(tmp_path / "checkout", corpora="wordsim")
+
+    def found() -> set[str]:
+        checks = DefinitionChecks(Scope(root, "quick"))
+        return {cause.state for stage in checks.scope.graph.stages.values() for cause in checks.definition(stage)}
+
+    for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "c"]):
+        subprocess.run(["git", *command], cwd=root, check=True)
+    assert found() == set()
+    text = (root / "dvc.yaml").read_text()
+    (root / "dvc.yaml").write_text(text.replace(old, " plan " if "--check" in old else "params.yaml"))
+    assert "unwitnessed" in found()
+
+
+def test_an_audit_of_a_commit_says_which_code_is_not_that_of_the_checkout(small: Small) -> None:
+    assert not any("of the audited commit" in remark for remark in audit(small.root, "quick", revision="HEAD").remarks)
+    small.edit("params.yaml", "step: 1.0e-1", "step: 0.2")
+    remarks = audit(small.root, "quick", revision="HEAD").remarks
+    assert any(remark.startswith("params.yaml of the audited commit") for remark in remarks)
