@@ -41,7 +41,9 @@ def undeclared_code(tree: Tree, stage: Stage) -> list[str]:
     if not package:
         return []
     if not any(dep.startswith(f"{package}/") for dep in stage.deps):
-        return [package, "sentfold"]
+        # A suite of a user's data has a catalogue of its own, next to its plan.
+        catalogues = [str(PurePosixPath(file).with_name("catalogue.yaml")) for file in stage.deps if "suites/" in file]
+        return [package, "sentfold", *dict.fromkeys(catalogues)]
     entry = (tree.read(f"{package}/__main__.py") or b"").decode("utf-8", "replace")
     imports = re.findall(rf"^from {package}\.(\w+)(\.\w+)? import", entry, re.MULTILINE)
     # A package counts whole: its modules import each other when a stage runs.

@@ -155,6 +155,8 @@ def load_graph(tree: Tree, suite: str) -> Graph:
     dvcfile, lockfile = (str(PurePosixPath(suite_file(suite)).with_name(name)) for name in ("dvc.yaml", "dvc.lock"))
     entries = _mapping(lockfile, read_yaml(tree, lockfile, of_dvc=True) or {})
     locked = {str(name): _locked(lockfile, str(name), entry) for name, entry in entries.items()}
+    if sum(len(entry.deps) + len(entry.outs) + 1 for entry in locked.values()) > MOST_PATHS:
+        raise malformed(lockfile, "its entries", "more", f"at most {MOST_PATHS:,} stages, inputs and outputs")
     return Graph(suite, dvcfile, lockfile, load_stages(tree, suite), locked)
 
 

@@ -8,9 +8,11 @@ import os
 import stat
 import subprocess
 import tempfile
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
 
@@ -205,7 +207,14 @@ class Revision:
 
     def files_below(self, folder: str) -> list[str]:
         """See Tree."""
-        return sorted(name[len(folder) + 1 :] for name in self._entries if name.startswith(f"{folder}/"))
+        names, start = self._sorted, f"{folder}/"
+        found = range(bisect_left(names, start), len(names))
+        below = takewhile(lambda name: name.startswith(start), (names[place] for place in found))
+        return [name[len(start) :] for name in below]
+
+    @cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self._entries)
 
     def read_all(self, names: Iterable[str]) -> dict[str, bytes]:
         """The bytes of several files of the commit, read at once."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,7 @@ from sentfold.cli.inputs import (
     Seed,
     Words,
     hash_inputs,
+    print_notes,
     read_inputs,
     refuse_odd_names,
     refuse_target,
@@ -59,8 +59,7 @@ def command(
         data = one.data
         comparison = compare_vectors(data, one.vectors, two.vectors, names=(first, second), seed=seed)
         named, inputs = {"task": on.stem}, {first: one.hashes, second: two.hashes}
-    for note in comparison.notes:
-        print(escape_controls(note), file=sys.stderr)
+    print_notes(comparison.notes)
     print(escape_controls(comparison.describe()))
     record = {**comparison.to_json(), "inputs": inputs}
     if to is not None:
@@ -83,8 +82,7 @@ def _compare_predictions(
     data = read_dataset(on, parse_columns(columns))
     one, two = (read_predictions(Path(name), task) for name in (first, second))
     names = (one.model, two.model) if one.model != two.model else (first, second)
-    for note in data.notes:
-        print(escape_controls(note), file=sys.stderr)
+    print_notes(data.notes)
     comparison = compare_predictions(data, one, two, names=names, seed=seed)
     inputs = {
         name: hash_inputs((on, data.files), (Path(name), prediction_files(Path(name)))) for name in (first, second)

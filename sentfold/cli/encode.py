@@ -120,8 +120,7 @@ def command(
     for what, number in counted.items():
         if number:
             print(f"  {what}: {number}")
-    for note in [] if pooling is not None or "settings" in record else prompt_notes(encoder):
-        print(f"  {note}")
+    print_notes([] if pooling is not None or "settings" in record else prompt_notes(encoder))
 
 
 def name_inputs(

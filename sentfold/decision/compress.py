@@ -40,7 +40,7 @@ from sentfold.decision.inputs import (
 from sentfold.decision.nested import ENOUGH, Material, label_free_rows
 from sentfold.decision.progress import counted, open_bar
 from sentfold.decision.spaces import Space
-from sentfold.decision.tasks import PairsTask
+from sentfold.decision.tasks import LabelsTask, PairsTask, Task
 from sentfold.kernels.threads import one_blas_thread
 
 Float64 = npt.NDArray[np.float64]
@@ -227,10 +227,11 @@ def compress_material(
         parts = [fold_means(task, plan, tables, w) for w in counted(draws, resamples, "resample", len)]
         replicates = np.concatenate(parts, axis=1)
         observed = 100 * fold_means(task, plan, tables, np.ones((1, len(plan.judged))))[:, 0]
-        if observed[0] <= margin:
+        if observed[0] - chance(task) <= margin:
             raise DataError(
-                "whole vectors score no more than the margin, so no form can lose it", where=task.metric,
-                expected=f"more than {margin:g}", got=f"{observed[0]:.1f}", remedy="give data that the vectors tell",
+                "whole vectors score no more than the margin above chance, so no form can lose it", where=task.metric,
+                expected=f"more than {chance(task) + margin:.1f}", got=f"{observed[0]:.1f}",
+                remedy="give data that the vectors tell",
             )  # fmt: skip
         forms = judge_forms(material, codes, observed, 100 * replicates, margin)
         chosen = min(
@@ -317,6 +318,14 @@ def _final_space(material: Material, code: Code, seed: int) -> Space | None:
     """The map of a code of fewer coordinates, fitted on all texts; None for codes of bits."""
     rows, _ = label_free_rows(material, material.plan.final, once=_once(material))
     return linear_code(code, rows, seed=seed) if code.family in FAMILIES[:2] else None
+
+
+def chance(task: Task) -> float:
+    """What a neighbour at random scores: of labels the chance that two texts have one class; else 0."""
+    if not isinstance(task, LabelsTask):
+        return 0.0
+    shares = np.bincount(task.labels) / len(task.labels)
+    return float(100 * (shares**2).sum())
 
 
 def _check(material: Material, margin: float) -> None:

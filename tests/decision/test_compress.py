@@ -110,7 +110,7 @@ def test_forms_that_change_no_answer_of_a_few_labelled_texts_are_not_called_good
 def test_a_margin_as_large_as_the_score_is_refused() -> None:
     rng = np.random.default_rng(5)
     classes = rng.integers(0, 10, 200)
-    with pytest.raises(DataError, match="no more than the margin"):
+    with pytest.raises(DataError, match="no more than the margin above chance"):
         compress(rng.normal(size=(200, D)), labels=classes, margin=30.0, resamples=50)  # about 10 right by chance
 
 

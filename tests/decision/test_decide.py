@@ -244,7 +244,8 @@ def test_texts_that_differ_in_case_and_punctuation_alone_are_held_out_together(b
     again = decide(encode, families=(*FEW, ADAPTER), **own)
     assert (again.groups, again.recommended) == (found.groups, found.recommended)
     assert any(note.startswith("360 texts differ from an earlier one in case") for note in again.notes)
-    assert sentfold.compress(encode, resamples=50, **own).groups == found.groups
+    if by == "pairs":  # random classes tell nothing that a form could lose
+        assert sentfold.compress(encode, resamples=50, **own).groups == found.groups
 
 
 def test_kin_are_joined_by_their_text_or_by_a_copy_and_symbols_and_vowel_signs_count() -> None:

@@ -13,7 +13,7 @@ from sentfold.decision.codes import measure_rescored
 from sentfold.decision.compress import compress_dataset
 from sentfold.decision.decide import fold_means
 from sentfold.decision.folds import FOLDS, FoldPlan, divide_groups, plan_folds
-from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, connect, ndcg
+from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, connect, first_of_each, ndcg
 from sentfold.retrieval.base.ranking import first_places
 
 RNG = np.random.default_rng(3)
@@ -57,6 +57,20 @@ def test_a_zero_vector_has_a_cosine_of_0_with_every_text() -> None:
     wanted = np.where(votes.max(axis=1) > 1, votes.argmax(axis=1), near[:, 0])
     found = LabelsTask(np.arange(200), labels).measure(x, train, test)
     np.testing.assert_array_equal(found, wanted == labels[test])
+
+
+def test_repeats_vote_as_if_each_item_were_compared_with_each() -> None:
+    rng = np.random.default_rng(0)
+    rows, labels = rng.integers(0, 12, 400), rng.integers(0, 4, 400)
+    x = rng.normal(size=(12, 3))
+    train, test = np.arange(300), np.arange(300, 400)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    order = np.argsort(np.round(-unit[rows[test]] @ unit[rows[train]].T, 9), axis=1, kind="stable")[:, :3]
+    votes = labels[train][order]
+    counts = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
+    wanted = votes[np.arange(100), counts.argmax(axis=1)] == labels[test]
+    np.testing.assert_array_equal(LabelsTask(rows, labels).measure(x, train, test), wanted)
+    assert first_of_each(np.array([5, 1, 5, 5, 1, 5, 2]), 2).tolist() == [0, 1, 2, 4, 6]
 
 
 def test_where_three_votes_differ_the_nearest_decides() -> None:
