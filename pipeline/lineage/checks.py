@@ -142,6 +142,17 @@ class DefinitionChecks:
         if self._has_pipeline and stage.name not in self._planned:
             message = "stages run that read no output of `plan`, so nothing holds plan.yaml against the suite's file"
             yield Cause("definition", self.dvcfile, message, "give the stage `plan` back to them", state="unwitnessed")
+        if self._has_pipeline and self._shadowed:
+            place, named = self._shadowed[0], ", ".join(self._shadowed[1:])
+            message = f"it gives a place of its own to what the shared catalogue has: {named}"
+            yield Cause("definition", place, message, "choose other names", state="unwitnessed")
+
+    @cached_property
+    def _shadowed(self) -> list[str]:
+        """The suite's own catalogue, and the names of data sets and corpora that it shares with the shared one."""
+        own = str(PurePosixPath(self.dvcfile).with_name("catalogue.yaml"))
+        both = _names_of(self.scope.yaml(own)) & _names_of(self.scope.yaml(f"{PACKAGE}/catalogue.yaml"))
+        return [own, *sorted(both)] if both else []
 
     @cached_property
     def _planned(self) -> set[str]:
@@ -215,3 +226,9 @@ def _gap(own: set[str], others: set[str]) -> str:
     parts = [f"lack {brief(', '.join(lacking))}"] if lacking else []
     parts += [f"have {brief(', '.join(surplus))} too many"] if surplus else []
     return " and ".join(parts)
+
+
+def _names_of(catalogue: Mapping[str, Any]) -> set[str]:
+    """The names of the data sets of a catalogue, and of their corpora."""
+    corpora = [entry.get("corpora") for entry in catalogue.values() if isinstance(entry, dict)]
+    return {*map(str, catalogue), *(str(name) for found in corpora if isinstance(found, dict) for name in found)}

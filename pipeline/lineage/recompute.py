@@ -27,10 +27,12 @@ from pipeline.lineage.isolated_stage import lay_out, run_command
 from pipeline.lineage.scope import Cause, Scope, brief
 from pipeline.lineage.stages import Entry, Graph, Stage
 from pipeline.lineage.trees import Tree, WorkingTree
+from sentfold.errors import first_line
 from sentfold.files import read_parquet
 from sentfold.numeric_profile import NAME, is_supported
 
 Which = Literal["report", "sample", "all"]
+REFUSED = 2  # the exit code of an error of sentfold
 Outcome = Literal["equal", "within bound", "differs", "failed", "skipped"]
 
 # By how much a printed number may differ on a processor outside of the numeric profile, on the scale of the page.
@@ -196,14 +198,19 @@ class Bench:
             return Remade(name, "skipped", f"{self.graph.lockfile} has no entry of it")
         stage = self.graph.stages[name]
         shutil.rmtree(self.alone, ignore_errors=True)
-        lay_out(self.scope.tree, self.graph, stage, artifacts=artifacts, folder=self.alone)
+        try:
+            lay_out(self.scope.tree, self.graph, stage, artifacts=artifacts, folder=self.alone)
+        except OSError as error:
+            return Remade(name, "skipped", f"{self.alone.parent}, a folder of TMPDIR: {first_line(error)}")
         began = time.monotonic()
         code, said = run_command(stage.command, self.alone)
         seconds = time.monotonic() - began
         if code == 0:
             remade = self._compared(stage, seconds)
         else:
-            remade = Remade(name, "skipped" if code == os.EX_TEMPFAIL else "failed", f"exit {code}: {said}", seconds)
+            # An error of sentfold, such as no mirror or a full disk, says nothing of the recorded bytes.
+            outcome: Outcome = "skipped" if code in (os.EX_TEMPFAIL, REFUSED) else "failed"
+            remade = Remade(name, outcome, f"exit {code}: {said}", seconds)
         for out in stage.outs if code == 0 and artifacts == self.made else ():
             (self.made / out).parent.mkdir(parents=True, exist_ok=True)
             (self.alone / out).rename(self.made / out)

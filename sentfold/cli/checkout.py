@@ -36,7 +36,7 @@ def run_in_checkout(words: list[str], folder: Path) -> None:
     """Replace this process by a command of the checkout that holds `folder`. The command runs in the checkout's root.
 
     words  the command and its options. Paths in them begin at `folder`, which the command reads from FOLDER_VARIABLE.
-    Raises RunError outside of a checkout, and below one of another user.
+    Raises RunError outside of a checkout, in one that lies in another, and below one of another user.
     """
     root = find_checkout(folder)
     if root is None:
@@ -46,6 +46,14 @@ def run_in_checkout(words: list[str], folder: Path) -> None:
             expected="a folder with dvc.yaml and pipeline/, or a folder inside of one",
             state="nothing was run",
             remedy="clone the project and run the command there",
+        )
+    if outer := find_checkout(root.parent):
+        raise RunError(
+            "a folder here looks like a checkout and lies in another one, so it is unclear whose code is to run",
+            where=str(root),
+            expected=f"no dvc.yaml beside pipeline/__main__.py below {outer}, as unpacked data can bring them",
+            state="nothing was run",
+            remedy=f"work in {outer}, and move a checkout of yours out of it",
         )
     refuse_others_code(root, folder)
     os.environ[FOLDER_VARIABLE] = os.path.relpath(folder, root)

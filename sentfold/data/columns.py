@@ -45,7 +45,10 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
     roles = dict(wanted)
     named, shown = _by_names(table, wanted), _by_contents(table, wanted)
     # One column with a name like `question` makes no sentences of a table that holds pairs by its contents.
-    for guess, kinds in ((named, ("pairs", "labels")), (shown, ("pairs",)), (named, ("sentences",)), (shown, KINDS)):
+    classes = ("labels",) if _repeats(table, shown.get("label")) else ()
+    for guess, kinds in (
+        (named, ("pairs", "labels")), (shown, ("pairs", *classes)), (named, ("sentences",)), (shown, KINDS),
+    ):  # fmt: skip
         for kind in kinds:
             needed = KINDS[kind]
             if all(role in guess for role in needed) and set(wanted) <= {*needed, "split"}:
@@ -58,6 +61,16 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
         got=", ".join(table.columns),
         remedy=_example(table),
     )
+
+
+def unused_texts(table: Table, roles: Mapping[str, str]) -> list[str]:
+    """The columns of texts of a table that no role takes."""
+    return [name for name in table.columns if name not in roles.values() and _is_text(table.columns[name])]
+
+
+def _repeats(table: Table, name: str | None) -> bool:
+    """Whether a column has names of classes: each of them twice or more often, on average."""
+    return name is not None and 2 * len(set(map(str, table.columns[name]))) <= len(table)
 
 
 def _example(table: Table) -> str:

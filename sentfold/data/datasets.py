@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sentfold.data.columns import assign_columns
+from sentfold.data.columns import assign_columns, unused_texts
 from sentfold.data.tables import LONGEST, SPLITS, TRUE_WORDS, DataError, Table, parse_number, read_table, refuse_value
 
 Ints = npt.NDArray[np.int64]
@@ -80,6 +80,11 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
     kind, roles, guessed = assign_columns(table, columns or {})
     named = ", ".join(f"{role} = {column}" for role, column in roles.items())
     notes = [f"columns: {named}" + (" (guessed; --columns overrides)" if guessed else ""), *table.notes]
+    if kind == "labels" and (unused := unused_texts(table, roles)):
+        notes.append(
+            f"columns of texts that are not used: {', '.join(unused)}; of pairs, name them: "
+            f'--columns "left={roles["text"]},right={unused[0]},score={roles["label"]}"'
+        )
     build = {"pairs": _read_pairs, "labels": _read_labels, "sentences": _read_sentences}[kind]
     return replace(build(table, roles, notes), files=tuple(dict.fromkeys(Path(file) for file, _, _ in table.places)))
 

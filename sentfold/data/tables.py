@@ -190,8 +190,9 @@ def _read_delimited(path: Path, named: Collection[str]) -> Table:
     if all(len(cells) > 1 and not cells[-1].strip() for _, cells in records):  # as spreadsheets write an emptied column
         records = [(line, cells[:-1]) for line, cells in records]
     numbered = _has_row_numbers([cells for _, cells in records])
-    is_named = bool(named) and set(named) <= set(records[0][1])
+    is_named = bool(named) and set(named) <= {cell.strip() for cell in records[0][1]}
     header = records[0][1] if numbered or is_named or has_header([cells for _, cells in records]) else None
+    header = header and [cell.strip() for cell in header]
     names = header or [str(number) for number in range(1, len(records[0][1]) + 1)]
     if header is None:
         notes.append(
@@ -290,7 +291,11 @@ def _parse_tabs(path: Path, text: str) -> tuple[list[tuple[int, list[str]]], boo
 def _parse(path: Path, text: str, delimiter: str, quoting: Literal[0, 3]) -> list[tuple[int, list[str]]]:
     """The records that are not empty, each with the line where it begins."""
     before = csv.field_size_limit(LONGEST)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
+    first = text.partition("\n")[0]
+    blanks = delimiter in first and first.count(delimiter) == first.count(f"{delimiter} ")  # "left", "right", "score"
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True, skipinitialspace=blanks
+    )
     records, line = [], 1
     try:
         for cells in reader:

@@ -321,11 +321,8 @@ def _final_space(material: Material, code: Code, seed: int) -> Space | None:
 
 
 def chance(task: Task) -> float:
-    """What a neighbour at random scores: of labels the chance that two texts have one class; else 0."""
-    if not isinstance(task, LabelsTask):
-        return 0.0
-    shares = np.bincount(task.labels) / len(task.labels)
-    return float(100 * (shares**2).sum())
+    """What vectors that tell nothing can score: of labels the share of the largest class; else 0."""
+    return float(100 * np.bincount(task.labels).max() / len(task.labels)) if isinstance(task, LabelsTask) else 0.0
 
 
 def _check(material: Material, margin: float) -> None:

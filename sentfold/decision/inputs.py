@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from sentfold.data.datasets import Dataset, refuse_hidden
+from sentfold.data.datasets import Dataset, class_name, refuse_hidden
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.encoders import encode_by_name
@@ -225,14 +225,18 @@ def make_task(
 
 
 def _classes(labels: Any) -> npt.NDArray[Any]:
-    """The labels as an array. Raises DataError for a missing one, which numpy would take for a class called `nan`."""
+    """The labels as an array; names without blanks around them, as in a file.
+
+    Raises DataError for a missing label, which numpy would take for a class called `nan`.
+    """
     for row, label in enumerate(np.asarray(labels, dtype=object).ravel().tolist()):
         if label is None or (str(label) in ("nan", "NaT", "<NA>") and not isinstance(label, str)):
             raise DataError(
                 "a label is missing", where=f"labels, row {row} (from 0)", expected="a class", got=str(label),
                 remedy="leave the row out: labels=(rows, classes), with the rows that have a class",
             )  # fmt: skip
-    return np.asarray(labels)
+    found = np.asarray(labels)
+    return np.array([class_name(label) for label in found.ravel()]) if found.dtype.kind in "OU" else found
 
 
 def pairs_task(copies: Ints, rows: Ints, scores: npt.NDArray[Any], kin: Ints) -> tuple[Task, Ints, Ints]:

@@ -93,6 +93,20 @@ def test_a_folder_without_pipeline_is_no_checkout(tmp_path: Path) -> None:
     assert find_checkout(tmp_path) is None
 
 
+def test_a_checkout_in_another_one_runs_nothing(tmp_path: Path) -> None:
+    """A folder of data that was unpacked in the user's own checkout can bring these two files."""
+    for place in (tmp_path, tmp_path / "incoming"):
+        (place / "pipeline").mkdir(parents=True)
+        (place / "dvc.yaml").touch()
+        (place / "pipeline" / "__main__.py").write_text("print('this code runs')\n")
+    (tmp_path / "incoming/data").mkdir()
+    for folder in ("incoming", "incoming/data"):
+        done = sentfold("show", folder=tmp_path / folder)
+        assert done.returncode == 2 and "lies in another one" in done.stderr
+        assert "this code runs" not in done.stdout
+    assert "this code runs" in sentfold("show", folder=tmp_path).stdout
+
+
 def test_a_checkout_that_another_user_laid_above_a_folder_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -293,6 +293,31 @@ def test_judgements_as_trec_has_them_are_read(tmp_path: Path) -> None:
     assert read_dataset(tmp_path / "d").relevant == ({1: 1.0}, {2: 1.0})
 
 
+@pytest.mark.parametrize("header", ["review,sentiment", "text,kind", "message,spam", "tweet,sentiment"])
+def test_a_column_of_few_names_beside_texts_is_one_of_labels(header: str, tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text("\n".join([header, *(f"a text {n},{'ab'[n % 2]}" for n in range(30))]))
+    assert read_dataset(tmp_path / "l.csv").classes == ("a", "b")
+    (tmp_path / "s.csv").write_text("\n".join(["text,when", *(f"a text {n},day{n}" for n in range(30))]))
+    assert read_dataset(tmp_path / "s.csv").kind == "sentences"
+
+
+def test_texts_that_labels_leave_out_are_named(tmp_path: Path) -> None:
+    rows = [f"a question {n},its title {n},{n % 3}" for n in range(30)]
+    (tmp_path / "p.csv").write_text("\n".join(["query,title,label", *rows]))
+    data = read_dataset(tmp_path / "p.csv")
+    assert any('not used: title; of pairs, name them: --columns "left=query,right=title' in note for note in data.notes)
+    assert read_dataset(tmp_path / "p.csv", parse_columns("left=query,right=title,score=label")).kind == "pairs"
+
+
+def test_blanks_behind_commas_belong_to_no_cell(tmp_path: Path) -> None:
+    rows = [f'"a text {n}", "one more, {n}", {n % 3}' for n in range(12)]
+    (tmp_path / "p.csv").write_text("\n".join(['"left", "right", "score"', *rows]))
+    data = read_dataset(tmp_path / "p.csv")
+    assert "one more, 3" in data.texts and data.values.tolist() == [n % 3 for n in range(12)]
+    (tmp_path / "p.csv").write_text("\n".join(["left ,right,score ", *(f"a {n},b {n},{n}" for n in range(12))]))
+    assert read_dataset(tmp_path / "p.csv", parse_columns("left=left,right=right,score=score")).kind == "pairs"
+
+
 def test_judgements_that_are_named_after_no_part_are_refused_beside_others(tmp_path: Path) -> None:
     asked = {str(number): f"which {number}" for number in range(4)}
     judged = {"test": ["0 a 1", "1 a 1"], "test_old": ["2 b 1", "3 b 1"]}

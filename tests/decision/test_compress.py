@@ -114,6 +114,13 @@ def test_a_margin_as_large_as_the_score_is_refused() -> None:
         compress(rng.normal(size=(200, D)), labels=classes, margin=30.0, resamples=50)  # about 10 right by chance
 
 
+def test_a_rare_class_that_no_vector_finds_is_nothing_to_lose() -> None:
+    rng = np.random.default_rng(6)
+    rare = (np.arange(400) < 10).astype(int)
+    with pytest.raises(DataError, match="no more than the margin above chance"):
+        compress(rng.normal(size=(400, D)), labels=rare, margin=1.0, resamples=50)
+
+
 def test_bits_are_enough_for_a_folder_of_queries_that_are_near_corners_of_a_cube(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     corners = signs(rng.normal(size=(60, 32)))

@@ -346,6 +346,13 @@ def test_arrays_that_do_not_fit_are_value_errors(arguments: dict[str, object], n
     assert isinstance(refused.value, ValueError)
 
 
+def test_blanks_around_a_label_make_no_class() -> None:
+    x, _ = pairs_of(60)
+    classes = [("a", "b ", "a ", "b")[row % 4] for row in range(120)]
+    plain = [label.strip() for label in classes]
+    assert decide(x, labels=classes, families=FEW).to_json() == decide(x, labels=plain, families=FEW).to_json()
+
+
 def test_a_class_may_be_called_nan_and_splits_may_be_an_array() -> None:
     x, (left, right, scores) = pairs_of(60)
     assert decide(x, labels=["nan", "None"] * 60, families=FEW).items == 120

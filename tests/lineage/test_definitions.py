@@ -150,3 +150,14 @@ def test_an_audit_of_a_commit_says_which_code_is_not_that_of_the_checkout(small:
     small.edit("params.yaml", "step: 1.0e-1", "step: 0.2")
     remarks = audit(small.root, "quick", revision="HEAD").remarks
     assert any(remark.startswith("params.yaml of the audited commit") for remark in remarks)
+
+
+def test_a_suite_s_own_catalogue_gives_no_public_corpus_another_place(tmp_path: Path) -> None:
+    root = make_checkout(tmp_path / "checkout", corpora="wordsim")
+    shared = (root / "pipeline/catalogue.yaml").read_text()
+    block = shared[shared.index("\nwordsim:") : shared.index("\nhappy:")]
+    (root / "catalogue.yaml").write_text(block)  # beside quick's dvc.yaml
+    checks = DefinitionChecks(Scope(root, "quick"))
+    (stage, *_) = checks.scope.graph.stages.values()
+    found = [cause for cause in checks.definition(stage) if cause.subject == "catalogue.yaml"]
+    assert [cause.state for cause in found] == ["unwitnessed"] and "wordsim" in found[0].message

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipeline.lineage.audit import audit
 from pipeline.lineage.checks import PIPELINE
@@ -586,3 +588,22 @@ def test_a_key_of_a_parameter_that_is_a_number_ends_no_audit(small: Small) -> No
     assert audit(small.root, "quick").causes
     small.commit("A number")
     assert audit(small.root, "quick", revision="HEAD").causes
+
+
+def test_a_lock_of_more_entries_than_any_suite_has_is_refused(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.lineage.stages.MOST_PATHS", 60)
+    load_graph(WorkingTree(small.root), "quick")
+    lock = small.root / "dvc.lock"
+    more = "".join(f"    - path: c/{number}\n      md5: {'a' * 32}\n" for number in range(60))
+    lock.write_text(re.sub(r"(\n  report:\n(?:.*\n)*?    deps:\n)", rf"\1{more}", lock.read_text()))
+    with pytest.raises(LineageError, match="at most 60"):
+        load_graph(WorkingTree(small.root), "quick")
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sets(st.text("ab-./0", min_size=1, max_size=5), max_size=12), st.text("ab-0", min_size=1, max_size=3))
+def test_the_files_below_a_folder_are_those_whose_names_begin_with_it(names: set[str], folder: str) -> None:
+    revision = object.__new__(Revision)
+    revision.__dict__["_entries"] = dict.fromkeys(names, ("", ""))
+    wanted = sorted(name[len(folder) + 1 :] for name in names if name.startswith(f"{folder}/"))
+    assert revision.files_below(folder) == wanted

@@ -235,11 +235,13 @@ def test_a_stage_that_fails_is_named_with_its_first_words_and_what_reads_it_is_s
     )  # fmt: skip
 
 
-def test_a_stage_whose_server_does_not_answer_is_not_called_wrong(
-    small: Small, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("code", [75, 2])
+def test_a_stage_whose_server_or_mirror_is_not_there_is_not_called_wrong(
+    code: int, small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # 75 is EX_TEMPFAIL of sysexits.h.
-    offline = 'if verb == "download" and os.environ.get("SENTFOLD_OFFLINE"):\n    sys.exit(75)\nif verb == "download":'
+    # 75 is EX_TEMPFAIL of sysexits.h, and 2 the code of an error of sentfold: no mirror, a full disk.
+    offline = f'if verb == "download" and os.environ.get("SENTFOLD_OFFLINE"):\n    sys.exit({code})\n'
+    offline += 'if verb == "download":'
     small.edit("stage.py", 'if verb == "download":', offline)
     small.run("dvc", "repro", "-q")
     small.commit("A server")
@@ -247,6 +249,18 @@ def test_a_stage_whose_server_does_not_answer_is_not_called_wrong(
     found = audited(small)
     assert outcomes(found)["download@first"] == "skipped"
     assert (found.count("wrong"), found.count("unwitnessed")) == (0, len(found.findings))
+
+
+def test_a_full_disk_for_the_folders_of_stages_is_not_called_wrong(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pipeline.lineage.recompute.lay_out", full)
+    found = audited(small, which="report")
+    assert set(outcomes(found).values()) == {"skipped"}
+    assert found.count("wrong") == 0 and any("TMPDIR" in cause.message for cause in found.causes)
 
 
 def test_a_commit_is_made_anew_with_its_own_code(small: Small) -> None:

@@ -17,12 +17,15 @@ from pipeline.base.artifacts import read_vectors
 from pipeline.base.params import load_parameters, read_yaml
 from pipeline.base.suite import load_suite
 from pipeline.corpora.catalogue import find_corpus
+from pipeline.lineage.stages import load_graph
+from pipeline.lineage.trees import WorkingTree
 from pipeline.new_suite import find_encoder, write_suite
 from sentfold.data.tables import DataError
 from sentfold.errors import ParameterError, SentfoldError, SuiteError
 from sentfold.measures.base.classifiers import LogisticSettings, predict_by_logistic
 from sentfold.measures.registry import evaluate_parameters
 from tests.checkout import ROOT, environment, make_checkout, repro
+from tests.pipeline.test_hermetic import run_alone
 
 THINGS, DOES = ("kettle", "printer", "lamp", "bicycle"), ("leaks", "stops", "rattles")
 PAIRS = [
@@ -203,6 +206,8 @@ def test_a_users_file_runs_traces_and_audits_and_only_its_own_suite_depends_on_i
     table = "reports/mine/tables/similarity.csv"
     trace = sentfold(checkout, "trace", table, "--row", "minilm", "--column", "mine spearman.all.cosine")
     assert "suites/mine/mine/all.csv" in trace
+    graph = load_graph(WorkingTree(checkout), "mine")
+    run_alone(checkout, graph, graph.stages["plan"], tmp_path / "alone")  # as `audit --recompute all` does
 
     assert repro(checkout, "suites/mine/dvc.yaml") == set()
     file = checkout / "suites/mine/mine/all.csv"
