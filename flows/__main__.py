@@ -12,7 +12,7 @@ import typer
 
 from sentfold.compilers import prepare_compilers
 from sentfold.errors import ParameterError, SentfoldError
-from sentfold.suggestions import escape_letters, message_of
+from sentfold.suggestions import message_of, prepare_output
 
 app = typer.Typer(
     name="sentfold", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -103,7 +103,7 @@ def fold(order: Annotated[str, typer.Argument(help="JSON, as sentfold/cli/fold.p
 def main() -> None:
     """Entry point: an error of sentfold is printed without a traceback; exit code 2."""
     try:
-        escape_letters()
+        prepare_output()
         prepare_compilers()
         app()
     except SentfoldError as error:

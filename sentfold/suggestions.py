@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -14,8 +15,13 @@ CHOICES = "one of: "  # how the `expected` of an error begins that lists all kno
 PASSWORD = re.compile(r"(?<=://)[^/?#\s'\"]*@")  # user and password in an address
 
 
-def escape_letters() -> None:
-    """Print letters that the encoding of the output lacks as escapes, such as \\u25bc; Python ends with a traceback."""
+def prepare_output() -> None:
+    """Settle what a command prints, before libraries are imported.
+
+    Letters that the encoding of the output lacks are printed as escapes, such as \\u25bc; Python ends with a traceback.
+    The hub's library prints no warnings: they hold the address that does not answer, with its password.
+    """
+    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,3 +65,11 @@ def test_the_password_of_an_address_is_never_printed_and_the_address_is(secret: 
     error = SentfoldError("no answer", where=f"http://{secret}@{place}", got=f"http://me:{secret}@{place}")
     assert message_of(error).count(f"http://***@{place}") == 2
     assert not any(f"{before}{secret}@" in message_of(error) for before in ("//", "me:"))
+
+
+def test_the_hub_s_library_prints_no_address_that_does_not_answer() -> None:
+    """Its warnings on each attempt hold the address with its password."""
+    code = "from sentfold.suggestions import prepare_output; prepare_output(); import huggingface_hub, logging; "
+    code += "print(logging.getLogger('huggingface_hub').getEffectiveLevel() > logging.WARNING)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    assert done.stdout == "True\n"

@@ -21,7 +21,7 @@ from sentfold.cli.checkout import CHECKOUT_COMMANDS, run_in_checkout
 from sentfold.compilers import prepare_compilers
 from sentfold.decision.progress import progress_bars
 from sentfold.errors import SentfoldError
-from sentfold.suggestions import escape_letters, message_of, nearest_names
+from sentfold.suggestions import message_of, nearest_names, prepare_output
 
 HELP_OPTIONS = ("--help", "-h", "help")
 FIRST = ("decide", "compare", "run", "show", "claims")  # what a user does first
@@ -31,7 +31,7 @@ def main() -> None:
     """Run the command that the command line names. An error of sentfold is printed without a traceback; exit code 2."""
     words = sys.argv[1:]
     try:
-        escape_letters()
+        prepare_output()
         prepare_compilers()
         run(words)
     except BrokenPipeError:  # a reader such as `head` has seen enough

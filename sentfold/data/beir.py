@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +123,18 @@ def _read_texts(path: Path, what: str) -> tuple[dict[str, str], list[str]]:
         raise refuse_value(table, empty[0], "text", "a text is empty", expected="a text")
     bare = _named("documents have no text and rank behind all others", [table.place(row) for row in empty])
     return texts, [*bare, *_named(f"{what} repeat the text of an earlier one", copies)]
+
+
+def with_titles(table: Table) -> Table:
+    """A table of documents of the BEIR form, with the title before each text, as read_beir has them; others as is."""
+    if not {"_id", "title", "text"} <= table.columns.keys():
+        return table
+    joined = [
+        f"{title or ''} {text or ''}".strip()
+        for title, text in zip(table.columns["title"], table.columns["text"], strict=True)
+    ]
+    notes = (*table.notes, "titles stand before the texts, as in a folder of the BEIR form")
+    return replace(table, columns={**table.columns, "text": joined}, notes=notes)
 
 
 def _qrels(folder: Path) -> list[tuple[str, Path]]:

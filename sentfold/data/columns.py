@@ -45,7 +45,7 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
     roles = dict(wanted)
     named, shown = _by_names(table, wanted), _by_contents(table, wanted)
     # One column with a name like `question` makes no sentences of a table that holds pairs by its contents.
-    classes = ("labels",) if _repeats(table, shown.get("label")) else ()
+    classes = ("labels",) if not wanted and _repeats(table, shown.get("label")) else ()
     for guess, kinds in (
         (named, ("pairs", "labels")), (shown, ("pairs", *classes)), (named, ("sentences",)), (shown, KINDS),
     ):  # fmt: skip

@@ -72,11 +72,11 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
 
     Raises DataError that names file, line and column. Cost: the file in memory.
     """
-    if path.is_dir() and (path / "corpus.jsonl").exists():
-        from sentfold.data.beir import read_beir
+    from sentfold.data.beir import read_beir, with_titles
 
+    if path.is_dir() and (path / "corpus.jsonl").exists():
         return read_beir(path)
-    table = read_table(path, (columns or {}).values())
+    table = with_titles(read_table(path, (columns or {}).values()))
     kind, roles, guessed = assign_columns(table, columns or {})
     named = ", ".join(f"{role} = {column}" for role, column in roles.items())
     notes = [f"columns: {named}" + (" (guessed; --columns overrides)" if guessed else ""), *table.notes]

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
+from sentfold.data.beir import read_beir, with_titles
 from sentfold.data.columns import assign_columns
 from sentfold.data.tables import DataError, read_arrow_table, read_table, shorten
 from sentfold.data.vectors import LISTS
@@ -129,7 +130,10 @@ def map_vectors(space: Space, vectors: Floating, folder: Path) -> Floats:
 
 def read_texts(path: Path, columns: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """The texts of a file, one or more, and notes; empty ones are left out and counted. Raises DataError."""
-    table = read_table(path, columns.values())
+    if path.is_dir() and (path / "corpus.jsonl").exists():
+        data = read_beir(path)
+        return [text for text in data.texts if _is_text(text)], list(data.notes)
+    table = with_titles(read_table(path, columns.values()))
     _, roles, guessed = assign_columns(table, columns)
     used = [role for role in ("text", "left", "right") if role in roles]
     named = ", ".join(f"{role} = {roles[role]}" for role in used)

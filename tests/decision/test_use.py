@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import threading
 import time
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentfold.cli import append, similar
+from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, Unchanged, load_space, save_space
 from sentfold.decision.use import (
@@ -23,6 +25,7 @@ from sentfold.decision.use import (
     measure_drift,
     most_similar,
     new_texts,
+    read_texts,
     require_same_file,
 )
 from sentfold.errors import ArtifactError
@@ -229,3 +232,18 @@ def test_a_space_that_smooths_by_a_negative_amount_is_refused(tmp_path: Path) ->
     save_space(SmoothedSpace(np.eye(3), 1, -0.5), tmp_path)
     with pytest.raises(ArtifactError, match=r"amount -0\.5"):
         load_space(tmp_path)
+
+
+def test_documents_are_appended_and_encoded_with_their_titles_as_they_are_judged(tmp_path: Path) -> None:
+    (tmp_path / "d/qrels").mkdir(parents=True)
+    documents = [{"_id": f"d{row}", "title": f"Title {row}", "text": "the same text"} for row in range(3)]
+    queries = [{"_id": f"q{row}", "text": f"which title {row}"} for row in range(2)]
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        (tmp_path / f"d/{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "d/qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq0\td0\t1\nq1\td1\t1\n")
+    judged = read_dataset(tmp_path / "d").texts
+    assert tuple(read_texts(tmp_path / "d", {})[0]) == judged
+    found, notes = read_texts(tmp_path / "d/corpus.jsonl", {})
+    assert tuple(found) == judged[:3] == tuple(f"Title {row} the same text" for row in range(3))
+    assert any("titles stand before the texts" in note for note in notes)
+    assert read_dataset(tmp_path / "d/corpus.jsonl").texts == judged[:3]
