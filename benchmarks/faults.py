@@ -5,7 +5,7 @@
     python -m benchmarks.faults --print reports/faults.json
     python -m benchmarks.faults --time [--repeat 3]
 
-Injects each fault one to three times, as continuous integration does; --hours injects each about twenty times; --kills
+Injects each fault once, as continuous integration does; --hours injects each about twenty times; --kills
 injects a hundred: twenty kills at random moments of a stage, of dvc, of its guard, of the flow and of `sentfold run`.
 Every outcome is appended to --records as it comes, and the table is of all that stand there, from one run or many.
 An outcome is counted as it is, whether its test passes or fails. Prints a table in Markdown. --time injects

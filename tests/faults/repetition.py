@@ -1,4 +1,4 @@
-"""How often a fault is injected: a few once by default, each kind in continuous integration, twenty times in hours."""
+"""How often a fault is injected: once in continuous integration, twenty times in hours."""
 
 from __future__ import annotations
 
@@ -8,25 +8,22 @@ from typing import Any
 
 import pytest
 
-CI = 3
 SLOW = 20
 
 # The moment is halved at each try, on average; a machine must be a hundred times as fast as thought to be missed.
 TRIES = 8
 
 
-def injections(*case: object, default: int = 0, ci: int = 1, slow: int = SLOW) -> list[Any]:
-    """Parameters of the injections of one case, `(*case, number)` each.
+def injections(*case: object, slow: int = SLOW) -> list[Any]:
+    """Parameters of the injections of one case, `(*case, number)` each: the first is marked slow, all others hours.
 
-    default  how many of them the default tests run, where a fault takes 5 to 20 s; those beyond are marked slow
-    ci       how many continuous integration runs, which runs the slow ones, too; those beyond are marked hours
     slow     how many there are
     """
-    return [pytest.param(*case, number, marks=_marks(number, default, max(default, ci))) for number in range(slow)]
+    return [pytest.param(*case, number, marks=_marks(number)) for number in range(slow)]
 
 
-def _marks(number: int, default: int, ci: int) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.slow] * (number >= default) + [pytest.mark.hours] * (number >= ci)
+def _marks(number: int) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow, *[pytest.mark.hours] * (number > 0)]
 
 
 def delays(moments: random.Random, seconds: float) -> Iterator[float]:

@@ -13,7 +13,7 @@ import yaml
 
 from tests.faults.conftest import Disturbed
 from tests.faults.processes import PLAIN_DVC, RUN, Command
-from tests.faults.repetition import CI, injections
+from tests.faults.repetition import injections
 
 SPACE = "data/quick/spaces/wl-average/kitchen.parquet"
 MAKER = "encode@wl-average"
@@ -144,7 +144,7 @@ def drop_stage(lock: dict[str, dict[str, object]], moments: random.Random) -> tu
 EDITS = (edit_output_hash, drop_stage, edit_input_hash, edit_parameter)
 
 
-@pytest.mark.parametrize("number", injections(ci=CI))
+@pytest.mark.parametrize("number", injections())
 def test_an_edited_lock_makes_dvc_look_at_its_stage_alone_and_becomes_what_it_was(
     number: int, disturb_without_server: Callable[[str], Disturbed], moments: random.Random
 ) -> None:

@@ -16,7 +16,7 @@ import pytest
 from tests.faults.conftest import Disturbed
 from tests.faults.prefect_server import Server
 from tests.faults.processes import RUN, is_server, is_stage, press_ctrl_c, strike
-from tests.faults.repetition import CI, delays, injections
+from tests.faults.repetition import delays, injections
 from tests.flows.checkout import until
 
 SIGNALS = {"kill -9": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT}
@@ -24,7 +24,7 @@ SIGNALS = {"kill -9": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signa
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [*injections("kill -9", ci=CI), *injections("SIGTERM"), *injections("SIGINT")],
+    [*injections("kill -9"), *injections("SIGTERM"), *injections("SIGINT")],
 )
 def test_a_flow_that_is_ended_leaves_no_process_and_no_half_artifact(
     name: str, number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random

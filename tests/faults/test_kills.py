@@ -21,7 +21,7 @@ from tests.faults.processes import (
     is_stage,
     strike,
 )
-from tests.faults.repetition import CI, delays, injections
+from tests.faults.repetition import delays, injections
 
 # What is stale by turns: two cheap stages side by side, a chain, a longer chain with a branch.
 TURNS = ("transforms", "space", "transforms", "graph")
@@ -39,9 +39,9 @@ VICTIMS = {
 @pytest.mark.parametrize(
     ("role", "number"),
     [
-        *injections("dvc", ci=CI),
+        *injections("dvc"),
         *injections("guard"),
-        *injections("flow", ci=CI),
+        *injections("flow"),
     ],
 )
 def test_a_kill_at_a_random_moment_does_no_harm(
@@ -50,7 +50,7 @@ def test_a_kill_at_a_random_moment_does_no_harm(
     _kill(role, number, disturb, moments, rerun=RUN)
 
 
-@pytest.mark.parametrize("number", injections(ci=CI))
+@pytest.mark.parametrize("number", injections())
 def test_a_kill_of_a_stage_at_a_random_moment_does_no_harm(
     number: int, disturb_without_server: Callable[[str], Disturbed], moments: random.Random
 ) -> None:

@@ -12,10 +12,10 @@ import pytest
 from tests.faults.conftest import Disturbed
 from tests.faults.prefect_server import Server
 from tests.faults.processes import RUN, is_server, is_stage, strike
-from tests.faults.repetition import CI, delays, injections
+from tests.faults.repetition import delays, injections
 
 
-@pytest.mark.parametrize("number", injections(ci=CI))
+@pytest.mark.parametrize("number", injections())
 def test_a_run_whose_prefect_server_is_killed_says_so_and_the_next_one_finishes(
     number: int, server: Server, disturb: Callable[[str], Disturbed], moments: random.Random
 ) -> None:
