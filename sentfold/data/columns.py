@@ -69,8 +69,9 @@ def unused_texts(table: Table, roles: Mapping[str, str]) -> list[str]:
 
 
 def _repeats(table: Table, name: str | None) -> bool:
-    """Whether a column has names of classes: each of them twice or more often, on average."""
-    return name is not None and 2 * len(set(map(str, table.columns[name]))) <= len(table)
+    """Whether a column has names of classes in all rows: several, and each of them twice or more often, on average."""
+    cells = [] if name is None else [str(cell or "").strip() for cell in table.columns[name]]
+    return all(cells) and 2 <= len(set(cells)) <= len(cells) / 2
 
 
 def _example(table: Table) -> str:
