@@ -70,7 +70,8 @@ def unused_texts(table: Table, roles: Mapping[str, str]) -> list[str]:
 
 def _repeats(table: Table, name: str | None) -> bool:
     """Whether a column has names of classes in all rows: several, and each of them twice or more often, on average."""
-    cells = [] if name is None else [str(cell or "").strip() for cell in table.columns[name]]
+    values = [] if name is None else table.columns[name]
+    cells = ["" if value is None or value != value else str(value).strip() for value in values]
     return all(cells) and 2 <= len(set(cells)) <= len(cells) / 2
 
 

@@ -297,6 +297,9 @@ def test_judgements_as_trec_has_them_are_read(tmp_path: Path) -> None:
 def test_a_column_of_few_names_beside_texts_is_one_of_labels(header: str, tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("\n".join([header, *(f"a text {n},{'ab'[n % 2]}" for n in range(30))]))
     assert read_dataset(tmp_path / "l.csv").classes == ("a", "b")
+    lines = [json.dumps({"review": f"a text {n}", "mood": n % 2}) for n in range(30)]
+    (tmp_path / "l.jsonl").write_text("\n".join(lines))
+    assert read_dataset(tmp_path / "l.jsonl").classes == ("0", "1")
     for other in (lambda n: f"day{n}", lambda n: "en", lambda n: "ab"[n % 2] if n % 5 else ""):
         (tmp_path / "s.csv").write_text("\n".join(["text,when", *(f"a text {n},{other(n)}" for n in range(30))]))
         assert read_dataset(tmp_path / "s.csv").kind == "sentences"
