@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pipeline.environment import refuse_unreadable_addresses
 from pipeline.lineage.commands import app as lineage_commands
 from pipeline.lineage.commands import from_users_folder, slug
 from pipeline.lineage.recorder import recorded
@@ -23,7 +22,7 @@ from sentfold.compilers import prepare_compilers
 from sentfold.decision.progress import progress_bars
 from sentfold.errors import RunError, SentfoldError, escape_controls
 from sentfold.numeric_profile import is_supported, use_profile
-from sentfold.suggestions import message_of, prepare_output
+from sentfold.suggestions import message_of, prepare_output, refuse_unreadable_addresses
 
 if TYPE_CHECKING:
     from pipeline.base.suite import Suite

@@ -8,9 +8,6 @@ import sys
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from urllib.parse import urlsplit
-
-from sentfold.errors import RunError
 
 # Of the machine that a stage runs on: its account, terminal, libraries, network and processors. They do not travel.
 MACHINE = (
@@ -32,8 +29,6 @@ TOKENS = ("HF_TOKEN",)
 
 # The address of a server with its user's password. That of a proxy may lack `http://`.
 PASSWORD = re.compile(r"(^|://)[^/]*:[^/]*@|://[^/]*@")
-
-SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 
 # Of the programs that start stages; no stage sees them.
 STARTERS = ("PREFECT_*", "DASK_*")
@@ -71,31 +66,6 @@ def audit_environment() -> dict[str, str]:
         for name, value in stage_environment().items()
         if name.upper() not in TOKENS and not PASSWORD.search(value)
     }
-
-
-def refuse_unreadable_addresses() -> None:
-    """Raise RunError for the address of a proxy or a hub with a password that no library can take out of the address.
-
-    Libraries would call that address, with the password, a server that does not answer.
-    """
-    for name, value in os.environ.items():
-        if "@" not in value or not any(fnmatchcase(name.upper(), known) for known in ("*_PROXY", "HF_ENDPOINT")):
-            continue
-        try:
-            parts = urlsplit(value)
-            more = parts.query or parts.fragment
-            sound = parts.scheme in SCHEMES and parts.hostname and parts.port != 0 and not more
-        except ValueError:
-            sound = False
-        if not sound:
-            raise RunError(
-                "an address with a password cannot be read",
-                where=f"the variable {name}",
-                expected="http://user:password@host:port, with # / ? of the password written as %23 %2F %3F",
-                got="another form, which is not shown",
-                state="nothing was downloaded",
-                remedy=f"correct {name}, or unset it",
-            )
 
 
 def flow_environment() -> dict[str, str]:

@@ -9,9 +9,12 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from io import TextIOWrapper
 
-from sentfold.errors import SentfoldError
+from sentfold.errors import RunError, SentfoldError
 
 CHOICES = "one of: "  # how the `expected` of an error begins that lists all known names
+# An address with a password that every library reads alike: of other letters some end the address.
+ADDRESSED = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "HF_ENDPOINT")
+READABLE = re.compile(r"(https?|socks[45][ah]?)://[\w.~%!$&()*+,;=:-]*@[\w.\[\]:-]+(/[\w./~%-]*)?", re.ASCII)
 PASSWORD = re.compile(r"(?<=://)[^/?#\s'\"]*@")  # user and password in an address
 
 
@@ -24,6 +27,24 @@ def prepare_output() -> None:
     os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def refuse_unreadable_addresses() -> None:
+    """Raise RunError for the address of a proxy or a hub with a password that libraries cannot take out of it.
+
+    They would call all of it, with the password, a server that does not answer.
+    """
+    for name, value in os.environ.items():
+        if name.upper() in ADDRESSED and "@" in value and not READABLE.fullmatch(value):
+            raise RunError(
+                "an address with a password cannot be read",
+                where=f"the variable {name}",
+                expected="http or https, ://, user, colon, password, @, host; letters of the password that are no "
+                "letter, digit or one of . _ ~ - written as %23 for #, %2F for /, and so on",
+                got="another form, which is not shown",
+                state="nothing was downloaded",
+                remedy=f"correct {name}, or unset it",
+            )
 
 
 def nearest_names(name: str, known: Iterable[str], *, count: int = 1, cutoff: float = 0.6) -> list[str]:

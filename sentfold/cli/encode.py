@@ -25,6 +25,7 @@ from sentfold.data.words import (
 from sentfold.errors import EncoderError, ParameterError
 from sentfold.files import require_regular
 from sentfold.numeric_profile import processor_flags
+from sentfold.suggestions import refuse_unreadable_addresses
 
 if TYPE_CHECKING:
     from sentfold.encoders.base.protocol import Encoded, Fitted
@@ -89,6 +90,8 @@ def command(
     if bfloat16:
         check_bfloat16(whole_model=pooling is None and encoder.lower() not in known_methods())
     if pooling is not None:
+        if "@" in encoder:  # a commit of the hub
+            refuse_unreadable_addresses()
         from sentfold.poolings.by_name import encode_by_pooling
 
         record: dict[str, Any] = {"encoder": encoder, "pooling": pooling, "max_length": max_length}

@@ -11,11 +11,11 @@ from flows.plan import RunRequest, make_plan
 from pipeline.environment import (
     audit_environment,
     flow_environment,
-    refuse_unreadable_addresses,
     stage_environment,
     travelling,
 )
 from sentfold.errors import RunError
+from sentfold.suggestions import message_of, refuse_unreadable_addresses
 
 ROOT = Path(__file__).parents[2]
 SECRETS = ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "DVC_STUDIO_TOKEN", "HUGGING_FACE_HUB_TOKEN", "SSH_AUTH_SOCK")
@@ -47,6 +47,7 @@ def test_a_token_travels_encrypted_or_not_at_all() -> None:
     [
         "me:hushhush@hub.example", "http://me:hushhush#1@127.0.0.1:9", "http://me:hushhush/1@127.0.0.1:9",
         "http://me:hushhush?1@127.0.0.1:9", "https://me:hushhush@hub.example/?x=1",
+        "https://me:hush'hush@hub.example", "https://me:hush hush@hub.example", "http://me:hush\\hush@127.0.0.1:9",
     ],
 )  # fmt: skip
 def test_an_address_whose_password_no_library_finds_is_refused_and_not_shown(
@@ -55,8 +56,16 @@ def test_an_address_whose_password_no_library_finds_is_refused_and_not_shown(
     monkeypatch.setenv(name, address)
     with pytest.raises(RunError, match="cannot be read") as refused:
         refuse_unreadable_addresses()
-    assert name in str(refused.value) and "hush" not in str(refused.value)
-    for sound in ("http://me:hush@127.0.0.1:9", "socks5://me:a%23b@host:1080/", "proxy:3128", "http://host"):
+    assert name in message_of(refused.value) and "hush" not in message_of(refused.value)
+    assert "***" not in message_of(refused.value)  # the form that is asked for is no address
+    monkeypatch.setenv("RSYNC_PROXY", "me:hush@proxy:3128")  # as rsync wants it
+    for sound in (
+        "http://me:hush@127.0.0.1:9",
+        "socks5://me:a%23b@host:1080/",
+        "proxy:3128",
+        "http://host",
+        "https://me:a.b_c~d-e@hub.example/mirror/a",
+    ):
         monkeypatch.setenv(name, sound)
         refuse_unreadable_addresses()
 
