@@ -48,4 +48,6 @@ def _cache_folder() -> Path:
         pass
     made = Path(tempfile.mkdtemp(prefix="sentfold-"))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
+    if not os.path.isabs(os.path.expanduser("~")):  # no home: downloads of libraries need one too
+        os.environ["HOME"] = str(made)
     return made

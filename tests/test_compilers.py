@@ -63,6 +63,7 @@ def test_compiled_code_has_a_place_where_neither_the_code_nor_the_home_can_be_wr
         prepare_compilers()
     finally:
         _cache_folder.cache_clear()
+    assert Path.home() == (home if has_home else Path(os.environ["NUMBA_CACHE_DIR"]).parent)
     for name in ("NUMBA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
         folder = Path(os.environ[name]).parent
         assert folder.stat().st_mode & 0o077 == 0 and folder.stat().st_uid == os.getuid()

@@ -47,7 +47,8 @@ def run_in_checkout(words: list[str], folder: Path) -> None:
             state="nothing was run",
             remedy="clone the project and run the command there",
         )
-    if outer := find_checkout(root.parent):
+    outer = find_checkout(root.parent)
+    if outer and _owners(outer) <= {os.getuid(), 0}:  # another user's is no reason not to work in one's own
         raise RunError(
             "a folder here looks like a checkout and lies in another one, so it is unclear whose code is to run",
             where=str(root),
@@ -70,14 +71,19 @@ def find_checkout(folder: Path) -> Path | None:
     return None
 
 
+def _owners(root: Path) -> set[int]:
+    """The accounts that own a checkout and the files that make it one."""
+    places = (root, root / "dvc.yaml", root / "pipeline", root / "pipeline" / "__main__.py")
+    return {place.stat().st_uid for place in places}
+
+
 def refuse_others_code(root: Path, folder: Path) -> None:
     """Raise RunError for a checkout above `folder` that another user wrote, who could lay one into /tmp or /home.
 
     In the root of a checkout its code is what the user asks for, if one user owns all of it. git's safe.directory has
     the same reason (CVE-2022-24765).
     """
-    places = (root, root / "dvc.yaml", root / "pipeline", root / "pipeline" / "__main__.py")
-    owners = {place.stat().st_uid for place in places}
+    owners = _owners(root)
     if not owners <= {os.getuid(), 0} and (root != folder or len(owners) > 1):
         raise RunError(
             "the checkout here belongs to another user, whose code would run with your rights",
