@@ -48,6 +48,8 @@ def _cache_folder() -> Path:
         pass
     made = Path(tempfile.mkdtemp(prefix="sentfold-"))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
-    if not os.path.isabs(os.path.expanduser("~")):  # no home: downloads of libraries need one too
+    try:
+        Path.home()
+    except RuntimeError:  # downloads of libraries need one too
         os.environ["HOME"] = str(made)
     return made
