@@ -67,6 +67,10 @@ def read_beir(folder: Path) -> Dataset:
         [query for query, row in zip(kept, same, strict=True) if row >= 0],
     )
     named = {parts[query] for query in kept}
+    if len(named) > 1 and not {"train", "test"} <= named:
+        notes.append(
+            f"the queries of {', '.join(sorted(named))} are judged together, as one of train and test is missing"
+        )
     if {"train", "test"} <= named:
         seen = {queries[query] for query in kept if parts[query] != "test"}
         leaks = [query for query in kept if parts[query] == "test" and queries[query] in seen]
@@ -156,7 +160,7 @@ def _read_judgements(path: Path, documents: set[str], queries: set[str]) -> Judg
     table = read_table(path)
     names = list(table.columns)
     is_trec = len(names) == 4 and len(set(table.columns[names[1]])) == 1  # query, 0 in all lines, document, grade
-    if not (len(names) == 3 or is_trec) or DOCUMENTS.search(names[0]) or QUERIES.search(names[-2]):
+    if not (len(names) == 3 or is_trec) or not _in_order(names):
         raise DataError(
             "judgements have other columns, or have them in another order",
             where=str(path),
@@ -176,6 +180,12 @@ def _read_judgements(path: Path, documents: set[str], queries: set[str]) -> Judg
             )
         found.setdefault(query, {})[document] = float(grade)
     return found
+
+
+def _in_order(names: list[str]) -> bool:
+    """Whether no name of a column says that the query, the document or the grade stands elsewhere."""
+    query, document, grade = names[0], names[-2], names[-1]
+    return not (DOCUMENTS.search(query) or QUERIES.search(document) or DOCUMENTS.search(grade) or QUERIES.search(grade))
 
 
 def _check_judgement(table: Table, row: int, *known: tuple[str, bool]) -> None:

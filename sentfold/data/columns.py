@@ -68,6 +68,11 @@ def unused_texts(table: Table, roles: Mapping[str, str]) -> list[str]:
     return [name for name in table.columns if name not in roles.values() and _is_text(table.columns[name])]
 
 
+def unused_classes(table: Table, roles: Mapping[str, str]) -> list[str]:
+    """The columns of a table that no role takes, and that hold names of classes."""
+    return [name for name in table.columns if name not in roles.values() and _repeats(table, name)]
+
+
 def _repeats(table: Table, name: str | None) -> bool:
     """Whether a column has names of classes in all rows: several, and each of them twice or more often, on average."""
     values = [] if name is None else table.columns[name]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sentfold.data.columns import assign_columns, unused_texts
+from sentfold.data.columns import assign_columns, unused_classes, unused_texts
 from sentfold.data.tables import LONGEST, SPLITS, TRUE_WORDS, DataError, Table, parse_number, read_table, refuse_value
 
 Ints = npt.NDArray[np.int64]
@@ -84,6 +84,10 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
         notes.append(
             f"columns of texts that are not used: {', '.join(unused)}; of pairs, name them: "
             f'--columns "left={roles["text"]},right={unused[0]},score={roles["label"]}"'
+        )
+    if kind == "sentences" and (unused := unused_classes(table, roles)):
+        notes.append(
+            f'not used: {", ".join(unused)}; if it is a label: --columns "text={roles["text"]},label={unused[0]}"'
         )
     build = {"pairs": _read_pairs, "labels": _read_labels, "sentences": _read_sentences}[kind]
     return replace(build(table, roles, notes), files=tuple(dict.fromkeys(Path(file) for file, _, _ in table.places)))

@@ -203,6 +203,10 @@ def _read_delimited(path: Path, named: Collection[str]) -> Table:
     rows = records[1:] if header else records
     if header and len(header) > 1:
         _refuse_second_header(path, header, rows)
+    elif header and not is_named and " " in header[0]:  # a text of two or three words, perhaps
+        notes.append(
+            f"line {records[0][0]} is the header ({shorten(header[0], 40)}); if it is a text, put one above it"
+        )
     kept = list(enumerate(names))[1 if numbered else 0 :]
     columns = {name: [cells[place] for _, cells in rows] for place, name in kept}
     return Table(path.name, columns, [(str(path), "line", line) for line, _ in rows], tuple(notes))
@@ -471,13 +475,18 @@ def _split_files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def _refuse_mixed(folder: Path, parts: list[tuple[str, Path]]) -> None:
     """Raise DataError where a part comes twice, in two formats or folders, and where a name only contains a part's."""
+
+    def kind(split: str, path: Path) -> tuple[object, ...]:
+        by_folder = path.parent.name == split  # whose files can have any names
+        return path.parent, path.suffix.lower(), split, by_folder or SHARD.search(path.stem) is not None
+
     for split, path in parts:
         part = SPLITS.get(split.lower(), split)
-        first = next(other for name, other in parts if SPLITS.get(name.lower(), name) == part)
-        if (first.parent, first.suffix.lower()) != (path.parent, path.suffix.lower()):
+        other, first = next((name, one) for name, one in parts if SPLITS.get(name.lower(), name) == part)
+        if kind(other, first) != kind(split, path):
             raise DataError(
                 "a folder holds one part twice", where=str(folder),
-                expected="the files of one part in one folder and one format",
+                expected="one file of each part, or numbered ones, in one folder and one format",
                 got=f"{first.relative_to(folder)} and {path.relative_to(folder)}",
                 remedy="move one of them out of the folder, or give the file itself",
             )  # fmt: skip

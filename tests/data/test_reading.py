@@ -195,6 +195,16 @@ def test_a_first_line_that_has_the_named_columns_is_a_header(tmp_path: Path) -> 
     assert read_dataset(tmp_path / "l.csv", columns).classes == ("class-0", "class-1")
 
 
+def test_what_a_table_of_texts_leaves_out_or_takes_for_its_header_is_named(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("Card arrival\nWhere is my card\nA third text of four\n")
+    assert any("line 1 is the header ('Card arrival')" in note for note in read_dataset(tmp_path / "s.csv").notes)
+    rows = [f"a review {n},{'ab'[n % 2]},its summary {n}" for n in range(30)]
+    (tmp_path / "r.csv").write_text("\n".join(["review,sentiment,summary", *rows]))
+    data = read_dataset(tmp_path / "r.csv")
+    assert data.kind == "sentences"
+    assert any('--columns "text=review,label=sentiment"' in note for note in data.notes)
+
+
 def test_a_header_between_the_rows_is_named(tmp_path: Path) -> None:
     part = "text,label\na cat,animal\na car,thing\n"
     (tmp_path / "joined.csv").write_text(part + part)
@@ -228,7 +238,8 @@ def test_lines_of_json_named_by_their_split_are_parts(names: tuple[str, str], tm
     ("more", "said"),
     [
         ("train.jsonl", "one part twice"), ("old/train.csv", "one part twice"), ("train/0000.csv", "one part twice"),
-        ("training.tsv", "one part twice"), ("test-old.csv", "after no part"), ("my.test.csv", "after no part"),
+        ("training.tsv", "one part twice"), ("test-2.csv", "one part twice"), ("TEST.csv", "one part twice"),
+        ("test-old.csv", "after no part"), ("my.test.csv", "after no part"),
         ("validation_matched-00000-of-00001.csv", "after no part"),
     ],
 )  # fmt: skip
@@ -273,7 +284,8 @@ def test_bytes_are_no_vectors_unless_they_are_bits(tmp_path: Path) -> None:
     ("header", "line"),
     [
         ("corpus-id query-id score", "0 1 1"), ("doc_id qid rel", "0 1 1"),
-        ("query-id corpus-id score annotator", "0 1 1 7"), ("0 1 1 7", "1 0 1 8"),
+        ("query-id score corpus-id", "0 1 1"), ("query-id corpus-id score annotator", "0 1 1 7"),
+        ("0 1 1 7", "1 0 1 8"),
     ],
 )  # fmt: skip
 def test_judgements_in_another_order_are_refused(header: str, line: str, tmp_path: Path) -> None:
