@@ -121,9 +121,16 @@ def check_vectors(array: npt.NDArray[Any], where: str) -> tuple[Floats, list[str
             "most vectors are zero", where=f"{where}, row {zero[0]} (from 0)", expected="vectors with a direction",
             got=f"{len(zero)} of {len(vectors)}",
         )  # fmt: skip
-    return vectors, [f"{len(zero)} vectors are zero, their cosine counts as 0; the first: row {zero[0]}"] if len(
-        zero
-    ) else []
+    notes = [f"{len(zero)} vectors are zero, their cosine counts as 0; the first: row {zero[0]}"] if len(zero) else []
+    if len(vectors) and _are_bytes(vectors[:BLOCK]):
+        notes.append("all numbers are whole and fit into a byte: are these packed bits? then np.unpackbits them first")
+    return vectors, notes
+
+
+def _are_bytes(block: Floats) -> bool:
+    """Whether all numbers are whole and fit into a byte, and are no bits."""
+    low, high = block.min(initial=0.0), block.max(initial=0.0)
+    return bool(-128 <= low and 1 < max(-low, high) and high <= 255 and (block == np.rint(block)).all())
 
 
 def _refuse_size(block: Floats, start: int, where: str) -> None:

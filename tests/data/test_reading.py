@@ -276,8 +276,12 @@ def test_bytes_are_no_vectors_unless_they_are_bits(tmp_path: Path) -> None:
         np.save(tmp_path / "v.npy", array)
         with pytest.raises(DataError, match=r"(?s)packed bits.*unpackbits"):
             read_vectors(tmp_path / "v.npy", data)
+    for wide in (np.int64, np.float32):  # as counts of words can be, too
+        np.save(tmp_path / "v.npy", packed.astype(wide))
+        assert any("packed bits?" in note for note in read_vectors(tmp_path / "v.npy", data)[1])
     np.save(tmp_path / "v.npy", np.unpackbits(packed, axis=1))
-    assert read_vectors(tmp_path / "v.npy", data)[0].tolist() == bits.tolist()
+    found, notes = read_vectors(tmp_path / "v.npy", data)
+    assert found.tolist() == bits.tolist() and not notes
 
 
 @pytest.mark.parametrize(
