@@ -89,8 +89,8 @@ def check_vectors(array: npt.NDArray[Any], where: str) -> tuple[Floats, list[str
             where=where,
             expected="float16, 32 or 64, integers of 16 bits or more, or bytes of -1, 0 and 1",
             got=str(array.dtype),
-            remedy="of numbers save x.astype('float32'); of packed bits, as quantize_embeddings writes 'binary' and "
-            "'ubinary', np.unpackbits(x.view('uint8'), axis=1)",
+            remedy="of numbers save x.astype('float32'); of packed bits, as quantize_embeddings writes them, "
+            "np.unpackbits(x, axis=1) of 'ubinary', np.unpackbits((x + 128.0).astype('uint8'), axis=1) of 'binary'",
         )
     vectors = array if array.dtype == np.float32 else np.empty(array.shape, dtype=np.float32)
     for start in range(0, len(array), BLOCK):
@@ -130,7 +130,7 @@ def check_vectors(array: npt.NDArray[Any], where: str) -> tuple[Floats, list[str
 def _are_bytes(block: Floats) -> bool:
     """Whether all numbers are whole and fit into a byte, and are no bits."""
     low, high = block.min(initial=0.0), block.max(initial=0.0)
-    return bool(-128 <= low and 1 < max(-low, high) and high <= 255 and (block == np.rint(block)).all())
+    return bool(low >= -128 and max(-low, high) > 1 and high <= 255 and (block == np.rint(block)).all())
 
 
 def _refuse_size(block: Floats, start: int, where: str) -> None:

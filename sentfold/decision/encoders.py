@@ -40,6 +40,11 @@ PAGE_START = b'<!doctype html><html lang="en"><meta charset="utf-8"><title>Verdi
 WORDS = "words.parquet"  # in an exported folder
 WIDEST = 2**20  # numbers of a sentence vector
 WORDS_FOLDER, SPACE_FOLDER = "0_WordModule", "1_SpaceModule"  # of an exported folder, as SentenceTransformer names them
+# The files of such a folder that decide its vectors; others can be of any size.
+EXPORTED = (
+    *(f"{WORDS_FOLDER}/{name}" for name in (FIT, DIRECTIONS, WORDS)),
+    *(f"{SPACE_FOLDER}/{name}" for name in (SETTINGS, ARRAYS)), "modules.json",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -312,8 +317,7 @@ def hash_encoder(encoder: str) -> dict[str, str]:
 
     folder = Path(encoder)
     if is_exported(folder):
-        files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.suffix != ".md"]
-        digests = {str(file.relative_to(folder)): sha256_of(file) for file in files}
+        digests = {name: sha256_of(folder / name) for name in EXPORTED if (folder / name).is_file()}
     else:
         digests = find_text_encoder(encoder).sha256
     return {"encoder": folder.name, **{f"{folder.name}/{file}": digest for file, digest in digests.items()}}
