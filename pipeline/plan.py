@@ -16,7 +16,7 @@ from pydantic import model_validator
 
 from pipeline.base.params import PARAMS_FILE, read_yaml
 from pipeline.base.suite import CountsKind, SourceKind, freeze, plan_file, require_suite, suite_file, suite_folder
-from pipeline.corpora.catalogue import find_corpus
+from pipeline.corpora.catalogue import CATALOGUE_FILE, find_corpus, load_catalogue, own_catalogue
 from sentfold.clusterers.base import known_clusterers
 from sentfold.errors import ParameterError, SuiteError
 from sentfold.files import write_bytes_atomically
@@ -121,6 +121,15 @@ def check_plan(suite: str) -> None:
     """
     refuse_unknown(read_yaml(PARAMS_FILE), GROUPS, where=str(PARAMS_FILE))
     require_suite(suite)
+    shadowed = own_names(suite) & corpus_names()
+    if shadowed:
+        raise SuiteError(
+            f"a catalogue of suite '{suite}' has names of the shared one",
+            where=str(own_catalogue(suite)),
+            expected="other names: a score stands under the name of its corpus",
+            got=", ".join(sorted(shadowed)),
+            remedy="rename these data sets and corpora",
+        )
     path = plan_file(suite)
     if not path.exists() or path.read_text(encoding="utf-8") != plan_text(suite):
         raise SuiteError(
@@ -130,6 +139,18 @@ def check_plan(suite: str) -> None:
             got="another content" if path.exists() else "no such file",
             remedy=f"run `sentfold plan --suite {suite}`, and commit {path}",
         )
+
+
+def corpus_names(path: Path = CATALOGUE_FILE) -> set[str]:
+    """The names of the data sets of a catalogue, and of their corpora."""
+    found = load_catalogue(path)
+    return {*found, *(slug for dataset in found.values() for slug in dataset.corpora)}
+
+
+def own_names(suite: str) -> set[str]:
+    """The same of a suite's own catalogue; few suites have one."""
+    own = own_catalogue(suite)
+    return corpus_names(own.resolve()) if own.exists() else set()
 
 
 def mark_checked(suite: str) -> Path:

@@ -11,14 +11,13 @@ from typing import Literal
 from pipeline.lineage.checks import StageChecks
 from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
 from pipeline.lineage.recompute import Remade, causes_of, report_writers
-from pipeline.lineage.scope import Cause, Scope, State, listed
+from pipeline.lineage.scope import STATES, Cause, Scope, State, listed
 from pipeline.lineage.witnesses import unsigned, verified_signature
 from sentfold.decision.progress import counted
 
 Verdict = Literal["verified"] | State
 
 DEFINING = ("pipeline", "sentfold", "flows", "dvc.yaml", "params.yaml")  # what a commit computes
-STATES: tuple[State, ...] = ("wrong", "unwitnessed", "uncommitted", "unmade", "absent")  # the worst first
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ from typing import Any
 from pipeline import stages
 from pipeline.lineage.file_checks import FileChecks
 from pipeline.lineage.machine import is_code
-from pipeline.lineage.scope import MISSING, Cause, Scope, State, brief, leaves, value_in
+from pipeline.lineage.scope import MISSING, STATES, Cause, Scope, State, brief, leaves, value_in
 from pipeline.lineage.stages import Locked, Stage, alike, related, tracked_values
 from pipeline.lineage.witnesses import WitnessChecks
 
 PACKAGE = "pipeline"
+MOST_CAUSES = 200  # that are kept of a stage, the worst first
 # A stage runs the command of a module of pipeline/stages, or checks the plan. Other commands of the pipeline, such as
 # `trace --svg`, could copy a number from a file. Letters that begin a second command in a shell are not allowed.
 VERBS = ("plan --check", *(module.name for module in iter_modules(stages.__path__)))
@@ -38,7 +39,10 @@ class StageChecks:
     def of(self, name: str) -> tuple[Cause, ...]:
         """The faults of one stage. Cost: hashing its inputs and outputs, each file once for all stages."""
         if name not in self._known:
-            self._known[name] = tuple(self._check(name)) or tuple(self._uncommitted(name))
+            found = tuple(self._check(name)) or tuple(self._uncommitted(name))
+            # Each number of the stage has all of them, and dvc.lock can name thousands of inputs.
+            worst = sorted(found, key=lambda cause: STATES.index(cause.state))[:MOST_CAUSES]
+            self._known[name] = found if len(found) <= MOST_CAUSES else tuple(worst)
         return self._known[name]
 
     def _uncommitted(self, name: str) -> Iterator[Cause]:

@@ -21,10 +21,6 @@ NO_GIT = Cause(
 )
 
 
-# What a person writes: code, definitions, figures of papers, and measured times. Vectors and scores come from stages.
-SOURCES = (".py", ".yaml", ".csv", ".css", ".html", ".js", ".json", ".lock", ".typed")
-
-
 class FileChecks:
     """The faults of a stage's dependencies and outputs."""
 
@@ -42,8 +38,8 @@ class FileChecks:
     def _source(self, locked: Locked, entry: Entry) -> Iterator[Cause]:
         here, head = self.scope.digest(entry.path), self.scope.head_digest(entry.path)
         for file in [] if here is None else [f"{entry.path}/{name}" for name in here.files] or [entry.path]:
-            if file.startswith("data/") or PurePosixPath(file).suffix not in SOURCES:
-                message = "stages read it, no stage writes it, and it is no code: nothing says how it was made"
+            if file.startswith("data/"):  # where stages look for vectors and scores; code and sources are elsewhere
+                message = "stages read it, and no stage writes it: nothing says how it was made"
                 remedy = f"give it a stage in {self.graph.dvcfile}, or take it out of the inputs"
                 yield Cause("artifact", file, message, remedy, state="unwitnessed")
         before = self.scope.committed_entry(locked.name, "deps", entry.path)

@@ -17,6 +17,7 @@ Kind = Literal[
     "cell", "score", "table", "artifact", "parameter", "lock", "code", "definition", "recomputation", "record", "file"
 ]
 State = Literal["wrong", "unwitnessed", "uncommitted", "unmade", "absent"]
+STATES: tuple[State, ...] = ("wrong", "unwitnessed", "uncommitted", "unmade", "absent")  # the worst first
 
 MISSING = "nothing"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeline.lineage.audit import STATES, Audit, Verdict
+from pipeline.lineage.audit import Audit, Verdict
 from pipeline.lineage.numbers import Number
-from pipeline.lineage.scope import Cause, join_lines
+from pipeline.lineage.scope import STATES, Cause, join_lines
 from pipeline.lineage.trace import Edge, Node, Trace
 
 # Causes of one kind beyond this many are counted, not listed; the JSON has them all.

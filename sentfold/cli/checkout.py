@@ -6,7 +6,9 @@ Nothing of these packages is imported: the library can be installed without them
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from sentfold.errors import RunError
@@ -48,7 +50,8 @@ def run_in_checkout(words: list[str], folder: Path) -> None:
             remedy="clone the project and run the command there",
         )
     outer = find_checkout(root.parent)
-    if outer and _owners(outer) <= {os.getuid(), 0}:  # another user's is no reason not to work in one's own
+    # Another user's is no reason not to work in one's own.
+    if outer and _owners(outer) <= {os.getuid(), 0} and not _is_worktree(root, outer):
         raise RunError(
             "a folder here looks like a checkout and lies in another one, so it is unclear whose code is to run",
             where=str(root),
@@ -69,6 +72,15 @@ def find_checkout(folder: Path) -> Path | None:
         if (place / "dvc.yaml").is_file() and (place / "pipeline" / "__main__.py").is_file():
             return place
     return None
+
+
+def _is_worktree(root: Path, outer: Path) -> bool:
+    """Whether the repository of `outer` has a worktree at `root`; its own list says so, which no unpacked data can."""
+    words = ["git", "-C", str(outer), "worktree", "list", "--porcelain", "-z"]
+    with suppress(OSError):
+        listed = subprocess.run(words, capture_output=True, check=False).stdout.split(b"\0")
+        return f"worktree {root.resolve()}".encode() in listed
+    return False
 
 
 def _owners(root: Path) -> set[int]:

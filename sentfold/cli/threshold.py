@@ -57,6 +57,8 @@ def command(
     data, x, hashes, _ = read_inputs(source, vectors, encoder, columns, words)
     copies = first_copies(x, texts=data.texts)
     notes = copy_notes(copies, data.texts)
+    if data.splits:
+        notes = (*notes, "all pairs are taken: the column of parts is not used")
     print_notes(notes)
     found = find_threshold(
         cosines(x, data.rows)[0],

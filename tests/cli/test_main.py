@@ -105,6 +105,16 @@ def test_a_checkout_in_another_one_runs_nothing(tmp_path: Path) -> None:
         assert done.returncode == 2 and "lies in another one" in done.stderr
         assert "this code runs" not in done.stdout
     assert "this code runs" in sentfold("show", folder=tmp_path).stdout
+    # Worktrees of the checkout's own repository are no data that were unpacked.
+    git = ["git", "-c", "user.name=a", "-c", "user.email=b"]
+    for words in (
+        ["init", "-q"],
+        ["add", "dvc.yaml", "pipeline"],
+        ["commit", "-qm", "c"],
+        ["worktree", "add", "-q", "w/a"],
+    ):
+        subprocess.run([*git, *words], cwd=tmp_path, check=True, capture_output=True)
+    assert "this code runs" in sentfold("show", folder=tmp_path / "w/a").stdout
     if os.getuid() == 0:  # another user cannot keep anybody from the own checkout by laying one above it
         os.chown(tmp_path / "dvc.yaml", 54_321, 54_321)
         assert "this code runs" in sentfold("show", folder=tmp_path / "incoming").stdout

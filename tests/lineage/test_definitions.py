@@ -52,7 +52,7 @@ def test_code_that_was_taken_out_of_a_stages_inputs_and_edited_is_missed(small: 
 
 
 def test_a_definition_that_differs_is_one_cause_for_all_its_stages_until_it_is_committed(small: Small) -> None:
-    small.edit("dvc.yaml", "deps: [stage.py, code, ", "deps: [stage.py, plan.yaml, code, ")
+    small.edit("dvc.yaml", "deps: [stage.py, code, ", "deps: [stage.py, notes.txt, code, ")
     small.run("dvc", "repro", "-q")
     assert faults(audit(small.root, "quick")) == [("definition", "dvc.yaml, stage embed")]
     small.commit("One more input")

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.lineage.audit import audit
-from pipeline.lineage.checks import PIPELINE
+from pipeline.lineage.checks import MOST_CAUSES, PIPELINE, StageChecks
 from pipeline.lineage.hashes import IgnoreRules, LineageError
 from pipeline.lineage.isolated_stage import run_command
 from pipeline.lineage.numbers import Scores, read_index, read_numbers
@@ -607,3 +607,12 @@ def test_the_files_below_a_folder_are_those_whose_names_begin_with_it(names: set
     revision.__dict__["_entries"] = dict.fromkeys(names, ("", ""))
     wanted = sorted(name[len(folder) + 1 :] for name in names if name.startswith(f"{folder}/"))
     assert revision.files_below(folder) == wanted
+
+
+def test_of_thousands_of_faults_of_a_stage_the_worst_are_kept(small: Small) -> None:
+    lock = small.root / "dvc.lock"
+    more = "".join(f"    - path: c/{number}\n      md5: {'a' * 32}\n" for number in range(2 * MOST_CAUSES))
+    lock.write_text(re.sub(r"(\n  report:\n(?:.*\n)*?    deps:\n)", rf"\1{more}", lock.read_text()))
+    checks = StageChecks(Scope(small.root, "quick"))
+    found = checks.of("report")
+    assert len(found) == MOST_CAUSES and found[0].state == "wrong"
