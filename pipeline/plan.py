@@ -16,7 +16,8 @@ from pydantic import model_validator
 
 from pipeline.base.params import PARAMS_FILE, read_yaml
 from pipeline.base.suite import CountsKind, SourceKind, freeze, plan_file, require_suite, suite_file, suite_folder
-from pipeline.corpora.catalogue import CATALOGUE_FILE, find_corpus, load_catalogue, own_catalogue
+from pipeline.corpora.catalogue import CATALOGUE_FILE, find_corpus, own_catalogue
+from pipeline.lineage.checks import catalogue_names
 from sentfold.clusterers.base import known_clusterers
 from sentfold.errors import ParameterError, SuiteError
 from sentfold.files import write_bytes_atomically
@@ -121,12 +122,13 @@ def check_plan(suite: str) -> None:
     """
     refuse_unknown(read_yaml(PARAMS_FILE), GROUPS, where=str(PARAMS_FILE))
     require_suite(suite)
-    shadowed = own_names(suite) & corpus_names()
+    own = own_catalogue(suite)
+    shadowed = catalogue_names(read_yaml(own)) & catalogue_names(read_yaml(CATALOGUE_FILE)) if own.exists() else set()
     if shadowed:
         raise SuiteError(
             f"a catalogue of suite '{suite}' has names of the shared one",
-            where=str(own_catalogue(suite)),
-            expected="other names: a score stands under the name of its corpus",
+            where=str(own),
+            expected="names that no other data set or corpus has, as tables call scores by these names",
             got=", ".join(sorted(shadowed)),
             remedy="rename these data sets and corpora",
         )
@@ -139,18 +141,6 @@ def check_plan(suite: str) -> None:
             got="another content" if path.exists() else "no such file",
             remedy=f"run `sentfold plan --suite {suite}`, and commit {path}",
         )
-
-
-def corpus_names(path: Path = CATALOGUE_FILE) -> set[str]:
-    """The names of the data sets of a catalogue, and of their corpora."""
-    found = load_catalogue(path)
-    return {*found, *(slug for dataset in found.values() for slug in dataset.corpora)}
-
-
-def own_names(suite: str) -> set[str]:
-    """The same of a suite's own catalogue; few suites have one."""
-    own = own_catalogue(suite)
-    return corpus_names(own.resolve()) if own.exists() else set()
 
 
 def mark_checked(suite: str) -> Path:

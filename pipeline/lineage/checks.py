@@ -155,7 +155,7 @@ class DefinitionChecks:
     def _shadowed(self) -> list[str]:
         """The suite's own catalogue, and the names of data sets and corpora that it shares with the shared one."""
         own = str(PurePosixPath(self.dvcfile).with_name("catalogue.yaml"))
-        both = _names_of(self.scope.yaml(own)) & _names_of(self.scope.yaml(f"{PACKAGE}/catalogue.yaml"))
+        both = catalogue_names(self.scope.yaml(own)) & catalogue_names(self.scope.yaml(f"{PACKAGE}/catalogue.yaml"))
         return [own, *sorted(both)] if both else []
 
     @cached_property
@@ -232,7 +232,7 @@ def _gap(own: set[str], others: set[str]) -> str:
     return " and ".join(parts)
 
 
-def _names_of(catalogue: Mapping[str, Any]) -> set[str]:
+def catalogue_names(catalogue: Mapping[str, Any]) -> set[str]:
     """The names of the data sets of a catalogue, and of their corpora."""
     corpora = [entry.get("corpora") for entry in catalogue.values() if isinstance(entry, dict)]
     return {*map(str, catalogue), *(str(name) for found in corpora if isinstance(found, dict) for name in found)}

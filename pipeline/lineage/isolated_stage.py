@@ -42,7 +42,9 @@ def undeclared_code(tree: Tree, stage: Stage) -> list[str]:
         return []
     if not any(dep.startswith(f"{package}/") for dep in stage.deps):
         # A suite of a user's data has a catalogue of its own, next to its plan.
-        catalogues = [str(PurePosixPath(file).with_name("catalogue.yaml")) for file in stage.deps if "suites/" in file]
+        catalogues = [
+            str(PurePosixPath(file).with_name("catalogue.yaml")) for file in stage.deps if file.startswith("suites/")
+        ]
         return [package, "sentfold", *dict.fromkeys(catalogues)]
     entry = (tree.read(f"{package}/__main__.py") or b"").decode("utf-8", "replace")
     imports = re.findall(rf"^from {package}\.(\w+)(\.\w+)? import", entry, re.MULTILINE)

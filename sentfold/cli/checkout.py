@@ -38,7 +38,7 @@ def run_in_checkout(words: list[str], folder: Path) -> None:
     """Replace this process by a command of the checkout that holds `folder`. The command runs in the checkout's root.
 
     words  the command and its options. Paths in them begin at `folder`, which the command reads from FOLDER_VARIABLE.
-    Raises RunError outside of a checkout, in one that lies in another, and below one of another user.
+    Raises RunError if the folder is in no checkout, in a checkout inside another one, or below another user's checkout.
     """
     root = find_checkout(folder)
     if root is None:
@@ -53,11 +53,11 @@ def run_in_checkout(words: list[str], folder: Path) -> None:
     # Another user's is no reason not to work in one's own.
     if outer and _owners(outer) <= {os.getuid(), 0} and not _is_worktree(root, outer):
         raise RunError(
-            "a folder here looks like a checkout and lies in another one, so it is unclear whose code is to run",
+            "this checkout is inside another checkout, so it is unclear whose code should run",
             where=str(root),
-            expected=f"no dvc.yaml beside pipeline/__main__.py below {outer}, as unpacked data can bring them",
+            expected=f"no other dvc.yaml and pipeline/__main__.py below {outer}; unpacked data can contain such files",
             state="nothing was run",
-            remedy=f"work in {outer}, and move a checkout of yours out of it",
+            remedy=f"work in {outer}; if the inner checkout is yours, move it out",
         )
     refuse_others_code(root, folder)
     os.environ[FOLDER_VARIABLE] = os.path.relpath(folder, root)

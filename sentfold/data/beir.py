@@ -183,7 +183,7 @@ def _read_judgements(path: Path, documents: set[str], queries: set[str]) -> Judg
 
 
 def _in_order(names: list[str]) -> bool:
-    """Whether no name of a column says that the query, the document or the grade stands elsewhere."""
+    """Whether the names of the columns allow the order query, document, grade."""
     query, document, grade = names[0], names[-2], names[-1]
     return not (DOCUMENTS.search(query) or QUERIES.search(document) or DOCUMENTS.search(grade) or QUERIES.search(grade))
 

@@ -231,8 +231,8 @@ def guess_delimiter(text: str) -> str:
 def has_header(records: Sequence[Sequence[str]]) -> bool:
     """Whether the first record names the columns: no cell of it is a number, blank, or a sentence.
 
-    Sentences name columns too where a cell beside them, or one of them, stands above numbers alone. The names
-    0, 1, 2, ... of pandas are names where some column has no number below.
+    A first record with sentences is a header too if one of its cells is above a column of numbers. The names
+    0, 1, 2, ... of pandas are names if some column has no number below.
     """
     first, *others = records
     if len(first) > 1 and list(first) == [str(number) for number in range(len(first))] and others:
@@ -337,7 +337,7 @@ def _refuse_second_header(path: Path, header: list[str], rows: list[tuple[int, l
     for line, cells in rows:
         if cells == header:
             raise DataError(
-                "the header stands in the file a second time", where=f"{path}, line {line}", expected="rows below one "
+                "the file has its header a second time", where=f"{path}, line {line}", expected="rows below one "
                 "header", got=shorten(", ".join(cells)), remedy="remove the line, which joined files leave",
             )  # fmt: skip
 

@@ -102,7 +102,7 @@ def test_a_checkout_in_another_one_runs_nothing(tmp_path: Path) -> None:
     (tmp_path / "incoming/data").mkdir()
     for folder in ("incoming", "incoming/data"):
         done = sentfold("show", folder=tmp_path / folder)
-        assert done.returncode == 2 and "lies in another one" in done.stderr
+        assert done.returncode == 2 and "inside another checkout" in done.stderr
         assert "this code runs" not in done.stdout
     assert "this code runs" in sentfold("show", folder=tmp_path).stdout
     # Worktrees of the checkout's own repository are no data that were unpacked.

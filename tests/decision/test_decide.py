@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -240,7 +240,10 @@ def test_texts_that_differ_in_case_and_punctuation_alone_are_held_out_together(b
     vector_of = dict(zip(texts, near, strict=True))
     sides = [[texts[row] for row in column] for column in rows.T]
     own = {"pairs": (*sides, data.values)} if by == "pairs" else {"labels": (list(texts), data.values)}
-    encode = lambda asked: np.stack([vector_of[text] for text in asked])  # noqa: E731
+
+    def encode(asked: Sequence[str]) -> np.ndarray:
+        return np.stack([vector_of[text] for text in asked])
+
     again = decide(encode, families=(*FEW, ADAPTER), **own)
     assert (again.groups, again.recommended) == (found.groups, found.recommended)
     assert any(note.startswith("360 texts differ from an earlier one in case") for note in again.notes)

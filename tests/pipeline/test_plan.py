@@ -11,7 +11,7 @@ import yaml
 from pipeline.base.suite import load_suite, plan_file, suite_file, suite_folder
 from pipeline.plan import check_plan, write_plan
 from sentfold.errors import SentfoldError, SuiteError
-from tests.checkout import ROOT, make_suite
+from tests.checkout import ROOT, make_checkout, make_suite
 
 
 def write_suite(content: dict[str, Any]) -> None:
@@ -144,3 +144,18 @@ def test_a_suite_without_a_plan_names_the_command_that_writes_one(checkout: Path
 def test_the_committed_plans_follow_from_their_suite_files(suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     check_plan(suite)
+
+
+def test_a_suite_s_own_catalogue_has_no_name_of_the_shared_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = make_checkout(tmp_path / "checkout", corpora="wordsim")
+    monkeypatch.chdir(root)
+    check_plan("quick")
+    shared = Path("pipeline/catalogue.yaml").read_text(encoding="utf-8")
+    block = shared[shared.index("\nwordsim:") : shared.index("\nhappy:")]
+    for own, accepted in ((block, False), (block.replace("wordsim", "mine"), True)):
+        Path("catalogue.yaml").write_text(own, encoding="utf-8")
+        if accepted:
+            check_plan("quick")
+        else:
+            with pytest.raises(SuiteError, match="names of the shared one"):
+                check_plan("quick")
