@@ -696,6 +696,7 @@ def test_the_parts_of_queries_are_known_where_several_files_judge_them(files: tu
     data = read_dataset(tmp_path / "d")
     assert data.splits == ()
     assert data.parts == (("dev", "dev", "test", "test") if len(files) == 2 else ())
+    assert any("dev, test are judged together" in note for note in data.notes) == (len(files) == 2)
 
 
 def test_vectors_of_all_queries_fit_where_some_queries_are_not_judged(tmp_path: Path) -> None:
