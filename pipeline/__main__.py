@@ -422,7 +422,7 @@ def new_suite(
     ],
     encoder: Annotated[str, typer.Option(help="An encoder of params.yaml, e.g. all-MiniLM-L6-v2 or wl-sif.")],
     columns: Annotated[
-        str | None, typer.Option(help="left=a,right=b,score=c or text=a,label=b; split=d. Default: guessed.")
+        str | None, typer.Option(help="left=a,right=b,score=c or text=a,label=b; split=d. Default: by their names.")
     ] = None,
     manifolds: Annotated[
         str, typer.Option(help="What to make of the encoder's space: blocks of manifolds: in params.yaml.")

@@ -39,7 +39,7 @@ def write_suite(
 
     file       pairs with scores, or texts with labels, as `sentfold decide` reads them
     encoder    a block of encoders: or word_encoders: in params.yaml, or the name of the model behind one
-    columns    role -> column; the others are guessed
+    columns    role -> column; the others by their names
     manifolds  blocks of manifolds: in params.yaml
     Returns the suite's folder, and what is odd about the data, in words. Raises DataError, SuiteError or
     ParameterError; then nothing is written.

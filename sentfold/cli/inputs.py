@@ -56,7 +56,7 @@ class Inputs(NamedTuple):
 def read_inputs(
     source: Path, vectors: Path | None, encoder: str | None, columns: str | None, words: str, *, quiet: bool = False
 ) -> Inputs:
-    """The data of a file, its vectors, and what made them. What was guessed or is odd goes to stderr, unless quiet,
+    """The data of a file, its vectors, and what made them. How it was read and what is odd goes to stderr, unless quiet,
     before a text is encoded.
 
     Raises DataError, and EncoderError for an encoder that is missing.
@@ -154,7 +154,7 @@ def refuse_odd_names(*paths: Path | None) -> None:
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """What was guessed or is odd, one a line, to stderr."""
+    """How data was read and what is odd, one a line, to stderr."""
     for note in notes:
         print(escape_controls(note).replace("\n", "\\n"), file=sys.stderr)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +12,7 @@ from sentfold.data.tables import SPLITS, DataError, Table, is_number, read_table
 
 Judgements = dict[str, dict[str, float]]  # query -> document -> grade
 
-# Names of the columns of judgements.
-QUERIES = re.compile("query|qid|topic|question", re.IGNORECASE)
-DOCUMENTS = re.compile("corpus|doc|pid|passage", re.IGNORECASE)
+JUDGED = ("query-id", "corpus-id", "score")  # the columns of judgements
 HIGHEST = 1_000_000  # grade; sums of gains stay exact
 
 
@@ -138,7 +135,8 @@ def with_titles(table: Table) -> Table:
         for title, text in zip(table.columns["title"], table.columns["text"], strict=True)
     ]
     notes = (*table.notes, "titles stand before the texts, as in a folder of the BEIR form")
-    return replace(table, columns={**table.columns, "text": joined}, notes=notes)
+    columns = {name: values for name, values in table.columns.items() if name != "title"}
+    return replace(table, columns={**columns, "text": joined}, notes=notes)
 
 
 def _qrels(folder: Path) -> list[tuple[str, Path]]:
@@ -158,17 +156,15 @@ def _qrels(folder: Path) -> list[tuple[str, Path]]:
 
 def _read_judgements(path: Path, documents: set[str], queries: set[str]) -> Judgements:
     table = read_table(path)
-    names = list(table.columns)
-    is_trec = len(names) == 4 and len(set(table.columns[names[1]])) == 1  # query, 0 in all lines, document, grade
-    if not (len(names) == 3 or is_trec) or not _in_order(names):
+    if set(table.columns) != set(JUDGED):
         raise DataError(
-            "judgements have other columns, or have them in another order",
+            "judgements have other columns",
             where=str(path),
-            expected="query-id, corpus-id, score; or query, 0, document, grade, as TREC has them",
-            got=", ".join(names),
-            remedy="bring the columns into this order",
+            expected=f"a first line with {', '.join(JUDGED)}",
+            got=", ".join(table.columns),
+            remedy="name the columns so in the first line, and leave others out",
         )
-    query_column, document_column, grade_column = names[0], names[-2], names[-1]
+    query_column, document_column, grade_column = JUDGED
     found: Judgements = {}
     for row in range(len(table)):
         query, document = (str(table.columns[name][row]) for name in (query_column, document_column))
@@ -180,12 +176,6 @@ def _read_judgements(path: Path, documents: set[str], queries: set[str]) -> Judg
             )
         found.setdefault(query, {})[document] = float(grade)
     return found
-
-
-def _in_order(names: list[str]) -> bool:
-    """Whether the names of the columns allow the order query, document, grade."""
-    query, document, grade = names[0], names[-2], names[-1]
-    return not (DOCUMENTS.search(query) or QUERIES.search(document) or DOCUMENTS.search(grade) or QUERIES.search(grade))
 
 
 def _check_judgement(table: Table, row: int, *known: tuple[str, bool]) -> None:

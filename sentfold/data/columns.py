@@ -1,11 +1,11 @@
-"""Which column of a table plays which role: by its name, else by its contents, else as the user says."""
+"""Which column of a table plays which role: as the user says, else by known names. Contents decide nothing."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from sentfold.data.tables import TRUE_WORDS, DataError, Table, is_score
+from sentfold.data.tables import TRUE_WORDS, DataError, Table
 
 # Names that columns of public data sets have, by role; the first that a table has is taken.
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -20,75 +20,80 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "score": (
         "score", "similarity", "similarity_score", "relatedness", "relatedness_score", "rating", "gold", "label",
-        "is_duplicate", "match", "relevance", "target",
+        "labels", "is_duplicate", "match", "relevance", "target",
     ),
     "text": (
         "text", "sentence", "content", "question", "review", "utterance", "message", "query", "title", "document",
     ),
-    "label": ("label", "labels", "class", "category", "intent", "target", "topic", "label_text", "label_name"),
+    "label": ("label", "labels", "class", "category", "intent", "target", "topic"),
     "split": ("split", "part", "partition"),
 }  # fmt: skip
-# Names of columns that number the rows, besides names such as `user_id`.
+# Names of columns that tell rows apart, besides names such as `user_id`; and how pandas calls the numbers of rows.
 NUMBERS = ("id", "ids", "idx", "index", "row", "no", "nr", "number", "pid", "qid", "uuid", "guid")
-PANDAS = ("__index_level_", "unnamed:")  # how pandas calls the numbers of rows
-FEWEST = 10  # rows from which on 0, 1, 2, ... or 1, 2, 3, ... are no scores
+PANDAS = ("__index_level_", "unnamed:")
 KINDS = {"pairs": ("left", "right", "score"), "labels": ("text", "label"), "sentences": ("text",)}
 
 
 def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[str, str], bool]:
-    """The kind of a table (pairs, labels, sentences), the column of each role, and whether any was guessed.
+    """The kind of a table (pairs, labels, sentences), the column of each role, and whether any was taken by its name.
 
     wanted  role -> column, as the user gave them
-    Raises DataError where a column is missing, or where neither names nor contents tell.
+    Raises DataError where a column is missing, and where names leave a choice: several columns have known names of one
+    role, or there are more texts, or columns that may be labels.
     """
-    _check_wanted(table, wanted)
-    roles = dict(wanted)
-    named, shown = _by_names(table, wanted), _by_contents(table, wanted)
-    # One column with a name like `question` makes no sentences of a table that holds pairs by its contents.
-    classes = ("labels",) if not wanted and _repeats(table, shown.get("label")) else ()
-    for guess, kinds in (
-        (named, ("pairs", "labels")), (shown, ("pairs", *classes)), (named, ("sentences",)), (shown, KINDS),
-    ):  # fmt: skip
-        for kind in kinds:
-            needed = KINDS[kind]
-            if all(role in guess for role in needed) and set(wanted) <= {*needed, "split"}:
-                roles = {role: guess[role] for role in (*needed, "split") if role in guess}
-                return kind, roles, roles != dict(wanted)
-    raise DataError(
+    require_columns(table, wanted)
+    named = _by_names(table) | dict(wanted)
+    kind = next((kind for kind, roles in KINDS.items() if set(roles) <= set(named) and _fits(kind, wanted)), None)
+    if kind is None:
+        raise _unclear(table, "no columns with known names")
+    roles = {role: named[role] for role in (*KINDS[kind], "split") if role in named}
+    for role in roles.keys() - wanted.keys() - {"text"}:
+        if len(several := _known(table, role)) > 1:
+            raise _unclear(table, f"each of {', '.join(several)} may be the {role}")
+    if "text" in roles and "text" not in wanted and (rest := _unused(table, roles, texts_alone=kind == "labels")):
+        raise _unclear(table, f"besides {', '.join(roles.values())} there is {', '.join(rest)}")
+    return kind, roles, roles != dict(wanted)
+
+
+def _unused(table: Table, roles: Mapping[str, str], *, texts_alone: bool) -> list[str]:
+    """The columns without a role that hold texts, or numbers and names too, but those that only tell rows apart."""
+    return [
+        name
+        for name, values in table.columns.items()
+        if name not in roles.values() and not _is_row_name(name) and (_is_text if texts_alone else _is_plain)(values)
+    ]
+
+
+def _fits(kind: str, wanted: Mapping[str, str]) -> bool:
+    return set(wanted) <= {*KINDS[kind], "split"}
+
+
+def _unclear(table: Table, why: str) -> DataError:
+    return DataError(
         "it cannot be told which columns to use",
         where=table.name,
         expected="two columns of texts and one of scores; one of texts and one of labels; or one of texts",
-        got=", ".join(table.columns),
+        got=f"{', '.join(table.columns)} ({why})",
         remedy=_example(table),
     )
 
 
-def unused_texts(table: Table, roles: Mapping[str, str]) -> list[str]:
-    """The columns of texts of a table that no role takes."""
-    return [name for name in table.columns if name not in roles.values() and _is_text(table.columns[name])]
-
-
-def unused_classes(table: Table, roles: Mapping[str, str]) -> list[str]:
-    """The columns of a table that no role takes, and that hold names of classes."""
-    return [name for name in table.columns if name not in roles.values() and _repeats(table, name)]
-
-
-def _repeats(table: Table, name: str | None) -> bool:
-    """Whether a column has names of classes in all rows: several, and each of them twice or more often, on average."""
-    values = [] if name is None else table.columns[name]
-    cells = ["" if value is None or value != value else str(value).strip() for value in values]
-    return all(cells) and 2 <= len(set(cells)) <= len(cells) / 2
-
-
 def _example(table: Table) -> str:
-    """How to name the columns, with the names of the file's own columns where texts can be told from others."""
+    """How to name the columns, with those of the file where texts can be told from others."""
     texts = [name for name in table.columns if _is_text(table.columns[name])]
-    others = [name for name in table.columns if name not in texts and not _has_row_names(table, name)]
+    others = [name for name in table.columns if name not in texts and not _is_row_name(name)]
+    others.sort(key=lambda name: _plain(name) not in (*NAMES["score"], *NAMES["label"]))
     if len(texts) == 2 and others:
-        others.sort(key=lambda name: _plain(name) not in NAMES["score"])
         why = f"; scores are numbers, or {', '.join(TRUE_WORDS)}"
         return f'name them: --columns "left={texts[0]},right={texts[1]},score={others[0]}"{why}'
-    return "name them: --columns left=a,right=b,score=c, or --columns text=a,label=b"
+    if len(texts) == 1 and others:
+        return (
+            f'name them: --columns "text={texts[0]},label={others[0]}"; of sentences alone: --columns "text={texts[0]}"'
+        )
+    if len(table.columns) == 1:
+        only = next(iter(table.columns))
+        return f'if this is the header: --columns "text={only}"; else put a line above it: text'
+    return "name them: --columns left=a,right=b,score=c, or --columns text=a,label=b; the first line must be a header"
 
 
 def parse_columns(text: str | None) -> dict[str, str]:
@@ -109,7 +114,8 @@ def parse_columns(text: str | None) -> dict[str, str]:
     return roles
 
 
-def _check_wanted(table: Table, wanted: Mapping[str, str]) -> None:
+def require_columns(table: Table, wanted: Mapping[str, str]) -> None:
+    """Raise DataError unless a table has the columns that the user named."""
     for role, column in wanted.items():
         if column not in table.columns:
             raise DataError(
@@ -121,45 +127,31 @@ def _check_wanted(table: Table, wanted: Mapping[str, str]) -> None:
             )
 
 
-def _by_names(table: Table, wanted: Mapping[str, str]) -> dict[str, str]:
-    plain = {_plain(name): name for name in reversed(table.columns)}
-    found = {role: next((plain[name] for name in names if name in plain), "") for role, names in NAMES.items()}
-    return {role: column for role, column in found.items() if column} | dict(wanted)
+def _by_names(table: Table) -> dict[str, str]:
+    """The first column with a known name of each role that has one."""
+    return {role: known[0] for role in NAMES if (known := _known(table, role))}
 
 
-def _by_contents(table: Table, wanted: Mapping[str, str]) -> dict[str, str]:
-    """Two texts and one other column are pairs, one text and one other are labels, a text alone is sentences."""
-    split = _by_names(table, {}).get("split", "")
-    free = [name for name in table.columns if name not in {*wanted.values(), split}]
-    texts = [name for name in free if _is_text(table.columns[name])]
-    others = [name for name in free if name not in texts and not _has_row_names(table, name)]
-    found = dict(wanted) | ({"split": split} if split and "split" not in wanted else {})
-    if len(texts) == 2:
-        numbers = [name for name in others if all(is_score(cell) for cell in table.columns[name])]
-        known = _by_names(table, {}).get("score", "")
-        numbers = [known] if known in numbers else numbers
-        found |= {"left": texts[0], "right": texts[1]} | ({"score": numbers[0]} if len(numbers) == 1 else {})
-    elif len(texts) == 1:
-        found |= {"text": texts[0]} | ({"label": others[0]} if len(others) == 1 else {})
-    elif not texts and len(free) == 1 and not wanted:
-        found |= {"text": free[0]}
-    return found | dict(wanted)
+def _known(table: Table, role: str) -> list[str]:
+    """The columns with known names of a role, in the order of NAMES."""
+    return [name for known in NAMES[role] for name in table.columns if _plain(name) == known]
 
 
 def _plain(name: str) -> str:
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
-def _has_row_names(table: Table, name: str) -> bool:
-    """Whether a column only tells the rows apart: by its name, or by numbers one after another."""
+def _is_row_name(name: str) -> bool:
+    """Whether a column only tells the rows apart, by its name."""
     plain = _plain(name)
-    if plain in NUMBERS or plain.endswith(("_id", "uid")) or plain.startswith(PANDAS):
-        return True
-    cells = [str(cell) for cell in table.columns[name]]
-    first = int(cells[0]) if cells[0] in ("0", "1") else -1
-    return first >= 0 and len(cells) >= FEWEST and cells == [str(row) for row in range(first, first + len(cells))]
+    return plain in NUMBERS or plain.endswith(("_id", "uid")) or plain.startswith(PANDAS)
 
 
 def _is_text(values: list[object]) -> bool:
     """Whether at least half of the values are strings of several words."""
     return 2 * sum(isinstance(value, str) and " " in value.strip() for value in values) >= len(values)
+
+
+def _is_plain(values: list[object]) -> bool:
+    """Whether a column has texts, names or numbers, and not only lists, keys with values, or nothing."""
+    return any(value is not None and not isinstance(value, (dict, list)) for value in values)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sentfold.data.columns import assign_columns, unused_classes, unused_texts
+from sentfold.data.columns import assign_columns
 from sentfold.data.tables import LONGEST, SPLITS, TRUE_WORDS, DataError, Table, parse_number, read_table, refuse_value
 
 Ints = npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ class Dataset:
     copies      (n,) for vectors that come for every cell of the columns: where each distinct text is first. The cells
                 of queries are all documents, then all queries, also those that are left out
     cells       number of these cells
-    notes       what was guessed, and what is odd, in words
+    notes       how the file was read, and what is odd, in words
     files       that were read
     """
 
@@ -68,7 +68,7 @@ class Dataset:
 
 
 def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Dataset:
-    """The data of a file or folder, its columns guessed unless given as role -> column.
+    """The data of a file or folder, its columns known by their names unless given as role -> column.
 
     Raises DataError that names file, line and column. Cost: the file in memory.
     """
@@ -76,19 +76,10 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
 
     if path.is_dir() and (path / "corpus.jsonl").exists():
         return read_beir(path)
-    table = with_titles(read_table(path, (columns or {}).values()))
-    kind, roles, guessed = assign_columns(table, columns or {})
+    table = with_titles(read_table(path))
+    kind, roles, by_name = assign_columns(table, columns or {})
     named = ", ".join(f"{role} = {column}" for role, column in roles.items())
-    notes = [f"columns: {named}" + (" (guessed; --columns overrides)" if guessed else ""), *table.notes]
-    if kind == "labels" and (unused := unused_texts(table, roles)):
-        notes.append(
-            f"columns of texts that are not used: {', '.join(unused)}; of pairs, name them: "
-            f'--columns "left={roles["text"]},right={unused[0]},score={roles["label"]}"'
-        )
-    if kind == "sentences" and (unused := unused_classes(table, roles)):
-        notes.append(
-            f'not used: {", ".join(unused)}; if it is a label: --columns "text={roles["text"]},label={unused[0]}"'
-        )
+    notes = [f"columns: {named}" + (" (by their names; --columns overrides)" if by_name else ""), *table.notes]
     build = {"pairs": _read_pairs, "labels": _read_labels, "sentences": _read_sentences}[kind]
     return replace(build(table, roles, notes), files=tuple(dict.fromkeys(Path(file) for file, _, _ in table.places)))
 
@@ -261,8 +252,9 @@ def _parse_splits(table: Table, roles: Mapping[str, str], kept: list[int], notes
     unknown = next((place for place, name in enumerate(splits) if name not in ("train", "dev", "test")), None)
     if {"train", "test"} <= set(splits) and unknown is not None:
         raise refuse_value(
-            table, kept[unknown], roles["split"], "a split has another name", expected="train, dev or test"
-        )
+            table, kept[unknown], roles["split"], "a split has another name", expected="train, dev or test",
+            remedy="rename it, or leave its rows out",
+        )  # fmt: skip
     if not {"train", "test"} <= set(splits):
         names = ", ".join(sorted(set(splits))[:5])
         notes.append(f"the column {roles['split']} has no train and test parts ({names}); folds are made instead")

@@ -7,7 +7,7 @@ import io
 import json
 import re
 import struct
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +19,12 @@ from sentfold.errors import SentfoldError, first_line
 from sentfold.files import FREE, RATIO, read_parquet, require_regular
 
 LONGEST = 1_000_000  # characters of one cell
-SAMPLE = 20  # records that the delimiter is guessed from
+HEADER = 100_000  # characters of a file that its header, and so its delimiter, is looked for in
 TRUE_WORDS = {"true": 1.0, "yes": 1.0, "match": 1.0, "duplicate": 1.0, "false": 0.0, "no": 0.0, "different": 0.0}
 SPLITS = {
     "train": "train", "training": "train", "dev": "dev", "validation": "dev", "valid": "dev", "val": "dev",
     "test": "test",
 }  # fmt: skip
-MISSING = ("n/a", "na", "none", "null", "missing", "unknown", "not rated", "-", "--", "?", ".")  # instead of a number
 DELIMITERS = (",", "\t", ";", "|")
 ONE_A_LINE = "write a list as one object a line: jq -c '.[]' list.json > lines.jsonl"
 # What `datasets` writes of texts, numbers and vectors: types whose values take as many bytes in the file.
@@ -35,7 +34,8 @@ PLAIN = (
     pa.types.is_binary, pa.types.is_large_binary,
 )  # fmt: skip
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
-SHARD = re.compile(r"-\d+(-of-\d+)?(-[0-9a-f]+)?$")  # train-00000-of-00002-0123456789abcdef
+TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".txt")  # of the parts in a folder
+PART = re.compile(r"(\w+)-(\d+)-of-(\d+)(?:-[0-9a-f]+)?")  # train-00000-of-00002, and a hash behind it
 
 
 class DataError(SentfoldError, ValueError):
@@ -49,7 +49,7 @@ class Table:
     name     of the file or folder
     columns  name -> one value per row: texts from text files, typed values from JSON and Parquet
     places   per row, its file and its line (of text files) or row (of others; counted from 1)
-    notes    what was guessed, in words
+    notes    how the file was read, in words
     """
 
     name: str
@@ -66,15 +66,14 @@ class Table:
         return len(self.places)
 
 
-def read_table(path: Path, named: Collection[str] = ()) -> Table:
+def read_table(path: Path) -> Table:
     """The rows of a file or a folder. Raises DataError that names file and line.
 
-    named  the columns that the user named: a first line that holds all of them is a header
-    A folder is one that `datasets` saved, or holds files named by their split (train.csv, test-00000.parquet); the
-    split then becomes a column.
+    The first line of CSV and TSV is the header. A folder is one that `datasets` saved, or holds files named by their
+    part (train.csv, test-00000-of-00002.parquet); the part then becomes the column `split`.
     """
     if path.is_dir():
-        return _read_folder(path, named)
+        return _read_folder(path)
     readers: dict[str, Callable[[Path], Table]] = {
         ".jsonl": _read_json_lines,
         ".json": _read_json_lines,
@@ -85,8 +84,7 @@ def read_table(path: Path, named: Collection[str] = ()) -> Table:
     }
     if not path.exists():
         raise DataError("there is no such file", where=str(path), remedy="correct the path")
-    read = readers.get(path.suffix.lower())
-    table = read(path) if read else _read_delimited(path, named)
+    table = readers.get(path.suffix.lower(), _read_delimited)(path)
     if not len(table):
         raise DataError("a file has no rows", where=str(path), expected="at least one row below the header")
     return table
@@ -170,15 +168,15 @@ def _read_json_lines(path: Path) -> Table:
     return Table(path.name, {name: [record.get(name) for record in records] for name in names}, places)
 
 
-def _read_delimited(path: Path, named: Collection[str]) -> Table:
-    """CSV or TSV, without a first column of row numbers that has no name, as pandas and R write one."""
+def _read_delimited(path: Path) -> Table:
+    """CSV or TSV with a header, without the columns that have no name, such as the row numbers that pandas writes."""
     text = read_text(path)
     if text[:4].lower() == "sep=" and len(text.split("\n", 1)[0].strip()) == 5:
         raise DataError(
             "the first line says how cells are separated, and is no header", where=f"{path}, line 1",
             expected="a header and rows", got=shorten(text[:5]), remedy="remove the line, which Excel alone reads",
         )  # fmt: skip
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else guess_delimiter(text)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else find_delimiter(text)
     notes = [] if delimiter in (",", "\t") else [f"cells are separated by {delimiter!r}"]
     if delimiter == "\t":
         records, plain = _parse_tabs(path, text)
@@ -187,70 +185,23 @@ def _read_delimited(path: Path, named: Collection[str]) -> Table:
         records = _parse(path, text, delimiter, csv.QUOTE_MINIMAL)
     if not records:
         raise DataError("a file is empty", where=str(path), expected="a header and rows")
-    if all(len(cells) > 1 and not cells[-1].strip() for _, cells in records):  # as spreadsheets write an emptied column
-        records = [(line, cells[:-1]) for line, cells in records]
-    numbered = _has_row_numbers([cells for _, cells in records])
-    is_named = bool(named) and set(named) <= {cell.strip() for cell in records[0][1]}
-    header = records[0][1] if numbered or is_named or has_header([cells for _, cells in records]) else None
-    header = header and [cell.strip() for cell in header]
-    names = header or [str(number) for number in range(1, len(records[0][1]) + 1)]
-    if header is None:
-        notes.append(
-            f"there is no header: line {records[0][0]} is data ({shorten(records[0][1][0], 40)}); "
-            "columns are named by their numbers, and --columns with names of that line makes it a header"
-        )
-    _check_shape(path, names, records)
-    rows = records[1:] if header else records
-    if header and len(header) > 1:
+    (line, header), *rows = records
+    names = [cell.strip() for cell in header]
+    _check_shape(f"{path}, line {line}", names, [(f"{path}, line {line}", cells) for line, cells in rows])
+    if len(names) > 1:
         _refuse_second_header(path, header, rows)
-    elif header and not is_named and " " in header[0]:  # a text of two or three words, perhaps
-        notes.append(
-            f"line {records[0][0]} is the header ({shorten(header[0], 40)}); if it is a text, put one above it"
-        )
-    kept = list(enumerate(names))[1 if numbered else 0 :]
-    columns = {name: [cells[place] for _, cells in rows] for place, name in kept}
+    columns = {name: [cells[place] for _, cells in rows] for place, name in enumerate(names) if name}
     return Table(path.name, columns, [(str(path), "line", line) for line, _ in rows], tuple(notes))
 
 
-def guess_delimiter(text: str) -> str:
-    """The delimiter that cuts the first records into equally many cells, more than one; a comma if none does.
+def find_delimiter(text: str) -> str:
+    """The delimiter that cuts the header into most cells; a comma if none cuts it."""
 
-    Of several the one that gives most cells: a comma may stand within each number (3,5).
-    """
-    head = text[:100_000].splitlines()[: SAMPLE + 1]
-    even = {}
-    for delimiter in DELIMITERS:
-        widths = {len(cells) for cells in list(csv.reader(head, delimiter=delimiter))[:SAMPLE] if cells}
-        if len(widths) == 1 and widths != {1}:
-            even[delimiter] = widths.pop()
-    if even:
-        return max(even, key=lambda delimiter: even[delimiter])
-    return max(DELIMITERS, key=head[0].count) if head else ","
+    def width(delimiter: str) -> int:
+        records = csv.reader(io.StringIO(text[:HEADER], newline=""), delimiter=delimiter)
+        return len(next(filter(any, records), []))
 
-
-def has_header(records: Sequence[Sequence[str]]) -> bool:
-    """Whether the first record names the columns: no cell of it is a number, blank, or a sentence.
-
-    A first record with sentences is a header too if one of its cells is above a column of numbers. The names
-    0, 1, 2, ... of pandas are names if some column has no number below.
-    """
-    first, *others = records
-    if len(first) > 1 and list(first) == [str(number) for number in range(len(first))] and others:
-        return any(not any(is_number(cell) for cell in column) for column in zip(*others, strict=False))
-    if any(is_number(cell) or not cell.strip() for cell in first):
-        return False
-    if all(len(cell.split()) <= 3 for cell in first):
-        return True
-    columns = zip(first, zip(*others, strict=False), strict=False)
-    return any(cell.strip().lower() not in MISSING and all(map(is_number, below)) for cell, below in columns)
-
-
-def _has_row_numbers(records: Sequence[Sequence[str]]) -> bool:
-    """Whether the first record is a header whose first cell is blank, above whole numbers alone."""
-    first, *others = records
-    if len(first) < 2 or first[0].strip() or not others or not has_header([first[1:]]):
-        return False
-    return all(cells[0].isdecimal() for cells in others)
+    return max(DELIMITERS, key=width)
 
 
 def is_number(cell: object) -> bool:
@@ -267,11 +218,6 @@ def parse_number(cell: str) -> float:
     if "_" in cell:
         raise ValueError(f"a number with an underscore: {cell}")
     return float(cell)
-
-
-def is_score(cell: object) -> bool:
-    """Whether a cell can be a score: a number, or one of TRUE_WORDS."""
-    return str(cell).strip().lower() in TRUE_WORDS or is_number(cell)
 
 
 def _parse_tabs(path: Path, text: str) -> tuple[list[tuple[int, list[str]]], bool]:
@@ -318,17 +264,21 @@ def _parse(path: Path, text: str, delimiter: str, quoting: Literal[0, 3]) -> lis
     return records
 
 
-def _check_shape(path: Path, names: list[str], records: list[tuple[int, list[str]]]) -> None:
-    if len(set(names)) < len(names):
-        raise DataError("two columns have one name", where=f"{path}, line {records[0][0]}", got=", ".join(names))
-    for line, cells in records:
+def _check_shape(where: str, names: list[str], rows: list[tuple[str, list[str]]]) -> None:
+    named = [name for name in names if name]
+    if len(set(named)) < len(named):
+        raise DataError(
+            "two columns have one name", where=where, got=", ".join(names),
+            remedy="the first line must be a header that names each column once",
+        )  # fmt: skip
+    for place, cells in rows:
         if len(cells) != len(names):
             raise DataError(
                 "a row has another number of cells than the header",
-                where=f"{path}, line {line}",
+                where=place,
                 expected=f"{len(names)} cells: {', '.join(names)}",
                 got=f"{len(cells)} cells",
-                remedy="put a text that contains the delimiter into quotes",
+                remedy="put a text that contains the delimiter into quotes; the first line must be a header",
             )
 
 
@@ -431,85 +381,99 @@ def _from_arrow(path: Path, table: pa.Table) -> Table:
     return Table(path.name, columns, [(str(path), "row", number) for number in range(1, table.num_rows + 1)])
 
 
-def _read_folder(folder: Path, named: Collection[str]) -> Table:
-    parts = list(_split_files(folder))
-    if any(path.suffix.lower() != ".txt" for _, path in parts):  # README.txt next to tables is no table
-        parts = [(split, path) for split, path in parts if path.suffix.lower() != ".txt"]
-    if not parts:
-        raise DataError(
-            "a folder holds no data",
-            where=str(folder),
-            expected="a saved dataset, files named by split (train.csv, test.csv), or corpus.jsonl with queries.jsonl",
-            got=", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "an empty folder",
-        )
-    _refuse_mixed(folder, parts)
-    tables = [(split, read_table(path, named)) for split, path in parts]
-    names = list(dict.fromkeys(name for _, table in tables for name in table.columns))
-    columns = {
-        name: [value for _, table in tables for value in table.columns.get(name, [None] * len(table))] for name in names
-    }
-    if len({split for split, _ in tables}) > 1 and "split" not in columns:
-        columns["split"] = [split for split, table in tables for _ in range(len(table))]
-    notes = [note for _, table in tables for note in table.notes]
-    if len(parts) > 1 and len({split for split, _ in parts}) == 1:
-        notes.append(f"{len(parts)} files are read as one: {parts[0][1].name} to {parts[-1][1].name}")
-    notes = list(dict.fromkeys(notes))
+def _read_folder(folder: Path) -> Table:
+    """The parts of a folder, one after the other. Raises DataError unless all have the same columns."""
+    parts = _saved_parts(folder) or _named_parts(folder)
+    tables = [(part, read_table(path)) for part, path in parts]
+    first = tables[0][1].columns
+    for (_, path), (_, table) in zip(parts, tables, strict=True):
+        if table.columns.keys() != first.keys():
+            raise DataError(
+                "two files of a folder have other columns", where=str(path), expected=", ".join(first),
+                got=", ".join(table.columns), remedy="give all files the same columns, or give one file alone",
+            )  # fmt: skip
+    columns = {name: [value for _, table in tables for value in table.columns[name]] for name in first}
+    if len({part for part, _ in parts}) > 1 and "split" not in columns:
+        columns["split"] = [part for part, table in tables for _ in range(len(table))]
+    names = [str(path.relative_to(folder)) for _, path in parts]
+    read = f"{len(names)} files: {', '.join(names if len(names) <= 8 else [names[0], '...', names[-1]])}"
+    notes = dict.fromkeys([read, *(note for _, table in tables for note in table.notes)])
     return Table(folder.name, columns, [place for _, table in tables for place in table.places], tuple(notes))
 
 
-def _split_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """The split and path of each file, from a folder that `datasets` saved, or of files or folders named by split.
+def _saved_parts(folder: Path) -> list[tuple[str, Path]]:
+    """The part and path of each file that `datasets` saved; [] for another folder. Raises DataError.
 
-    Other programs keep old copies and results of their own under names that begin with a dot or an underscore.
+    dataset_dict.json names the parts and state.json their files: those of an earlier save stay in the folder.
     """
-    for inner in (folder, *(path for path in _shown(folder) if path.is_dir())):
-        saved = (inner / "dataset_info.json").is_file()
-        for path in (_saved_last(inner) if saved else None) or _shown(inner):
-            by_folder = inner != folder and (saved or inner.name.lower() in SPLITS)
-            split = inner.name if by_folder else SHARD.sub("", path.stem)
-            result = saved and path.name.startswith("cache-")  # of datasets' `map` or `filter`, and no data
-            lines = path.suffix.lower() == ".json" and split.lower() in SPLITS  # others hold what programs note
-            if not result and (path.suffix.lower() in ((".arrow",) if saved else SUFFIXES) or lines):
-                yield split, path
+    parts = {"": folder} if (folder / "state.json").is_file() else {}
+    if (folder / "dataset_dict.json").is_file():
+        names = _read_list(folder / "dataset_dict.json", "splits")
+        parts = {Path(str(name)).name: folder / Path(str(name)).name for name in names}
+    found = []
+    for part, saved in parts.items():
+        files = _read_list(saved / "state.json", "_data_files")
+        found += [(part, saved / Path(str(file.get("filename"))).name) for file in files if isinstance(file, dict)]
+    return found
 
 
-def _refuse_mixed(folder: Path, parts: list[tuple[str, Path]]) -> None:
-    """Raise DataError where a part comes twice, in two formats or folders, and where a name only contains a part's."""
-
-    def kind(split: str, path: Path) -> tuple[object, ...]:
-        by_folder = path.parent.name == split  # whose files can have any names
-        return path.parent, path.suffix.lower(), split, by_folder or SHARD.search(path.stem) is not None
-
-    for split, path in parts:
-        part = SPLITS.get(split.lower(), split)
-        other, first = next((name, one) for name, one in parts if SPLITS.get(name.lower(), name) == part)
-        if kind(other, first) != kind(split, path):
-            raise DataError(
-                "a folder holds one part twice", where=str(folder),
-                expected="one file of each part, or numbered ones, in one folder and one format",
-                got=f"{first.relative_to(folder)} and {path.relative_to(folder)}",
-                remedy="move one of them out of the folder, or give the file itself",
-            )  # fmt: skip
-        if len(parts) > 1 and part not in SPLITS and SPLITS.keys() & re.split(r"[\W_\d]+", split.lower()):
-            raise DataError(
-                "a file is named after no part, and its name contains one", where=str(path),
-                expected="train.csv, dev.csv, test.csv, or parts of these such as test-00000-of-00002.parquet",
-                got=path.name, remedy="rename the file, or move it out of the folder",
-            )  # fmt: skip
-
-
-def _saved_last(folder: Path) -> list[Path]:
-    """The files of the last save into a folder of `datasets`, whose state.json names them; [] where it names none.
-
-    Files of an earlier save in more parts stay in the folder.
-    """
+def _read_list(path: Path, key: str) -> list[Any]:
+    """The list that `save_to_disk` wrote under a key of a JSON file. Raises DataError."""
     try:
-        state = json.loads((folder / "state.json").read_bytes())
-        names = [Path(file["filename"]).name for file in state["_data_files"]]
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
-        return []
-    return [folder / name for name in names]
+        values = json.loads(read_text(path))[key]
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"{key}: {shorten(values)}")
+    except DataError:
+        raise
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise DataError(
+            "a file does not say what was saved", where=str(path), expected=f"a list of {key}, as `save_to_disk` "
+            "of datasets writes it", got=first_line(error), remedy="save the data set again",
+        ) from None  # fmt: skip
+    return values
 
 
-def _shown(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
+def _named_parts(folder: Path) -> list[tuple[str, Path]]:
+    """The part and path of each table in a folder, by its name: train.csv, or test-00000-of-00002.parquet.
+
+    Hidden files are no data, as old copies that programs keep have such names. Raises DataError for any other table,
+    for a part that comes twice, and for one that lacks a file.
+    """
+    shown = [path for path in sorted(folder.iterdir()) if not path.name.startswith((".", "_")) and not path.is_dir()]
+    files: dict[str, list[tuple[Path, str | None]]] = {}
+    for path in shown:
+        numbered = PART.fullmatch(path.stem)
+        part = SPLITS.get((numbered[1] if numbered else path.stem).lower())
+        if part and path.suffix.lower() in (*TABLES, ".json"):  # other files of JSON hold what programs note
+            files.setdefault(part, []).append((path, f"{int(numbered[2])} of {int(numbered[3])}" if numbered else None))
+        elif path.suffix.lower() in TABLES:
+            raise DataError(
+                "a file is named after no part", where=str(path),
+                expected="train.csv, dev.csv, test.csv, or numbered files as test-00000-of-00002.parquet",
+                got=path.name, remedy="rename the file, move it out of the folder, or give the file itself",
+            )  # fmt: skip
+    if not files:
+        raise DataError(
+            "a folder holds no data", where=str(folder),
+            expected="what `save_to_disk` of datasets wrote, files named by part (train.csv, test.csv), or "
+            "corpus.jsonl with queries.jsonl",
+            got=", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "an empty folder",
+            remedy="give the folder or file that holds the data",
+        )  # fmt: skip
+    for found in files.values():
+        whole = (
+            {None} if len(found) == 1 and found[0][1] is None else {f"{n} of {len(found)}" for n in range(len(found))}
+        )
+        if {number for _, number in found} != whole:
+            raise DataError(
+                "a part comes twice, or is not whole", where=str(folder),
+                expected="one file of each part, or all of its numbered files",
+                got=", ".join(path.name for path, _ in found[:8]), remedy="move the others out of the folder",
+            )  # fmt: skip
+    paths = [(part, path) for part, found in files.items() for path, _ in found]
+    if len({path.suffix.lower() for _, path in paths}) > 1:
+        raise DataError(
+            "the parts of a folder have two formats", where=str(folder), expected="one format",
+            got=", ".join(path.name for _, path in paths[:8]), remedy="move the others out of the folder",
+        )  # fmt: skip
+    return paths

@@ -48,10 +48,10 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     array = _join(arrays, data, path)
     if array.ndim != 2 or not array.shape[1]:
         raise DataError("an array has no vectors", where=str(path), expected="shape (n, d)", got=f"shape {array.shape}")
-    texts = _texts_of(columns, data)
     if not data.texts:
         _refuse_other_rows(columns, data, path)
-    if texts is not None and data.texts:
+    texts = _texts_of(columns, path) if data.texts else None
+    if texts is not None:
         vectors, extra = _match(array, texts, data, path)
     else:
         vectors, extra = _place(array, data, path), 0
@@ -256,11 +256,15 @@ def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
 # --- which vector is whose --------------------------------------------------------------------------
 
 
-def _texts_of(columns: Columns, data: Dataset) -> list[str] | None:
-    """The column called `text`; else the one that has most of the data's texts, the first of several; None without."""
+def _texts_of(columns: Columns, path: Path) -> list[str] | None:
+    """The column of texts: the one called `text`, or the only one; None without. Raises DataError for several."""
     texts = {name: cells for name, cells in columns.items() if any(isinstance(cell, str) for cell in cells)}
-    known = set(data.texts)
-    return texts.get("text") or max(texts.values(), key=lambda cells: len(known.intersection(cells)), default=None)
+    if len(texts) > 1 and "text" not in texts:
+        raise DataError(
+            "it cannot be told which column has the texts", where=str(path), expected="a column `text`",
+            got=", ".join(texts), remedy="call the column of texts `text`",
+        )  # fmt: skip
+    return texts.get("text") or next(iter(texts.values()), None)
 
 
 def _refuse_other_rows(columns: Columns, data: Dataset, path: Path) -> None:

@@ -67,7 +67,7 @@ def test_words_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
 
 def write_arrow(folder: Path, table: pa.Table, compression: str | None = None) -> Path:
     folder.mkdir(exist_ok=True)
-    (folder / "dataset_info.json").write_text("{}")
+    (folder / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}]}')
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with pa.ipc.new_stream(str(folder / "data.arrow"), table.schema, options=options) as stream:
         stream.write_table(table)

@@ -36,7 +36,7 @@ PAIRS = [
 
 def write_pairs(path: Path, rows: list[tuple[str, str, float]]) -> Path:
     with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([("asked", "answered", "grade"), *rows])
+        csv.writer(file).writerows([("left", "right", "score"), *rows])
     return path
 
 
@@ -143,7 +143,7 @@ def test_the_end_of_a_name_is_no_encoder(name: str) -> None:
         ({"encoder": "no-such"}, ParameterError, "no encoder 'no-such'"),
         ({"manifolds": ("pac",)}, ParameterError, "manifolds.pac"),
         ({"columns": {"left": "nope"}}, DataError, "no column 'nope'"),
-        ({"columns": {"text": "asked"}}, DataError, "a suite cannot score"),
+        ({"columns": {"text": "left"}}, DataError, "a suite cannot score"),
         ({"file": Path("absent.csv")}, DataError, "no such file"),
     ],
 )
