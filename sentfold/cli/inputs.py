@@ -56,8 +56,8 @@ class Inputs(NamedTuple):
 def read_inputs(
     source: Path, vectors: Path | None, encoder: str | None, columns: str | None, words: str, *, quiet: bool = False
 ) -> Inputs:
-    """The data of a file, its vectors, and what made them. How it was read and what is odd goes to stderr, unless quiet,
-    before a text is encoded.
+    """The data of a file, its vectors, and what made them. How it was read and what is odd goes to stderr, before
+    a text is encoded, unless quiet.
 
     Raises DataError, and EncoderError for an encoder that is missing.
     """

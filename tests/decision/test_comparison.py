@@ -211,7 +211,8 @@ def test_files_of_a_folder_that_hold_no_data_are_not_hashed(form: str, tmp_path:
         files = {f"{part}.csv": f"text,label\na {part} cat,x\na {part} car,y\n" for part in ("train", "test")}
     else:
         texts = "".join(f'{{"_id": "{row}", "text": "text {row}"}}\n' for row in range(3))
-        files = {"corpus.jsonl": texts, "queries.jsonl": texts, "qrels/test.tsv": "query-id\tcorpus-id\tscore\n0\t1\t1\n1\t2\t1\n"}
+        judged = "query-id\tcorpus-id\tscore\n0\t1\t1\n1\t2\t1\n"
+        files = {"corpus.jsonl": texts, "queries.jsonl": texts, "qrels/test.tsv": judged}
     for name, content in files.items():
         (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "data" / name).write_text(content)
