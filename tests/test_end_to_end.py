@@ -32,13 +32,8 @@ ENCODE = {f"encode@{encoder}" for encoder in WORD_ENCODERS}
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout whose quick suite (437 words of wordsim, and the referee sentences) has run once."""
     checkout = make_checkout(tmp_path_factory.mktemp("end") / "checkout", corpora="wordsim, happy")
-    repro(checkout, **threads(2))
+    repro(checkout)
     return checkout
-
-
-def threads(number: int) -> dict[str, str]:
-    """The environment that gives every numerical library so many threads."""
-    return {name: str(number) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 
 
 @pytest.fixture
@@ -209,13 +204,3 @@ def test_evaluating_again_gives_the_same_bytes(checkout: Path) -> None:
         cwd=checkout, env=environment(), check=True, capture_output=True,
     )  # fmt: skip
     assert {path: path.read_bytes() for path in scores} == scores
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1200)  # about 45 stages, each its own process: minutes where the machine is busy
-def test_one_thread_gives_the_bytes_of_two_from_source_to_report(finished: Path, tmp_path: Path) -> None:
-    alone = make_checkout(tmp_path / "checkout", corpora="wordsim, happy")
-    repro(alone, **threads(1))
-    assert digests(alone) == digests(finished)
-    reports = [{path.name: path.read_bytes() for path in (c / "reports").rglob("*.*")} for c in (alone, finished)]
-    assert reports[0] == reports[1]
