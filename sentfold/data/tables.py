@@ -461,15 +461,7 @@ def _named_parts(folder: Path) -> list[tuple[str, Path]]:
             remedy="give the folder or file that holds the data",
         )  # fmt: skip
     for found in files.values():
-        whole = (
-            {None} if len(found) == 1 and found[0][1] is None else {f"{n} of {len(found)}" for n in range(len(found))}
-        )
-        if {number for _, number in found} != whole:
-            raise DataError(
-                "a part comes twice, or is not whole", where=str(folder),
-                expected="one file of each part, or all of its numbered files",
-                got=", ".join(path.name for path, _ in found[:8]), remedy="move the others out of the folder",
-            )  # fmt: skip
+        _require_whole(folder, found)
     paths = [(part, path) for part, found in files.items() for path, _ in found]
     if len({path.suffix.lower() for _, path in paths}) > 1:
         raise DataError(
@@ -477,3 +469,15 @@ def _named_parts(folder: Path) -> list[tuple[str, Path]]:
             got=", ".join(path.name for _, path in paths[:8]), remedy="move the others out of the folder",
         )  # fmt: skip
     return paths
+
+
+def _require_whole(folder: Path, found: list[tuple[Path, str | None]]) -> None:
+    """Raise DataError unless a part is one file, or all of its numbered files. found: files, each `0 of 2` or None."""
+    numbers = {number for _, number in found}
+    alone = len(found) == 1 and numbers == {None}
+    if not alone and numbers != {f"{number} of {len(found)}" for number in range(len(found))}:
+        raise DataError(
+            "a part comes twice, or is not whole", where=str(folder),
+            expected="one file of each part, or all of its numbered files",
+            got=", ".join(path.name for path, _ in found[:8]), remedy="move the others out of the folder",
+        )  # fmt: skip
