@@ -33,6 +33,20 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_threshold_says_that_it_takes_the_pairs_of_all_parts(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sentfold.cli.threshold import command
+
+    monkeypatch.chdir(folder)
+    lines = Path("pairs.tsv").read_text().splitlines()
+    parts = [f"{line}\t{'train' if row % 2 else 'test'}" for row, line in enumerate(lines[1:])]
+    Path("parts.tsv").write_text("\n".join([f"{lines[0]}\tsplit", *parts]) + "\n")
+    for name, said in (("pairs.tsv", False), ("parts.tsv", True)):
+        command(Path(name), vectors=Path("v.npy"), match_from=4.0)
+        assert ("all pairs are taken" in capsys.readouterr().err) is said
+
+
 @pytest.mark.slow
 def test_the_same_files_give_the_same_record_and_it_names_their_hashes(folder: Path) -> None:
     for name in ("first", "second"):

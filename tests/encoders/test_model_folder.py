@@ -600,3 +600,16 @@ def test_a_folder_that_cannot_be_listed_is_refused(spoilt: Path) -> None:
     finally:
         (spoilt / "1_Pooling").chmod(0o755)
     assert done.stdout.strip() == "a folder of a model cannot be listed", done.stderr
+
+
+def test_encode_names_prompts_that_are_not_used_and_obeys_no_escape_code(
+    spoilt: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sentfold.cli.encode import command
+
+    edit(spoilt / "config_sentence_transformers.json", prompts={"query\x1b[2K": "query: "}, default_prompt_name=None)
+    (tmp_path / "texts.txt").write_text("a cat\na dog\n")
+    command(str(spoilt), tmp_path / "texts.txt", tmp_path / "v.parquet")
+    printed = capsys.readouterr()
+    assert "has prompts (query\\x1b[2K), which are not used" in printed.err
+    assert "\x1b" not in printed.out + printed.err
