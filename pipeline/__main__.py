@@ -20,7 +20,7 @@ from pipeline.lineage.recorder import recorded
 from pipeline.parent import die_with_parent
 from sentfold.compilers import prepare_compilers
 from sentfold.decision.progress import progress_bars
-from sentfold.errors import RunError, SentfoldError, escape_controls
+from sentfold.errors import RunError, SentfoldError, SourceError, escape_controls
 from sentfold.numeric_profile import is_supported, use_profile
 from sentfold.suggestions import message_of, prepare_output, refuse_unreadable_addresses
 
@@ -527,11 +527,17 @@ def fetch_vectors(
     locations: Annotated[Path | None, typer.Option(help="Another list of locations.")] = None,
 ) -> None:
     """Download published word vectors into SENTFOLD_VECTORS; nothing else ever does."""
-    from pipeline.words.published import LOCATIONS_FILE, describe_locations
+    from pipeline.words.published import LOCATIONS_FILE, describe_locations, load_locations
     from pipeline.words.published import fetch_vectors as fetch
 
     listing = locations or LOCATIONS_FILE
-    typer.echo(describe_locations(listing, name).rstrip())
+    for entry in load_locations(listing).values():
+        if Path(entry.file).name != entry.file or entry.file in ("", ".."):  # a list can be a stranger's
+            raise SourceError(
+                "a list of locations names a place outside of the folder of word vectors", where=str(listing),
+                expected="file: a name without folders", got=entry.file,
+            )  # fmt: skip
+    typer.echo(escape_controls(describe_locations(listing, name)).rstrip())
     if name is not None:
         typer.echo(fetch(name, locations=listing, record=record_hash))
 

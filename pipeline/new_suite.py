@@ -21,6 +21,7 @@ from pipeline.stages.knn_graph import GraphParameters
 from sentfold.compare.bootstrap import group_design
 from sentfold.data.datasets import Dataset, read_dataset
 from sentfold.data.tables import DataError
+from sentfold.decision.inputs import kin_of
 from sentfold.errors import ParameterError, SuiteError
 from sentfold.files import sha256_of, write_bytes_atomically
 from sentfold.manifold.base.grid import SUFFIX
@@ -106,7 +107,8 @@ def tabulate(data: Dataset) -> tuple[str, pl.DataFrame, list[str]]:
     texts = np.array(data.texts, dtype=object)
     if data.kind == "labels":
         frame = pl.DataFrame({"text": texts[data.rows].tolist(), "label": data.values.astype(int)})
-        return "classification", frame.with_columns(split=pl.Series(data.splits or ["all"] * len(data))), []
+        frame = frame.with_columns(split=pl.Series(data.splits or ["all"] * len(data)))
+        return "classification", *_drop_copies(data, frame)
     if data.kind != "pairs" or not data.texts:
         raise DataError(
             "a suite cannot score this data",
@@ -120,6 +122,27 @@ def tabulate(data: Dataset) -> tuple[str, pl.DataFrame, list[str]]:
         "score": data.values, "subset": [""] * len(data), "split": ["all"] * len(data),
     })  # fmt: skip
     return "similarity", frame, ["the parts of the split are one corpus: nothing is trained"] if data.splits else []
+
+
+def _drop_copies(data: Dataset, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Each labelled text once, of the test part if it has the text; and how many are left out, in words.
+
+    Folds and resamples of a suite take texts as independent: a copy would be learnt in one fold and judged in another.
+    Raises DataError where a part has copies of texts of test alone.
+    """
+    kin = kin_of(np.arange(len(data.texts)), data.texts)[data.rows]
+    test_first = np.argsort(np.array(frame["split"] != "test"), kind="stable")
+    firsts = test_first[np.unique(kin[test_first], return_index=True)[1]]
+    kept = frame[np.sort(firsts).tolist()]
+    if set(kept["split"]) != set(frame["split"]):
+        raise DataError(
+            "a part has no text that the test part lacks", where=data.name, expected="parts of different texts",
+            got=", ".join(sorted(set(frame["split"]))), remedy="make the parts anew",
+        )  # fmt: skip
+    label_of = dict(zip(kin[firsts].tolist(), frame["label"][firsts.tolist()], strict=True))
+    other = sum(label_of[text] != label for text, label in zip(kin.tolist(), frame["label"], strict=True))
+    note = f"{len(frame) - len(kept)} texts are those of others but for case, punctuation and blanks, and are left out"
+    return kept, [f"{note} ({other} have another label)"] * (len(kept) < len(frame))
 
 
 def _fits(manifold: str, sentences: int) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from difflib import get_close_matches
 from io import TextIOWrapper
+from typing import Any
 
-from sentfold.errors import RunError, SentfoldError
+from sentfold.errors import RunError, SentfoldError, escape_controls
 
 CHOICES = "one of: "  # how the `expected` of an error begins that lists all known names
 # An address with a password that every library reads alike: of other letters some end the address.
@@ -22,11 +25,23 @@ def prepare_output() -> None:
     """Settle what a command prints, before libraries are imported.
 
     Letters that the encoding of the output lacks are printed as escapes, such as \\u25bc; Python ends with a traceback.
-    The hub's library prints no warnings: they hold the address that does not answer, with its password.
+    The hub's library prints no warnings: they hold the address that does not answer, with its password. What libraries
+    log can hold values of a stranger's file, and is printed with escapes too.
     """
+    logging.setLogRecordFactory(escaped_record)
     os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def escaped_record(*values: Any, **named: Any) -> logging.LogRecord:
+    """A record of a library's log in which control characters are escapes."""
+    record = logging.LogRecord(*values, **named)
+    with suppress(TypeError, ValueError, KeyError):  # values that do not fit the message: the handler says so
+        message = record.getMessage()
+        if (escaped := escape_controls(message)) != message:  # others keep their values, which some formats print
+            record.msg, record.args = escaped, ()
+    return record
 
 
 def refuse_unreadable_addresses() -> None:

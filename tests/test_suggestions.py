@@ -73,3 +73,14 @@ def test_the_hub_s_library_prints_no_address_that_does_not_answer() -> None:
     code += "from huggingface_hub.utils import logging; print(logging.get_verbosity() > logging.WARNING)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout == "True\n"
+
+
+def test_a_value_that_a_library_logs_commands_no_terminal() -> None:
+    code = (
+        "import logging; from sentfold.suggestions import prepare_output; prepare_output(); "
+        "logging.warning('value %s of\\n%d', '\\x1b[2J', 3); "
+        "logging.warning('%d', 'no number'); logging.warning('%s', 'é')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert b"value \\x1b[2J of\n3" in done.stderr
+    assert b"\x1b" not in done.stderr and "é".encode() in done.stderr

@@ -205,19 +205,30 @@ def fit_directions(encoder: Any, path: Path) -> Fitted:
 
 
 def read_sentences(path: Path, columns: str | None = None) -> list[str]:
-    """The lines of a UTF-8 file, empty ones included, or the column text of a Parquet file. Raises ArtifactError.
+    """The lines of a UTF-8 file, or one column of a Parquet file, `text` unless named; empty texts included.
 
-    Of another table, or a folder, the texts of its columns, as `sentfold append` reads them. Raises DataError.
+    Of another table, or a folder, the texts of its columns, as `sentfold append` reads them. Raises ArtifactError, and
+    DataError for columns that the file has not.
     """
+    from sentfold.data.columns import parse_columns
+    from sentfold.data.tables import DataError
+
+    wanted = parse_columns(columns)
     if path.suffix.lower() in TABLES or path.is_dir():
-        from sentfold.data.columns import parse_columns
         from sentfold.decision.use import read_texts
 
-        found, notes = read_texts(path, parse_columns(columns))
+        found, notes = read_texts(path, wanted)
         print_notes(notes)
         return found
-    if path.suffix == ".parquet":
-        texts: list[str] = read_columns(path, "text").column("text").to_pylist()
+    is_parquet = path.suffix.lower() == ".parquet"
+    if wanted.keys() - ({"text"} if is_parquet else set()):
+        raise DataError(
+            "a file has no such columns", where=f"--columns, {path}",
+            expected="text=a for Parquet" if is_parquet else "no --columns: each line is a text", got=str(columns),
+        )  # fmt: skip
+    if is_parquet:
+        name = wanted.get("text", "text")
+        texts: list[str] = read_columns(path, name).column(name).to_pylist()
         return texts
     try:
         require_regular(path)

@@ -23,8 +23,11 @@ def command(
     """Write the folder, load it again, and compare its vectors with the library's."""
     use_profile()
     from sentfold.decision.export import export_space
+    from sentfold.decision.spaces import Unchanged, load_space
 
     apart = export_space(space, encoder, to, words=words)
     checked = find_spec("sentence_transformers") is not None
     loads = "SentenceTransformer loads it" if checked else "SentenceTransformer is not installed here to load it"
+    if isinstance(load_space(space), Unchanged):
+        print(f"{space} has no map: {to} holds the encoder alone, and its vectors are not made smaller")
     print(f"{to}: {loads}; its vectors equal the library's within {apart:.1g}")

@@ -12,7 +12,6 @@ from sentfold.cli.inputs import (
     Columns,
     EncoderName,
     Seed,
-    Source,
     Vectors,
     Words,
     print_notes,
@@ -23,7 +22,7 @@ from sentfold.numeric_profile import profile_name, use_profile
 
 
 def command(
-    source: Source,
+    source: Annotated[Path, typer.Argument(help="Pairs with scores: CSV, TSV, JSONL, Parquet.")],
     vectors: Vectors = None,
     encoder: EncoderName = None,
     words: Words = WORDS,
@@ -51,7 +50,10 @@ def command(
     refuse_target(to, source, vectors, encoder, words)
     data = read_dataset(source, parse_columns(columns))  # refused here, before an encoder takes minutes
     if data.kind != "pairs":
-        raise DataError("a threshold needs pairs", where=data.name, expected="pairs with scores", got=data.kind)
+        raise DataError(
+            "a threshold needs pairs", where=data.name, expected="pairs with scores", got=data.kind,
+            remedy='name the columns of pairs: --columns "left=a,right=b,score=c"',
+        )  # fmt: skip
     match = matches_from(data.values, match_from)
     require_groups(group_design(data.numbered_rows, [""] * len(data)), len(data))
     data, x, hashes, _ = read_inputs(source, vectors, encoder, columns, words)

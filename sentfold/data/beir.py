@@ -110,11 +110,10 @@ def _read_texts(path: Path, what: str) -> tuple[dict[str, str], list[str]]:
     copies: list[str] = []
     empty: list[int] = []
     seen: set[str] = set()
-    titles = table.columns.get("title", [None] * len(table))
-    for row, (name, title, text) in enumerate(zip(table.columns["_id"], titles, table.columns["text"], strict=True)):
+    for row, name in enumerate(table.columns["_id"]):
         if name is None or str(name) in texts:
             raise refuse_value(table, row, "_id", "an identifier is missing or repeated", expected="a new identifier")
-        texts[str(name)] = f"{title or ''} {text or ''}".strip()
+        texts[str(name)] = titled_text(table, row)
         if not texts[str(name)]:
             empty.append(row)
             continue
@@ -126,14 +125,24 @@ def _read_texts(path: Path, what: str) -> tuple[dict[str, str], list[str]]:
     return texts, [*bare, *_named(f"{what} repeat the text of an earlier one", copies)]
 
 
+def titled_text(table: Table, row: int) -> str:
+    """The title, if any, and the text of a row; null and NaN are none. Raises DataError for other types."""
+    parts = []
+    for column in ("title", "text"):
+        value = table.columns[column][row] if column in table.columns else None
+        if value is None or value != value or value == "":
+            continue
+        if not isinstance(value, str):
+            raise refuse_value(table, row, column, f"a {column} is of another type", expected="a text, or null")
+        parts.append(value)
+    return " ".join(parts).strip()
+
+
 def with_titles(table: Table) -> Table:
     """A table of documents of the BEIR form, with the title before each text, as read_beir has them; others as is."""
     if not {"_id", "title", "text"} <= table.columns.keys():
         return table
-    joined = [
-        f"{title or ''} {text or ''}".strip()
-        for title, text in zip(table.columns["title"], table.columns["text"], strict=True)
-    ]
+    joined = [titled_text(table, row) for row in range(len(table))]
     notes = (*table.notes, "titles stand before the texts, as in a folder of the BEIR form")
     columns = {name: values for name, values in table.columns.items() if name != "title"}
     return replace(table, columns={**columns, "text": joined}, notes=notes)
@@ -174,7 +183,11 @@ def _read_judgements(path: Path, documents: set[str], queries: set[str]) -> Judg
             raise refuse_value(
                 table, row, grade_column, "a grade is no number", expected=f"0, 1, 2, ..., at most {HIGHEST:,}"
             )
-        found.setdefault(query, {})[document] = float(grade)
+        if found.setdefault(query, {}).setdefault(document, float(grade)) != float(grade):
+            raise refuse_value(
+                table, row, grade_column, "a document is judged twice for one query, with two grades",
+                expected=f"one grade, as {found[query][document]:g} above", remedy="keep one of the lines",
+            )  # fmt: skip
     return found
 
 

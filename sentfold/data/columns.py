@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from sentfold.data.tables import TRUE_WORDS, DataError, Table
+from sentfold.data.tables import TRUE_WORDS, DataError, Table, is_number
 
 # Names that columns of public data sets have, by role; the first that a table has is taken.
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -34,8 +34,8 @@ PANDAS = ("__index_level_", "unnamed:")
 KINDS = {"pairs": ("left", "right", "score"), "labels": ("text", "label"), "sentences": ("text",)}
 
 
-def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[str, str], bool]:
-    """The kind of a table (pairs, labels, sentences), the column of each role, and whether any was taken by its name.
+def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The kind of a table (pairs, labels, sentences), and the column of each role.
 
     wanted  role -> column, as the user gave them
     Raises DataError where a column is missing, and where names leave a choice: several columns have known names of one
@@ -45,14 +45,22 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
     named = _by_names(table) | dict(wanted)
     kind = next((kind for kind, roles in KINDS.items() if set(roles) <= set(named) and _fits(kind, wanted)), None)
     if kind is None:
-        raise _unclear(table, "no columns with known names")
+        known = ", ".join(dict.fromkeys(named.values())) or "none"
+        raise _unclear(table, f"known of these: {known}")
     roles = {role: named[role] for role in (*KINDS[kind], "split") if role in named}
-    for role in roles.keys() - wanted.keys() - {"text"}:
+    for role in roles.keys() - wanted.keys():
         if len(several := _known(table, role)) > 1:
             raise _unclear(table, f"each of {', '.join(several)} may be the {role}")
     if "text" in roles and "text" not in wanted and (rest := _unused(table, roles, texts_alone=kind == "labels")):
-        raise _unclear(table, f"besides {', '.join(roles.values())} there is {', '.join(rest)}")
-    return kind, roles, roles != dict(wanted)
+        raise _unclear(table, f"besides {', '.join(roles[role] for role in KINDS[kind])} there is {', '.join(rest)}")
+    return kind, roles
+
+
+def describe_columns(roles: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+    """A note: the column of each role, and which of them were taken by their names."""
+    named = ", ".join(f"{role} = {column}" for role, column in roles.items())
+    by_name = ", ".join(role for role in roles if role not in wanted)
+    return f"columns: {named}" + (f" ({by_name} by name; --columns overrides)" if by_name else "")
 
 
 def _unused(table: Table, roles: Mapping[str, str], *, texts_alone: bool) -> list[str]:
@@ -82,17 +90,19 @@ def _example(table: Table) -> str:
     """How to name the columns, with those of the file where texts can be told from others."""
     texts = [name for name in table.columns if _is_text(table.columns[name])]
     others = [name for name in table.columns if name not in texts and not _is_row_name(name)]
+    parts = "".join(f",split={name}" for name in _known(table, "split")[:1])
+    others = [name for name in others if f",split={name}" != parts]
     others.sort(key=lambda name: _plain(name) not in (*NAMES["score"], *NAMES["label"]))
-    if len(texts) == 2 and others:
-        why = f"; scores are numbers, or {', '.join(TRUE_WORDS)}"
-        return f'name them: --columns "left={texts[0]},right={texts[1]},score={others[0]}"{why}'
-    if len(texts) == 1 and others:
-        return (
-            f'name them: --columns "text={texts[0]},label={others[0]}"; of sentences alone: --columns "text={texts[0]}"'
-        )
+    if 1 <= len(texts) <= 2 and others:
+        forms = [f'of texts with classes: --columns "text={texts[-1]},label={others[0]}{parts}"']
+        if len(texts) == 2:
+            scores = f"scores are numbers, or {', '.join(TRUE_WORDS)}"
+            pairs = f'of pairs: --columns "left={texts[0]},right={texts[1]},score={others[0]}{parts}", where {scores}'
+            forms.insert(0, pairs)
+        return f'name them, {"; ".join(forms)}; of texts alone: --columns "text={texts[-1]}"'
     if len(table.columns) == 1:
         only = next(iter(table.columns))
-        return f'if this is the header: --columns "text={only}"; else put a line above it: text'
+        return f'if this is the first text, put a line above it: text. If it is the header: --columns "text={only}"'
     return "name them: --columns left=a,right=b,score=c, or --columns text=a,label=b; the first line must be a header"
 
 
@@ -148,8 +158,14 @@ def _is_row_name(name: str) -> bool:
 
 
 def _is_text(values: list[object]) -> bool:
-    """Whether at least half of the values are strings of several words."""
-    return 2 * sum(isinstance(value, str) and " " in value.strip() for value in values) >= len(values)
+    """Whether the values are strings, and most of them differ; of many words, whether a tenth of them differ.
+
+    Names of classes repeat, and some scripts have no blanks.
+    """
+    texts = [value for value in values if isinstance(value, str) and value.strip() and not is_number(value)]
+    words = sum(" " in value.strip() for value in texts)
+    differing = len(set(texts))
+    return 2 * len(texts) >= len(values) and (2 * differing > len(texts) or (2 * words >= len(texts) < 10 * differing))
 
 
 def _is_plain(values: list[object]) -> bool:

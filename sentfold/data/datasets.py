@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,14 +12,26 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sentfold.data.columns import assign_columns
-from sentfold.data.tables import LONGEST, SPLITS, TRUE_WORDS, DataError, Table, parse_number, read_table, refuse_value
+from sentfold.data.columns import assign_columns, describe_columns
+from sentfold.data.tables import (
+    LONGEST,
+    SPLITS,
+    TRUE_WORDS,
+    DataError,
+    Table,
+    is_score,
+    parse_number,
+    read_table,
+    refuse_value,
+    shorten,
+)
 
 Ints = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Kind = Literal["pairs", "labels", "queries", "sentences"]
 
 SCORE = f"a number, or one of {', '.join(TRUE_WORDS)}"
+WHOLE = re.compile(r"-?\d+\.0", re.ASCII)  # a whole number as pandas writes it
 JUDGED = 20  # texts from which on a verdict is given
 
 
@@ -77,9 +90,8 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
     if path.is_dir() and (path / "corpus.jsonl").exists():
         return read_beir(path)
     table = with_titles(read_table(path))
-    kind, roles, by_name = assign_columns(table, columns or {})
-    named = ", ".join(f"{role} = {column}" for role, column in roles.items())
-    notes = [f"columns: {named}" + (" (by their names; --columns overrides)" if by_name else ""), *table.notes]
+    kind, roles = assign_columns(table, columns or {})
+    notes = [describe_columns(roles, columns or {}), *table.notes]
     build = {"pairs": _read_pairs, "labels": _read_labels, "sentences": _read_sentences}[kind]
     return replace(build(table, roles, notes), files=tuple(dict.fromkeys(Path(file) for file, _, _ in table.places)))
 
@@ -108,6 +120,11 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
         value = table.columns[roles["label"]][row]
         if value is None or value != value or not str(value).strip():
             raise refuse_value(table, row, roles["label"], "a label is empty", expected="a class")
+        if isinstance(value, (list, dict)):
+            raise refuse_value(
+                table, row, roles["label"], "a text has a list of labels", expected="one class a text",
+                remedy="keep one label of each text, or make a file for each label with yes and no",
+            )  # fmt: skip
         names.append(class_name(value))
     classes = tuple(sorted(set(names), key=_natural))
     if len(classes) < 2:
@@ -128,6 +145,10 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
     values = np.array([float(number[name]) for name in names])
     splits = _parse_splits(table, roles, kept, notes)
     refuse_hidden(values, splits, classes, where=table.name)
+    new = {int(value) for value, split in zip(values, splits, strict=False) if split == "test"}
+    new -= {int(value) for value, split in zip(values, splits, strict=False) if split != "test"}
+    if new:
+        notes.append(f"{len(new)} classes of the test part are in no other part; the first: {classes[min(new)]}")
     texts, copies, rows = distinct_texts(table, (roles["text"],), kept)
     notes += odd_labels(rows, values, splits, lambda item: table.place(kept[item]))
     return Dataset(
@@ -195,8 +216,15 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
         try:
             scores[place] = TRUE_WORDS[word] if word in TRUE_WORDS else parse_number(word)
         except ValueError:
-            remedy = "write decimals with a point" if "," in word else "correct the score, or remove its row"
-            raise refuse_value(table, row, column, "a score is no number", expected=SCORE, remedy=remedy) from None
+            others = Counter(
+                word for word in map(str, (table.columns[column][row] for row in kept)) if not is_score(word)
+            )
+            remedy = "write decimals with a point" if "," in word else "write grades as numbers, such as 2, 1, 0"
+            raise DataError(
+                "a score is no number", where=table.place(row, column), expected=SCORE,
+                got=", ".join(f"{shorten(word)} in {count:,} rows" for word, count in others.most_common(3)),
+                remedy=f"{remedy}; or remove these rows",
+            ) from None  # fmt: skip
         if not np.isfinite(scores[place]):
             raise refuse_value(table, row, column, "a score is not finite", expected="a finite number")
     if (scores == scores[0]).all():
@@ -211,7 +239,8 @@ def class_name(label: object) -> str:
     """The name of a class, without blanks around it: 1 for 1.0 too, as pandas writes a column with gaps."""
     if isinstance(label, float) and label.is_integer():
         label = int(label)
-    return str(label).strip()
+    name = str(label).strip()
+    return name.removesuffix(".0") if WHOLE.fullmatch(name) else name
 
 
 def _drop_empty(table: Table, columns: Sequence[str], notes: list[str]) -> list[int]:

@@ -35,6 +35,11 @@ PLAIN = (
 )  # fmt: skip
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".txt")  # of the parts in a folder
+LIKE_PART = re.compile(f"({'|'.join(SPLITS)})(?![a-z])", re.IGNORECASE)
+OTHER_FORMS = (
+    ".txt", ".arrow", ".feather", ".orc", ".xlsx", ".xls", ".ods", ".gz", ".bz2", ".xz", ".zst", ".zip", ".7z", ".tar",
+    ".pkl",
+)  # fmt: skip
 PART = re.compile(r"(\w+)-(\d+)-of-(\d+)(?:-[0-9a-f]+)?")  # train-00000-of-00002, and a hash behind it
 
 
@@ -220,6 +225,11 @@ def parse_number(cell: str) -> float:
     return float(cell)
 
 
+def is_score(cell: str) -> bool:
+    """Whether a cell can be a score: a number, or one of TRUE_WORDS."""
+    return cell.strip().lower() in TRUE_WORDS or is_number(cell)
+
+
 def _parse_tabs(path: Path, text: str) -> tuple[list[tuple[int, list[str]]], bool]:
     """The records of a file of tabs, and whether quotes are taken as they are.
 
@@ -371,19 +381,23 @@ def _from_arrow(path: Path, table: pa.Table) -> Table:
             "a file has too many rows for its size", where=str(path), expected=f"at most {most // 6:,}",
             got=f"{table.num_rows:,}",
         )  # fmt: skip
-    columns = {}
+    columns, nested = {}, [field.name for field in table.schema if pa.types.is_nested(field.type)]
+    notes = (f"columns of lists and structs are left out: {', '.join(nested)}",) if nested else ()
     for name in table.column_names:
-        if not pa.types.is_nested(table.schema.field(name).type):
+        if name not in nested:
             try:
                 columns[name] = table.column(name).to_pylist()
             except (ValueError, OverflowError, LookupError) as error:  # a date or a time zone that Python lacks
                 raise _unreadable(path, f"values of Python in the column {name}", error) from None
-    return Table(path.name, columns, [(str(path), "row", number) for number in range(1, table.num_rows + 1)])
+    return Table(path.name, columns, [(str(path), "row", number) for number in range(1, table.num_rows + 1)], notes)
 
 
 def _read_folder(folder: Path) -> Table:
-    """The parts of a folder, one after the other. Raises DataError unless all have the same columns."""
-    parts = _saved_parts(folder) or _named_parts(folder)
+    """The parts of a folder: train, dev, test, then others. Raises DataError unless all have the same columns."""
+    order = ["train", "dev", "test"]
+    found = _saved_parts(folder) or _named_parts(folder)
+    named = {part: SPLITS.get(part.lower(), part) for part, _ in found}
+    parts = sorted(found, key=lambda part: order.index(named[part[0]]) if named[part[0]] in order else len(order))
     tables = [(part, read_table(path)) for part, path in parts]
     first = tables[0][1].columns
     for (_, path), (_, table) in zip(parts, tables, strict=True):
@@ -437,32 +451,39 @@ def _named_parts(folder: Path) -> list[tuple[str, Path]]:
     """The part and path of each table in a folder, by its name: train.csv, or test-00000-of-00002.parquet.
 
     Hidden files are no data, as old copies that programs keep have such names. Raises DataError for any other table,
-    for a part that comes twice, and for one that lacks a file.
+    for a part that comes twice, lacks a file, or is in a form that is not read.
     """
-    shown = [path for path in sorted(folder.iterdir()) if not path.name.startswith((".", "_")) and not path.is_dir()]
-    files: dict[str, list[tuple[Path, str | None]]] = {}
+    shown = [path for path in sorted(folder.iterdir()) if not path.name.startswith((".", "_"))]
+    files: dict[str, list[tuple[Path, int, int]]] = {}  # with its number, and the number of all, or 0
     for path in shown:
         numbered = PART.fullmatch(path.stem)
         part = SPLITS.get((numbered[1] if numbered else path.stem).lower())
-        if part and path.suffix.lower() in (*TABLES, ".json"):  # other files of JSON hold what programs note
-            files.setdefault(part, []).append((path, f"{int(numbered[2])} of {int(numbered[3])}" if numbered else None))
-        elif path.suffix.lower() in TABLES:
+        if part and path.is_file() and path.suffix.lower() in (*TABLES, ".json"):  # other JSON holds what programs note
+            number, count = (int(numbered[2]), int(numbered[3])) if numbered else (0, 0)
+            files.setdefault(part, []).append((path, number, count))
+        elif path.suffix.lower() in TABLES and not path.is_dir():
             raise DataError(
                 "a file is named after no part", where=str(path),
                 expected="train.csv, dev.csv, test.csv, or numbered files as test-00000-of-00002.parquet",
                 got=path.name, remedy="rename the file, move it out of the folder, or give the file itself",
+            )  # fmt: skip
+        elif LIKE_PART.match(path.name) and (path.is_dir() or path.suffix.lower() in OTHER_FORMS):
+            raise DataError(
+                "a part is in a form that is not read", where=str(path), expected=f"a file: {', '.join(TABLES)}",
+                got=path.name, remedy="unpack it, or move its files up, as train-00000-of-00001.parquet",
             )  # fmt: skip
     if not files:
         raise DataError(
             "a folder holds no data", where=str(folder),
             expected="what `save_to_disk` of datasets wrote, files named by part (train.csv, test.csv), or "
             "corpus.jsonl with queries.jsonl",
-            got=", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "an empty folder",
+            got=", ".join(path.name for path in shown[:8]) or "an empty folder",
             remedy="give the folder or file that holds the data",
         )  # fmt: skip
     for found in files.values():
+        found.sort(key=lambda file: file[1])
         _require_whole(folder, found)
-    paths = [(part, path) for part, found in files.items() for path, _ in found]
+    paths = [(part, path) for part, found in files.items() for path, *_ in found]
     if len({path.suffix.lower() for _, path in paths}) > 1:
         raise DataError(
             "the parts of a folder have two formats", where=str(folder), expected="one format",
@@ -471,13 +492,13 @@ def _named_parts(folder: Path) -> list[tuple[str, Path]]:
     return paths
 
 
-def _require_whole(folder: Path, found: list[tuple[Path, str | None]]) -> None:
-    """Raise DataError unless a part is one file, or all of its numbered files. found: files, each `0 of 2` or None."""
-    numbers = {number for _, number in found}
-    alone = len(found) == 1 and numbers == {None}
-    if not alone and numbers != {f"{number} of {len(found)}" for number in range(len(found))}:
+def _require_whole(folder: Path, found: list[tuple[Path, int, int]]) -> None:
+    """Raise DataError unless a part is one file, or all of its numbered files, in order. found: as in _named_parts"""
+    if [(number, count) for _, number, count in found] not in (
+        [(0, 0)], [(number, len(found)) for number in range(len(found))],
+    ):  # fmt: skip
         raise DataError(
             "a part comes twice, or is not whole", where=str(folder),
             expected="one file of each part, or all of its numbered files",
-            got=", ".join(path.name for path, _ in found[:8]), remedy="move the others out of the folder",
+            got=", ".join(path.name for path, *_ in found[:8]), remedy="move the others out of the folder",
         )  # fmt: skip

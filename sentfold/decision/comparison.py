@@ -20,6 +20,7 @@ from sentfold.decision.folds import (
     FoldPlan,
     count_groups,
     design_of,
+    group_count,
     least_detectable,
     plan_folds,
     show_groups,
@@ -135,10 +136,10 @@ def _judge(
     (judged,) = adjust([Contrast(difference, replicates[1] - replicates[0], "own")], confidence=CONFIDENCE)
     effective, told = count_groups(task, plan)
     # Items that are all answered alike show no more than that few others are answered differently.
-    least = least_detectable(judged.detectable, int(plan.design.units), effective, 1 - CONFIDENCE)
+    least = least_detectable(judged.detectable, group_count(plan.design), effective, 1 - CONFIDENCE)
     reach = 0.0 if judged.detectable else least
     return Comparison(
-        names, task.metric, task.item, len(plan.judged), int(plan.design.units), effective,
+        names, task.metric, task.item, len(plan.judged), group_count(plan.design), effective,
         (float(observed[0]), float(observed[1])), difference, judged.low - reach, judged.high + reach,
         least, plan.notes, told,
     )  # fmt: skip

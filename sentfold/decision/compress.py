@@ -22,6 +22,7 @@ from sentfold.decision.encoders import clear_decision
 from sentfold.decision.folds import (
     LEAST_GROUPS,
     count_groups,
+    group_count,
     lost_at_most,
     plan_folds,
     show_groups,
@@ -112,6 +113,12 @@ class Compression:
             forms = [form for form in self.forms if form.code.family == family]
             if forms:
                 lines.append(f"  {family}{' (the control)' * (family == CONTROL)}: {_chain(forms)}")
+        control = [form for form in self.forms if form.code.family == CONTROL]
+        if control and all(form.passed for form in control):
+            lines.append(
+                f"  Even {control[-1].code.dimensions} coordinates drawn at random pass: these {self.item} hardly tell "
+                "forms apart; try harder ones."
+            )
         lines.append(
             f"  A form passes if its interval ends above -{self.margin:g} and all larger forms of its kind passed. The "
             "ends of all kinds hold together at 95%."
@@ -243,7 +250,7 @@ def compress_material(
             metric=task.metric,
             item=task.item,
             items=len(plan.judged),
-            groups=plan.design.units,
+            groups=group_count(plan.design),
             margin=margin,
             whole=float(observed[0]),
             bytes=FLOAT * material.vectors.shape[1],
@@ -326,7 +333,7 @@ def chance(task: Task) -> float:
 
 
 def _check(material: Material, margin: float) -> None:
-    groups, (effective, told) = material.plan.design.units, count_groups(material.task, material.plan)
+    groups, (effective, told) = group_count(material.plan.design), count_groups(material.task, material.plan)
     if not 0 < margin < 100:
         raise DataError("a margin is no number of points", where="margin", expected="0 < margin < 100", got=f"{margin}")
     if effective < LEAST_GROUPS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from sentfold.data.tables import DataError
 from sentfold.data.vectors import SentenceEncoder
 from sentfold.decision.encoders import clear_decision
 from sentfold.decision.families import FAMILIES, Family
-from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, count_groups, plan_folds, widening
+from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, count_groups, group_count, plan_folds, unseen_loss, widening
 from sentfold.decision.inputs import (
     check_splits,
     copy_notes,
@@ -192,7 +192,7 @@ def decide_task(material: Material, families: tuple[Family, ...], seed: int, not
         metric=task.metric,
         item=task.item,
         items=len(plan.judged),
-        groups=int(plan.design.units),
+        groups=group_count(plan.design),
         effective_groups=effective,
         told=told,
         cosine=cosine,
@@ -268,6 +268,11 @@ def judge(task: Task, plan: FoldPlan, fitted: Fitted, seed: int) -> tuple[tuple[
         for place in moving
     ]
     adjusted = dict(zip(moving, adjust(contrasts, confidence=CONFIDENCE), strict=True))
+    # Where no resample shows any difference, so many groups leave this open.
+    least = unseen_loss(max(1.0, count_groups(task, plan)[0]), 1 - CONFIDENCE)
+    for place, one in adjusted.items():
+        if not one.detectable:
+            adjusted[place] = replace(one, low=one.low - least, high=one.high + least)
     candidates = [
         _candidate(name, adjusted.get(place), observed[place + 1], fitted, place, list(outer))
         for place, name in enumerate(names)

@@ -58,7 +58,7 @@ def plan_folds(task: Task, splits: Sequence[str], *, seed: int, repeats: int = R
     """The folds of a task: those of a split column, else folds of groups, else folds of texts.
 
     Groups are kept whole. If one holds more than 1 / FOLDS of the pairs, texts are divided instead, and pairs across
-    two folds are not judged. Raises DataError where a split column leaves nothing to fit on.
+    two folds of all repeats are not judged. Raises DataError where a split column leaves nothing to fit on.
     """
     items = np.arange(len(task.keys))
     if len(splits):
@@ -71,13 +71,19 @@ def plan_folds(task: Task, splits: Sequence[str], *, seed: int, repeats: int = R
     )
     final = _fold(task, items, np.empty(0, dtype=np.int64), [seed, repeats], by_texts)
     notes = [f"{repeats} times {FOLDS} folds"]
-    if by_texts:
-        judged = sum(len(test) for folds in parts for _, test in folds) / repeats
-        notes.append(
-            f"one group of pairs that share texts holds over 1/{FOLDS} of them: texts are divided, and on average "
-            f"{len(items) - judged:.0f} of {len(items)} pairs, which cross two folds, are left out"
-        )
-    return FoldPlan(made, final, items, design_of(task), tuple(notes))
+    if not by_texts:
+        return FoldPlan(made, final, items, design_of(task), tuple(notes))
+    judged = np.unique(np.concatenate([test for folds in parts for _, test in folds]))
+    if not len(judged):
+        raise DataError(
+            "no pair is in one fold of texts, so none can be judged", where="pairs",
+            expected="pairs of which many share no text", got=f"{len(items)} pairs", remedy="add pairs of other texts",
+        )  # fmt: skip
+    notes.append(
+        f"one group of pairs that share texts holds over 1/{FOLDS} of them: texts are divided, and "
+        f"{len(items) - len(judged)} of {len(items)} pairs, which cross two folds, are left out"
+    )
+    return FoldPlan(made, final, judged, text_design(task.keys[judged]), tuple(notes))
 
 
 def has_large_group(task: Task) -> bool:
@@ -93,8 +99,16 @@ def design_of(task: Task) -> Design:
 
 
 def effective_groups(design: Design) -> float:
-    """How many equally large groups tell as much as these; whole numbers are exact."""
-    return round(design.effective_units, 9)
+    """How many equally large groups tell as much as these; whole numbers are exact.
+
+    Of texts half as many as of texts that are equally common: each pair has two, and is lost with either.
+    """
+    return round(design.effective_units / (2 if design.unit == "texts" else 1), 9)
+
+
+def group_count(design: Design) -> int:
+    """How many groups are drawn; of texts half as many, since each pair has two."""
+    return int(design.units) // (2 if design.unit == "texts" else 1)
 
 
 def count_groups(task: Task, plan: FoldPlan) -> tuple[float, str]:

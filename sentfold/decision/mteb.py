@@ -201,7 +201,7 @@ def write_task_results(
     scores  model -> score x100; record: has the key `metric`
     data    file -> sha256, from which the revision of the data is made; part: mteb's subset and split
     Raises ArtifactError, and DataError for models whose names would be those of one folder, or for a result of mteb's
-    own, which would be lost.
+    own or of other data, which would be lost.
     """
     subset, _, split = part.partition("/")
     folders = {model: model.replace("/", "__").replace(" ", "_") for model in scores}
@@ -211,13 +211,13 @@ def write_task_results(
             got=", ".join(folders), remedy="rename one of the models",
         )  # fmt: skip
     files = {model: folder / "results" / name / REVISION / f"{task}.json" for model, name in folders.items()}
-    for file in files.values():
-        if file.exists() and not _is_own(file):
-            raise DataError(
-                "a result that mteb wrote would be lost", where=str(file), expected="another folder for --mteb",
-                state="no result was written",
-            )  # fmt: skip
     revision = hashlib.sha256("\n".join(sorted(data.values())).encode()).hexdigest()
+    for file in files.values():
+        if file.exists() and _own_revision(file) != revision:
+            raise DataError(
+                "a result of other data, or of mteb itself, would be lost", where=str(file),
+                expected="another folder for --mteb, or no such file", state="no result was written",
+            )  # fmt: skip
     for model, score in scores.items():
         entry = {
             "main_score": round(score / 100, 8),
@@ -237,9 +237,10 @@ def write_task_results(
     write_json(folder / f"{task}.intervals.json", dict(record))
 
 
-def _is_own(file: Path) -> bool:
-    """Whether a result is one that write_task_results wrote: mteb puts its version into its own."""
+def _own_revision(file: Path) -> str:
+    """The data of a result that write_task_results wrote; "" for others: mteb puts its version into its own."""
     try:
-        return bool(json.loads(file.read_bytes())["mteb_version"] is None)
+        result = json.loads(file.read_bytes())
+        return "" if result["mteb_version"] is not None else str(result["dataset_revision"])
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return False
+        return ""

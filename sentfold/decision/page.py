@@ -93,14 +93,15 @@ def write_page(path: Path, decision: Decision, data: Dataset, vectors: Floating)
     drawn = rows[np.unique(np.linspace(0, len(rows) - 1, min(DRAWN, len(rows))).astype(np.int64))]
     names = [data.texts[row] if data.texts else f"row {row}" for row in drawn]
     maps = [flat_map(vectors[drawn]), flat_map(decision.alternative.transform(vectors[drawn]))]
+    unchanged = decision.alternative_name == "cosine"
     parts = {
         "verdict": escape(decision.verdict),
         "change": escape(describe_change(decision)),
         "metric": escape(decision.metric),
         "forest": draw_candidates(decision.candidates),
         "count": f"{len(drawn):,}",
-        "after": escape(decision.alternative_name),
-        "moved": moved_pairs(decision, data, vectors),
+        "after": "cosine: no change is chosen" if unchanged else escape(decision.alternative_name),
+        "moved": "" if unchanged else moved_pairs(decision, data, vectors),
         "points": script_json(maps),
         "grid": GRID,
     }

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from sentfold.data.beir import read_beir, with_titles
-from sentfold.data.columns import assign_columns, require_columns
+from sentfold.data.columns import assign_columns, describe_columns, require_columns
 from sentfold.data.tables import DataError, read_arrow_table, read_table, shorten
 from sentfold.data.vectors import LISTS
 from sentfold.decision.shares import CONFIDENCE, bound_share
@@ -135,10 +135,9 @@ def read_texts(path: Path, columns: Mapping[str, str]) -> tuple[list[str], list[
         return [text for text in data.texts if _is_text(text)], list(data.notes)
     table = with_titles(read_table(path))
     require_columns(table, columns)
-    _, roles, by_name = ("", columns, False) if "text" in columns else assign_columns(table, columns)
+    roles = dict(columns) if "text" in columns else assign_columns(table, columns)[1]
     used = [role for role in ("text", "left", "right") if role in roles]
-    named = ", ".join(f"{role} = {roles[role]}" for role in used)
-    notes = [f"columns: {named}" + (" (by their names; --columns overrides)" if by_name else ""), *table.notes]
+    notes = [describe_columns({role: roles[role] for role in used}, columns), *table.notes]
     cells = [(role, row) for role in used for row in range(len(table))]
     empty = [(role, row) for role, row in cells if not _is_text(table.columns[roles[role]][row])]
     if empty:

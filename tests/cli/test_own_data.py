@@ -17,7 +17,7 @@ from sentfold.data.tables import DataError
 from sentfold.decision.encoders import PAGE_START
 from sentfold.decision.page import PAGE
 from sentfold.decision.spaces import ARRAYS, SETTINGS, Unchanged, save_space
-from sentfold.errors import EncoderError, ParameterError
+from sentfold.errors import ArtifactError, EncoderError, ParameterError
 from tests.cli.test_main import sentfold
 
 
@@ -135,11 +135,12 @@ def test_pairs_that_are_left_out_because_all_share_a_text_are_counted_on_stderr(
 
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    np.save("v.npy", rng.normal(size=(40, 8)).astype(np.float32))
-    pairs = [f"{left},{right},{rng.integers(5)}" for left, right in zip(range(39), range(1, 40), strict=True)]
+    x = rng.normal(size=(400, 8))
+    np.save("v.npy", x.astype(np.float32))
+    pairs = [f"{row},{row + 1},{x[row] @ x[row + 1]:.1f}" for row in range(399)]
     Path("pairs.csv").write_text("\n".join(["row1,row2,score", *pairs]) + "\n")
     command(Path("pairs.csv"), vectors=Path("v.npy"))
-    assert "of 39 pairs, which cross two folds, are left out" in capsys.readouterr().err
+    assert "of 399 pairs, which cross two folds, are left out" in capsys.readouterr().err
 
 
 def test_a_table_is_encoded_with_its_texts_which_decide_matches(tmp_path: Path) -> None:
@@ -238,6 +239,21 @@ def test_a_table_whose_columns_cannot_be_told_is_encoded_as_the_message_says(tmp
         read_sentences(tmp_path / "t.csv")
     assert "--columns" in refused.value.remedy
     assert read_sentences(tmp_path / "t.csv", "text=two") == ["c d", "i j"]
+
+
+def test_a_parquet_file_is_encoded_by_the_column_that_is_named(tmp_path: Path) -> None:
+    from sentfold.cli.encode import read_sentences
+
+    columns = {"text": ["Great", "Bad"], "body": ["It works.", ""]}
+    pq.write_table(pa.table(columns), tmp_path / "r.PARQUET")
+    assert read_sentences(tmp_path / "r.PARQUET") == columns["text"]
+    assert read_sentences(tmp_path / "r.PARQUET", "text=body") == columns["body"]
+    (tmp_path / "lines.txt").write_text("a\nb\n")
+    for file, named in (("r.PARQUET", "left=text,right=body"), ("lines.txt", "text=a")):
+        with pytest.raises(DataError, match="no such columns"):
+            read_sentences(tmp_path / file, named)
+    with pytest.raises(ArtifactError):
+        read_sentences(tmp_path / "r.PARQUET", "text=none")
 
 
 def test_no_file_of_an_earlier_decision_stays_beside_another_verdict(folder: Path) -> None:

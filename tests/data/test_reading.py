@@ -95,7 +95,7 @@ def test_parquet_and_a_saved_dataset_give_the_same_pairs(tmp_path: Path) -> None
 def test_of_a_saved_dataset_the_parts_of_the_last_save_are_data(tmp_path: Path) -> None:
     """Results of `map` and parts of an earlier save stay in the folder."""
     save_arrow(tmp_path / "d", pa.table({"text": ["a cat", "a car"], "label": [0, 1]}), "train", "test", "old")
-    (tmp_path / "d" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    (tmp_path / "d" / "dataset_dict.json").write_text('{"splits": ["test", "train"]}')
     (tmp_path / "d" / "test" / "cache-8c2bebed05ab4364.arrow").write_bytes(b"")
     assert read_dataset(tmp_path / "d").splits == ("train", "train", "test", "test")
 
@@ -190,7 +190,9 @@ NAMED = [  # header, a row, and the kind that the names tell; "" where they do n
     ("a first text,its second text,0", "a cat {n},a dog {n},{n}", ""),
     ("0,1,2", "a cat {n},a dog {n},{n}", ""),
     ("A first sentence", "a cat {n}", ""),
-    ("text,label,label_text", "a cat {n},{c},animal", "labels"),
+    ("title,content,label", "猫{n}图,好猫{n}咪,{c}", ""),
+    ("query,title,label", "猫{n}图,好猫{n}咪,{c}", ""),
+    ("text,label,label_text", "a cat {n},{c},not toxic", "labels"),
     ("id,question", "7,a cat {n}", "sentences"),
     ("query,document,label", "a cat {n},a dog {n},{c}", "pairs"),
     ("question,sentence,label", "a cat {n},a dog {n},{c}", "pairs"),
@@ -233,7 +235,7 @@ def test_the_first_line_is_the_header_whatever_its_words(header: str, tmp_path: 
 
 def test_a_list_of_texts_without_a_header_loses_no_text(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("Card arrival\nWhere is my card\nA third text of four\n")
-    with pytest.raises(DataError, match=r'(?s)if this is the header.*"text=Card arrival".*put a line above it'):
+    with pytest.raises(DataError, match=r'(?s)put a line above it: text.*header: --columns "text=Card arrival"'):
         read_dataset(tmp_path / "s.csv")
     assert len(read_dataset(tmp_path / "s.csv", {"text": "Card arrival"})) == 2
 
@@ -269,6 +271,10 @@ def test_folders_in_a_folder_are_no_parts(tmp_path: Path) -> None:
     for split in ("train", "test"):
         (tmp_path / split).mkdir()
         parquet.write_table(pa.table({"text": ["a cat"], "label": ["animal"]}), tmp_path / split / "0000.parquet")
+    with pytest.raises(DataError, match="not read"):
+        read_dataset(tmp_path)
+    for split in ("train", "test"):
+        (tmp_path / split).rename(tmp_path / f"my-{split}")
     with pytest.raises(DataError, match="holds no data"):
         read_dataset(tmp_path)
 
@@ -280,21 +286,31 @@ def test_folders_in_a_folder_are_no_parts(tmp_path: Path) -> None:
         ("test-00000-of-00001.csv", "comes twice"), ("dev-00001-of-00002.csv", "not whole"),
         ("test-old.csv", "after no part"), ("my.test.csv", "after no part"), ("labels.csv", "after no part"),
         ("validation_matched-00000-of-00001.csv", "after no part"), ("0000.parquet", "after no part"),
-        ("test-2.csv", "after no part"),
+        ("test-2.csv", "after no part"), ("dev.csv.gz", "not read"), ("dev.arrow", "not read"), ("dev.txt", "not read"),
+        ("Validation.xlsx", "not read"), ("dev/0000.csv", "not read"),
     ],
 )  # fmt: skip
 def test_a_folder_holds_each_part_once_and_whole(more: str, said: str, tmp_path: Path) -> None:
-    for name in ("train.csv", "test.csv", more):
+    for name in ("train.csv", "test.csv", "train.py", "dev.npy", "validated.zip", more):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"text,label\na cat of {name},animal\na car of {name},thing\n")
     with pytest.raises(DataError, match=said) as refused:
         read_dataset(tmp_path)
-    assert more in refused.value.got
+    assert more.partition("/")[0] in refused.value.got
+    (tmp_path / more).unlink()
+    if "/" in more:
+        (tmp_path / more).parent.rmdir()
+    assert read_dataset(tmp_path).splits == ("train", "train", "test", "test")  # in the order of vectors
 
 
 def test_the_numbered_files_of_a_part_are_one_part(tmp_path: Path) -> None:
     for name in ("train-00000-of-00002", "train-00001-of-00002-0123456789abcdef", "test-00000-of-00001"):
         (tmp_path / f"{name}.csv").write_text(f"text,label\na cat {name},animal\na car {name},thing\n")
     assert Counter(read_dataset(tmp_path).splits) == {"train": 4, "test": 2}
+    (tmp_path / "many").mkdir()
+    for number in range(12):
+        (tmp_path / "many" / f"train-{number}-of-12.csv").write_text(f"text\nfile {number}\nfile {number} again\n")
+    assert read_dataset(tmp_path / "many").texts[::2] == tuple(f"file {number}" for number in range(12))
 
 
 def test_labels_that_nearly_every_text_has_alone_are_refused(tmp_path: Path) -> None:
@@ -468,12 +484,91 @@ def test_words_for_yes_and_no_are_scores_and_labels_of_dashes_are_names(tmp_path
     assert read_dataset(tmp_path / "u.csv").classes == ("-10", "-9", "--1")
 
 
-def test_an_error_about_columns_shows_the_option_with_the_columns_of_the_file(tmp_path: Path) -> None:
-    rows = "a cat sits,a dog sits,rather\na cow eats,a hen eats,hardly\n"
-    (tmp_path / "t.csv").write_text(f"Question A,Question B,Same?\n{rows}")
+@pytest.mark.parametrize(
+    ("header", "row", "options"),
+    [
+        ("Question A,Question B,Same?", "a cat {n},a dog {n},{c}", [
+            "left=Question A,right=Question B,score=Same?", "text=Question B,label=Same?", "text=Question B",
+        ]),
+        ("Class Index,Title,Description", "{c},a cat {n},it is a cat {n}", [
+            "left=Title,right=Description,score=Class Index", "text=Description,label=Class Index",
+        ]),
+        ("body,label_text,code,part", "a cat {n},not toxic {c},{c},test", ["text=body,label=label_text,split=part"]),
+        ("正文,类别", "猫{n},宠{c}", ["text=正文,label=类别"]),
+    ],
+)  # fmt: skip
+def test_an_error_about_columns_shows_the_options_with_the_columns_of_the_file(
+    header: str, row: str, options: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text("\n".join([header, *(row.format(n=n, c=n % 3) for n in range(30))]))
     with pytest.raises(DataError, match="which columns") as refused:
         read_dataset(tmp_path / "t.csv")
-    assert '--columns "left=Question A,right=Question B,score=Same?"' in refused.value.remedy
+    for option in options:
+        assert f'--columns "{option}"' in refused.value.remedy
+        read_dataset(tmp_path / "t.csv", parse_columns(option))
+
+
+def test_words_that_are_no_scores_are_counted_in_all_rows(tmp_path: Path) -> None:
+    rows = [f"a cat {n},a dog {n},{('yes', 'partly', 'no')[n % 3]}" for n in range(30)]
+    (tmp_path / "p.csv").write_text("\n".join(["left,right,score", *rows]))
+    with pytest.raises(DataError, match="a score is no number") as refused:
+        read_dataset(tmp_path / "p.csv")
+    assert refused.value.got == "'partly' in 10 rows"
+
+
+def test_a_list_of_labels_is_refused_and_lists_in_parquet_are_named(tmp_path: Path) -> None:
+    labels = [["a", "b"], ["b", "a"], ["a"], ["b"]]
+    lines = [json.dumps({"text": f"a text {n}", "labels": of}) for n, of in enumerate(labels)]
+    (tmp_path / "l.jsonl").write_text("\n".join(lines))
+    with pytest.raises(DataError, match="a list of labels"):
+        read_dataset(tmp_path / "l.jsonl")
+    parquet.write_table(pa.table({"text": [f"a text {n}" for n in range(4)], "labels": labels}), tmp_path / "l.parquet")
+    assert any("left out: labels" in note for note in read_dataset(tmp_path / "l.parquet").notes)
+
+
+def test_two_grades_of_one_document_are_refused_and_a_repeated_one_is_not(tmp_path: Path) -> None:
+    write_beir(tmp_path / "d", {"a": "x", "b": "y"}, {"q": "which", "r": "what"}, {"test": ["q a 1", "r b 1", "q a 1"]})
+    assert read_dataset(tmp_path / "d").relevant == ({0: 1.0}, {1: 1.0})
+    with (tmp_path / "d/qrels/test.tsv").open("a") as stream:
+        stream.write("\nr\tb\t0")
+    with pytest.raises(DataError, match="judged twice") as refused:
+        read_dataset(tmp_path / "d")
+    assert "line 5" in refused.value.where
+
+
+def test_classes_with_a_decimal_as_pandas_writes_them_are_whole_numbers_and_new_ones_are_named(tmp_path: Path) -> None:
+    rows = [f"a text {n},{n % 3},train" for n in range(12)] + [f"one more {n},{n % 3}.0,test" for n in range(12)]
+    (tmp_path / "l.csv").write_text("\n".join(["text,label,split", *rows]))
+    assert read_dataset(tmp_path / "l.csv").classes == ("0", "1", "2")
+    (tmp_path / "l.csv").write_text("\n".join(["text,label,split", *rows, "the last,1.5,test", "the next,x.0,test"]))
+    data = read_dataset(tmp_path / "l.csv")
+    assert data.classes == ("0", "1", "2", "1.5", "x.0")
+    assert any("2 classes of the test part are in no other part; the first: 1.5" in note for note in data.notes)
+
+
+def test_missing_titles_and_texts_of_documents_are_none_and_other_types_are_refused(tmp_path: Path) -> None:
+    write_beir(
+        tmp_path / "d",
+        {"a": "a cat", "b": "a cow", "c": "x"},
+        {"q": "which", "r": "what"},
+        {"test": ["q a 1", "r b 1"]},
+    )
+    for rows, texts in (
+        (
+            [("a", "NaN", '"a cat"'), ("b", "null", '"a cow"'), ("c", '"T"', "NaN")],
+            ("a cat", "a cow", "T", "which", "what"),
+        ),
+        ([("a", '""', '["a", "cat"]'), ("b", "null", '"a cow"'), ("c", "null", '"x"')], None),
+        ([("a", "7", '"a cat"'), ("b", "null", '"a cow"'), ("c", "null", '"x"')], None),
+    ):
+        lines = [f'{{"_id": "{name}", "title": {title}, "text": {text}}}' for name, title, text in rows]
+        (tmp_path / "d/corpus.jsonl").write_text("\n".join(lines))
+        if texts:
+            assert read_dataset(tmp_path / "d").texts == texts
+        else:
+            for path in (tmp_path / "d", tmp_path / "d/corpus.jsonl"):
+                with pytest.raises(DataError, match="of another type"):
+                    read_dataset(path)
 
 
 # --- vectors ------------------------------------------------------------------------------------------

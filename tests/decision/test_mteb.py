@@ -287,7 +287,22 @@ def test_a_result_that_mteb_wrote_is_not_lost(tmp_path: Path) -> None:
     content = json.loads(path.read_text()) | {"mteb_version": "2.1.0"}
     path.write_text(json.dumps(content))
     (tmp_path / "results/a/no_revision_available/own.json").unlink()
-    with pytest.raises(DataError, match="a result that mteb wrote would be lost"):
+    with pytest.raises(DataError, match="a result of other data, or of mteb itself, would be lost"):
         write_task_results(tmp_path, "own", scores, record, data={})
     assert json.loads(path.read_text()) == content
     assert not (tmp_path / "results/a/no_revision_available/own.json").exists(), "nothing at all was written"
+
+
+def test_a_result_of_other_data_is_not_lost_and_one_of_the_same_data_is_written_again(tmp_path: Path) -> None:
+    for data, score, fits in (
+        ({"a/test.csv": "1"}, 50.0, True),
+        ({"a/test.csv": "1"}, 60.0, True),
+        ({"b": "2"}, 1.0, False),
+    ):
+        if fits:
+            write_task_results(tmp_path, "test", {"a": score}, {"metric": "accuracy"}, data=data)
+        else:
+            with pytest.raises(DataError, match="a result of other data"):
+                write_task_results(tmp_path, "test", {"a": score}, {"metric": "accuracy"}, data=data)
+    (file,) = tmp_path.rglob("test.json")
+    assert json.loads(file.read_text())["scores"]["test"][0]["main_score"] == 0.6

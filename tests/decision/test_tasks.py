@@ -12,7 +12,7 @@ from sentfold.data.datasets import Dataset
 from sentfold.decision.codes import measure_rescored
 from sentfold.decision.compress import compress_dataset
 from sentfold.decision.decide import fold_means
-from sentfold.decision.folds import FOLDS, FoldPlan, divide_groups, plan_folds
+from sentfold.decision.folds import FOLDS, FoldPlan, count_groups, divide_groups, plan_folds
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, connect, first_of_each, ndcg
 from sentfold.retrieval.base.ranking import first_places
 
@@ -176,6 +176,20 @@ def test_each_repeat_judges_each_pair_once_and_a_large_group_loses_those_that_cr
         assert len(set(judged.tolist())) == len(judged)
         # Two texts fall into one of FOLDS parts with chance 1 / FOLDS.
         assert 0 < len(judged) < 3 * 200 / FOLDS
+        assert set(judged.tolist()) <= set(plan.judged.tolist())
+
+
+def test_linked_pairs_are_no_more_groups_than_pairs_that_are_judged_and_share_no_text() -> None:
+    """Most are in one group. All their texts were counted, where the fifth of the pairs within folds is judged."""
+    rng = np.random.default_rng(1)
+    linked = PairsTask(np.array([rng.choice(400, size=2, replace=False) for _ in range(300)]), rng.random(300))
+    plan = plan_folds(linked, (), seed=1, repeats=1)
+    counted = count_groups(linked, plan)[0]
+    assert len(plan.judged) == sum(len(fold.test) for fold in plan.folds) < 120
+    assert counted <= len(plan.judged)
+    assert counted <= len(np.unique(linked.keys[plan.judged])) / 2
+    apart = PairsTask(np.arange(600).reshape(300, 2), rng.random(300))
+    assert count_groups(apart, plan_folds(apart, (), seed=1))[0] == 300
 
 
 def test_groups_are_divided_evenly_and_kept_whole() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from math import ceil, floor
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,16 @@ from sklearn.metrics import precision_recall_curve
 
 from sentfold.data.tables import DataError
 from sentfold.decision.shares import Labelled, bound_share, certify_above, certify_below
-from sentfold.decision.threshold import best_cut, crossfit, find_threshold, judge_cuts, matches_from
+from sentfold.decision.threshold import (
+    best_cut,
+    crossfit,
+    find_threshold,
+    judge_cuts,
+    judge_procedure,
+    matches_from,
+    round_cut,
+    show_cut,
+)
 
 SIMULATIONS = 200
 MATCHES, OTHERS, SPREAD = 0.7, 0.4, 0.12  # cosines of matches and of other pairs: normal, with one deviation
@@ -76,6 +87,48 @@ def test_intervals_of_precision_recall_and_f1_hold_the_values_that_the_distribut
         normal.append(2 * 1.96 * np.sqrt(hit * (1 - hit) / pairs.match.sum()))
     assert (missed <= binom.ppf(1 - 1e-4, SIMULATIONS, 0.05)).all(), missed
     assert np.mean(widths) < 1.2 * np.mean(normal)  # an exact interval is longer than a normal one, by a little
+
+
+@pytest.mark.parametrize("n", [120, 2000])
+def test_intervals_hold_the_values_of_the_printed_cut(n: int) -> None:
+    missed = np.zeros(3)
+    for number in range(SIMULATIONS):
+        pairs = labelled(n, number)
+        cut = best_cut(pairs, np.ones((1, n)))[0]
+        hit, wrong = called(np.array([cut]))
+        truths = (hit / (hit + wrong), hit, 2 * hit / (1 + hit + wrong))
+        shares = judge_procedure(pairs, crossfit(pairs, seed=number), cut)
+        missed += [not share.low <= truth <= share.high for share, truth in zip(shares, truths, strict=True)]
+    assert (missed <= binom.ppf(1 - 1e-4, SIMULATIONS, 0.05)).all(), missed
+
+
+def test_pairs_that_are_held_out_choose_no_cut() -> None:
+    """Four fifths of two classes that lie far apart have their cut in the middle, and so find all matches."""
+    rng = np.random.default_rng(0)
+    match = np.arange(40) % 2 == 0
+    cosines = np.where(match, rng.uniform(0.8, 0.9, 40), rng.uniform(0.1, 0.2, 40))
+    pairs = Labelled(cosines, match, np.arange(40))
+    for seed in range(20):
+        cuts = crossfit(pairs, seed=seed)
+        assert ((cuts > 0.4) & (cuts < 0.6)).all()
+    weights = rng.integers(0, 3, size=(50, 40)).astype(float)
+    for row, cut in zip(weights, best_cut(pairs, weights), strict=True):
+        drawn = row > 0
+        assert best_cut(Labelled(cosines[drawn], match[drawn], np.arange(drawn.sum())), row[None, drawn])[0] == cut
+
+
+@pytest.mark.parametrize("to_whole", [round, floor, ceil])
+def test_a_printed_cut_has_the_digits_that_keep_pairs_on_their_side(to_whole: Callable[[float], int]) -> None:
+    rng = np.random.default_rng(0)
+    wide, close = rng.random(500), 0.999 + 1e-6 * rng.random(500)
+    for cosines, digits in ((wide, 5), (close, 11)):
+        ordered = np.sort(cosines)
+        for place in (10, 250, 480):
+            exact = float(ordered[place] + ordered[place + 1]) / 2
+            cut = round_cut(exact, cosines, to_whole)
+            assert (cosines >= cut).sum() == (cosines >= exact).sum()  # of 500 pairs none may change sides
+            assert float(show_cut(cut)) == cut and len(show_cut(cut)) <= 2 + digits
+    assert show_cut(0.3) == "0.300"
 
 
 def test_a_cut_judged_by_the_pairs_that_chose_it_is_flattered_and_a_cross_fitted_one_is_not() -> None:
@@ -148,6 +201,14 @@ def test_all_of_it_in_a_few_lines_and_pairs_that_share_texts_count_as_one() -> N
     assert copies.groups == 400
     assert copies.cut == alone.cut
     assert copies.recall.high - copies.recall.low == pytest.approx(alone.recall.high - alone.recall.low, rel=0.1)
+
+
+def test_texts_are_told_apart_by_whatever_names_they_have() -> None:
+    cosines, match = simulate(100, 7)
+    rows = np.random.default_rng(0).choice(2_000, size=(100, 2))
+    alike = find_threshold(cosines, match, rows=rows)
+    for names in (rows * 10**15 - 5, rows.tolist(), np.strings.zfill(rows.astype(str), 4)):
+        assert find_threshold(cosines, match, rows=names) == alike
 
 
 def test_arrays_that_do_not_fit_are_refused() -> None:

@@ -70,6 +70,24 @@ def test_each_part_of_labelled_texts_is_a_split_and_classes_are_named(root: Path
         assert frame.rows() == [(text, int(label == "spam")) for text, label, _ in rows_of]
 
 
+def test_a_text_that_is_labelled_twice_is_in_the_suite_once_and_in_the_test_part_if_that_has_it(root: Path) -> None:
+    """Labels by a coin, four times each, scored 99.4: a copy was learnt where a text was judged."""
+    texts = [f"a text of number {number}" for number in range(40)]
+    again = [f"A text, of number {number}!" for number in range(10)]
+    rows = [(text, "ab"[number % 2], "train") for number, text in enumerate(texts)]
+    rows += [(text, "ab"[number % 2], "test") for number, text in enumerate(texts[:10])]
+    rows += [(text, "ba"[number % 2], "train") for number, text in enumerate(again)]
+    frame = pl.DataFrame(rows, schema=["text", "label", "split"], orient="row")
+    frame.write_csv("labels.csv")
+    _, notes = write_suite("mail", root / "labels.csv", "wl-sif", columns={})
+    test, train = (pl.read_csv(f"suites/mail/mail/{split}.csv")["text"].to_list() for split in ("test", "train"))
+    assert test == texts[:10] and train == texts[10:]
+    assert any("20 texts are those of others" in note and "(10 have another label)" in note for note in notes)
+    frame.filter(pl.col("text").is_in(texts[:10])).write_csv("same.csv")
+    with pytest.raises(DataError, match="no text that the test part lacks"):
+        write_suite("same", root / "same.csv", "wl-sif", columns={})
+
+
 def test_pairs_that_all_share_one_text_are_resampled_by_texts_and_others_by_groups(root: Path) -> None:
     apart, hub = write_pairs(root / "a.csv", PAIRS), write_pairs(root / "b.csv", [("a hub", b, s) for _, b, s in PAIRS])
     write_suite("apart", apart, "minilm", columns={})

@@ -124,6 +124,24 @@ def test_the_command_says_licence_and_hash_and_then_fetches(server: PageServer, 
     assert (tmp_path / "vectors/small.vec").read_bytes() == DATA
 
 
+@pytest.mark.parametrize("file", ["../mine.txt", "{0}/mine.txt", "..", ".", "", "a/b"])
+def test_a_list_of_a_stranger_writes_into_the_folder_of_word_vectors_alone(
+    file: str, server: PageServer, tmp_path: Path
+) -> None:
+    page = server.pages["/v"] = Page(DATA)
+    (tmp_path / "mine.txt").write_text("mine")
+    place = listing(tmp_path, f"{server.url}/v")["locations"]
+    entries = yaml.safe_load(place.read_text())
+    entries["small"] |= {"file": file.format(tmp_path), "title": "\x1b[2Jsmall"}
+    place.write_text(yaml.safe_dump(entries))
+    done = run_command(tmp_path, "small", "--locations", str(place))
+    assert done.returncode == 2 and "outside of the folder of word vectors" in done.stderr
+    assert (tmp_path / "mine.txt").read_text() == "mine" and page.asked == 0
+    entries["small"]["file"] = "small.vec"
+    place.write_text(yaml.safe_dump(entries))
+    assert "small: \\x1b[2Jsmall" in run_command(tmp_path, "--locations", str(place)).stdout
+
+
 def test_the_command_refuses_an_unknown_hash_unless_told_to_record_it(server: PageServer, tmp_path: Path) -> None:
     server.pages["/v"] = Page(DATA)
     place = str(listing(tmp_path, f"{server.url}/v", sha256=None)["locations"])
