@@ -7,6 +7,7 @@ plan.yaml is committed. The first stage of dvc.yaml fails if it no longer follow
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,7 @@ def write_plan(suite: str) -> Path:
 
     Raises SuiteError or ParameterError for a name that params.yaml or the catalogue does not know.
     """
+    _refuse_own_stages(suite)
     path, text = plan_file(suite), plan_text(suite)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_bytes_atomically(path, text.encode())
@@ -122,6 +124,7 @@ def check_plan(suite: str) -> None:
     """
     refuse_unknown(read_yaml(PARAMS_FILE), GROUPS, where=str(PARAMS_FILE))
     require_suite(suite)
+    _refuse_own_stages(suite)
     own = own_catalogue(suite)
     shadowed = catalogue_names(read_yaml(own)) & catalogue_names(read_yaml(CATALOGUE_FILE)) if own.exists() else set()
     if shadowed:
@@ -140,6 +143,22 @@ def check_plan(suite: str) -> None:
             expected=f"what follows from {suite_file(suite)} and {PARAMS_FILE}",
             got="another content" if path.exists() else "no such file",
             remedy=f"run `sentfold plan --suite {suite}`, and commit {path}",
+        )
+
+
+def _refuse_own_stages(suite: str) -> None:
+    """Raise SuiteError for a dvc.yaml of a suite that is not the shared one: a suite is data, and brings no commands.
+
+    A stage that an audit runs again sees neither.
+    """
+    own, shared = suite_folder(suite) / DVC_FILE, Path(DVC_FILE)
+    if shared.exists() and os.path.lexists(own) and not (own.is_file() and own.read_bytes() == shared.read_bytes()):
+        raise SuiteError(
+            f"suite '{suite}' brings stages of its own",
+            where=str(own),
+            expected=f"a link to ../../{DVC_FILE}",
+            got="another file, whose commands a run would execute",
+            remedy=f"remove {own}, and run `sentfold plan --suite {suite}`",
         )
 
 

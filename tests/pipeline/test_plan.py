@@ -128,6 +128,26 @@ def test_a_suite_that_lacks_a_key_is_refused_by_that_key(checkout: Path, key: st
         write_plan("mine")
 
 
+def test_a_suite_that_brings_stages_of_its_own_is_refused(checkout: Path) -> None:
+    """A folder of a stranger below suites/ is data: `sentfold run` would execute the commands of its dvc.yaml."""
+    write_suite(SMALL)
+    write_plan("mine")
+    link, shared = Path("suites/mine/dvc.yaml"), Path("dvc.yaml").read_bytes()
+    for put in (
+        lambda: link.write_bytes(shared.replace(b"python -m pipeline", b"touch x; python -m pipeline", 1)),
+        lambda: link.symlink_to("elsewhere.yaml"),
+        lambda: link.mkdir(),
+    ):
+        link.unlink()
+        put()
+        for call in (write_plan, check_plan):
+            with pytest.raises(SuiteError, match="stages of its own"):
+                call("mine")
+    link.rmdir()
+    link.write_bytes(shared)  # where links cannot be made
+    check_plan("mine")
+
+
 def test_an_unknown_suite_is_refused_with_those_that_exist(checkout: Path) -> None:
     write_suite(SMALL)
     with pytest.raises(SuiteError, match="quick, mine"):
