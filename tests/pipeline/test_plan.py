@@ -136,7 +136,7 @@ def test_a_suite_that_brings_stages_of_its_own_is_refused(checkout: Path) -> Non
     for put in (
         lambda: link.write_bytes(shared.replace(b"python -m pipeline", b"touch x; python -m pipeline", 1)),
         lambda: link.symlink_to("elsewhere.yaml"),
-        lambda: link.mkdir(),
+        link.mkdir,
     ):
         link.unlink()
         put()
