@@ -39,7 +39,8 @@ from pipeline.environment import stage_environment
 from pipeline.lineage.runs import ended_runs
 from pipeline.lineage.stages import load_graph
 from pipeline.lineage.trees import WorkingTree
-from sentfold.errors import RunError
+from sentfold.data.tables import DataError, refuse_holes
+from sentfold.errors import RunError, first_line
 
 # What `open` says of a link, a socket, a folder, and a file that is gone.
 NO_FILE = (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENOENT)
@@ -139,7 +140,7 @@ def arrived_files(folder: Path) -> list[str]:
 def private_copies(files: Iterable[str], unread: list[str]) -> Iterator[str]:
     """A copy of each file in a folder that nobody else can open, there until the next is asked for.
 
-    unread  takes the files that cannot be opened, each with the reason
+    unread  takes the files that cannot be opened or copied, each with the reason
 
     What is no regular file any more is left out: whoever may put files there can make a link of one at any moment.
     """
@@ -151,11 +152,17 @@ def private_copies(files: Iterable[str], unread: list[str]) -> Iterator[str]:
                 unread.append(f"{file}: {error.strerror}")
             continue
         with stream, tempfile.TemporaryDirectory(prefix="sentfold-append-") as folder:
-            if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                copy = Path(folder) / Path(file).name
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                continue
+            copy = Path(folder) / Path(file).name
+            try:
+                refuse_holes(Path(f"/proc/self/fd/{stream.fileno()}"))
                 with copy.open("wb") as target:
                     shutil.copyfileobj(stream, target)
-                yield str(copy)
+            except (OSError, DataError) as error:
+                unread.append(f"{file}: {first_line(error)}")
+                continue
+            yield str(copy)
 
 
 def _run_commands(commands: Iterable[list[str]], *, key: str, unread: Sequence[str] = ()) -> None:

@@ -211,8 +211,9 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
     DataError for columns that the file has not.
     """
     from sentfold.data.columns import parse_columns
-    from sentfold.data.tables import DataError
+    from sentfold.data.tables import DataError, refuse_holes
 
+    refuse_holes(path)
     wanted = parse_columns(columns)
     if path.suffix.lower() in TABLES or path.is_dir():
         from sentfold.decision.use import read_texts

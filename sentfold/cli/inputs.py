@@ -109,11 +109,11 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
             "the target is one of the inputs, which would be lost", where=str(target), expected="another name"
         )
     if folder:
-        from sentfold.decision.encoders import OUTPUTS, OWN, PAGE, WITH, is_page, read_keys
+        from sentfold.decision.encoders import OUTPUTS, PAGE, SIGNED, WITH, is_own, is_page
 
         for name in OUTPUTS:
             refuse_target(target / name, *inputs)
-        foreign = [name for name, key in OWN.items() if key not in read_keys(target / name)]
+        foreign = [name for name in SIGNED if not is_own(target / name)]
         foreign += [] if is_page(target / PAGE) else [PAGE]
         # A decision that was killed leaves its lock, and can leave a file without the one that it comes with.
         if not (target / ".decision.lock").exists():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import struct
 from collections.abc import Callable
@@ -89,10 +90,32 @@ def read_table(path: Path) -> Table:
     }
     if not path.exists():
         raise DataError("there is no such file", where=str(path), remedy="correct the path")
+    refuse_holes(path)
     table = readers.get(path.suffix.lower(), _read_delimited)(path)
     if not len(table):
         raise DataError("a file has no rows", where=str(path), expected="at least one row below the header")
     return table
+
+
+def refuse_holes(path: Path) -> None:
+    """Raise DataError for a file of more than 1 MiB whose larger part was never written.
+
+    An archive of a few bytes can hold such a file of any size, and every limit on what a file may unpack to counts its
+    size. What cannot be opened is left to its reader.
+    """
+    if not path.is_file() or path.stat().st_size <= 1 << 20:
+        return
+    written, place, size = 0, 0, path.stat().st_size
+    with suppress(OSError), path.open("rb") as stream:  # OSError: nothing is written behind `place`
+        while place < size:
+            start = os.lseek(stream.fileno(), place, os.SEEK_DATA)
+            place = os.lseek(stream.fileno(), start, os.SEEK_HOLE)
+            written += place - start
+    if os.access(path, os.R_OK) and 2 * written < size:
+        raise DataError(
+            "most of a file was never written", where=str(path), expected="a file without holes",
+            got=f"{written:,} bytes in a file of {size:,}", remedy="copy the file again from where it was written",
+        )  # fmt: skip
 
 
 def refuse_value(table: Table, row: int, column: str, what: str, *, expected: str, remedy: str = "") -> DataError:

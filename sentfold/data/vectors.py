@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sentfold.data.datasets import Dataset
-from sentfold.data.tables import DataError, read_arrow_table, shorten
+from sentfold.data.tables import DataError, read_arrow_table, refuse_holes, shorten
 from sentfold.errors import first_line
 from sentfold.files import FREE, RATIO
 
@@ -74,6 +74,7 @@ def read_arrays(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
             expected=f"a file: {', '.join(readers)}",
             got="a folder" if path.is_dir() else "another kind of file" if path.exists() else "no such file",
         )
+    refuse_holes(path)
     return readers[path.suffix.lower()](path)
 
 

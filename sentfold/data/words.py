@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sentfold.data.tables import refuse_holes
 from sentfold.errors import ArtifactError, EncoderError, first_line
 from sentfold.files import FREE, RATIO, read_parquet
 
@@ -154,6 +155,7 @@ def read_directions(path: Path) -> tuple[Float64, Float64]:
 def read_columns(path: Path, *columns: str) -> pa.Table:
     """These columns of a Parquet file of anyone's making, without nulls. Raises ArtifactError."""
     expected = f"Parquet with the columns {', '.join(columns)}, without nulls"
+    refuse_holes(path)
     try:
         table = read_parquet(path)
         table.validate(full=True)

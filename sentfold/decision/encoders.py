@@ -34,7 +34,9 @@ TextVectors = Callable[[Sequence[str]], Floats]
 VERDICT, PAGE = "verdict.json", "verdict.html"
 FIT, DIRECTIONS = "encoder.json", "encoder.safetensors"
 OUTPUTS = (VERDICT, PAGE, SETTINGS, ARRAYS, FIT, DIRECTIONS)  # files of a decision
-OWN = {VERDICT: "verdict", SETTINGS: "kind", FIT: "method"}  # a key that tells them from files of other programs
+# Keys that tell them from files of other programs; of a verdict on sentences alone, the second ones.
+OWN = {VERDICT: ({"verdict", "metric", "items"}, {"verdict", "shapes"}), FIT: ({"method", "counts", "sha256"},)}
+SIGNED = (VERDICT, SETTINGS, FIT)  # files whose keys tell that a decision wrote them
 WITH = {ARRAYS: SETTINGS, DIRECTIONS: FIT}  # files without a key, and the one that each comes with
 PAGE_START = b'<!doctype html><html lang="en"><meta charset="utf-8"><title>Verdict</title>'
 WORDS = "words.parquet"  # in an exported folder
@@ -146,7 +148,7 @@ def save_fit(folder: Path, fitted: FittedMethod | None) -> None:
     """
     if fitted is not None:
         fitted.save(folder)
-    elif {"method", "counts", "sha256"} <= read_keys(folder / FIT):
+    elif is_own(folder / FIT):
         remove_files(folder, DIRECTIONS, FIT)  # the one that tells whose these are comes last
 
 
@@ -156,7 +158,7 @@ def clear_decision(folder: Path) -> None:
     Other files of these names stay, but for the verdict. Raises ArtifactError.
     """
     remove_files(folder, VERDICT, *([PAGE] if is_page(folder / PAGE) else []))
-    if "kind" in read_keys(folder / SETTINGS):
+    if is_own(folder / SETTINGS):
         remove_files(folder, ARRAYS, SETTINGS)
     save_fit(folder, None)
 
@@ -164,6 +166,13 @@ def clear_decision(folder: Path) -> None:
 def is_page(path: Path) -> bool:
     """Whether a file is the page of a decision."""
     return path.is_file() and path.read_bytes()[: len(PAGE_START)] == PAGE_START
+
+
+def is_own(path: Path) -> bool:
+    """Whether a file of the name of a verdict, a fit or the settings of a space was written by a decision."""
+    if path.name == SETTINGS:
+        return {"kind"} <= read_keys(path) <= {"kind", "neighbors", "amount", "regularization"}
+    return any(keys <= read_keys(path) for keys in OWN[path.name])
 
 
 def read_keys(path: Path) -> set[str]:

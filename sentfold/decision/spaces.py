@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import load_file, save
 
+from sentfold.data.tables import refuse_holes
 from sentfold.errors import ArtifactError, ParameterError, first_line
 from sentfold.files import require_regular, write_bytes_atomically, write_json
 from sentfold.manifold.base.linear import LinearMap
@@ -180,6 +181,7 @@ def load_space(folder: str | Path) -> Space:
     try:
         for name in (SETTINGS, ARRAYS):
             require_regular(folder / name)
+            refuse_holes(folder / name)
         settings = json.loads((folder / SETTINGS).read_bytes())
         arrays = load_file(folder / ARRAYS)
         kind = settings.pop("kind")

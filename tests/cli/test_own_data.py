@@ -172,15 +172,31 @@ def test_vectors_in_the_folder_to_write_are_not_replaced_or_removed(folder: Path
     assert vectors.read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["verdict.json", SETTINGS, "encoder.json"])
-def test_a_file_of_another_program_in_the_folder_to_write_is_not_lost(folder: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("verdict.json", '{"verdict": "guilty", "judge": "A. B."}'), ("verdict.json", "[]"),
+        (SETTINGS, '{"kind": "office", "rooms": [1, 2]}'), (SETTINGS, '{"rooms": 3}'),
+        ("encoder.json", '{"method": "post"}'),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_program_in_the_folder_to_write_is_not_lost(folder: Path, name: str, content: str) -> None:
     from sentfold.cli import compress, decide
 
-    (folder / name).write_text('{"mine": 1}')
+    (folder / name).write_text(content)
     for command in (decide.command, compress.command):
         with pytest.raises(ParameterError, match="would be lost"):
             command(folder / "pairs.tsv", vectors=folder / "v.npy", to=folder)
-    assert (folder / name).read_text() == '{"mine": 1}'
+    assert (folder / name).read_text() == content
+
+
+@pytest.mark.parametrize("source", ["pairs.tsv", "texts.txt"])
+def test_a_decision_may_be_written_again(folder: Path, source: str) -> None:
+    from sentfold.cli import decide
+
+    (folder / "texts.txt").write_text("\n".join(f"text {row} here" for row in range(600)) + "\n")
+    for _ in range(2):
+        decide.command(folder / source, vectors=folder / "v.npy", to=folder / "again")
 
 
 @pytest.mark.parametrize("name", ["verdict.html", ARRAYS, "encoder.safetensors"])

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from sentfold.cli.encode import read_sentences
 from sentfold.cli.similar import one_line
 from sentfold.data.datasets import read_dataset
-from sentfold.data.tables import DataError, read_table
+from sentfold.data.tables import DataError, read_table, refuse_holes
 from sentfold.data.vectors import read_arrays
 from sentfold.data.words import read_centroids, read_columns, read_word_vectors
 from sentfold.decision.spaces import ARRAYS, SETTINGS, Unchanged, load_space, save_space
@@ -243,3 +243,30 @@ def test_millions_of_rows_in_a_file_of_some_bytes_are_refused(tmp_path: Path, fo
     with pytest.raises(DataError, match="too many rows for its size"):
         read_table(path)
     assert pa.total_allocated_bytes() <= before + (1 << 20)
+
+
+# --- holes ------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_of_which_most_was_never_written_is_refused_whatever_reads_it(tmp_path: Path) -> None:
+    """An archive carries such a file of any size in some bytes, and lifts every limit that counts a file's size."""
+    for name in ("t.csv", "t.parquet", "v.npy", "lines.txt", "whole.txt"):
+        (tmp_path / name).write_text("text\na cat\na cow\n")
+        if name != "whole.txt":
+            os.truncate(tmp_path / name, 1 << 40)
+    space = tmp_path / "space"
+    save_space(Unchanged(), space)
+    os.truncate(space / ARRAYS, 1 << 40)
+    for read in (
+        lambda: read_dataset(tmp_path / "t.csv"), lambda: read_dataset(tmp_path / "t.parquet"),
+        lambda: read_arrays(tmp_path / "v.npy"), lambda: read_columns(tmp_path / "t.parquet", "text"),
+        lambda: read_sentences(tmp_path / "lines.txt"), lambda: load_space(space),
+    ):  # fmt: skip
+        with pytest.raises((DataError, ArtifactError), match="most of a file was never written"):
+            read()
+    (tmp_path / "whole.txt").write_text("a cat\n" * 1_000_000)
+    with (tmp_path / "whole.txt").open("r+b") as stream:
+        stream.truncate(8_000_000)  # a fourth is a hole
+    refuse_holes(tmp_path / "whole.txt")
+    refuse_holes(tmp_path / "none.txt")
+    refuse_holes(tmp_path)

@@ -200,6 +200,16 @@ def test_a_link_that_takes_the_place_of_a_file_after_the_listing_is_not_read(tmp
     assert not first.parent.exists()
 
 
+def test_a_file_of_holes_among_those_that_arrive_is_not_copied_and_stops_no_other(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("A sentence.\n")
+    os.truncate(tmp_path / "a.txt", 1 << 40)
+    copies = private_copies([str(tmp_path / "a.txt"), str(tmp_path / "b.txt")], unread := [])
+    assert [Path(copy).name for copy in copies] == ["b.txt"]
+    (said,) = unread
+    assert said.startswith(f"{tmp_path}/a.txt: most of a file was never written")
+
+
 def test_a_file_that_cannot_be_opened_stops_no_other_and_fails_the_run(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

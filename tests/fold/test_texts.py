@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import struct
 from importlib.util import find_spec
@@ -12,10 +14,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer, models, normalizers
 
+from sentfold.data.tables import DataError
 from sentfold.encoders.model_folder import ModelSource, locate_model
 from sentfold.encoders.transformer import encode_sentences, load_model
 from sentfold.errors import EncoderError
-from sentfold.fold.texts import CHUNK, find_text_encoder
+from sentfold.fold.texts import CHUNK, MOST_TOKENS, find_text_encoder, sum_rows
 from sentfold.words.wordllama import TOKENIZER, WEIGHTS
 from tests.fold.corpus import sentences
 
@@ -168,3 +171,33 @@ def test_a_folder_of_another_model_is_not_taken_for_an_installed_one_of_its_name
         find_text_encoder(name)
     with pytest.raises(EncoderError, match="no folder and no installed package"):
         find_text_encoder(f"mistyped/{name}")
+
+
+def test_long_texts_are_summed_in_parts_to_the_same_sums() -> None:
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(50, 8)).astype(np.float32)
+    texts = [
+        rng.integers(50, size=int(n)) for n in [3, 1, 2 * MOST_TOKENS + 7, 40, *rng.integers(1, 9_000, 20), MOST_TOKENS]
+    ]
+    sums = sum_rows(table, texts)
+    for text, total in zip(texts, sums, strict=True):
+        expected = np.zeros(8)
+        for row in text:  # in order, one after the other
+            expected += table[row].astype(np.float64)
+        assert np.array_equal(total, expected)
+
+
+def test_a_folder_with_a_file_of_holes_or_a_tokenizer_that_draws_is_refused_before_it_is_hashed(tmp_path: Path) -> None:
+    (tmp_path / "modules.json").write_text("[]")
+    (tmp_path / "notes.dat").touch()
+    os.truncate(tmp_path / "notes.dat", 1 << 40)
+    with pytest.raises(DataError, match="never written"):
+        find_text_encoder(str(tmp_path))
+    (tmp_path / "notes.dat").unlink()
+    for chance, fits in ((None, True), (0, True), (0.1, False)):
+        (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "dropout": chance}}))
+        if fits:
+            find_text_encoder(str(tmp_path))
+        else:
+            with pytest.raises(EncoderError, match="cuts words at random"):
+                find_text_encoder(str(tmp_path))
