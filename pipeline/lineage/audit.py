@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from pipeline.base.suite import suite_folder
 from pipeline.lineage.checks import StageChecks
 from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
 from pipeline.lineage.recompute import Remade, causes_of, report_writers
@@ -17,7 +18,8 @@ from sentfold.decision.progress import counted
 
 Verdict = Literal["verified"] | State
 
-DEFINING = ("pipeline", "sentfold", "flows", "dvc.yaml", "params.yaml")  # what a commit computes
+# What a commit computes, with the plans and the suite's own files.
+DEFINING = ("pipeline", "sentfold", "flows", "dvc.yaml", "params.yaml", "requirements.lock", ".dvcignore")
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,10 @@ class Auditor:
             files = [graph.lockfile, graph.dvcfile, *scope.plans, ".dvcignore"]
             yield from (f"{path} here is not the committed one" for path in files if scope.differs_from_head(path))
         else:
-            others = [path for path in DEFINING if scope.head.digest(path) != scope.artifacts.digest(path)]
+            folder = suite_folder(scope.suite)
+            own = [str(folder / name) for name in ("suite.yaml", "catalogue.yaml", scope.suite)]
+            defining = dict.fromkeys([*DEFINING, *scope.plans, *own])
+            others = [path for path in defining if scope.head.digest(path) != scope.artifacts.digest(path)]
             if others:
                 yield (
                     f"{', '.join(others)} of the audited commit are not those of this checkout, and an audit does not "

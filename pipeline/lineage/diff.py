@@ -123,8 +123,11 @@ def _interval(scores: Scores, number: Number) -> tuple[float | None, float | Non
         return None, None
     score = scores.score(number.space, number.corpus, number.protocol)
     scale = 100.0 if number.unit == "nats" else 1.0
-    low, high = (score.get(bound) for bound in ("low", "high"))
-    return (low / scale, high / scale) if low is not None and high is not None else (None, None)
+    bounds = [score.get(bound) for bound in ("low", "high")]
+    if not all(isinstance(bound, float) or (isinstance(bound, int) and abs(bound) < 2**53) for bound in bounds):
+        return None, None  # an audit says what is wrong with them
+    low, high = (float(bound) / scale for bound in bounds if bound is not None)
+    return low, high
 
 
 class Changes:

@@ -150,6 +150,13 @@ def test_an_audit_of_a_commit_says_which_code_is_not_that_of_the_checkout(small:
     small.edit("params.yaml", "step: 1.0e-1", "step: 0.2")
     remarks = audit(small.root, "quick", revision="HEAD").remarks
     assert any(remark.startswith("params.yaml of the audited commit") for remark in remarks)
+    for name in ("suite.yaml", "requirements.lock", ".dvcignore", "catalogue.yaml"):
+        with (small.root / name).open("a") as stream:
+            stream.write("# another\n")
+        (remark,) = [
+            one for one in audit(small.root, "quick", revision="HEAD").remarks if "of the audited commit" in one
+        ]
+        assert name in remark
 
 
 def test_a_suite_s_own_catalogue_gives_no_public_corpus_another_place(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -139,3 +140,15 @@ def test_the_command_prints_what_moved_and_why(small: Small) -> None:
 def test_a_commit_without_the_suite_is_an_error_that_names_it(small: Small) -> None:
     with pytest.raises(LineageError, match="suite 'paper'"):
         diff(small.root, "HEAD", "HEAD", "paper")
+
+
+def test_a_commit_whose_interval_is_no_number_ends_in_no_traceback(small: Small) -> None:
+    scores = next((small.root / "reports").rglob("scores/mini-lp.json"))
+    sound = scores.read_text()
+    for low in ('"x"', "1" + 400 * "0", "null"):
+        scores.write_text(re.sub(r'"low": [\d.]+', f'"low": {low}', sound))
+        small.commit("State")
+        scores.write_text(sound)
+        small.commit("Sound")
+        found = diff(small.root, "HEAD~1", "HEAD", "quick")
+        assert all(moved.low is None for moved in found.moved if moved.number.space == "mini-lp")
