@@ -50,6 +50,10 @@ def run(words: list[str]) -> None:
     elif words[0] in CHECKOUT_COMMANDS:
         run_in_checkout(words, Path.cwd())
     elif words[0] in (own := own_commands()):
+        # The hub is for models that the user names with a commit. A folder's configuration can name others, which
+        # transformers would ask the hub about, with the user's token.
+        if not any("@" in word for word in words):
+            os.environ["HF_HUB_OFFLINE"] = "1"
         _run_own(words, own[words[0]])
     else:
         sys.exit(_unknown(words[0], [*own, *CHECKOUT_COMMANDS]))

@@ -613,3 +613,29 @@ def test_encode_names_prompts_that_are_not_used_and_obeys_no_escape_code(
     printed = capsys.readouterr()
     assert "has prompts (query\\x1b[2K), which are not used" in printed.err
     assert "\x1b" not in printed.out + printed.err
+
+
+def test_a_folder_whose_configuration_names_another_model_asks_no_hub(spoilt: Path, tmp_path: Path) -> None:
+    config = {
+        "model_type": "detr",
+        "backbone": "a/tracker",
+        "use_timm_backbone": False,
+        "use_pretrained_backbone": True,
+    }
+    (spoilt / "config.json").write_text(json.dumps(config))
+    (tmp_path / "texts.txt").write_text("a cat\na dog\n")
+    asked: list[str] = []
+
+    class Server(PageServer):
+        def find(self, path: str) -> Page:
+            asked.append(path)
+            return Page(b"not found", status=404)
+
+    server = Server()
+    words = ["encode", "texts.txt", "--encoder", str(spoilt), "--out", "v.parquet"]
+    with serving(server):
+        done = subprocess.run(
+            [sys.executable, "-c", "from sentfold.cli.main import main; main()", *words], cwd=tmp_path, text=True,
+            env={**os.environ, "HF_ENDPOINT": server.url, "HF_TOKEN": "hf_hush"}, capture_output=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, asked) == (2, []), done.stderr
