@@ -58,7 +58,7 @@ def command(
         two = read_inputs(on, *_vectors_or_encoder(second), columns, words, quiet=True)
         data = one.data
         comparison = compare_vectors(data, one.vectors, two.vectors, names=(first, second), seed=seed)
-        named, inputs = {"task": on.stem}, {first: one.hashes, second: two.hashes}
+        named, inputs = {"task": on.resolve().stem}, {first: one.hashes, second: two.hashes}
     print_notes(comparison.notes)
     print(escape_controls(comparison.describe()))
     record = {**comparison.to_json(), "inputs": inputs}

@@ -71,4 +71,6 @@ def command(
     if mteb is not None:
         own = vectors.name if vectors else str(encoder)
         scores = {own: decision.cosine, **{f"{own} + {one.name}": one.score for one in decision.candidates}}
-        write_task_results(mteb, source.stem, scores, decision.to_json(), data=hash_inputs((source, data.files)))
+        write_task_results(
+            mteb, source.resolve().stem, scores, decision.to_json(), data=hash_inputs((source, data.files))
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import typer
 
-from sentfold.cli.inputs import print_notes, refuse_target
+from sentfold.cli.inputs import WORDS, print_notes, refuse_target
 from sentfold.data.words import (
     read_clusters,
     read_columns,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sentfold.encoders.base.protocol import Encoded, Fitted
 
 
+WIDTH, FIRST_LAYER, WINDOW, LENGTH = 300, 4, 2, 128  # defaults
 BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})  # processor flags, as Linux names them
 TABLES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson")
 
@@ -46,8 +47,8 @@ def command(
     fit_on: Annotated[Path | None, typer.Option(help="Sentences to learn from, if not SOURCE; repeats count.")] = None,
     words: Annotated[
         str, typer.Option(help="Word vectors: Parquet with word, vector; a published file; or a package.")
-    ] = "wordllama",
-    dimension: Annotated[int, typer.Option(min=1, help="Numbers per word of a published file.")] = 300,
+    ] = WORDS,
+    dimension: Annotated[int, typer.Option(min=1, help="Numbers per word of a published file.")] = WIDTH,
     binary: Annotated[bool, typer.Option("--binary", help="The published file is word2vec's binary format.")] = False,
     counts: Annotated[Path | None, typer.Option(help="Parquet: word, count. Default: counted in FIT_ON.")] = None,
     clusters: Annotated[
@@ -72,9 +73,11 @@ def command(
             "second-to-second-last, sbert-wk."
         ),
     ] = None,
-    layer_start: Annotated[int, typer.Option(min=0, help="First layer of sbert-wk; 0 is the embedding layer.")] = 4,
-    window: Annotated[int, typer.Option(min=1, help="Layers of context on each side, of sbert-wk.")] = 2,
-    max_length: Annotated[int, typer.Option(min=3, help="Tokens that a pooling reads of a sentence.")] = 128,
+    layer_start: Annotated[
+        int, typer.Option(min=0, help="First layer of sbert-wk; 0 is the embedding layer.")
+    ] = FIRST_LAYER,
+    window: Annotated[int, typer.Option(min=1, help="Layers of context on each side, of sbert-wk.")] = WINDOW,
+    max_length: Annotated[int, typer.Option(min=3, help="Tokens that a pooling reads of a sentence.")] = LENGTH,
     bfloat16: Annotated[
         bool, typer.Option("--bfloat16", help="A transformer in 16 bits: faster on processors with bfloat16.")
     ] = False,
@@ -86,9 +89,21 @@ def command(
 
     encoder, source, target = name_inputs(encoder, source, target, by, out)
     refuse_target(target, source, encoder, fit_on, words, counts, clusters, centroids, directions)
+    is_method = pooling is None and encoder.lower() in known_methods()
+    of_methods = {
+        "--fit-on": fit_on, "--words": words != WORDS, "--dimension": dimension != WIDTH, "--binary": binary,
+        "--counts": counts, "--clusters": clusters, "--centroids": centroids, "--directions": directions,
+        "--set": settings,
+    }  # fmt: skip
+    of_poolings = {
+        "--layer-start": layer_start != FIRST_LAYER, "--window": window != WINDOW, "--max-length": max_length != LENGTH,
+    }  # fmt: skip
+    if not is_method and pooling is None:
+        require_model(encoder)
+    refuse_unread({} if is_method else of_methods, {} if pooling else of_poolings, encoder)
     sentences = read_sentences(source, columns)
     if bfloat16:
-        check_bfloat16(whole_model=pooling is None and encoder.lower() not in known_methods())
+        check_bfloat16(whole_model=pooling is None and not is_method)
     if pooling is not None:
         if "@" in encoder:  # a commit of the hub
             refuse_unreadable_addresses()
@@ -98,7 +113,7 @@ def command(
         if pooling == "sbert-wk":
             record |= {"layer_start": layer_start, "window": window}
         encoded = encode_by_pooling(sentences, **record)
-    elif encoder.lower() not in known_methods():
+    elif not is_method:
         record = {"encoder": encoder} | ({"arithmetic": "bfloat16"} if bfloat16 else {})
         with in_bfloat16() if bfloat16 else nullcontext():
             encoded = encode_by_model(encoder, sentences)
@@ -126,6 +141,17 @@ def command(
     print_notes([] if pooling is not None or "settings" in record else prompt_notes(encoder))
 
 
+def refuse_unread(of_methods: Mapping[str, object], of_poolings: Mapping[str, object], encoder: str) -> None:
+    """Raise ParameterError for options that were given, and that this way to encode does not read."""
+    given = [name for name, value in {**of_methods, **of_poolings}.items() if value]
+    if given:
+        raise ParameterError(
+            "an option has no effect on this encoder", where=", ".join(given),
+            expected=f"options of {'a method such as sif' if given[0] in of_methods else 'a --pooling'}", got=encoder,
+            remedy="leave it out; a model's own files say how many tokens it reads",
+        )  # fmt: skip
+
+
 def name_inputs(
     encoder: str, source: Path | None, target: Path | None, by: str | None, out: Path | None
 ) -> tuple[str, Path, Path]:
@@ -144,13 +170,21 @@ def name_inputs(
 def encode_by_model(name: str, sentences: list[str]) -> Encoded:
     """Vectors by the model in a folder or in an installed package. Raises EncoderError."""
     from sentfold.decision.encoders import is_exported, load_exported
-    from sentfold.encoders.base.protocol import Encoded, known_methods
+    from sentfold.encoders.base.protocol import Encoded
     from sentfold.fold.texts import find_text_encoder
 
     if is_exported(Path(name)):
         return Encoded(load_exported(Path(name)).encode(sentences), {})
+    return find_text_encoder(name).encode(sentences)
+
+
+def require_model(name: str) -> None:
+    """Raise EncoderError, which names the methods too, if there is no such folder and no such package."""
+    from sentfold.encoders.base.protocol import known_methods
+    from sentfold.fold.texts import locate_encoder
+
     try:
-        return find_text_encoder(name).encode(sentences)
+        locate_encoder(name)
     except EncoderError as error:
         error.expected = f"{error.expected}; or a method: {', '.join(known_methods())}"
         raise

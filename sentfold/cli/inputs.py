@@ -145,7 +145,7 @@ def refuse_odd_names(*paths: Path | None) -> None:
     from sentfold.data.tables import DataError
 
     for path in paths:
-        for file in () if path is None else (path, *path.rglob("*")) if path.is_dir() else (path,):
+        for file in () if path is None else (path, *path.glob("*"), *path.glob("*/*")) if path.is_dir() else (path,):
             if str(file) != str(file).encode("utf-8", "replace").decode():
                 raise DataError(
                     "the name of a file is not UTF-8", where=str(file).encode("utf-8", "backslashreplace").decode(),

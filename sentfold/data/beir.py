@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,18 @@ Judgements = dict[str, dict[str, float]]  # query -> document -> grade
 
 JUDGED = ("query-id", "corpus-id", "score")  # the columns of judgements
 HIGHEST = 1_000_000  # grade; sums of gains stay exact
+
+
+def is_beir(path: Path, columns: Mapping[str, str]) -> bool:
+    """Whether a path is a folder of the BEIR form. Raises DataError for columns that the user named for one."""
+    found = path.is_dir() and (path / "corpus.jsonl").exists()
+    if found and columns:
+        raise DataError(
+            "a folder of the BEIR form has no columns to choose", where=f"--columns, {path}",
+            expected="its title and text", got=", ".join(columns.values()),
+            remedy=f"give {path / 'corpus.jsonl'} itself for one of its columns",
+        )  # fmt: skip
+    return found
 
 
 def read_beir(folder: Path) -> Dataset:

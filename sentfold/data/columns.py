@@ -45,13 +45,19 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
     named = _by_names(table) | dict(wanted)
     kind = next((kind for kind, roles in KINDS.items() if set(roles) <= set(named) and _fits(kind, wanted)), None)
     if kind is None:
-        known = ", ".join(dict.fromkeys(named.values())) or "none"
-        raise _unclear(table, f"known of these: {known}")
+        known = list(dict.fromkeys(named.values()))
+        error = _unclear(table, f"known of these: {', '.join(known) or 'none'}")
+        if not known and len(table.columns) > 1:
+            error.remedy = (
+                "if the first line is an item and no header, put a header above it: left,right,score or text,label; "
+                f"else {error.remedy}"
+            )
+        raise error
     roles = {role: named[role] for role in (*KINDS[kind], "split") if role in named}
     for role in roles.keys() - wanted.keys():
         if len(several := _known(table, role)) > 1:
             raise _unclear(table, f"each of {', '.join(several)} may be the {role}")
-    if "text" in roles and "text" not in wanted and (rest := _unused(table, roles, texts_alone=kind == "labels")):
+    if "text" in roles and "text" not in wanted and (rest := _unused(table, roles)):
         raise _unclear(table, f"besides {', '.join(roles[role] for role in KINDS[kind])} there is {', '.join(rest)}")
     return kind, roles
 
@@ -63,13 +69,27 @@ def describe_columns(roles: Mapping[str, str], wanted: Mapping[str, str]) -> str
     return f"columns: {named}" + (f" ({by_name} by name; --columns overrides)" if by_name else "")
 
 
-def _unused(table: Table, roles: Mapping[str, str], *, texts_alone: bool) -> list[str]:
-    """The columns without a role that hold texts, or numbers and names too, but those that only tell rows apart."""
-    return [
-        name
-        for name, values in table.columns.items()
-        if name not in roles.values() and not _is_row_name(name) and (_is_text if texts_alone else _is_plain)(values)
-    ]
+def _unused(table: Table, roles: Mapping[str, str]) -> list[str]:
+    """The columns without a role that may have one: of sentences all, of labelled texts those of texts and names.
+
+    Columns that only tell rows apart, that are the same in all rows, or that say the label in other words have none.
+    """
+    rest = [name for name in table.columns if name not in roles.values() and not _is_row_name(name)]
+    if "label" not in roles:
+        return [name for name in rest if _is_plain(table.columns[name])]
+    labels = [str(label) for label in table.columns[roles["label"]]]
+    found = []
+    for name in rest:
+        values = [str(value) for value in table.columns[name]]
+        one_to_one = len(set(zip(values, labels, strict=True))) == len(set(values)) == len(set(labels))
+        if len(set(values)) > 1 and not one_to_one and not all(map(_is_value, table.columns[name])):
+            found.append(name)
+    return found
+
+
+def _is_value(cell: object) -> bool:
+    """Whether a cell is a number, nothing, or no plain value."""
+    return cell is None or isinstance(cell, (dict, list)) or not str(cell).strip() or is_number(cell)
 
 
 def _fits(kind: str, wanted: Mapping[str, str]) -> bool:

@@ -85,9 +85,9 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
 
     Raises DataError that names file, line and column. Cost: the file in memory.
     """
-    from sentfold.data.beir import read_beir, with_titles
+    from sentfold.data.beir import is_beir, read_beir, with_titles
 
-    if path.is_dir() and (path / "corpus.jsonl").exists():
+    if is_beir(path, columns or {}):
         return read_beir(path)
     table = with_titles(read_table(path))
     kind, roles = assign_columns(table, columns or {})

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
-from sentfold.data.beir import read_beir, with_titles
+from sentfold.data.beir import is_beir, read_beir, with_titles
 from sentfold.data.columns import assign_columns, describe_columns, require_columns
 from sentfold.data.tables import DataError, read_arrow_table, read_table, shorten
 from sentfold.data.vectors import LISTS
@@ -130,7 +130,7 @@ def map_vectors(space: Space, vectors: Floating, folder: Path) -> Floats:
 
 def read_texts(path: Path, columns: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """The texts of a file, one or more, and notes; empty ones are left out and counted. Raises DataError."""
-    if path.is_dir() and (path / "corpus.jsonl").exists():
+    if is_beir(path, columns):
         data = read_beir(path)
         return [text for text in data.texts if _is_text(text)], list(data.notes)
     table = with_titles(read_table(path))

@@ -82,7 +82,8 @@ def list_source(source: Path, column: Column) -> tuple[SourceFile, ...]:
     Reads the footers only. Raises ArtifactError if a file is missing, is no Parquet, or lacks the column, or if the
     vectors of two files differ in width.
     """
-    paths = sorted(source.glob("*.parquet")) if source.is_dir() else [source]
+    shown = (path for path in source.glob("*.parquet") if not path.name.startswith((".", "_")))  # others are old copies
+    paths = sorted(shown) if source.is_dir() else [source]
     if not paths:
         raise ArtifactError("a folder holds no dataset", where=str(source), expected="*.parquet files", got="none")
     files = []

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -81,3 +82,21 @@ def test_bfloat16_is_refused_where_it_cannot_help(
     monkeypatch.setattr(encode, "processor_flags", lambda: frozenset(flags))
     with pytest.raises(ParameterError, match=says):
         encode.check_bfloat16(whole_model=whole)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "options", "named"),
+    [
+        ("all-MiniLM-L6-v2", {"max_length": 512}, "--max-length"), ("all-MiniLM-L6-v2", {"settings": ["a=1"]}, "--set"),
+        ("all-MiniLM-L6-v2", {"fit_on": Path("none.txt"), "counts": Path("none.parquet")}, "--fit-on, --counts"),
+        ("sif", {"layer_start": 9}, "--layer-start"), ("bert", {"pooling": "mean", "words": "w.parquet"}, "--words"),
+    ],
+)  # fmt: skip
+def test_options_that_have_no_effect_are_refused(
+    encoder: str, options: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    (tmp_path / "s.txt").write_text("the dog naps\n")
+    with pytest.raises(ParameterError, match="has no effect") as refused:
+        encode.command(encoder, tmp_path / "s.txt", tmp_path / "v.parquet", **options)
+    assert refused.value.where == named
+    assert not (tmp_path / "v.parquet").exists()

@@ -17,6 +17,7 @@ from sentfold.data.columns import parse_columns
 from sentfold.data.datasets import Dataset, read_dataset
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts, read_vectors
+from sentfold.decision.use import read_texts
 
 PAIRS = [
     ("a cat, red", 'a "dog"', 1.0),
@@ -192,7 +193,10 @@ NAMED = [  # header, a row, and the kind that the names tell; "" where they do n
     ("A first sentence", "a cat {n}", ""),
     ("title,content,label", "猫{n}图,好猫{n}咪,{c}", ""),
     ("query,title,label", "猫{n}图,好猫{n}咪,{c}", ""),
-    ("text,label,label_text", "a cat {n},{c},not toxic", "labels"),
+    ("question,faq,label", "a cat {n},where is number {c} of it,{n}", ""),
+    ("query,name,label", "猫{n}图,猫{c},{n}", ""),
+    ("text,label,label_text", "a cat {n},{c},class {c} of two", "labels"),
+    ("text,label,lang,votes", "a cat {n},{c},en,{n}", "labels"),
     ("id,question", "7,a cat {n}", "sentences"),
     ("query,document,label", "a cat {n},a dog {n},{c}", "pairs"),
     ("question,sentence,label", "a cat {n},a dog {n},{c}", "pairs"),
@@ -231,6 +235,20 @@ def test_the_first_line_is_the_header_whatever_its_words(header: str, tmp_path: 
     names = next(csv.reader([header]))
     columns = parse_columns("left={},right={},score={}".format(*names))
     assert read_dataset(tmp_path / "p.csv", columns).values.tolist() == [n % 2 for n in range(12)]
+
+
+def test_the_advice_for_a_table_without_a_header_begins_with_the_header(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("".join(f"a cat {n},a dog {n},{n % 3}\n" for n in range(20)))
+    with pytest.raises(DataError) as refused:
+        read_dataset(tmp_path / "p.csv")
+    assert refused.value.remedy.startswith("if the first line is an item and no header, put a header above it")
+
+
+def test_columns_of_a_folder_of_the_beir_form_are_refused(tmp_path: Path) -> None:
+    write_beir(tmp_path / "d", {"a": "a cat", "b": "a cow"}, {"q": "x", "r": "y"}, {"test": ["q a 1", "r b 1"]})
+    for read in (read_dataset, read_texts):
+        with pytest.raises(DataError, match="no columns to choose"):
+            read(tmp_path / "d", {"text": "title"})
 
 
 def test_a_list_of_texts_without_a_header_loses_no_text(tmp_path: Path) -> None:
