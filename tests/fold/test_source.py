@@ -56,7 +56,7 @@ def test_two_partitions_that_follow_each_other_would_not_fit_into_one(groups: li
 
 
 def test_a_folder_is_read_in_the_order_of_names_and_no_partition_spans_two_files(tmp_path: Path) -> None:
-    for name, count in (("b", 130), ("a", 70), ("c", 5)):
+    for name, count in (("b", 130), ("a", 70), ("c", 5), (".a.old", 9), ("_b", 9)):  # old copies are no data
         write_texts(tmp_path / f"{name}.parquet", [f"{name} {row}" for row in range(count)], group=50)
     partitions = cut_partitions(list_source(tmp_path, "text"), ["1", "2", "3"], rows=100)
     assert [(part.name, part.sha256, part.start, part.stop) for part in partitions] == [
