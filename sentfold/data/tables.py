@@ -36,11 +36,8 @@ PLAIN = (
 )  # fmt: skip
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".txt")  # of the parts in a folder
-LIKE_PART = re.compile(f"({'|'.join(SPLITS)})(?![a-z])", re.IGNORECASE)
-OTHER_FORMS = (
-    ".txt", ".arrow", ".feather", ".orc", ".xlsx", ".xls", ".ods", ".gz", ".bz2", ".xz", ".zst", ".zip", ".7z", ".tar",
-    ".pkl",
-)  # fmt: skip
+LIKE_PART = re.compile(f"({'|'.join([*SPLITS, 'eval', 'evaluation'])})(?![a-z])", re.IGNORECASE)
+IDLE = (".md", ".py", ".ipynb", ".sh", ".log", ".yaml", ".yml", ".npy", ".npz", ".safetensors")  # and names of a part
 PART = re.compile(r"(\w+)-(\d+)-of-(\d+)(?:-[0-9a-f]+)?")  # train-00000-of-00002, and a hash behind it
 
 
@@ -136,6 +133,7 @@ def shorten(value: object, most: int = 60) -> str:
 
 def read_text(path: Path) -> str:
     """The text of a file in UTF-8, or in UTF-16 with its mark. Raises DataError that names the line."""
+    refuse_holes(path)
     try:
         require_regular(path)
         content = path.read_bytes()
@@ -490,7 +488,7 @@ def _named_parts(folder: Path) -> list[tuple[str, Path]]:
                 expected="train.csv, dev.csv, test.csv, or numbered files as test-00000-of-00002.parquet",
                 got=path.name, remedy="rename the file, move it out of the folder, or give the file itself",
             )  # fmt: skip
-        elif LIKE_PART.match(path.name) and (path.is_dir() or path.suffix.lower() in OTHER_FORMS):
+        elif _is_unread_part(path):
             raise DataError(
                 "a part is in a form that is not read", where=str(path), expected=f"a file: {', '.join(TABLES)}",
                 got=path.name, remedy="unpack it, or move its files up, as train-00000-of-00001.parquet",
@@ -513,6 +511,13 @@ def _named_parts(folder: Path) -> list[tuple[str, Path]]:
             got=", ".join(path.name for _, path in paths[:8]), remedy="move the others out of the folder",
         )  # fmt: skip
     return paths
+
+
+def _is_unread_part(path: Path) -> bool:
+    """Whether what is no table has the name of a part, or is a folder with such tables."""
+    if path.is_dir() and any(file.suffix.lower() in TABLES and LIKE_PART.match(file.name) for file in path.iterdir()):
+        return True
+    return LIKE_PART.match(path.name) is not None and path.suffix.lower() not in IDLE
 
 
 def _require_whole(folder: Path, found: list[tuple[Path, int, int]]) -> None:

@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import load_file, save
 
+from sentfold.data.tables import refuse_holes
 from sentfold.data.words import count_numbers, read_lexicon, read_word_vectors, readers_installed
-from sentfold.decision.spaces import ARRAYS, SETTINGS, Space, load_space
+from sentfold.decision.spaces import ARRAYS, KINDS, SETTINGS, Space, load_space
 from sentfold.encoders.base.protocol import Encoded, known_methods
 from sentfold.errors import ArtifactError, EncoderError, ParameterError, first_line
 from sentfold.files import replace_whole, require_regular, sha256_of, write_bytes_atomically, write_json
@@ -35,7 +36,10 @@ VERDICT, PAGE = "verdict.json", "verdict.html"
 FIT, DIRECTIONS = "encoder.json", "encoder.safetensors"
 OUTPUTS = (VERDICT, PAGE, SETTINGS, ARRAYS, FIT, DIRECTIONS)  # files of a decision
 # Keys that tell them from files of other programs; of a verdict on sentences alone, the second ones.
-OWN = {VERDICT: ({"verdict", "metric", "items"}, {"verdict", "shapes"}), FIT: ({"method", "counts", "sha256"},)}
+OWN = {
+    VERDICT: ({"verdict", "metric", "items"}, {"verdict", "shapes", "cosine_hubness"}),
+    FIT: ({"method", "counts", "sha256"},),
+}
 SIGNED = (VERDICT, SETTINGS, FIT)  # files whose keys tell that a decision wrote them
 WITH = {ARRAYS: SETTINGS, DIRECTIONS: FIT}  # files without a key, and the one that each comes with
 PAGE_START = b'<!doctype html><html lang="en"><meta charset="utf-8"><title>Verdict</title>'
@@ -170,18 +174,16 @@ def is_page(path: Path) -> bool:
 
 def is_own(path: Path) -> bool:
     """Whether a file of the name of a verdict, a fit or the settings of a space was written by a decision."""
-    if path.name == SETTINGS:
-        return {"kind"} <= read_keys(path) <= {"kind", "neighbors", "amount", "regularization"}
-    return any(keys <= read_keys(path) for keys in OWN[path.name])
-
-
-def read_keys(path: Path) -> set[str]:
-    """The keys of a JSON file; empty where there is no file with any."""
     try:
+        refuse_holes(path)
         content = json.loads(path.read_bytes()) if path.is_file() else {}
-    except (OSError, ValueError, RecursionError):
-        return set()
-    return set(content) if isinstance(content, dict) else set()
+    except (OSError, ValueError, RecursionError):  # a DataError is a ValueError
+        return False
+    if not isinstance(content, dict):
+        return False
+    if path.name == SETTINGS:
+        return content.get("kind") in KINDS and content.keys() <= {"kind", "neighbors", "amount", "regularization"}
+    return any(keys <= content.keys() for keys in OWN[path.name])
 
 
 def remove_files(folder: Path, *names: str) -> None:

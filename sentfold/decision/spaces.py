@@ -169,6 +169,11 @@ def space_widths(space: Space) -> tuple[int | None, int | None]:
     return width, width
 
 
+KINDS: dict[str, Any] = {
+    "unchanged": Unchanged, "linear": LinearSpace, "smoothed": SmoothedSpace, "landmarks": LandmarkSpace
+}  # fmt: skip
+
+
 def save_space(space: Space, folder: Path) -> None:
     """Write a space into a folder: space.json and space.safetensors. Raises ArtifactError."""
     write_bytes_atomically(folder / ARRAYS, save(space.arrays()))  # save_file would hide it from all but its owner
@@ -185,12 +190,11 @@ def load_space(folder: str | Path) -> Space:
         settings = json.loads((folder / SETTINGS).read_bytes())
         arrays = load_file(folder / ARRAYS)
         kind = settings.pop("kind")
-        kinds: dict[str, Any] = {"unchanged": Unchanged, "smoothed": SmoothedSpace, "landmarks": LandmarkSpace}
         space: Space
         if kind == "linear":
             space = LinearSpace(LinearMap(arrays["mean"], arrays["matrix"], np.empty(0)))
         else:
-            space = kinds[kind](**arrays, **settings)
+            space = KINDS[kind](**arrays, **settings)
         _require_sound(space)
         return space
     except Exception as error:  # noqa: BLE001  # a damaged file makes json or safetensors raise anything

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sentfold.data.tables import refuse_holes
 from sentfold.errors import ArtifactError, ParameterError, first_line
 from sentfold.files import BATCH, FREE, RATIO, Vectors, require_regular, sha256_of, written_out_bytes
 
@@ -193,6 +194,7 @@ def open_parquet(path: Path, *, texts: Sequence[str] = ()) -> pq.ParquetFile:
     """
     try:
         require_regular(path)
+        refuse_holes(path)
         return pq.ParquetFile(
             path, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True, read_dictionary=list(texts)
         )

@@ -89,15 +89,16 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
 
 def _refuse_drawing(folder: Path) -> None:
     """Raise EncoderError for a tokenizer that cuts words at random: a text would have other vectors in each call."""
-    for path in folder.rglob("tokenizer.json"):
+    for path in folder.rglob("*.json"):
         try:
-            chance = json.loads(path.read_bytes())["model"]["dropout"]
-        except (OSError, ValueError, TypeError, LookupError, RecursionError):
+            model = json.loads(path.read_bytes())["model"]
+            chance = model.get("dropout") or model.get("alpha")
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
             continue  # none; the library says what is wrong with others
         if chance:
             raise EncoderError(
-                "a tokenizer cuts words at random", where=f"{path}, model, dropout", expected="null",
-                got=str(chance)[:99], remedy="set dropout to null: it is of use in training alone",
+                "a tokenizer cuts words at random", where=f"{path}, model", expected="no dropout and no alpha",
+                got=str(chance)[:99], remedy="set it to null: it is of use in training alone",
             )  # fmt: skip
 
 

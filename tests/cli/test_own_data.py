@@ -176,7 +176,8 @@ def test_vectors_in_the_folder_to_write_are_not_replaced_or_removed(folder: Path
     ("name", "content"),
     [
         ("verdict.json", '{"verdict": "guilty", "judge": "A. B."}'), ("verdict.json", "[]"),
-        (SETTINGS, '{"kind": "office", "rooms": [1, 2]}'), (SETTINGS, '{"rooms": 3}'),
+        (SETTINGS, '{"kind": "office"}'), (SETTINGS, '{"kind": "linear", "rooms": [1, 2]}'),
+        ("verdict.json", '{"verdict": "guilty", "shapes": 3}'), (SETTINGS, '{"rooms": 3}'),
         ("encoder.json", '{"method": "post"}'),
     ],
 )  # fmt: skip

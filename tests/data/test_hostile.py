@@ -21,6 +21,7 @@ from sentfold.data.words import read_centroids, read_columns, read_word_vectors
 from sentfold.decision.spaces import ARRAYS, SETTINGS, Unchanged, load_space, save_space
 from sentfold.decision.use import append_vectors, new_texts
 from sentfold.errors import ArtifactError
+from sentfold.fold.source import list_source
 
 ROWS = 20
 TEXTS = pa.array([f"text {row} here" for row in range(ROWS)])
@@ -254,6 +255,11 @@ def test_a_file_of_which_most_was_never_written_is_refused_whatever_reads_it(tmp
         (tmp_path / name).write_text("text\na cat\na cow\n")
         if name != "whole.txt":
             os.truncate(tmp_path / name, 1 << 40)
+    for part in ("", "train"):
+        (tmp_path / "saved" / part).mkdir()
+        (tmp_path / "saved" / part / "dataset_dict.json").write_text('{"splits": ["train"]}')
+        (tmp_path / "saved" / part / "state.json").touch()
+    os.truncate(tmp_path / "saved/train/state.json", 1 << 40)
     space = tmp_path / "space"
     save_space(Unchanged(), space)
     os.truncate(space / ARRAYS, 1 << 40)
@@ -261,6 +267,7 @@ def test_a_file_of_which_most_was_never_written_is_refused_whatever_reads_it(tmp
         lambda: read_dataset(tmp_path / "t.csv"), lambda: read_dataset(tmp_path / "t.parquet"),
         lambda: read_arrays(tmp_path / "v.npy"), lambda: read_columns(tmp_path / "t.parquet", "text"),
         lambda: read_sentences(tmp_path / "lines.txt"), lambda: load_space(space),
+        lambda: read_dataset(tmp_path / "saved"), lambda: list_source(tmp_path / "t.parquet", "text"),
     ):  # fmt: skip
         with pytest.raises((DataError, ArtifactError), match="most of a file was never written"):
             read()

@@ -305,7 +305,8 @@ def test_folders_in_a_folder_are_no_parts(tmp_path: Path) -> None:
         ("test-old.csv", "after no part"), ("my.test.csv", "after no part"), ("labels.csv", "after no part"),
         ("validation_matched-00000-of-00001.csv", "after no part"), ("0000.parquet", "after no part"),
         ("test-2.csv", "after no part"), ("dev.csv.gz", "not read"), ("dev.arrow", "not read"), ("dev.txt", "not read"),
-        ("Validation.xlsx", "not read"), ("dev/0000.csv", "not read"),
+        ("Validation.xlsx", "not read"), ("dev/0000.csv", "not read"), ("dev", "not read"), ("eval.csv.gz", "not read"),
+        ("dev.h5", "not read"), ("data/dev.csv", "not read"),
     ],
 )  # fmt: skip
 def test_a_folder_holds_each_part_once_and_whole(more: str, said: str, tmp_path: Path) -> None:

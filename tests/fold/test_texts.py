@@ -7,6 +7,7 @@ import os
 import shutil
 import struct
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -194,10 +195,11 @@ def test_a_folder_with_a_file_of_holes_or_a_tokenizer_that_draws_is_refused_befo
     with pytest.raises(DataError, match="never written"):
         find_text_encoder(str(tmp_path))
     (tmp_path / "notes.dat").unlink()
-    for chance, fits in ((None, True), (0, True), (0.1, False)):
-        (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "dropout": chance}}))
-        if fits:
+    for name, key, chance in product(("tokenizer.json", "tokenizer.4.0.0.json"), ("dropout", "alpha"), (None, 0, 0.1)):
+        (tmp_path / name).write_text(json.dumps({"model": {"type": "BPE", key: chance}}))
+        if not chance:
             find_text_encoder(str(tmp_path))
         else:
             with pytest.raises(EncoderError, match="cuts words at random"):
                 find_text_encoder(str(tmp_path))
+            (tmp_path / name).unlink()
