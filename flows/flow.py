@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import stat
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, BinaryIO
 
 import typer
 from prefect import flow, task
@@ -158,11 +157,21 @@ def private_copies(files: Iterable[str], unread: list[str]) -> Iterator[str]:
             try:
                 refuse_holes(Path(f"/proc/self/fd/{stream.fileno()}"))
                 with copy.open("wb") as target:
-                    shutil.copyfileobj(stream, target)
+                    _copy(stream, target)
             except (OSError, DataError) as error:
                 unread.append(f"{file}: {first_line(error)}")
                 continue
             yield str(copy)
+
+
+def _copy(source: BinaryIO, target: BinaryIO) -> None:
+    """Copy a file as large as it is now. Raises OSError for one that grows meanwhile: it could fill the disk."""
+    left = os.fstat(source.fileno()).st_size
+    while left > 0 and (block := source.read(min(left, 1 << 20))):
+        target.write(block)
+        left -= len(block)
+    if source.read(1):
+        raise OSError("the file grew while it was copied")
 
 
 def _run_commands(commands: Iterable[list[str]], *, key: str, unread: Sequence[str] = ()) -> None:

@@ -28,8 +28,13 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "label": ("label", "labels", "class", "category", "intent", "target", "topic"),
     "split": ("split", "part", "partition"),
 }  # fmt: skip
-# Names of columns that tell rows apart, besides names such as `user_id`; and how pandas calls the numbers of rows.
-NUMBERS = ("id", "ids", "idx", "index", "row", "no", "nr", "number", "pid", "qid", "uuid", "guid")
+# Names of columns that tell rows apart or say where they are from, besides names such as `user_id`; and how pandas
+# calls the numbers of rows.
+NUMBERS = (
+    "id", "ids", "idx", "index", "row", "no", "nr", "number", "pid", "qid", "uuid", "guid", "hash", "url", "uri",
+    "link", "path", "file", "filename", "file_name", "date", "time", "timestamp", "created_at", "author", "user",
+    "lang", "language", "source", "genre",
+)  # fmt: skip
 PANDAS = ("__index_level_", "unnamed:")
 KINDS = {"pairs": ("left", "right", "score"), "labels": ("text", "label"), "sentences": ("text",)}
 
@@ -108,18 +113,20 @@ def _unclear(table: Table, why: str) -> DataError:
 
 def _example(table: Table) -> str:
     """How to name the columns, with those of the file where texts can be told from others."""
-    texts = [name for name in table.columns if _is_text(table.columns[name])]
+    texts = [name for name in table.columns if _is_text(table.columns[name]) and not _is_row_name(name)]
+    known = [name for name in _known(table, "text") if name in texts and _plain(name) != "title"]
+    best = [*texts[-1:], *known[:1]][-1] if texts else ""
     others = [name for name in table.columns if name not in texts and not _is_row_name(name)]
     parts = "".join(f",split={name}" for name in _known(table, "split")[:1])
     others = [name for name in others if f",split={name}" != parts]
     others.sort(key=lambda name: _plain(name) not in (*NAMES["score"], *NAMES["label"]))
     if 1 <= len(texts) <= 2 and others:
-        forms = [f'of texts with classes: --columns "text={texts[-1]},label={others[0]}{parts}"']
+        forms = [f'of texts with classes: --columns "text={best},label={others[0]}{parts}"']
         if len(texts) == 2:
             scores = f"scores are numbers, or {', '.join(TRUE_WORDS)}"
             pairs = f'of pairs: --columns "left={texts[0]},right={texts[1]},score={others[0]}{parts}", where {scores}'
             forms.insert(0, pairs)
-        return f'name them, {"; ".join(forms)}; of texts alone: --columns "text={texts[-1]}"'
+        return f'name them, {"; ".join(forms)}; of texts alone: --columns "text={best}"'
     if len(table.columns) == 1:
         only = next(iter(table.columns))
         return f'if this is the first text, put a line above it: text. If it is the header: --columns "text={only}"'
@@ -178,14 +185,12 @@ def _is_row_name(name: str) -> bool:
 
 
 def _is_text(values: list[object]) -> bool:
-    """Whether the values are strings, and most of them differ; of many words, whether a tenth of them differ.
-
-    Names of classes repeat, and some scripts have no blanks.
+    """Whether at least half of the values are strings of several words, or in a script that may have no blanks, and not
+    only few of them differ, as names of classes do. For advice alone.
     """
-    texts = [value for value in values if isinstance(value, str) and value.strip() and not is_number(value)]
-    words = sum(" " in value.strip() for value in texts)
-    differing = len(set(texts))
-    return 2 * len(texts) >= len(values) and (2 * differing > len(texts) or (2 * words >= len(texts) < 10 * differing))
+    texts = [value.strip() for value in values if isinstance(value, str)]
+    texts = [text for text in texts if " " in text or not text.isascii()]
+    return 2 * len(texts) >= len(values) and len(texts) < 10 * len(set(texts))
 
 
 def _is_plain(values: list[object]) -> bool:

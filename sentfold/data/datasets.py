@@ -31,6 +31,7 @@ Float64 = npt.NDArray[np.float64]
 Kind = Literal["pairs", "labels", "queries", "sentences"]
 
 SCORE = f"a number, or one of {', '.join(TRUE_WORDS)}"
+LISTED = re.compile(r"\s*\[.*,.*\]\s*", re.DOTALL)  # a list of labels, as pandas writes it
 WHOLE = re.compile(r"-?\d+\.0", re.ASCII)  # a whole number as pandas writes it
 JUDGED = 20  # texts from which on a verdict is given
 
@@ -120,7 +121,7 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
         value = table.columns[roles["label"]][row]
         if value is None or value != value or not str(value).strip():
             raise refuse_value(table, row, roles["label"], "a label is empty", expected="a class")
-        if isinstance(value, (list, dict)):
+        if isinstance(value, (list, dict)) or LISTED.fullmatch(str(value)):
             raise refuse_value(
                 table, row, roles["label"], "a text has a list of labels", expected="one class a text",
                 remedy="keep one label of each text, or make a file for each label with yes and no",

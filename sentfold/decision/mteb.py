@@ -212,7 +212,8 @@ def write_task_results(
         )  # fmt: skip
     files = {model: folder / "results" / name / REVISION / f"{task}.json" for model, name in folders.items()}
     revision = hashlib.sha256("\n".join(sorted(data.values())).encode()).hexdigest()
-    for file in files.values():
+    intervals = folder / f"{task}.intervals.json"
+    for file in (*files.values(), intervals):
         if file.exists() and _own_revision(file) != revision:
             raise DataError(
                 "a result of other data, or of mteb itself, would be lost", where=str(file),
@@ -234,7 +235,7 @@ def write_task_results(
             "kg_co2_emissions": None,
         }
         write_json(files[model], result)
-    write_json(folder / f"{task}.intervals.json", dict(record))
+    write_json(intervals, {**record, "dataset_revision": revision, "mteb_version": None})
 
 
 def _own_revision(file: Path) -> str:

@@ -197,6 +197,8 @@ NAMED = [  # header, a row, and the kind that the names tell; "" where they do n
     ("query,name,label", "猫{n}图,猫{c},{n}", ""),
     ("text,label,label_text", "a cat {n},{c},class {c} of two", "labels"),
     ("text,label,lang,votes", "a cat {n},{c},en,{n}", "labels"),
+    ("text,label,url,timestamp", "a cat {n},{c},https://e.org/{n},2020-01-{n}T00:00:00", "labels"),
+    ("text,label,place", "a cat {n},{c},place{n}", ""),
     ("id,question", "7,a cat {n}", "sentences"),
     ("query,document,label", "a cat {n},a dog {n},{c}", "pairs"),
     ("question,sentence,label", "a cat {n},a dog {n},{c}", "pairs"),
@@ -514,6 +516,7 @@ def test_words_for_yes_and_no_are_scores_and_labels_of_dashes_are_names(tmp_path
         ]),
         ("body,label_text,code,part", "a cat {n},not toxic {c},{c},test", ["text=body,label=label_text,split=part"]),
         ("正文,类别", "猫{n},宠{c}", ["text=正文,label=类别"]),
+        ("text,label,place,remark", "a cat {n},{c},e.org/{n},said of a cat {n}", ["text=text,label=label"]),
     ],
 )  # fmt: skip
 def test_an_error_about_columns_shows_the_options_with_the_columns_of_the_file(
@@ -539,8 +542,10 @@ def test_a_list_of_labels_is_refused_and_lists_in_parquet_are_named(tmp_path: Pa
     labels = [["a", "b"], ["b", "a"], ["a"], ["b"]]
     lines = [json.dumps({"text": f"a text {n}", "labels": of}) for n, of in enumerate(labels)]
     (tmp_path / "l.jsonl").write_text("\n".join(lines))
-    with pytest.raises(DataError, match="a list of labels"):
-        read_dataset(tmp_path / "l.jsonl")
+    (tmp_path / "l.csv").write_text("\n".join(["text,label", *(f'a text {n},"{of}"' for n, of in enumerate(labels))]))
+    for name in ("l.jsonl", "l.csv"):
+        with pytest.raises(DataError, match="a list of labels"):
+            read_dataset(tmp_path / name)
     parquet.write_table(pa.table({"text": [f"a text {n}" for n in range(4)], "labels": labels}), tmp_path / "l.parquet")
     assert any("left out: labels" in note for note in read_dataset(tmp_path / "l.parquet").notes)
 

@@ -293,6 +293,14 @@ def test_a_result_that_mteb_wrote_is_not_lost(tmp_path: Path) -> None:
     assert not (tmp_path / "results/a/no_revision_available/own.json").exists(), "nothing at all was written"
 
 
+def test_intervals_of_other_data_are_not_lost(tmp_path: Path) -> None:
+    write_task_results(tmp_path, "test", {"a": 50.0}, {"metric": "accuracy"}, data={"a/test.csv": "1"})
+    before = (tmp_path / "test.intervals.json").read_bytes()
+    with pytest.raises(DataError, match="a result of other data"):
+        write_task_results(tmp_path, "test", {"b": 50.0}, {"metric": "accuracy"}, data={"b/test.csv": "2"})
+    assert (tmp_path / "test.intervals.json").read_bytes() == before
+
+
 def test_a_result_of_other_data_is_not_lost_and_one_of_the_same_data_is_written_again(tmp_path: Path) -> None:
     for data, score, fits in (
         ({"a/test.csv": "1"}, 50.0, True),

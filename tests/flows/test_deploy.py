@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import urllib.error
@@ -208,6 +209,21 @@ def test_a_file_of_holes_among_those_that_arrive_is_not_copied_and_stops_no_othe
     assert [Path(copy).name for copy in copies] == ["b.txt"]
     (said,) = unread
     assert said.startswith(f"{tmp_path}/a.txt: most of a file was never written")
+
+
+def test_a_file_that_grows_while_it_is_copied_fills_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text("A sentence.\n" * 200_000)
+    size = os.fstat
+
+    def grow(handle: int) -> os.stat_result:
+        found = size(handle)
+        if stat.S_ISREG(found.st_mode) and found.st_size == 2_400_000:
+            os.truncate(tmp_path / "a.txt", 1 << 40)  # another process, in the moment behind the look
+        return found
+
+    monkeypatch.setattr(os, "fstat", grow)
+    assert list(private_copies([str(tmp_path / "a.txt")], unread := [])) == []
+    assert len(unread) == 1
 
 
 def test_a_file_that_cannot_be_opened_stops_no_other_and_fails_the_run(
