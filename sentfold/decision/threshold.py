@@ -73,7 +73,8 @@ class Threshold:
             f"  {self.pairs:,} pairs in {self.groups:,} independent groups, {self.matches:,} of them matches; "
             f"precision and F1 hold where {100 * self.base_rate:.3g}% of the pairs are matches",
             *self._bands(),
-            "  Each pair was judged by a cosine that other pairs chose; the 95% intervals hold for that above too.",
+            "  Each pair was judged by a cosine that other pairs chose; the 95% intervals hold for the cosine above "
+            "too.",
         ]
         return "\n".join(lines)
 
