@@ -35,7 +35,7 @@ def unit(x: np.ndarray) -> np.ndarray:
 
 
 def test_on_trec_the_gain_of_principal_components_is_found() -> None:
-    data = read_dataset(Path(MIRROR) / "trec")
+    data = read_dataset(Path(MIRROR) / "trec", {"text": "text", "label": "label"})  # it has finer labels too
     x = encode_texts("all-MiniLM-L6-v2", data.texts)
     decision = decide_dataset(data, x)
     train, test = (data.rows[np.array(data.splits) == part] for part in ("train", "test"))
