@@ -1,4 +1,4 @@
-"""Which column of a table plays which role: as the user says, else by known names. Contents decide nothing."""
+"""Which column of a table plays which role: as the user says, else by known names. Contents can only refuse."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "label": ("label", "labels", "class", "category", "intent", "target", "topic"),
     "split": ("split", "part", "partition"),
 }  # fmt: skip
-# Names of columns that tell rows apart or say where they are from, besides names such as `user_id`; and how pandas
-# calls the numbers of rows.
-NUMBERS = (
+# Names of columns that are no text, score or label: they tell rows apart, or say where the rows come from. Further
+# ones are names such as `user_id`, and those that pandas gives the numbers of rows.
+IDLE_NAMES = (
     "id", "ids", "idx", "index", "row", "no", "nr", "number", "pid", "qid", "uuid", "guid", "hash", "url", "uri",
     "link", "path", "file", "filename", "file_name", "date", "time", "timestamp", "created_at", "author", "user",
     "lang", "language", "source", "genre",
@@ -77,9 +77,9 @@ def describe_columns(roles: Mapping[str, str], wanted: Mapping[str, str]) -> str
 def _unused(table: Table, roles: Mapping[str, str]) -> list[str]:
     """The columns without a role that may have one: of sentences all, of labelled texts those of texts and names.
 
-    Columns that only tell rows apart, that are the same in all rows, or that say the label in other words have none.
+    Columns with an idle name, with one value in all rows, or that say the label in other words have none.
     """
-    rest = [name for name in table.columns if name not in roles.values() and not _is_row_name(name)]
+    rest = [name for name in table.columns if name not in roles.values() and not _is_idle(name)]
     if "label" not in roles:
         return [name for name in rest if _is_plain(table.columns[name])]
     labels = [str(label) for label in table.columns[roles["label"]]]
@@ -113,10 +113,10 @@ def _unclear(table: Table, why: str) -> DataError:
 
 def _example(table: Table) -> str:
     """How to name the columns, with those of the file where texts can be told from others."""
-    texts = [name for name in table.columns if _is_text(table.columns[name]) and not _is_row_name(name)]
+    texts = [name for name in table.columns if _is_text(table.columns[name]) and not _is_idle(name)]
     known = [name for name in _known(table, "text") if name in texts and _plain(name) != "title"]
     best = [*texts[-1:], *known[:1]][-1] if texts else ""
-    others = [name for name in table.columns if name not in texts and not _is_row_name(name)]
+    others = [name for name in table.columns if name not in texts and not _is_idle(name)]
     parts = "".join(f",split={name}" for name in _known(table, "split")[:1])
     others = [name for name in others if f",split={name}" != parts]
     others.sort(key=lambda name: _plain(name) not in (*NAMES["score"], *NAMES["label"]))
@@ -178,10 +178,10 @@ def _plain(name: str) -> str:
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
-def _is_row_name(name: str) -> bool:
-    """Whether a column only tells the rows apart, by its name."""
+def _is_idle(name: str) -> bool:
+    """Whether a column has no role, by its name."""
     plain = _plain(name)
-    return plain in NUMBERS or plain.endswith(("_id", "uid")) or plain.startswith(PANDAS)
+    return plain in IDLE_NAMES or plain.endswith(("_id", "uid")) or plain.startswith(PANDAS)
 
 
 def _is_text(values: list[object]) -> bool:

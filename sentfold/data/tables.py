@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -98,17 +99,21 @@ def refuse_holes(path: Path) -> None:
     """Raise DataError for a file of more than 1 MiB whose larger part was never written.
 
     An archive of a few bytes can hold such a file of any size, and every limit on what a file may unpack to counts its
-    size. What cannot be opened is left to its reader.
+    size. A file that cannot be opened is left to its reader.
     """
     if not path.is_file() or path.stat().st_size <= 1 << 20:
         return
     written, place, size = 0, 0, path.stat().st_size
-    with suppress(OSError), path.open("rb") as stream:  # OSError: nothing is written behind `place`
-        while place < size:
-            start = os.lseek(stream.fileno(), place, os.SEEK_DATA)
-            place = os.lseek(stream.fileno(), start, os.SEEK_HOLE)
-            written += place - start
-    if os.access(path, os.R_OK) and 2 * written < size:
+    try:
+        with path.open("rb") as stream:
+            while place < size:
+                start = os.lseek(stream.fileno(), place, os.SEEK_DATA)
+                place = os.lseek(stream.fileno(), start, os.SEEK_HOLE)
+                written += place - start
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # which says that nothing is written behind `place`
+            return  # the file cannot be opened, or its file system does not tell
+    if 2 * written < size:
         raise DataError(
             "most of a file was never written", where=str(path), expected="a file without holes",
             got=f"{written:,} bytes in a file of {size:,}", remedy="copy the file again from where it was written",

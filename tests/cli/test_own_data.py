@@ -196,8 +196,11 @@ def test_a_decision_may_be_written_again(folder: Path, source: str) -> None:
     from sentfold.cli import decide
 
     (folder / "texts.txt").write_text("\n".join(f"text {row} here" for row in range(600)) + "\n")
+    written = []
     for _ in range(2):
         decide.command(folder / source, vectors=folder / "v.npy", to=folder / "again")
+        written.append({path.name: path.read_bytes() for path in (folder / "again").iterdir()})
+    assert written[0] == written[1]
 
 
 @pytest.mark.parametrize("name", ["verdict.html", ARRAYS, "encoder.safetensors"])
