@@ -59,6 +59,13 @@ TABLES: dict[str, tuple[str, bytes, str, str]] = {
     "equal scores": ("p.csv", HEAD.encode() + b"a,b,1\nc,d,1\n", "all scores are equal", "column score"),
     "no column of scores": ("p.csv", b"left,right\na cat,a dog\na cow,a hen\n", "which columns", "p.csv"),
     "names that say nothing": ("p.csv", b"x,y,z\n1,2,3\n4,5,6\n", "which columns", "p.csv"),
+    "two columns that may be the label": (
+        "t.csv", b"text,label,category\na cat,x,1\na dog,y,2\n", "which columns", "t.csv",
+    ),
+    "a list as a label": (
+        "t.jsonl", b'{"text": "a b", "label": "x"}\n{"text": "b c", "label": ["x", "y"]}\n', "list of labels",
+        "line 2, column label",
+    ),
     "texts that are all empty": ("p.csv", HEAD.encode() + b",,1\n , ,0\n", "too few rows", "p.csv"),
     "one class": ("t.csv", TOPICS.encode() + b"a cat,x\na dog,x\n", "one class", "column label"),
     "an empty label": ("t.csv", TOPICS.encode() + b"a cat,x\na dog,\n", "label is empty", "line 3, column label"),
@@ -237,6 +244,12 @@ QUERIES: dict[str, tuple[dict[str, str], str, str]] = {
     "a grade in words": ({"qrels/test.tsv": JUDGED + "q1\td2\tgood\n"}, "no number", "line 4, column score"),
     "an infinite grade": ({"qrels/test.tsv": JUDGED + "q1\td2\tinf\n"}, "no number", "line 4, column score"),
     "a grade of 300 digits": ({"qrels/test.tsv": JUDGED + "q1\td2\t1e300\n"}, "no number", "line 4, column score"),
+    "two grades of one document": ({"qrels/test.tsv": JUDGED + "q1\td1\t0\n"}, "judged twice", "line 4, column score"),
+    "a list as the text of a document": (
+        {"corpus.jsonl": '{"_id": "d1", "text": ["a", "b"]}\n{"_id": "d2", "text": "c"}\n'},
+        "another type",
+        "line 1, column text",
+    ),
     "two columns": ({"qrels/test.tsv": "query\tdocument\nq1\td1\n"}, "other columns", "test.tsv"),
     "no relevant document": ({"qrels/test.tsv": JUDGED.replace("1\n", "0\n")}, "too few queries", "qrels"),
     "an identifier twice": ({"corpus.jsonl": '{"_id": "d1", "text": "a"}\n' * 2}, "repeated", "line 2, column _id"),
