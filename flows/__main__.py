@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from sentfold.cli.checkout import program_name
 from sentfold.compilers import prepare_compilers
 from sentfold.errors import ParameterError, SentfoldError
 from sentfold.suggestions import message_of, prepare_output
@@ -105,7 +106,7 @@ def main() -> None:
     try:
         prepare_output()
         prepare_compilers()
-        app()
+        app(prog_name=program_name("flows"))
     except SentfoldError as error:
         print(message_of(error), file=sys.stderr)
         sys.exit(2)

@@ -18,6 +18,7 @@ from pipeline.lineage.commands import app as lineage_commands
 from pipeline.lineage.commands import from_users_folder, slug
 from pipeline.lineage.recorder import recorded
 from pipeline.parent import die_with_parent
+from sentfold.cli.checkout import program_name
 from sentfold.compilers import prepare_compilers
 from sentfold.decision.progress import progress_bars
 from sentfold.errors import RunError, SentfoldError, SourceError, escape_controls
@@ -553,7 +554,7 @@ def main() -> None:
         if sys.argv[1:2] and sys.argv[1] in DOWNLOADERS:
             refuse_unreadable_addresses()
         with recorded(sys.argv[1:]), progress_bars():
-            app()
+            app(prog_name=program_name("pipeline"))
     except SentfoldError as error:
         print(message_of(error), file=sys.stderr)
         sys.exit(error.exit_code)

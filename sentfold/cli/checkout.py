@@ -66,6 +66,11 @@ def run_in_checkout(words: list[str], folder: Path) -> None:
     os.execv(sys.executable, [sys.executable, "-m", package, *words])
 
 
+def program_name(package: str) -> str:
+    """What the user typed before the command: the name that the package's help and its errors of usage print."""
+    return "sentfold" if FOLDER_VARIABLE in os.environ else f"python -m {package}"
+
+
 def find_checkout(folder: Path) -> Path | None:
     """The nearest folder, from `folder` upwards, that is a checkout; None if there is none."""
     for place in (folder, *folder.parents):

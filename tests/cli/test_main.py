@@ -150,3 +150,8 @@ def test_every_command_of_the_checkout_is_one_of_its_package(package: str) -> No
     )
     known = {words[0] for line in done.stdout.splitlines() if (words := line.split())}
     assert {name for name, (owner, _) in CHECKOUT_COMMANDS.items() if owner == package} <= known
+
+
+@pytest.mark.parametrize("command", ["audit", "run"])
+def test_an_error_of_usage_names_the_program_that_the_user_called(command: str) -> None:
+    assert f"Try 'sentfold {command} --help'" in sentfold(command, "--no-such-option").stderr
