@@ -31,7 +31,6 @@ Float64 = npt.NDArray[np.float64]
 Kind = Literal["pairs", "labels", "queries", "sentences"]
 
 SCORE = f"a number, or one of {', '.join(TRUE_WORDS)}"
-LISTED = re.compile(r"\s*\[.*,.*\]\s*", re.DOTALL)  # a list of labels, as pandas writes it
 WHOLE = re.compile(r"-?\d+\.0", re.ASCII)  # a whole number as pandas writes it
 JUDGED = 20  # texts from which on a verdict is given
 
@@ -114,6 +113,12 @@ def _read_pairs(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dat
     return replace(data, notes=tuple(notes))
 
 
+def _is_list(label: object) -> bool:
+    """Whether a label is a list of labels, or the text of one as pandas writes it."""
+    written = str(label).strip()
+    return isinstance(label, (list, dict)) or (written.startswith("[") and written.endswith("]") and "," in written)
+
+
 def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dataset:
     kept = _drop_empty(table, (roles["text"],), notes)
     names = []
@@ -121,7 +126,7 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
         value = table.columns[roles["label"]][row]
         if value is None or value != value or not str(value).strip():
             raise refuse_value(table, row, roles["label"], "a label is empty", expected="a class")
-        if isinstance(value, (list, dict)) or LISTED.fullmatch(str(value)):
+        if _is_list(value):
             raise refuse_value(
                 table, row, roles["label"], "a text has a list of labels", expected="one class a text",
                 remedy="keep one label of each text, or make a file for each label with yes and no",

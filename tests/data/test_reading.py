@@ -550,6 +550,13 @@ def test_a_list_of_labels_is_refused_and_lists_in_parquet_are_named(tmp_path: Pa
     assert any("left out: labels" in note for note in read_dataset(tmp_path / "l.parquet").notes)
 
 
+def test_a_long_label_of_commas_takes_no_time(tmp_path: Path) -> None:
+    labels = ["a", "b", "[" + "," * 1_000_000]  # an expression that tries each comma needs a quarter of an hour
+    lines = [json.dumps({"text": f"a text {n}", "label": of}) for n, of in enumerate(labels)]
+    (tmp_path / "l.jsonl").write_text("\n".join(lines))
+    assert len(read_dataset(tmp_path / "l.jsonl").classes) == 3
+
+
 def test_two_grades_of_one_document_are_refused_and_a_repeated_one_is_not(tmp_path: Path) -> None:
     write_beir(tmp_path / "d", {"a": "x", "b": "y"}, {"q": "which", "r": "what"}, {"test": ["q a 1", "r b 1", "q a 1"]})
     assert read_dataset(tmp_path / "d").relevant == ({0: 1.0}, {1: 1.0})
