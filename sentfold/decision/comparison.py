@@ -117,8 +117,9 @@ def compare_predictions(
         )  # fmt: skip
     data = keep_split(data, first.split)
     values = np.stack([item_values(found, data) for found in (first, second)])
-    task = predicted_task(data)
-    return _judge(task, plan_comparison(task, (), seed), [values], names or (first.model, second.model), seed)
+    task, notes = predicted_task(data)
+    plan = plan_comparison(task, (), seed)
+    return _judge(task, replace(plan, notes=notes), [values], names or (first.model, second.model), seed)
 
 
 def _judge(

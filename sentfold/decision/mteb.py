@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from sentfold.data.datasets import Dataset, class_name
 from sentfold.data.tables import SPLITS, DataError, read_text
-from sentfold.decision.inputs import first_copies, task_of
+from sentfold.decision.inputs import copy_notes, first_copies, task_of
 from sentfold.decision.tasks import TOP, LabelsTask, Task, ndcg
 from sentfold.files import write_json
 
@@ -123,12 +123,17 @@ def keep_split(data: Dataset, split: str) -> Dataset:
     return replace(data, rows=data.rows[kept], values=data.values[kept], splits=(), parts=(), relevant=relevant)
 
 
-def predicted_task(data: Dataset) -> Task:
-    """The task that predictions are judged by: as for vectors, but labels are judged as they were predicted."""
+def predicted_task(data: Dataset) -> tuple[Task, tuple[str, ...]]:
+    """The task that predictions are judged by, and notes on copies of texts.
+
+    The task is that of vectors, but labels are judged as they were predicted.
+    """
     data = data if data.texts else replace(data, rows=data.numbered_rows)
     copies = first_copies(texts=data.texts) if data.texts else np.arange(int(data.rows.max()) + 1)
     task = task_of(data, copies)[0]
-    return PredictedLabels(task.rows, task.labels) if isinstance(task, LabelsTask) else task
+    if isinstance(task, LabelsTask):
+        task = PredictedLabels(task.rows, task.labels, task.kin)
+    return task, copy_notes(copies, data.texts)
 
 
 def item_values(found: Predictions, data: Dataset) -> Float64:

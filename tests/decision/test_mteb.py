@@ -86,6 +86,22 @@ def test_a_text_counts_by_the_share_of_experiments_that_class_it_right(tmp_path:
     assert found.scores == pytest.approx((90, 100))
 
 
+def test_forms_of_a_text_are_one_group_of_predicted_labels(tmp_path: Path) -> None:
+    """As for vectors: who answers one form of a question answers all of them alike, so four forms tell as much as one."""
+    texts = (*TEXTS[:30], *(text.upper() for text in TEXTS[:30]), *(f"{text} !" for text in TEXTS[:30]))
+    classes = np.tile(RNG.integers(0, 2, 30), 3)
+    data = Dataset("texts", "labels", texts, np.arange(90), classes.astype(float), classes=("0", "1"))
+    two = [np.where(np.arange(90) % 30 < 8, 1 - classes, classes).tolist()]
+    one, two = (read_predictions(saved(tmp_path, *named)) for named in (("x", [classes.tolist()]), ("y", two)))
+    found = compare_predictions(data, one, two)
+    once = compare_predictions(replace(data, rows=data.rows[:30], values=data.values[:30]), *(
+        read_predictions(saved(tmp_path, name, [part.content[0][:30]])) for name, part in (("v", one), ("w", two))
+    ))  # fmt: skip
+    assert found.groups == once.groups == 30
+    assert (found.low, found.high) == pytest.approx((once.low, once.high))
+    assert any("60 texts differ from an earlier one" in note for note in found.notes)
+
+
 def test_a_split_column_leaves_the_items_that_mteb_judged(pairs: Dataset, tmp_path: Path) -> None:
     splits = tuple("test" if item % 2 else "train" for item in range(60))
     kept = np.arange(1, 60, 2)
