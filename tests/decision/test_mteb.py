@@ -87,7 +87,7 @@ def test_a_text_counts_by_the_share_of_experiments_that_class_it_right(tmp_path:
 
 
 def test_forms_of_a_text_are_one_group_of_predicted_labels(tmp_path: Path) -> None:
-    """As for vectors: who answers one form of a question answers all of them alike, so four forms tell as much as one."""
+    """As for vectors: a model answers the forms of a question alike, so three forms tell as much as one."""
     texts = (*TEXTS[:30], *(text.upper() for text in TEXTS[:30]), *(f"{text} !" for text in TEXTS[:30]))
     classes = np.tile(RNG.integers(0, 2, 30), 3)
     data = Dataset("texts", "labels", texts, np.arange(90), classes.astype(float), classes=("0", "1"))
