@@ -105,21 +105,14 @@ def command(
     if bfloat16:
         check_bfloat16(whole_model=pooling is None and not is_method)
     if pooling is not None:
-        if "@" in encoder:  # a commit of the hub
-            refuse_unreadable_addresses()
-        from sentfold.poolings.by_name import encode_by_pooling
-
-        record: dict[str, Any] = {"encoder": encoder, "pooling": pooling, "max_length": max_length}
-        if pooling == "sbert-wk":
-            record |= {"layer_start": layer_start, "window": window}
-        encoded = encode_by_pooling(sentences, **record)
+        encoded, record = _encode_by_pooling(encoder, sentences, pooling, max_length, layer_start, window)
     elif not is_method:
-        record = {"encoder": encoder} | ({"arithmetic": "bfloat16"} if bfloat16 else {})
         with in_bfloat16() if bfloat16 else nullcontext():
             encoded = encode_by_model(encoder, sentences)
+        record = {"encoder": encoder} | ({"arithmetic": "bfloat16"} if bfloat16 else {})
     else:
-        fitting = sentences if fit_on is None else read_sentences(fit_on, columns)
         method, values = load_method(encoder, settings or [])
+        fitting = sentences if fit_on is None else read_sentences(fit_on, columns)
         with open_bar(3, "step") as bar:
             with readers_installed(words):
                 every = [*sentences, *fitting]
@@ -165,6 +158,20 @@ def name_inputs(
         where="sentfold encode",
         expected="ENCODER SOURCE TARGET, or SOURCE --encoder NAME --out FILE",
     )
+
+
+def _encode_by_pooling(
+    encoder: str, sentences: list[str], pooling: str, max_length: int, layer_start: int, window: int
+) -> tuple[Encoded, dict[str, Any]]:
+    """Vectors by a pooling of a transformer's layers, and the settings that made them. Raises EncoderError."""
+    from sentfold.poolings.by_name import encode_by_pooling
+
+    if "@" in encoder:  # a commit of the hub
+        refuse_unreadable_addresses()
+    record: dict[str, Any] = {"encoder": encoder, "pooling": pooling, "max_length": max_length}
+    if pooling == "sbert-wk":
+        record |= {"layer_start": layer_start, "window": window}
+    return encode_by_pooling(sentences, **record), record
 
 
 def encode_by_model(name: str, sentences: list[str]) -> Encoded:

@@ -39,14 +39,7 @@ def read_beir(folder: Path) -> Dataset:
     documents, odd = _read_texts(folder / "corpus.jsonl", "documents")
     queries, odd_queries = _read_texts(folder / "queries.jsonl", "queries")
     judged = [(part, _read_judgements(path, set(documents), set(queries))) for part, path in _qrels(folder)]
-    grades: Judgements = {}
-    parts: dict[str, str] = {}
-    twice: list[str] = []
-    for part, judgements in judged:
-        for query, found in judgements.items():
-            twice += [query] if parts.get(query, part) != part else []
-            grades.setdefault(query, {}).update(found)
-            parts.setdefault(query, part)
+    grades, parts, twice = _join_parts(judged)
     kept = [query for query in queries if any(grade > 0 for grade in grades.get(query, {}).values())]
     if len(kept) < 2:
         raise DataError(
@@ -76,15 +69,8 @@ def read_beir(folder: Path) -> Dataset:
         "queries have the identifier of a document, which is left out for them as in BEIR",
         [query for query, row in zip(kept, same, strict=True) if row >= 0],
     )
-    named = {parts[query] for query in kept}
-    if len(named) > 1 and not {"train", "test"} <= named:
-        notes.append(
-            f"the queries of {', '.join(sorted(named))} are judged together, as one of train and test is missing"
-        )
-    if {"train", "test"} <= named:
-        seen = {queries[query] for query in kept if parts[query] != "test"}
-        leaks = [query for query in kept if parts[query] == "test" and queries[query] in seen]
-        notes += _named("queries of the test part are in the other parts too", leaks)
+    part_of = {query: parts[query] for query in kept}
+    notes += _part_notes(part_of, queries)
     order = [place for place, query in enumerate(queries) if query in known]
     return Dataset(
         name=folder.name,
@@ -92,8 +78,8 @@ def read_beir(folder: Path) -> Dataset:
         texts=(*documents.values(), *(queries[query] for query in kept)),
         rows=len(documents) + np.arange(len(kept)),
         values=same,
-        splits=tuple(parts[query] for query in kept) if {"train", "test"} <= named else (),
-        parts=tuple(parts[query] for query in kept) if len(judged) > 1 else (),
+        splits=tuple(part_of.values()) if {"train", "test"} <= set(part_of.values()) else (),
+        parts=tuple(part_of.values()) if len(judged) > 1 else (),
         documents=np.arange(len(documents)),
         relevant=relevant,
         names=(*documents, *kept),
@@ -102,6 +88,31 @@ def read_beir(folder: Path) -> Dataset:
         notes=tuple(notes),
         files=(folder / "corpus.jsonl", folder / "queries.jsonl", *(path for _, path in _qrels(folder))),
     )
+
+
+def _join_parts(judged: list[tuple[str, Judgements]]) -> tuple[Judgements, dict[str, str], list[str]]:
+    """The judgements of all parts, the first part of each query, and the queries that a later part judges again."""
+    grades: Judgements = {}
+    parts: dict[str, str] = {}
+    twice: list[str] = []
+    for part, judgements in judged:
+        for query, found in judgements.items():
+            twice += [query] if parts.get(query, part) != part else []
+            grades.setdefault(query, {}).update(found)
+            parts.setdefault(query, part)
+    return grades, parts, twice
+
+
+def _part_notes(part_of: Mapping[str, str], queries: Mapping[str, str]) -> list[str]:
+    """What the parts of the judged queries mean for the verdict. part_of: query -> part; queries: query -> text."""
+    named = set(part_of.values())
+    if {"train", "test"} <= named:
+        seen = {queries[query] for query, part in part_of.items() if part != "test"}
+        leaks = [query for query, part in part_of.items() if part == "test" and queries[query] in seen]
+        return _named("queries of the test part are in the other parts too", leaks)
+    if len(named) > 1:
+        return [f"the queries of {', '.join(sorted(named))} are judged together, as one of train and test is missing"]
+    return []
 
 
 def _named(what: str, names: list[str]) -> list[str]:
