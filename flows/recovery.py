@@ -22,6 +22,7 @@ from flows.lock_entries import HEAD
 from pipeline.base.params import parse_yaml
 from pipeline.lineage.stages import Entry, Graph, related
 from pipeline.lineage.trees import WorkingTree
+from pipeline.plan import refuse_odd_files
 from sentfold.errors import RunError
 from sentfold.files import write_bytes_atomically
 
@@ -48,8 +49,11 @@ def recover(root: Path) -> None:
     stages; a file with other damage stays as it is, and DVC says what it cannot read. Prints what was repaired. Only
     for the holder of the checkout (see lock.py).
 
-    Raises RunError if a dvc.lock holds a merge conflict: only the user can say which side is right.
+    Raises RunError if a dvc.lock holds a merge conflict: only the user can say which side is right. Raises SuiteError
+    for a suite with a pipe or a link, which DVC would read.
     """
+    for suite in sorted(root.glob("suites/*")):
+        refuse_odd_files(suite)
     for lock in [root / "dvc.lock", *sorted(root.glob("suites/*/dvc.lock"))]:
         with suppress(FileNotFoundError):
             _keep_or_restore(lock, root / COPIES / "-".join(lock.relative_to(root).parts), name=lock.relative_to(root))

@@ -117,11 +117,17 @@ def tabulate(data: Dataset) -> tuple[str, pl.DataFrame, list[str]]:
             got="pairs of rows of vectors" if data.kind == "pairs" else data.kind,
             remedy="`sentfold decide` takes it",
         )
+    # A suite draws groups of pairs that share a text, and knows a text by its letters.
+    kin = kin_of(np.arange(len(texts)), data.texts)
+    rows = kin[data.rows]
     frame = pl.DataFrame({
-        "sentence1": texts[data.rows[:, 0]].tolist(), "sentence2": texts[data.rows[:, 1]].tolist(),
+        "sentence1": texts[rows[:, 0]].tolist(), "sentence2": texts[rows[:, 1]].tolist(),
         "score": data.values, "subset": [""] * len(data), "split": ["all"] * len(data),
     })  # fmt: skip
-    return "similarity", frame, ["the parts of the split are one corpus: nothing is trained"] if data.splits else []
+    notes = ["the parts of the split are one corpus: nothing is trained"] if data.splits else []
+    if others := int((kin != np.arange(len(kin))).sum()):
+        notes.append(f"{others} texts are written as earlier ones that differ in case, punctuation and blanks alone")
+    return "similarity", frame, notes
 
 
 def _drop_copies(data: Dataset, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -215,7 +221,8 @@ def _describe(name: str, file: Path, task: str, data: Dataset, frame: pl.DataFra
 
 def _unit(data: Dataset) -> str:
     """What a bootstrap draws: groups of pairs that share texts, or texts where one group holds too many pairs."""
-    groups = np.bincount(group_design(data.rows, [""] * len(data)).members)
+    kin = kin_of(np.arange(len(data.texts)), data.texts)
+    groups = np.bincount(group_design(kin[data.rows], [""] * len(data)).members)
     return "texts" if groups.max() > LARGEST_GROUP * len(data) else "groups"
 
 

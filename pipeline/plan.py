@@ -16,10 +16,20 @@ import yaml
 from pydantic import model_validator
 
 from pipeline.base.params import PARAMS_FILE, read_yaml
-from pipeline.base.suite import CountsKind, SourceKind, freeze, plan_file, require_suite, suite_file, suite_folder
+from pipeline.base.suite import (
+    FIRST,
+    CountsKind,
+    SourceKind,
+    freeze,
+    plan_file,
+    require_suite,
+    suite_file,
+    suite_folder,
+)
 from pipeline.corpora.catalogue import CATALOGUE_FILE, find_corpus, own_catalogue
 from pipeline.lineage.checks import catalogue_names
 from sentfold.clusterers.base import known_clusterers
+from sentfold.data.tables import refuse_holes
 from sentfold.errors import ParameterError, SuiteError
 from sentfold.files import write_bytes_atomically
 from sentfold.manifold.base.grid import SUFFIX
@@ -27,6 +37,7 @@ from sentfold.manifold.base.protocol import find_method
 from sentfold.settings import Parameters, Slug, refuse_unknown, validate
 
 DVC_FILE = "dvc.yaml"
+READ_BY_DVC = ("params.yaml", ".dvc")  # next to a dvc.yaml: further values for its stages, and settings
 PLAIN = "cosine"  # the block of `searches:` that derived spaces are searched by, and others are compared with
 COUNTED = "word-freq"  # the data set of the catalogue that published word counts come from
 
@@ -146,13 +157,43 @@ def check_plan(suite: str) -> None:
         )
 
 
+def refuse_odd_files(folder: Path) -> None:
+    """Raise SuiteError for what a folder of a suite holds beside files and folders, and DataError for a file of holes.
+
+    Reading a pipe or a device can last for ever, and DVC hashes all that a link names. dvc.yaml is a link.
+    """
+    for place, folders, files in os.walk(folder):
+        for path in (Path(place, name) for name in (*folders, *files)):
+            if path.is_symlink() and path != folder / DVC_FILE:
+                got = f"a link to {path.readlink()}"
+            elif path.is_file():
+                refuse_holes(path)
+                continue
+            elif path.is_dir() or not path.exists():
+                continue
+            else:
+                got = "a pipe, a socket, a device, or a link to one"
+            raise SuiteError(
+                "a folder of a suite holds something else than files and folders",
+                where=str(path),
+                expected="files and folders; links are followed nowhere but at dvc.yaml",
+                got=got,
+                remedy="put the file itself there, or remove it",
+            )
+
+
 def _refuse_own_stages(suite: str) -> None:
     """Raise SuiteError for a dvc.yaml of a suite that is not the shared one: a suite is data, and brings no commands.
 
-    A stage that an audit runs again sees neither.
+    A stage that an audit runs again sees neither. Raises SuiteError too for other files that DVC reads in the folder of
+    a suite, and as refuse_odd_files does.
     """
-    own, shared = suite_folder(suite) / DVC_FILE, Path(DVC_FILE)
-    if shared.exists() and os.path.lexists(own) and not (own.is_file() and own.read_bytes() == shared.read_bytes()):
+    if suite == FIRST:
+        return
+    folder, shared = suite_folder(suite), Path(DVC_FILE)
+    refuse_odd_files(folder)
+    own = folder / DVC_FILE
+    if shared.exists() and os.path.lexists(own) and not _same_bytes(own, shared):
         raise SuiteError(
             f"suite '{suite}' brings stages of its own",
             where=str(own),
@@ -160,6 +201,18 @@ def _refuse_own_stages(suite: str) -> None:
             got="another file, whose commands a run would execute",
             remedy=f"remove {own}, and run `sentfold plan --suite {suite}`",
         )
+    for name in READ_BY_DVC:
+        if os.path.lexists(folder / name):
+            raise SuiteError(
+                f"suite '{suite}' has a file that DVC would read",
+                where=str(folder / name),
+                expected=f"parameters in {PARAMS_FILE} of the checkout alone",
+                remedy=f"remove {folder / name}",
+            )
+
+
+def _same_bytes(one: Path, two: Path) -> bool:
+    return one.is_file() and one.stat().st_size == two.stat().st_size and one.read_bytes() == two.read_bytes()
 
 
 def mark_checked(suite: str) -> Path:

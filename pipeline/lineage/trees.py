@@ -372,7 +372,9 @@ def git_objects(root: Path, names: Sequence[str]) -> Iterator[IO[bytes]]:
 def _git_environment() -> dict[str, str]:
     # A hook's GIT_DIR would point at another repository, and a replacement shows other bytes under an object's name.
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key.startswith(CONFIG)}
-    return {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
+    # git takes a path for a pattern, which can need hours; paths of dvc.lock are names.
+    plain = {"GIT_LITERAL_PATHSPECS": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
+    return {**kept, **plain}
 
 
 def head_of(root: Path) -> Revision | None:

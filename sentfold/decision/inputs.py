@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import sys
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -144,6 +147,16 @@ class _Bare(dict[int, int | None]):
         return self[code]
 
 
+@cache
+def _long_runs_of_marks() -> re.Pattern[str]:
+    """More than 30 combining marks in a row, of which the first 30 are the group; so many Unicode allows (UAX 15).
+
+    The time to put a run into its canonical order grows with the square of its length.
+    """
+    marks = "".join(filter(unicodedata.combining, map(chr, range(sys.maxunicode + 1))))
+    return re.compile(f"([{marks}]{{30}})[{marks}]+")
+
+
 def kin_of(copies: Ints, texts: Sequence[str]) -> Ints:
     """(n,) for each row the first row with the same vector, or with the same text but for case, punctuation and blanks.
 
@@ -152,7 +165,9 @@ def kin_of(copies: Ints, texts: Sequence[str]) -> Ints:
     if not texts:
         return copies
     bare, first_of = _Bare(), dict[str, int]()
-    names = (unicodedata.normalize("NFKC", text).casefold().translate(bare) or text for text in texts)
+    long_runs = _long_runs_of_marks()
+    composed = (unicodedata.normalize("NFKC", long_runs.sub(r"\1", text)) for text in texts)
+    names = (name.casefold().translate(bare) or text for name, text in zip(composed, texts, strict=True))
     same = np.array([first_of.setdefault(name, row) for row, name in enumerate(names)])
     rows = np.arange(len(texts))
     edges = (np.concatenate([rows, rows]), np.concatenate([copies[: len(texts)], same]))

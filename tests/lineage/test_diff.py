@@ -63,6 +63,7 @@ def test_code_is_named_with_the_commit_that_changed_it(small: Small) -> None:
     # A lock names inputs as it likes, and git takes its time for each.
     log = CommitLog(small.root, "HEAD~1..HEAD")
     assert "Change stage.py" in log.of("stage.py")
+    assert not CommitLog(small.root, "HEAD~1..HEAD").of("sta*.py")  # a name of a lock, and no pattern
     for number in range(2 * MOST_ASKED):
         log.of(f"code/{number}.py")
     assert len(log.known) == MOST_ASKED

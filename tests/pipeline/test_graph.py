@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,31 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[P
 
 def test_dvc_finds_the_stages_of_exactly_these_suites(graph: dict[str, list[PipelineStage]]) -> None:
     assert set(graph) == set(BUDGETS) == {"quick", *(path.parent.name for path in ROOT.glob("suites/*/suite.yaml"))}
+
+
+def test_dvc_runs_nothing_that_an_unpacked_folder_of_data_brings_along(tmp_path: Path) -> None:
+    """A stage that says that it writes requirements.lock would come before every stage of the project."""
+    run = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True, text=True)
+    run([sys.executable, "-m", "dvc", "init", "--no-scm", "--quiet"])
+    shutil.copy(ROOT / ".dvcignore", tmp_path)
+    (tmp_path / "suites/mine").mkdir(parents=True)
+    (tmp_path / "unpacked/deep").mkdir(parents=True)
+    (tmp_path / "dvc.yaml").write_text("stages: {first: {cmd: touch a, deps: [lock], outs: [a]}}")
+    (tmp_path / "suites/mine/dvc.yaml").write_text("stages: {second: {cmd: touch b, deps: [../../lock], outs: [b]}}")
+    (tmp_path / "lock").write_text("a dependency")
+    for folder, up in (("unpacked", "../"), ("unpacked/deep", "../../")):
+        theirs = {"theirs": {"cmd": "touch theirs", "outs": [{f"{up}lock": {"cache": False, "persist": True}}]}}
+        (tmp_path / folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": theirs}))
+        (tmp_path / folder / ".dvcignore").write_text("!dvc.yaml\n!*.dvc\n")
+    (tmp_path / "unpacked/x.dvc").write_text("deps: [{path: dvc.yaml}]\nouts: [{path: ../lock}]\n")
+    assert run([sys.executable, "-m", "dvc", "stage", "list", "--all", "--name-only"]).stdout.split() == [
+        "first",
+        "suites/mine/dvc.yaml:second",
+    ]
+    run([sys.executable, "-m", "dvc", "repro", "--all-pipelines"])
+    assert (tmp_path / "suites/mine/b").exists()
+    assert not [*tmp_path.rglob("theirs")]
+    assert (tmp_path / "lock").read_text() == "a dependency"
 
 
 @pytest.mark.parametrize("suite", BUDGETS)

@@ -96,6 +96,14 @@ def test_pairs_that_all_share_one_text_are_resampled_by_texts_and_others_by_grou
     assert find_corpus("hub", "hub").dataset.resample == "texts"
 
 
+def test_forms_of_a_text_are_one_text_of_the_groups_that_a_suite_draws(root: Path) -> None:
+    forms = [(left.upper(), f"{right} !", score) for left, right, score in PAIRS]
+    _, notes = write_suite("mine", write_pairs(root / "mine.csv", [*PAIRS, *forms]), "minilm", columns={})
+    rows = pl.read_csv("suites/mine/mine/all.csv").rows()
+    assert [row[:2] for row in rows] == 2 * [row[:2] for row in PAIRS]
+    assert any("80 texts are written as earlier ones" in note for note in notes)
+
+
 def test_a_space_of_more_dimensions_than_sentences_is_left_out_and_named(root: Path) -> None:
     _, notes = write_suite("mine", write_pairs(root / "pairs.csv", PAIRS), "minilm", columns={})  # 80 texts
     assert load_suite("mine").spaces == ("minilm", "minilm-abtt")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from flows.recovery import recover
 from pipeline.base.suite import load_suite, plan_file, suite_file, suite_folder
 from pipeline.plan import check_plan, write_plan
 from sentfold.errors import SentfoldError, SuiteError
@@ -146,6 +149,35 @@ def test_a_suite_that_brings_stages_of_its_own_is_refused(checkout: Path) -> Non
     link.rmdir()
     link.write_bytes(shared)  # where links cannot be made
     check_plan("mine")
+    for name in ("params.yaml", ".dvc"):  # DVC would take further instances of stages from the first
+        place = Path("suites/mine", name)
+        place.write_text("stages: {download: {'x; touch y #': {}}}")
+        for call in (write_plan, check_plan):
+            with pytest.raises(SuiteError, match="DVC would read"):
+                call("mine")
+        place.unlink()
+
+
+@pytest.mark.parametrize(
+    "put",
+    [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to("/"),
+     lambda path: path.open("wb").truncate(1 << 40)],
+)  # fmt: skip
+def test_what_could_be_read_for_ever_in_the_folder_of_a_suite_is_refused(
+    checkout: Path, put: Callable[[Path], object]
+) -> None:
+    write_suite(SMALL)
+    write_plan("mine")
+    (checkout / "suites/mine/own").mkdir()
+    for name in ("dvc.lock", "own/notes", "plan.yaml"):
+        place = checkout / "suites/mine" / name
+        place.unlink(missing_ok=True)
+        put(place)
+        for call in (lambda: check_plan("mine"), lambda: write_plan("mine"), lambda: recover(checkout)):
+            with pytest.raises(SentfoldError) as caught:
+                call()
+            assert name in caught.value.where
+        place.unlink()
 
 
 def test_an_unknown_suite_is_refused_with_those_that_exist(checkout: Path) -> None:
