@@ -20,6 +20,7 @@ from flows.profile import Retries, Retry
 from flows.recovery import read_lock
 from pipeline.environment import stage_environment
 from pipeline.lineage.runs import read_lines, runs_path
+from pipeline.lineage.stages import load_stages
 from pipeline.lineage.trees import WorkingTree
 from sentfold.errors import RunError
 
@@ -113,7 +114,7 @@ def run_stage(
         if attempt.code == 0:
             result = _result(stage, order, before, attempt, time.monotonic() - start)
             if result.outcome != "ran":
-                _require_recorded(stage, order)
+                require_recorded(stage, order)
             return result
         retry = attempt.reason_to_retry(order.retries)
         if retry is None or number >= retry[1].attempts or (stop and stop.is_set()):
@@ -155,28 +156,32 @@ def _result(stage: str, order: Order, before: Any, attempt: Attempt, seconds: fl
     return StageResult(stage, outcome, seconds, changed)
 
 
-def _require_recorded(stage: str, order: Order) -> None:
+def require_recorded(stage: str, order: Order) -> None:
     """Raise RunError if an output that DVC brought is not what dvc.lock records; that output is removed.
 
-    DVC compares no read-only file of its cache with its hash, and a power cut can leave half of such a file.
+    DVC compares no read-only file of its cache with its hash, and a power cut can leave half of such a file. An output
+    is what dvc.yaml says: dvc.lock can name any folder of the user's. One behind a link is named, and left.
     """
-    tree = WorkingTree(order.root)
-    for out in (_locked(stage, order) or {}).get("outs", ()):
-        here, place = tree.digest(out["path"]), order.root / out["path"]
-        if here is None or here.md5 == out.get("md5"):
+    tree, name = WorkingTree(order.root), stage.rpartition(":")[2]
+    recorded = {out["path"]: out.get("md5") for out in (_locked(stage, order) or {}).get("outs", ())}
+    for path in load_stages(tree, order.suite)[name].outs:
+        here, place = tree.digest(path), order.root / path
+        if path not in recorded or here is None or here.md5 == recorded[path]:
             continue
-        if place.is_dir():
+        is_inside = place.parent.resolve() == order.root.resolve() / Path(path).parent
+        if is_inside and place.is_dir() and not place.is_symlink():
             shutil.rmtree(place)
-        else:
+        elif is_inside:
             place.unlink()
         raise RunError(
             f"DVC brought a damaged output of the stage '{stage}'",
-            where=out["path"],
-            expected=f"md5 {out.get('md5')}, as dvc.lock records",
+            where=path,
+            expected=f"md5 {recorded[path]}, as dvc.lock records",
             got=f"md5 {here.md5}",
-            state="the output was removed; stages that finished are kept",
-            remedy="chmod -R u+w the folder that `dvc cache dir` names: DVC then compares each file with its hash; "
-            f"then: {order.resume}",
+            state=f"{'the output was removed' if is_inside else 'the output is behind a link, and is still there'}; "
+            "stages that finished are kept",
+            remedy=f"{'' if is_inside else f'remove {place.resolve()}; '}chmod -R u+w the folder that `dvc cache dir` "
+            f"names: DVC then compares each file with its hash; then: {order.resume}",
         )
 
 

@@ -192,6 +192,7 @@ def _refuse_own_stages(suite: str) -> None:
         return
     folder, shared = suite_folder(suite), Path(DVC_FILE)
     refuse_odd_files(folder)
+    refuse_odd_files(Path("reports") / suite)  # which a commit brings too, and a run writes to
     own = folder / DVC_FILE
     if shared.exists() and os.path.lexists(own) and not _same_bytes(own, shared):
         raise SuiteError(

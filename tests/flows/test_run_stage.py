@@ -11,9 +11,10 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+import yaml
 
 from flows.profile import Retries, Retry
-from flows.run_stage import Order, log_file, run_stage
+from flows.run_stage import Order, log_file, require_recorded, run_stage
 from sentfold.errors import RunError
 from tests.flows.checkout import Checkout
 
@@ -118,6 +119,29 @@ def test_a_stage_runs_with_this_interpreter_whatever_the_path_finds(finished: Ch
 def test_stages_of_two_suites_have_two_logs(tmp_path: Path) -> None:
     names = {log_file(stage, root=tmp_path).name for stage in ("embed@x", "suites/other/dvc.yaml:embed@x")}
     assert names == {"embed@x.log", "suites-other-dvc.yaml-embed@x.log"}
+
+
+def test_a_folder_that_a_lock_calls_an_output_of_a_stage_is_left_alone(finished: Checkout) -> None:
+    """dvc.lock comes with a commit of others: what it names beside the outputs of dvc.yaml may be anything."""
+    (finished.root / "mine").mkdir()
+    (finished.root / "mine/notes").write_text("years of work")
+    lock = finished.root / "dvc.lock"
+    content = yaml.safe_load(lock.read_text())
+    content["stages"]["evaluate"]["outs"].append({"path": "mine", "hash": "md5", "md5": f"{'ab' * 16}.dir"})
+    lock.write_text(yaml.safe_dump(content, sort_keys=False))
+    assert run_stage("evaluate", order(finished)).outcome == "unchanged"
+    assert (finished.root / "mine/notes").read_text() == "years of work"
+
+
+def test_a_damaged_output_behind_a_link_is_named_and_left(finished: Checkout, tmp_path: Path) -> None:
+    (finished.root / "data/quick").rename(tmp_path / "elsewhere")
+    (finished.root / "data/quick").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere/scores").chmod(0o644)
+    (tmp_path / "elsewhere/scores").write_text("another file of this name")
+    with pytest.raises(RunError, match="damaged output") as caught:
+        require_recorded("evaluate", order(finished))
+    assert str(tmp_path / "elsewhere/scores") in caught.value.remedy
+    assert (tmp_path / "elsewhere/scores").exists()
 
 
 @pytest.mark.slow
