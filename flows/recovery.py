@@ -20,9 +20,10 @@ import yaml
 
 from flows.lock_entries import HEAD
 from pipeline.base.params import parse_yaml
+from pipeline.base.suite import FIRST
 from pipeline.lineage.stages import Entry, Graph, related
 from pipeline.lineage.trees import WorkingTree
-from pipeline.plan import refuse_odd_files
+from pipeline.plan import refuse_odd_suite
 from sentfold.errors import RunError
 from sentfold.files import write_bytes_atomically
 
@@ -52,8 +53,8 @@ def recover(root: Path) -> None:
     Raises RunError if a dvc.lock holds a merge conflict: only the user can say which side is right. Raises SuiteError
     for a suite with a pipe or a link, which DVC would read.
     """
-    for suite in sorted(root.glob("suites/*")):
-        refuse_odd_files(suite)
+    for suite in [FIRST, *sorted(folder.name for folder in root.glob("suites/*"))]:
+        refuse_odd_suite(suite, root)
     for lock in [root / "dvc.lock", *sorted(root.glob("suites/*/dvc.lock"))]:
         with suppress(FileNotFoundError):
             _keep_or_restore(lock, root / COPIES / "-".join(lock.relative_to(root).parts), name=lock.relative_to(root))

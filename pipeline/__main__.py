@@ -445,9 +445,11 @@ def new_suite(
 def show(suite: SuiteOption = "quick") -> None:
     """Print a suite's result table and where its report is."""
     from pipeline.base.suite import load_suite
+    from pipeline.plan import refuse_odd_files
     from sentfold.errors import ArtifactError
 
     folder = Path("reports") / load_suite(suite).suite
+    refuse_odd_files(folder)
     try:
         typer.echo(escape_controls(folder.joinpath("summary.txt").read_text(encoding="utf-8", errors="replace")))
     except OSError:
@@ -465,8 +467,10 @@ def claims(
     """Print the verdict on a claim of a paper, with its numbers, interval and control."""
     from pipeline.base.suite import load_suite
     from pipeline.papers.ledger import show_claims
+    from pipeline.plan import refuse_odd_files
 
-    typer.echo(escape_controls(show_claims(load_suite(suite).suite, name)))
+    refuse_odd_files(Path("reports") / load_suite(suite).suite)
+    typer.echo(escape_controls(show_claims(suite, name)))
 
 
 @app.command(rich_help_panel=RUNS)

@@ -157,42 +157,53 @@ def check_plan(suite: str) -> None:
         )
 
 
-def refuse_odd_files(folder: Path) -> None:
-    """Raise SuiteError for what a folder of a suite holds beside files and folders, and DataError for a file of holes.
+def refuse_odd_suite(suite: str, root: Path = Path()) -> None:
+    """Raise SuiteError for a link or a pipe in the folders of a suite, and DataError for a file of holes.
 
-    Reading a pipe or a device can last for ever, and DVC hashes all that a link names. dvc.yaml is a link.
+    Reading a pipe or a device can last for ever, DVC hashes all that a link names, and a run that writes behind a link
+    replaces files of the user's. dvc.yaml is a link, and outputs of DVC may be links to files in its cache.
     """
-    for place, folders, files in os.walk(folder):
-        for path in (Path(place, name) for name in (*folders, *files)):
-            if path.is_symlink() and path != folder / DVC_FILE:
-                got = f"a link to {path.readlink()}"
-            elif path.is_file():
-                refuse_holes(path)
-                continue
-            elif path.is_dir() or not path.exists():
-                continue
-            else:
-                got = "a pipe, a socket, a device, or a link to one"
-            raise SuiteError(
-                "a folder of a suite holds something else than files and folders",
-                where=str(path),
-                expected="files and folders; links are followed nowhere but at dvc.yaml",
-                got=got,
-                remedy="put the file itself there, or remove it",
-            )
+    if suite != FIRST:
+        refuse_odd_files(root / suite_folder(suite))
+    refuse_odd_files(root / "reports" / suite)
+    outputs = root / "data" / suite
+    for path in (outputs, *(Path(place, name) for place, folders, _ in os.walk(outputs) for name in folders)):
+        if path.is_symlink():
+            raise _odd_file(path, f"a link to {path.readlink()}")
+
+
+def refuse_odd_files(folder: Path) -> None:
+    """As refuse_odd_suite, for one folder and all in it."""
+    inside = (Path(place, name) for place, folders, files in os.walk(folder) for name in (*folders, *files))
+    for path in (folder, *inside):
+        if path.is_symlink() and path != folder / DVC_FILE:
+            raise _odd_file(path, f"a link to {path.readlink()}")
+        if path.is_file():
+            refuse_holes(path)
+        elif path.exists() and not path.is_dir():
+            raise _odd_file(path, "a pipe, a socket, a device, or a link to one")
+
+
+def _odd_file(path: Path, got: str) -> SuiteError:
+    return SuiteError(
+        "a suite has something else than files and folders",
+        where=str(path),
+        expected="files and folders; links are followed nowhere but at dvc.yaml",
+        got=got,
+        remedy="put the file or folder itself there, or remove it",
+    )
 
 
 def _refuse_own_stages(suite: str) -> None:
     """Raise SuiteError for a dvc.yaml of a suite that is not the shared one: a suite is data, and brings no commands.
 
     A stage that an audit runs again sees neither. Raises SuiteError too for other files that DVC reads in the folder of
-    a suite, and as refuse_odd_files does.
+    a suite, and as refuse_odd_suite does.
     """
+    refuse_odd_suite(suite)
     if suite == FIRST:
         return
     folder, shared = suite_folder(suite), Path(DVC_FILE)
-    refuse_odd_files(folder)
-    refuse_odd_files(Path("reports") / suite)  # which a commit brings too, and a run writes to
     own = folder / DVC_FILE
     if shared.exists() and os.path.lexists(own) and not _same_bytes(own, shared):
         raise SuiteError(

@@ -46,10 +46,13 @@ def command(
     from sentfold.decision.comparison import compare_vectors
     from sentfold.decision.mteb import prediction_files, write_task_results
     from sentfold.files import write_json
+    from sentfold.fold.texts import refuse_two_meanings
 
     refuse_target(to, first, second, on, words)
     by_mteb = [bool(prediction_files(Path(name))) for name in (first, second)]
     if any(by_mteb):
+        for name in (first, second):
+            refuse_two_meanings(name)
         if not all(by_mteb):
             raise DataError("predictions are compared with predictions", where="A, B", expected="two folders of mteb")
         data, comparison, named, inputs = _compare_predictions(first, second, on, columns, task, seed)

@@ -176,12 +176,12 @@ def _encode_by_pooling(
 
 def encode_by_model(name: str, sentences: list[str]) -> Encoded:
     """Vectors by the model in a folder or in an installed package. Raises EncoderError."""
-    from sentfold.decision.encoders import is_exported, load_exported
+    from sentfold.decision.encoders import find_exported, load_exported
     from sentfold.encoders.base.protocol import Encoded
     from sentfold.fold.texts import find_text_encoder
 
-    if is_exported(Path(name)):
-        return Encoded(load_exported(Path(name)).encode(sentences), {})
+    if (folder := find_exported(name)) is not None:
+        return Encoded(load_exported(folder).encode(sentences), {})
     return find_text_encoder(name).encode(sentences)
 
 

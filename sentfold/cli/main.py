@@ -20,7 +20,7 @@ import typer
 from sentfold.cli.checkout import CHECKOUT_COMMANDS, run_in_checkout
 from sentfold.compilers import prepare_compilers
 from sentfold.decision.progress import progress_bars
-from sentfold.errors import SentfoldError
+from sentfold.errors import SentfoldError, first_line
 from sentfold.suggestions import message_of, nearest_names, prepare_output
 
 HELP_OPTIONS = ("--help", "-h", "help")
@@ -38,6 +38,13 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except SentfoldError as error:
         print(message_of(error), file=sys.stderr)
+        sys.exit(2)
+    except MemoryError as error:
+        short = SentfoldError(
+            "there is too little memory", got=first_line(error), state="the command ended",
+            remedy="give fewer texts or narrower vectors, or run the command where there is more memory",
+        )  # fmt: skip
+        print(message_of(short), file=sys.stderr)
         sys.exit(2)
 
 

@@ -319,9 +319,13 @@ def _check_shape(where: str, names: list[str], rows: list[tuple[str, list[str]]]
 
 
 def _refuse_second_header(path: Path, header: list[str], rows: list[tuple[int, list[str]]]) -> None:
-    """Raise DataError for a row that is the header again: of labels it would be a text and a class."""
+    """Raise DataError for a row that is the header again: of labels it would be a text and a class.
+
+    Joined files can write it with other capitals, with blanks, and behind a mark of the order of bytes.
+    """
+    known = [name.strip().casefold() for name in header]
     for line, cells in rows:
-        if cells == header:
+        if [cell.strip("\ufeff \t").casefold() for cell in cells] == known:
             raise DataError(
                 "the file has its header a second time", where=f"{path}, line {line}", expected="rows below one "
                 "header", got=shorten(", ".join(cells)), remedy="remove the line, which joined files leave",

@@ -78,6 +78,17 @@ def read_arrays(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
     return readers[path.suffix.lower()](path)
 
 
+def refuse_masked(**parts: object) -> None:
+    """Raise DataError for a masked array with a masked value: numpy would hand out the value behind the mask."""
+    for name, part in parts.items():
+        if np.ma.is_masked(part):
+            rows = np.flatnonzero(np.ma.getmaskarray(part).reshape(len(part), -1).any(axis=1))  # type: ignore[arg-type]
+            raise DataError(
+                "values are masked", where=f"{name}, row {rows[0]} (from 0)", expected="a value in each row",
+                got=f"a mask in {len(rows):,} rows", remedy="leave out the rows without a value",
+            )  # fmt: skip
+
+
 def check_vectors(array: npt.NDArray[Any], where: str) -> tuple[Floats, list[str]]:
     """The rows as float32, and notes. Raises DataError for values that are not finite, and for vectors all alike."""
     if array.dtype.kind not in "fiu":

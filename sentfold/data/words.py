@@ -96,7 +96,9 @@ def read_word_vectors(
     elif path.suffix or path.name != words:
         raise unreadable(path, "Parquet with word, vector; a published file; or the name of a package", "no such file")
     else:
-        names, vectors = tuple(asked), token_means(asked, package=words, sha256=None)
+        # A package is asked for one word at least, which tells how many numbers a vector of it has.
+        means = token_means(asked or ["a"], package=words, sha256=None)
+        names, vectors = tuple(asked), means[: len(asked)]
     if not np.isfinite(vectors).all():
         raise ArtifactError("a word vector is not finite", where=words, expected="finite numbers")
     return names, vectors

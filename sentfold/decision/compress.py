@@ -309,7 +309,8 @@ def judge_forms(
         larger = [form for form in forms if form.code.family == code.family]
         passed = low > -margin and all(form.passed for form in larger)
         room = margin + min(difference, 0.0)
-        fewest = ceil(np.log(LEVEL) / np.log(max(1e-9, 1 - (margin + seen) / 100))) if room > 0 else 0
+        bound = min((margin + seen) / 100, 1 - 1e-9)  # what exact bounds have to stay below
+        fewest = ceil(np.log(LEVEL) / np.log1p(-bound)) if bound > 1e-9 else 0
         power = z + NormalDist().inv_cdf(POWER)
         share = len(material.plan.judged) / units
         needed = ceil(max(len(material.plan.judged) * (power * se / room) ** 2, fewest * share)) if room > 0 else None

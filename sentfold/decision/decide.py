@@ -39,6 +39,7 @@ Ints = npt.NDArray[np.int64]
 
 Encoding = str | SentenceEncoder | Callable[[list[str]], Any]
 
+WIDEST = 4_096  # numbers of a vector: maps that keep the dimension have the square of it
 RESAMPLES = 2_000
 WEIGHTS, MOST_WEIGHTS = 4_000_000, 40_000_000  # of items in resamples, at a time
 REVERSED = 4  # standard deviations below 0; scores that say nothing give such a cosine once in 30,000 times
@@ -172,9 +173,16 @@ def decide(
 def decide_task(material: Material, families: tuple[Family, ...], seed: int, notes: Sequence[str] = ()) -> Decision:
     """The decision on a task.
 
-    Raises DataError where all pairs have one cosine, or cosine falls as the scores rise, and as fit_families does.
+    Raises DataError where all pairs have one cosine, or cosine falls as the scores rise, and for vectors of more than
+    WIDEST numbers.
     """
     task, plan = material.task, material.plan
+    if (width := material.vectors.shape[1]) > WIDEST:
+        raise DataError(
+            "vectors are too wide to fit maps of them", where="vectors", expected=f"at most {WIDEST:,} numbers",
+            got=f"{width:,}", remedy="reduce the vectors first, by the leading numbers of a Matryoshka model or by a "
+            "random projection; `sentfold compare` takes them as they are",
+        )  # fmt: skip
     refuse_one_cosine(task, material.plain(plan.final.train, plan.judged))
     outer = [fold for folds in plan.repeats for fold in folds]
     refuse_reversed(task, plan, [material.plain(fold.train, fold.test)[None] for fold in outer], seed)
@@ -376,4 +384,5 @@ def _space_of(fitted: Fitted, plan: FoldPlan, best: Candidate | None) -> tuple[S
     else:
         names = [family.name for family in fitted.families]
         outcome, name = fitted.outcomes[names.index(best.name)][final], best.name
-    return outcome.space, f"{name}, {outcome.point}" if outcome.point and name != "cosine" else name
+    space = Unchanged() if outcome.space is None else outcome.space
+    return space, f"{name}, {outcome.point}" if outcome.point and name != "cosine" else name

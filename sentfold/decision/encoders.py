@@ -215,6 +215,7 @@ def load_fit(folder: Path, words: str) -> FittedMethod:
     try:
         for name in (FIT, DIRECTIONS):
             require_regular(folder / name)
+            refuse_holes(folder / name)
         record = json.loads((folder / FIT).read_bytes())
         learned = load_file(folder / DIRECTIONS)
         fitted = FittedMethod(
@@ -293,10 +294,11 @@ def require_encoder(space: Path, name: str) -> None:
     """Raise EncoderError if verdict.json in the folder of a space names other files than those of this encoder.
 
     Two models of one width would give vectors without a word, which no verdict judged. The word vectors of a method
-    are compared by load_fit.
+    are compared by load_fit. Raises DataError for a verdict.json of holes.
     """
     if name.lower() in known_methods():
         return
+    refuse_holes(space / VERDICT)
     try:
         recorded = json.loads((space / VERDICT).read_bytes())["inputs"]
         encoder, before = str(recorded["encoder"]), _files_of(recorded)
@@ -327,7 +329,7 @@ def hash_encoder(encoder: str) -> dict[str, str]:
     from sentfold.fold.texts import find_text_encoder
 
     folder = Path(encoder)
-    if is_exported(folder):
+    if find_exported(encoder):
         digests = {name: sha256_of(folder / name) for name in EXPORTED if (folder / name).is_file()}
     else:
         digests = find_text_encoder(encoder).sha256
@@ -341,7 +343,7 @@ def prompt_notes(name: str) -> list[str]:
     """
     from sentfold.fold.texts import locate_encoder
 
-    path = Path(name) if is_exported(Path(name)) else locate_encoder(name)[0]
+    path = find_exported(name) or locate_encoder(name)[0]
     try:
         content = json.loads((path / "config_sentence_transformers.json").read_bytes())
         prompts = content["prompts"].items()
@@ -358,7 +360,8 @@ def encode_by_name(name: str, texts: Sequence[str]) -> Floats:
     """(n, d) float32 vectors by a model, or by the folder of a method that `export` wrote. Raises EncoderError."""
     from sentfold.data.vectors import encode_texts
 
-    return load_exported(Path(name)).encode(texts) if is_exported(Path(name)) else encode_texts(name, texts)
+    folder = find_exported(name)
+    return encode_texts(name, texts) if folder is None else load_exported(folder).encode(texts)
 
 
 @dataclass(frozen=True)
@@ -374,8 +377,21 @@ class ExportedMethod:
 
 
 def is_exported(folder: Path) -> bool:
-    """Whether `export` wrote the folder for a method over word vectors."""
-    return (folder / WORDS_FOLDER / FIT).is_file()
+    """Whether `export` wrote the folder for a method over word vectors. Raises DataError for a file of holes in it."""
+    found = (folder / WORDS_FOLDER / FIT).is_file()
+    for file in folder.rglob("*") if found else ():
+        refuse_holes(file)
+    return found
+
+
+def find_exported(name: str) -> Path | None:
+    """The folder of that name, if `export` wrote it for a method. Raises EncoderError if a package has the name too."""
+    from sentfold.fold.texts import refuse_two_meanings
+
+    if not is_exported(Path(name)):
+        return None
+    refuse_two_meanings(name)
+    return Path(name)
 
 
 def load_exported(folder: Path) -> ExportedMethod:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from sentfold.data.tables import refuse_holes
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.encoders import (
     FIT,
@@ -267,6 +268,7 @@ def model_card(folder: Path, space: Space, encoder: str, digests: dict[str, str]
 def _read_verdict(path: Path) -> dict[str, Any]:
     """The record of a decision; {} where there is none. Raises ArtifactError."""
     try:
+        refuse_holes(path)
         record: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
         inputs, notes = record.get("inputs", {}), record.get("notes", [])
         if not isinstance(inputs, dict) or not isinstance(notes, list):

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, Space
+from sentfold.kernels.arrays import canonical_signs
 from sentfold.manifold.abtt import removal_map
-from sentfold.manifold.base.linear import LinearMap, PrincipalAxes, principal_axes, principal_map
+from sentfold.manifold.base.linear import EPS, LinearMap, PrincipalAxes, principal_axes, principal_map
 from sentfold.manifold.base.local import scale_eigenvectors
 from sentfold.manifold.landmark import first_of_equals
 from sentfold.manifold.lpp import locality_preserving_map
@@ -71,7 +72,7 @@ class Rows:
     @cached_property
     def axes(self) -> PrincipalAxes:
         """Principal axes of x."""
-        return principal_axes(self.x)
+        return axes_of(self.x)
 
     @cached_property
     def sample(self) -> Floating:
@@ -87,6 +88,19 @@ class Rows:
     def near(self) -> Ints:
         """(n, NEAR) neighbours of the sample."""
         return nearest_neighbors(self.sample, NEAR, workers=1).indices.astype(np.int64)
+
+
+def axes_of(x: Floating) -> PrincipalAxes:
+    """Principal axes of (n, d) rows: d of them, or n where n < d, in O(n^2 d) instead of O(d^3)."""
+    n, d = x.shape
+    if n >= d:
+        return principal_axes(x)
+    mean = x.mean(axis=0, dtype=np.float64)
+    _, sizes, axes = np.linalg.svd(x - mean, full_matrices=False)
+    values = sizes**2
+    floor = max(8 * d * EPS * values[0], n * (4 * EPS) ** 2 * float(mean @ mean))
+    rank = min(int((values > floor).sum()), n - 1)
+    return PrincipalAxes(mean, canonical_signs(np.ascontiguousarray(axes.T)), values / max(n - 1, 1), rank, n)
 
 
 @dataclass(frozen=True)
@@ -187,13 +201,19 @@ def linear_adapter(rows: Rows) -> Iterator[Points]:
     """
     if len(rows.alike) < FEWEST:
         return
-    d = rows.alike.shape[1]
-    values, vectors = np.linalg.eigh(rows.alike.T.astype(np.float64) @ rows.alike.astype(np.float64))
-    values = np.maximum(values, 0.0)
+    (s, d), apart = rows.alike.shape, rows.alike.astype(np.float64)
+    if s < d:  # S is 0 outside of the span of the differences
+        _, sizes, axes = np.linalg.svd(apart, full_matrices=False)
+        values, vectors = sizes**2, axes.T
+    else:
+        values, vectors = np.linalg.eigh(apart.T @ apart)
+        values = np.maximum(values, 0.0)
     if values.sum() > 0:
         values *= d / values.sum()
         for shrinkage in SHRINKAGE:
-            matrix = (vectors / np.sqrt(values + shrinkage)) @ vectors.T
+            outside = shrinkage**-0.5 if s < d else 0.0
+            matrix = (vectors * (1 / np.sqrt(values + shrinkage) - outside)) @ vectors.T
+            matrix[np.diag_indices(d)] += outside
             yield Points(LinearSpace(LinearMap(np.zeros(d), matrix, values)), {f"shrinkage {shrinkage:g}": 0})
 
 

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from sentfold.data.datasets import Dataset, class_name, refuse_hidden
 from sentfold.data.tables import DataError
-from sentfold.data.vectors import encode_texts
+from sentfold.data.vectors import encode_texts, refuse_masked
 from sentfold.decision.encoders import encode_by_name
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, Task
 
@@ -39,8 +39,13 @@ def embed_texts(
 
     vectors  an array; or an encoder: a name, an object with `encode`, or a function of a list of texts. `pairs` and
              `labels` then hold texts where they otherwise hold rows, and each distinct text is encoded once
-    Raises DataError where there are no texts, and EncoderError.
+    Raises DataError where there are no texts and for masked values, and EncoderError.
     """
+    refuse_masked(vectors=vectors)
+    for name, part in zip(("left", "right", "scores"), pairs or (), strict=False):
+        refuse_masked(**{name: part})
+    for part in labels if isinstance(labels, tuple) else (labels,):
+        refuse_masked(labels=part)
     if not (isinstance(vectors, str) or callable(vectors) or hasattr(vectors, "encode")):
         return np.asarray(vectors), pairs, labels, ()
     columns: Sequence[Any] = pairs[:2] if pairs is not None else labels[:1] if isinstance(labels, tuple) else ()

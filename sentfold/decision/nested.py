@@ -33,13 +33,14 @@ class Outcome:
     """One family in one outer fold: its best point by the inner folds.
 
     gain    inner score minus that of the unchanged space, x1; minus infinity if no point could be fitted
-    values  (t,) values of the test items in the space of that point; point and space: the point itself
+    values  (t,) values of the test items in the space of that point
+    point   its name; space: the space, of the fold that fits what is handed out; of others None, as it can be large
     """
 
     gain: float
     values: Float64
     point: str
-    space: Space
+    space: Space | None
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ class Fitted:
 
     def automatic(self, fold: int) -> Outcome:
         """The family with the largest inner gain, the first of equals; the unchanged space if none gains."""
-        best = max((outcomes[fold] for outcomes in self.outcomes), key=lambda outcome: outcome.gain)
-        return best if best.gain > 0 else Outcome(0.0, self.cosine[fold], "cosine", Unchanged())
+        plain = Outcome(0.0, self.cosine[fold], "cosine", Unchanged())
+        return max([plain, *(outcomes[fold] for outcomes in self.outcomes)], key=lambda outcome: outcome.gain)
 
     def choices(self, family: int | None, folds: Sequence[int]) -> Counter[str]:
         """How often each point was chosen; of the automatic choice (None), each family."""
@@ -157,26 +158,32 @@ def _run_job(job: Job, material: Material, folds: list[Fold]) -> list[Outcome | 
             space = point.space.cut(dimensions) if dimensions else point.space
             for place, fold in enumerate(served):
                 inner = [(train, _among(test, allowed)) for train, test in fold.inner]
-                gain = _gain(material, inner, [mapped] * len(inner))
+                gain = _mean_gain([part for train, test in inner for part in _gain_in(material, train, test, mapped)])
                 before = best[place]
                 if isinstance(before, str) or gain > before.gain:
-                    best[place] = Outcome(gain, mapped(fold.train, fold.test), name, space)
+                    kept = space if fold is material.plan.final else None
+                    best[place] = Outcome(gain, mapped(fold.train, fold.test), name, kept)
     return best
 
 
 def _supervised(material: Material, family: Family, fold: Fold) -> Outcome | str:
     """A family that learns from labels: refitted inside each inner fold."""
-    tried = [_points_by_labels(material, family, train) for train, _ in fold.inner]
     final = _points_by_labels(material, family, fold.train)
-    if not final or not all(len(points) == len(final) for points in tried):
+    if not final:
         return "too few labels to learn from"
-    gains = [
-        _gain(material, fold.inner, [images_of(material, points[place].space) for points in tried])
-        for place in range(len(final))
-    ]
+    parts: list[list[tuple[float, int]]] = [[] for _ in final]
+    for train, test in fold.inner:
+        tried = _points_by_labels(material, family, train)
+        if len(tried) != len(final):
+            return "too few labels to learn from"
+        for part, points in zip(parts, tried, strict=True):
+            part.extend(_gain_in(material, train, test, images_of(material, points.space)))
+    gains = [_mean_gain(part) for part in parts]
     best = int(np.argmax(gains))
-    values = images_of(material, final[best].space)(fold.train, fold.test)
-    return Outcome(gains[best], values, next(iter(final[best].names)), final[best].space)
+    chosen = final[best]
+    values = images_of(material, chosen.space)(fold.train, fold.test)
+    kept = chosen.space if fold is material.plan.final else None
+    return Outcome(gains[best], values, next(iter(chosen.names)), kept)
 
 
 def _points_by_labels(material: Material, family: Family, train: Ints) -> list[Points]:
@@ -246,16 +253,19 @@ def measurer(task: Task, space: Floating) -> Measure:
     return lambda train, test: whole[test]
 
 
-def _gain(material: Material, inner: Sequence[tuple[Ints, Ints]], mapped: Sequence[Measure]) -> float:
-    """The score of a space minus that of the unchanged one, weighted by the items of the inner folds."""
-    gains, sizes = [], []
-    for (train, test), measure in zip(inner, mapped, strict=True):
-        if len(test) > 1 and (len(train) or material.task.independent):
-            values = np.stack([measure(train, test), material.plain(train, test)])
-            scores = np.nan_to_num(material.task.score(values, test, np.ones((1, len(test))))[:, 0])
-            gains.append(float(scores[0] - scores[1]))
-            sizes.append(len(test))
-    return float(np.average(gains, weights=sizes)) if gains else -np.inf
+def _gain_in(material: Material, train: Ints, test: Ints, measure: Measure) -> list[tuple[float, int]]:
+    """The score of a space minus the unchanged one's in an inner fold, and its items; nothing where none count."""
+    if len(test) < 2 or not (len(train) or material.task.independent):
+        return []
+    values = np.stack([measure(train, test), material.plain(train, test)])
+    scores = np.nan_to_num(material.task.score(values, test, np.ones((1, len(test))))[:, 0])
+    return [(float(scores[0] - scores[1]), len(test))]
+
+
+def _mean_gain(parts: list[tuple[float, int]]) -> float:
+    """The mean over inner folds, weighted by their items; minus infinity where none counts."""
+    gains, sizes = zip(*parts, strict=True) if parts else ((), ())
+    return float(np.average(gains, weights=sizes)) if parts else -np.inf
 
 
 def _among(items: Ints, allowed: Ints | None) -> Ints:

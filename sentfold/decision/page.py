@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from sentfold.decision.families import axes_of
 from sentfold.decision.verdict import span
 from sentfold.files import write_text
-from sentfold.manifold.base.linear import principal_axes, principal_map
+from sentfold.manifold.base.linear import principal_map
 from sentfold.measures.base.pairs import cosines
 from sentfold.retrieval.base.ranking import unit_rows
 
@@ -157,7 +158,7 @@ def draw_candidates(candidates: Sequence[Candidate]) -> str:
 def flat_map(x: Floating) -> list[int]:
     """x, y of each row in turn: two principal components of the unit rows, stretched to 0..GRID."""
     unit = unit_rows(np.asarray(x, dtype=np.float64))
-    flat = principal_map(principal_axes(unit), min(2, *unit.shape)).apply(unit)
+    flat = principal_map(axes_of(unit), min(2, *unit.shape)).apply(unit)
     flat = flat if flat.shape[1] == 2 else np.column_stack([flat, np.zeros(len(flat))])
     least, reach = flat.min(axis=0), np.ptp(flat, axis=0)
     whole: list[int] = np.round(GRID * (flat - least) / np.where(reach > 0, reach, 1)).astype(int).ravel().tolist()

@@ -112,7 +112,16 @@ def locate_encoder(name: str) -> tuple[Path, dict[str, str]]:
     # A decision can be in a folder that has the name of its encoder. Such a folder has no config.json, as models have.
     is_one = is_model(Path(name)) or Path(name, "config.json").is_file() or "/" in name
     is_folder = Path(name).is_dir() and (is_one or not _is_installed(package))
-    if is_folder and _is_installed(package):  # which no name that begins with ./ or / is
+    if is_folder:
+        refuse_two_meanings(name)
+    folder = Path(name).absolute() if is_folder else _package_folder(package)
+    return folder, {"folder": str(folder)} if is_folder else {"package": package}
+
+
+def refuse_two_meanings(name: str) -> None:
+    """Raise EncoderError for a name that a folder here and an installed package have; none that begins with ./ or /."""
+    package = PACKAGES.get(name.lower().removeprefix("sentence-transformers/"), name)
+    if Path(name).is_dir() and _is_installed(package):
         raise EncoderError(
             f"a folder here and an installed package are both called '{name}'",
             where="--encoder",
@@ -120,8 +129,6 @@ def locate_encoder(name: str) -> tuple[Path, dict[str, str]]:
             got=f"{Path(name).absolute()}, and the package {package}",
             remedy=f"write ./{name} for the folder; for the package, work in another folder",
         )
-    folder = Path(name).absolute() if is_folder else _package_folder(package)
-    return folder, {"folder": str(folder)} if is_folder else {"package": package}
 
 
 def is_model(folder: Path) -> bool:

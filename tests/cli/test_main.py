@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from sentfold.cli.checkout import CHECKOUT_COMMANDS, find_checkout, refuse_others_code
@@ -155,3 +156,24 @@ def test_every_command_of_the_checkout_is_one_of_its_package(package: str) -> No
 @pytest.mark.parametrize("command", ["audit", "run"])
 def test_an_error_of_usage_names_the_program_that_the_user_called(command: str) -> None:
     assert f"Try 'sentfold {command} --help'" in sentfold(command, "--no-such-option").stderr
+
+
+def test_too_little_memory_is_an_error_that_says_so(tmp_path: Path) -> None:
+    """The limit is set once all is imported, so that the arrays of the command are what does not fit."""
+    rows = 4_000_000
+    np.save(tmp_path / "x.npy", np.ones((rows, 8), dtype=np.float16))
+    code = f"""
+import resource, sys
+sys.path.insert(0, {str(ROOT)!r})
+import sentfold.cli.main, sentfold.decision.decide, sentfold.decision.export, sentfold.data.vectors
+from pathlib import Path
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 120_000_000,) * 2)
+sentfold.cli.main.run = lambda words: sentfold.data.vectors.check_vectors(__import__("numpy").load("x.npy"), "x")
+sentfold.cli.main.main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: there is too little memory")

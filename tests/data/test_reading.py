@@ -261,11 +261,12 @@ def test_a_list_of_texts_without_a_header_loses_no_text(tmp_path: Path) -> None:
 
 
 def test_a_header_between_the_rows_is_named(tmp_path: Path) -> None:
-    part = "text,label\na cat,animal\na car,thing\n"
-    (tmp_path / "joined.csv").write_text(part + part)
-    with pytest.raises(DataError, match="a second time") as refused:
-        read_dataset(tmp_path / "joined.csv")
-    assert refused.value.where.endswith("joined.csv, line 4")
+    rows = "a cat,animal\na car,thing\n"
+    for again in ("text,label", "\ufefftext,label", "Text,Label", "text, label"):
+        (tmp_path / "joined.csv").write_text(f"text,label\n{rows}{again}\n{rows}", encoding="utf-8")
+        with pytest.raises(DataError, match="a second time") as refused:
+            read_dataset(tmp_path / "joined.csv")
+        assert refused.value.where.endswith("joined.csv, line 4")
 
 
 def test_lines_of_json_named_by_their_part_are_parts(tmp_path: Path) -> None:

@@ -179,3 +179,15 @@ def test_a_loss_of_few_items_is_bounded_as_often_as_promised(true: float, groups
     # (1 - p)^groups is the chance that no group loses.
     assert (1 - unseen_loss(groups, 0.05) / 100) ** groups == pytest.approx(0.05)
     assert bool((np.diff(bounds) >= 0).all()) and bounds[-1] == 100
+
+
+def test_a_form_that_loses_exactly_the_margin_asks_for_no_number_of_pairs() -> None:
+    """Its room is 0 but for rounding: the logarithm by which pairs are counted is that of 1."""
+    x, pairs = pairs_of(60, 5)
+    lost = [
+        -form.difference for form in compress(x, pairs=pairs, margin=5.0, resamples=50).forms if form.difference < 0
+    ]
+    for margin in lost[:5]:
+        for near in (margin, np.nextafter(margin, 100)):
+            for form in compress(x, pairs=pairs, margin=near, resamples=50).forms:
+                assert form.needed is None or form.needed > 0

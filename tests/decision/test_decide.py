@@ -9,20 +9,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.linalg
 from safetensors.numpy import save_file
 
 import sentfold
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.compress import compress
-from sentfold.decision.decide import AUTOMATIC, MOST_WEIGHTS, chunk_size, decide, decide_dataset
+from sentfold.decision.decide import AUTOMATIC, MOST_WEIGHTS, WIDEST, chunk_size, decide, decide_dataset
 from sentfold.decision.encoders import PAGE_START
 from sentfold.decision.families import (
     FAMILIES,
+    SHRINKAGE,
     Family,
     Points,
     Rows,
     all_but_the_top,
+    axes_of,
     embedding,
     linear_adapter,
     mean_removal,
@@ -34,7 +37,8 @@ from sentfold.decision.inputs import first_copies, kin_of, make_task
 from sentfold.decision.nested import Material, fit_families
 from sentfold.decision.spaces import LinearSpace, load_space, save_space
 from sentfold.errors import ArtifactError, ParameterError
-from sentfold.manifold.base.linear import LinearMap
+from sentfold.manifold.abtt import removal_map
+from sentfold.manifold.base.linear import LinearMap, principal_axes
 
 FEW = (Family("mean removal", mean_removal), Family("all but the top", all_but_the_top))
 ADAPTER = Family("linear adapter from labels", linear_adapter, supervised=True)
@@ -499,3 +503,35 @@ def test_an_embedding_of_the_judged_texts_is_shown_apart_and_changes_no_verdict(
     assert without.transductive == {}
     assert apart.candidates == without.candidates
     assert "outside the verdict" in apart.describe()
+
+
+@pytest.mark.parametrize("n", [9, 30, 40])
+def test_maps_of_fewer_rows_than_dimensions_are_those_of_the_whole_matrices(n: int) -> None:
+    rng = np.random.default_rng(n)
+    x = (rng.normal(size=(n, 40)) * rng.uniform(0.1, 3, 40) + 1).astype(np.float32)
+    axes, whole = axes_of(x), principal_axes(x)
+    assert axes.rank == whole.rank == n - 1
+    assert axes.variances == pytest.approx(whole.variances[:n], abs=1e-12)
+    assert axes.axes[:, :3] == pytest.approx(whole.axes[:, :3], abs=1e-9)
+    for removed in (0, 3):
+        assert removal_map(axes, removed).matrix == pytest.approx(removal_map(whole, removed).matrix, abs=1e-9)
+    apart = rng.normal(size=(max(n, 10), 40)).astype(np.float32)
+    scatter = apart.astype(np.float64).T @ apart
+    scatter *= 40 / np.trace(scatter)
+    for points, shrinkage in zip(linear_adapter(Rows(x, x, apart)), SHRINKAGE, strict=True):
+        root = np.linalg.inv(scipy.linalg.sqrtm(scatter + shrinkage * np.eye(40)))
+        assert points.space.transform(np.eye(40, dtype=np.float32)) == pytest.approx(root, abs=1e-5)
+
+
+def test_vectors_that_are_too_wide_to_fit_matrices_of_their_width_are_refused() -> None:
+    """A Parquet file of 1.5 KB holds 60 of them, mostly zeros; a fit takes memory with the square of the width."""
+    x = np.zeros((60, WIDEST + 1), dtype=np.float32)
+    x[np.arange(60), np.arange(60)] = x[:, -1] = 1
+    with pytest.raises(DataError, match="too wide"):
+        decide(x, labels=np.arange(60) % 2)
+    assert decide(x[:, 1:], labels=np.arange(60) % 2, families=(ADAPTER,)).items == 60
+
+
+def test_two_labelled_texts_get_no_verdict() -> None:
+    decision = decide(np.eye(2, dtype=np.float32), labels=[0, 1])
+    assert decision.verdict.startswith("No verdict")

@@ -14,10 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.encoders import (
     PAGE_START,
     clear_decision,
+    encode_by_name,
     fit_method,
     hash_encoder,
     is_exported,
@@ -30,7 +32,7 @@ from sentfold.decision.encoders import (
 )
 from sentfold.decision.export import export_space
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Unchanged, save_space
-from sentfold.errors import ArtifactError, EncoderError, ParameterError
+from sentfold.errors import ArtifactError, EncoderError, ParameterError, SentfoldError
 from sentfold.files import fixed_lists, sha256_of
 from sentfold.manifold.base.linear import LinearMap
 from sentfold.words.wordllama import TOKENIZER
@@ -276,6 +278,55 @@ def test_the_words_of_an_exported_folder_are_no_file_outside_of_the_folder(tmp_p
         (tmp_path / "model/encoder.json").write_text(json.dumps({**record, "words": named}))
         with pytest.raises(ArtifactError, match="not the word vectors of the fit"):
             load_words(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["encoder.json", "encoder.safetensors", "verdict.json"])
+def test_a_file_of_holes_in_a_space_or_an_exported_folder_is_refused_and_not_read(
+    name: str, tmp_path: Path, words: str
+) -> None:
+    """An archive of some hundred bytes holds such a file of any size."""
+    space = tmp_path / "space"
+    fit_method("sif", TEXTS, words)[0].save(space)
+    save_space(linear(12), space)
+    export_space(space, "sif", tmp_path / "model", words=words)
+    with (space / name).open("ab") as stream:
+        stream.truncate(1 << 43)
+    by = "wordllama" if name == "verdict.json" else "sif"
+    with pytest.raises(SentfoldError, match="never written"):
+        open_encoder(by, words, space=space, fit_on=())
+    for file in ("modules.json", "config_sentence_transformers.json", "0_WordModule/encoder.json"):
+        with (tmp_path / "model" / file).open("ab") as stream:
+            size = stream.tell()
+            stream.truncate(1 << 43)
+        for call in (hash_encoder, prompt_notes):
+            with pytest.raises(DataError, match="never written"):
+                call(str(tmp_path / "model"))
+        os.truncate(tmp_path / "model" / file, size)
+    assert is_exported(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["wordllama", "all-MiniLM-L6-v2"])
+def test_an_exported_folder_does_not_take_the_place_of_an_installed_model(
+    name: str, tmp_path: Path, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder of data that a stranger packed, it gave the stranger's vectors for the model of the README."""
+    fit_method("sif", TEXTS, words)[0].save(tmp_path / "space")
+    save_space(linear(12), tmp_path / "space")
+    export_space(tmp_path / "space", "sif", tmp_path / name, words=words)
+    monkeypatch.chdir(tmp_path)
+    for call in (hash_encoder, prompt_notes, lambda named: encode_by_name(named, TEXTS)):
+        with pytest.raises(EncoderError, match="a folder here and an installed package are both called"):
+            call(name)
+        call(f"./{name}")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_text_without_a_word_is_encoded_alone_as_it_is_among_others(name: str) -> None:
+    """Of the tokenizer that keeps letters and digits of ASCII, such a text asked the package for no word at all."""
+    fitted = fit_method(name, TEXTS, "wordllama")[0]
+    for text in ("\N{THUMBS UP SIGN}", "Где мой заказ?", "", "   "):
+        alone, among = fitted.encode([text]).vectors, fitted.encode([text, *TEXTS]).vectors
+        assert (alone[0] == among[0]).all()
 
 
 def test_a_space_is_not_used_with_another_model_than_its_verdict_names(tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sentfold.cli import compare
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.comparison import compare_predictions, compare_vectors
 from sentfold.decision.mteb import item_values, read_predictions, write_task_results
+from sentfold.errors import EncoderError
 from sentfold.files import write_json
 
 RNG = np.random.default_rng(3)
@@ -191,6 +193,16 @@ def test_pairs_that_name_far_rows_take_no_memory_for_the_rows_between(pairs: Dat
     far = replace(pairs, texts=(), rows=pairs.rows + 10**17 * (pairs.rows > 5))
     one, two = (read_predictions(saved(tmp_path, name, predicted(x, pairs))) for name, x in (("x", X), ("y", Y)))
     assert compare_predictions(far, one, two).to_json() == compare_predictions(pairs, one, two).to_json()
+
+
+def test_predictions_do_not_take_the_place_of_an_installed_model(
+    pairs: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("wordllama", "all-MiniLM-L6-v2"):
+        saved(tmp_path, name, predicted(X, pairs))
+    with pytest.raises(EncoderError, match="a folder here and an installed package are both called"):
+        compare.command("wordllama", "all-MiniLM-L6-v2", on=tmp_path / "pairs.csv")
 
 
 def test_one_of_several_tasks_has_to_be_named(pairs: Dataset, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import binom, binomtest, norm
 from sklearn.metrics import precision_recall_curve
 
+import sentfold
 from sentfold.data.tables import DataError
 from sentfold.decision.shares import Labelled, bound_share, certify_above, certify_below
 from sentfold.decision.threshold import (
@@ -293,3 +294,22 @@ def test_matches_that_come_in_larger_groups_than_other_pairs_certify_no_more_tha
         match = np.r_[np.repeat(rng.random(40) < 0.04, 8), np.zeros(880, dtype=bool)]  # in true terms 1.07%
         wrong += certify_below(Labelled(rng.random(1_200), match, groups), 0.0106) is not None
     assert wrong <= 0.05 * SIMULATIONS + 5
+
+
+def test_masked_values_are_refused() -> None:
+    """numpy hands out what is behind the mask, such as -9999 for a missing score."""
+    rng = np.random.default_rng(0)
+    x, cosines = rng.normal(size=(200, 8)), rng.uniform(size=100)
+    hidden, rows = np.arange(100) == 7, (np.arange(100), np.arange(100, 200))
+    for part in (rng.normal(size=100), rng.integers(0, 2, 100)):
+        masked = np.ma.masked_array(part, hidden)
+        for call in (
+            lambda masked=masked: find_threshold(cosines, masked),
+            lambda masked=masked: find_threshold(masked, cosines > 0.5),
+            lambda masked=masked: sentfold.decide(x, pairs=(*rows, masked)),
+            lambda masked=masked: sentfold.compress(x, labels=(rows[0], masked), margin=5),
+        ):
+            with pytest.raises(DataError, match="masked") as caught:
+                call()
+            assert "row 7 (from 0)" in caught.value.where
+    assert find_threshold(np.ma.masked_array(cosines), cosines > 0.5).pairs == 100

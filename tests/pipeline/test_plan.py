@@ -169,8 +169,9 @@ def test_what_could_be_read_for_ever_in_the_folder_of_a_suite_is_refused(
     write_suite(SMALL)
     write_plan("mine")
     (checkout / "suites/mine/own").mkdir()
-    for name in ("dvc.lock", "own/notes", "plan.yaml"):
-        place = checkout / "suites/mine" / name
+    (checkout / "reports/mine").mkdir(parents=True)
+    for name in ("suites/mine/dvc.lock", "suites/mine/own/notes", "reports/mine/summary.txt", "suites/mine/plan.yaml"):
+        place = checkout / name
         place.unlink(missing_ok=True)
         put(place)
         for call in (lambda: check_plan("mine"), lambda: write_plan("mine"), lambda: recover(checkout)):
@@ -211,3 +212,22 @@ def test_a_suite_s_own_catalogue_has_no_name_of_the_shared_one(tmp_path: Path, m
         else:
             with pytest.raises(SuiteError, match="names of the shared one"):
                 check_plan("quick")
+
+
+@pytest.mark.parametrize("name", ["reports/mine", "data/mine", "data/mine/corpora", "reports/quick", "suites/mine"])
+def test_a_link_in_the_place_of_a_folder_that_a_run_writes_is_refused(checkout: Path, name: str) -> None:
+    """git brings such a link; DVC removes what has the name of an output, wherever a link on the way leads."""
+    write_suite(SMALL)
+    write_plan("mine")
+    (checkout / "reports").mkdir(exist_ok=True)
+    place, documents = checkout / name, checkout / "documents"
+    if place.is_dir():
+        place.rename(documents)
+    else:
+        documents.mkdir()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(documents)
+    suite = name.split("/")[1]
+    for call in (lambda: check_plan(suite), lambda: write_plan(suite), lambda: recover(checkout)):
+        with pytest.raises(SuiteError, match="something else than files"):
+            call()
