@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -133,6 +136,9 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
             )  # fmt: skip
         names.append(class_name(value))
     classes = tuple(sorted(set(names), key=_natural))
+    spellings = Counter(name.casefold() for name in classes)
+    if twins := [name for name in classes if spellings[name.casefold()] > 1]:
+        notes.append(f"{len(twins)} classes differ from others in capitals alone; the first: {twins[0]}")
     if len(classes) < 2:
         raise DataError(
             "there is one class alone", where=f"{table.name}, column {roles['label']}", expected="at least two classes",
@@ -241,11 +247,29 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
     return scores
 
 
+@cache
+def _long_runs_of_marks() -> re.Pattern[str]:
+    """More than 30 combining marks in a row, of which the first 30 are the group; so many Unicode allows (UAX 15).
+
+    The time to put a run into its canonical order grows with the square of its length.
+    """
+    marks = "".join(filter(unicodedata.combining, map(chr, range(sys.maxunicode + 1))))
+    return re.compile(f"([{marks}]{{30}})[{marks}]+")
+
+
+def compose(text: str, form: Literal["NFC", "NFKC"]) -> str:
+    """Unicode's normal form of a text, of which more than 30 marks in a row are cut to 30."""
+    return unicodedata.normalize(form, _long_runs_of_marks().sub(r"\1", text))
+
+
 def class_name(label: object) -> str:
-    """The name of a class, without blanks around it: 1 for 1.0 too, as pandas writes a column with gaps."""
+    """The name of a class, with single blanks and letters composed: a file of macOS can write one as two characters.
+
+    1 for 1.0 too, as pandas writes a column with gaps.
+    """
     if isinstance(label, float) and label.is_integer():
         label = int(label)
-    name = str(label).strip()
+    name = compose(" ".join(str(label).split()), "NFC")
     return name.removesuffix(".0") if WHOLE.fullmatch(name) else name
 
 

@@ -82,7 +82,8 @@ def refuse_masked(**parts: object) -> None:
     """Raise DataError for a masked array with a masked value: numpy would hand out the value behind the mask."""
     for name, part in parts.items():
         if np.ma.is_masked(part):
-            rows = np.flatnonzero(np.ma.getmaskarray(part).reshape(len(part), -1).any(axis=1))  # type: ignore[arg-type]
+            mask = np.ma.getmaskarray(np.ma.asarray(part))
+            rows = np.flatnonzero(mask.reshape(len(mask), -1).any(axis=1))
             raise DataError(
                 "values are masked", where=f"{name}, row {rows[0]} (from 0)", expected="a value in each row",
                 got=f"a mask in {len(rows):,} rows", remedy="leave out the rows without a value",

@@ -94,8 +94,8 @@ class Compression:
         """One sentence."""
         if self.chosen:
             return (
-                f"Store {self.chosen.code.name}: {self.chosen.code.bytes:,} bytes in place of {self.bytes:,} lose less "
-                f"than {self.margin:g} points ({span(self.chosen)})."
+                f"Store {self.chosen.code.name}: {self.chosen.code.bytes:,} bytes in place of {self.bytes:,} as "
+                f"float32 lose less than {self.margin:g} points ({span(self.chosen)})."
             )
         needed = [(form.needed, form.code.name) for form in self.forms if form.code.family != CONTROL and form.needed]
         if not needed:
@@ -108,7 +108,7 @@ class Compression:
 
     def describe(self) -> str:
         """At most 12 lines."""
-        lines = [self.verdict, f"  whole vectors: {self.metric} {self.whole:.1f}, {self.bytes:,} bytes each"]
+        lines = [self.verdict, f"  whole vectors: {self.metric} {self.whole:.1f}, {self.bytes:,} bytes each as float32"]
         for family in (*FAMILIES, CONTROL):
             forms = [form for form in self.forms if form.code.family == family]
             if forms:

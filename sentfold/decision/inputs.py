@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import sys
 import unicodedata
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +12,7 @@ import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from sentfold.data.datasets import Dataset, class_name, refuse_hidden
+from sentfold.data.datasets import Dataset, class_name, compose, refuse_hidden
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts, refuse_masked
 from sentfold.decision.encoders import encode_by_name
@@ -152,16 +149,6 @@ class _Bare(dict[int, int | None]):
         return self[code]
 
 
-@cache
-def _long_runs_of_marks() -> re.Pattern[str]:
-    """More than 30 combining marks in a row, of which the first 30 are the group; so many Unicode allows (UAX 15).
-
-    The time to put a run into its canonical order grows with the square of its length.
-    """
-    marks = "".join(filter(unicodedata.combining, map(chr, range(sys.maxunicode + 1))))
-    return re.compile(f"([{marks}]{{30}})[{marks}]+")
-
-
 def kin_of(copies: Ints, texts: Sequence[str]) -> Ints:
     """(n,) for each row the first row with the same vector, or with the same text but for case, punctuation and blanks.
 
@@ -170,9 +157,7 @@ def kin_of(copies: Ints, texts: Sequence[str]) -> Ints:
     if not texts:
         return copies
     bare, first_of = _Bare(), dict[str, int]()
-    long_runs = _long_runs_of_marks()
-    composed = (unicodedata.normalize("NFKC", long_runs.sub(r"\1", text)) for text in texts)
-    names = (name.casefold().translate(bare) or text for name, text in zip(composed, texts, strict=True))
+    names = (compose(text, "NFKC").casefold().translate(bare) or text for text in texts)
     same = np.array([first_of.setdefault(name, row) for row, name in enumerate(names)])
     rows = np.arange(len(texts))
     edges = (np.concatenate([rows, rows]), np.concatenate([copies[: len(texts)], same]))

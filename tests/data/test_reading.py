@@ -551,6 +551,17 @@ def test_a_list_of_labels_is_refused_and_lists_in_parquet_are_named(tmp_path: Pa
     assert any("left out: labels" in note for note in read_dataset(tmp_path / "l.parquet").notes)
 
 
+def test_a_class_has_one_name_however_its_letters_are_composed(tmp_path: Path) -> None:
+    names = ["Kündigung", "Ku\u0308ndigung", "card  arrival", "card arrival", "u" + 400_000 * "\u0308" + "\u0323"]
+    rows = [f"text {n},{names[n % 5]}" for n in range(20)] + ["text a,Card arrival", "text b,Card arrival"]
+    (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    found = read_dataset(tmp_path / "l.csv")
+    assert len(found.classes) == 4 and {"Kündigung", "card arrival", "Card arrival"} < set(found.classes)
+    assert any(
+        "2 classes differ from others in capitals alone; the first: Card arrival" in note for note in found.notes
+    )
+
+
 def test_a_long_label_of_commas_takes_no_time(tmp_path: Path) -> None:
     labels = ["a", "b", "[" + "," * 1_000_000]  # an expression that tries each comma needs a quarter of an hour
     lines = [json.dumps({"text": f"a text {n}", "label": of}) for n, of in enumerate(labels)]
