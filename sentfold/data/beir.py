@@ -91,14 +91,24 @@ def read_beir(folder: Path) -> Dataset:
 
 
 def _join_parts(judged: list[tuple[str, Judgements]]) -> tuple[Judgements, dict[str, str], list[str]]:
-    """The judgements of all parts, the first part of each query, and the queries that a later part judges again."""
+    """The judgements of all parts, the first part of each query, and the queries that a later part judges again.
+
+    Raises DataError where two parts give a document other grades for one query.
+    """
     grades: Judgements = {}
     parts: dict[str, str] = {}
     twice: list[str] = []
     for part, judgements in judged:
         for query, found in judgements.items():
             twice += [query] if parts.get(query, part) != part else []
-            grades.setdefault(query, {}).update(found)
+            before = grades.setdefault(query, {})
+            if odd := [document for document in before.keys() & found if before[document] != found[document]]:
+                raise DataError(
+                    "two parts grade a document differently for one query", where=f"qrels, query {query}",
+                    expected=f"{before[min(odd)]:g} of {min(odd)}, as another part has it",
+                    got=f"{found[min(odd)]:g} in {part}", remedy="keep one of the two judgements",
+                )  # fmt: skip
+            before.update(found)
             parts.setdefault(query, part)
     return grades, parts, twice
 

@@ -579,6 +579,16 @@ def test_two_grades_of_one_document_are_refused_and_a_repeated_one_is_not(tmp_pa
     assert "line 5" in refused.value.where
 
 
+def test_two_grades_of_one_document_in_two_parts_are_refused(tmp_path: Path) -> None:
+    texts, queries = {"a": "x", "b": "y"}, {"q": "which", "r": "what"}
+    write_beir(tmp_path / "same", texts, queries, {"test": ["q a 1", "r b 1"], "train": ["q a 1", "q b 1"]})
+    assert read_dataset(tmp_path / "same").relevant == ({0: 1.0, 1: 1.0}, {1: 1.0})
+    write_beir(tmp_path / "other", texts, queries, {"test": ["q a 1", "r b 1"], "train": ["q a 0", "q b 1"]})
+    with pytest.raises(DataError, match="two parts grade a document differently") as refused:
+        read_dataset(tmp_path / "other")
+    assert refused.value.where == "qrels, query q"
+
+
 def test_classes_with_a_decimal_as_pandas_writes_them_are_whole_numbers_and_new_ones_are_named(tmp_path: Path) -> None:
     rows = [f"a text {n},{n % 3},train" for n in range(12)] + [f"one more {n},{n % 3}.0,test" for n in range(12)]
     (tmp_path / "l.csv").write_text("\n".join(["text,label,split", *rows]))
