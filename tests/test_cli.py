@@ -19,7 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from pipeline.__main__ import app
 from pipeline.base.artifacts import corpus_path, fixed_lists, space_path, weights_path, write_table, write_vectors
 from tests.checkout import copy_code, write_plans
 
@@ -446,10 +448,10 @@ def test_every_command_is_listed_with_its_purpose(checkout: Checkout) -> None:
 
 
 @pytest.mark.parametrize("command", PURPOSES)
-def test_the_help_of_a_command_says_its_purpose(checkout: Checkout, command: str) -> None:
-    done = checkout.run(command, "--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert PURPOSES[command] in " ".join(done.stdout.split())
+def test_the_help_of_a_command_says_its_purpose(command: str) -> None:
+    done = CliRunner().invoke(app, [command, "--help"])  # in this process: one for each command takes a minute
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert PURPOSES[command].replace(" ", "") in "".join(done.stdout.split())  # a line may end at a hyphen
 
 
 def test_a_sound_checkout_passes_the_check(checkout: Checkout) -> None:

@@ -7,8 +7,15 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
+
+from typer.testing import CliRunner
+
+from pipeline.__main__ import app
+from sentfold.errors import SentfoldError
+from sentfold.suggestions import message_of
 
 DVC_YAML = """
 vars: [plan.yaml]
@@ -213,6 +220,15 @@ class Small:
         )  # fmt: skip
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
+
+    def refusal(self, *command: str) -> str:
+        """What a command of the pipeline says as it refuses to work; called in this process, which saves seconds."""
+        with chdir(self.root):
+            done = CliRunner().invoke(app, command)
+        assert isinstance(done.exception, SentfoldError), done.output or done.exception
+        assert done.output == ""
+        assert done.exception.exit_code == 2
+        return message_of(done.exception)
 
     def edit(self, path: str, old: str, new: str) -> None:
         """Replace the first occurrence of a text in a file, which must have it."""
