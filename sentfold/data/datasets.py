@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -251,15 +250,17 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
 def _long_runs_of_marks() -> re.Pattern[str]:
     """More than 30 combining marks in a row, of which the first 30 are the group; so many Unicode allows (UAX 15).
 
-    The time to put a run into its canonical order grows with the square of its length.
+    The time to put a run into its canonical order grows with the square of its length. Some characters become marks
+    when they are decomposed. No character from U+20000 on is one.
     """
-    marks = "".join(filter(unicodedata.combining, map(chr, range(sys.maxunicode + 1))))
-    return re.compile(f"([{marks}]{{30}})[{marks}]+")
+    marks = (chr(code) for code in range(0x300, 0x20000))
+    found = "".join(mark for mark in marks if unicodedata.combining(unicodedata.normalize("NFKD", mark)[0]))
+    return re.compile(f"([{found}]{{30}})[{found}]+")
 
 
 def compose(text: str, form: Literal["NFC", "NFKC"]) -> str:
     """Unicode's normal form of a text, of which more than 30 marks in a row are cut to 30."""
-    return unicodedata.normalize(form, _long_runs_of_marks().sub(r"\1", text))
+    return text if text.isascii() else unicodedata.normalize(form, _long_runs_of_marks().sub(r"\1", text))
 
 
 def class_name(label: object) -> str:
