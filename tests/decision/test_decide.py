@@ -542,7 +542,7 @@ def test_vectors_that_are_too_wide_to_fit_matrices_of_their_width_are_refused() 
     x[np.arange(60), np.arange(60)] = x[:, -1] = 1
     with pytest.raises(DataError, match="too wide"):
         decide(x, labels=np.arange(60) % 2)
-    assert decide(x[:, 1:], labels=np.arange(60) % 2, families=(ADAPTER,)).items == 60
+    assert decide(x[:, :1000] + 0.1, labels=np.arange(60) % 2, families=(ADAPTER,)).items == 60
 
 
 def test_two_labelled_texts_get_no_verdict() -> None:
