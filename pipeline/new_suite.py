@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import yaml
 
@@ -51,10 +52,12 @@ def write_suite(
     task, frame, notes = tabulate(data)
     if task == "classification":
         _refuse_rare_classes(data, frame)
-    fitting = [manifold for manifold in manifolds if _fits(manifold, len(data.texts))]
+    columns_of_texts = [frame[name] for name in ("text", "sentence1", "sentence2") if name in frame.columns]
+    sentences = pl.concat([column.rename("text") for column in columns_of_texts]).n_unique()
+    fitting = [manifold for manifold in manifolds if _fits(manifold, sentences)]
     if left := ", ".join(manifold for manifold in manifolds if manifold not in fitting):
         sizes = f"add blocks with smaller sizes to manifolds: in {PARAMS_FILE}, and to suite.yaml"
-        notes.append(f"{len(data.texts)} distinct sentences are too few for {left}; {sizes}")
+        notes.append(f"{sentences} distinct sentences are too few for {left}; {sizes}")
     folder = suite_folder(name)
     written = {
         "suite": name,
@@ -117,17 +120,26 @@ def tabulate(data: Dataset) -> tuple[str, pl.DataFrame, list[str]]:
             got="pairs of rows of vectors" if data.kind == "pairs" else data.kind,
             remedy="`sentfold decide` takes it",
         )
-    # A suite draws groups of pairs that share a text, and knows a text by its letters.
-    kin = kin_of(np.arange(len(texts)), data.texts)
-    rows = kin[data.rows]
     frame = pl.DataFrame({
-        "sentence1": texts[rows[:, 0]].tolist(), "sentence2": texts[rows[:, 1]].tolist(),
+        "sentence1": texts[data.rows[:, 0]].tolist(), "sentence2": texts[data.rows[:, 1]].tolist(),
         "score": data.values, "subset": [""] * len(data), "split": ["all"] * len(data),
     })  # fmt: skip
     notes = ["the parts of the split are one corpus: nothing is trained"] if data.splits else []
-    if others := int((kin != np.arange(len(kin))).sum()):
-        notes.append(f"{others} texts are written as earlier ones that differ in case, punctuation and blanks alone")
-    return "similarity", frame, notes
+    kept = _first_forms(data)
+    if left_out := len(frame) - len(kept):
+        notes.append(f"{left_out} pairs are earlier ones but for case, punctuation and blanks, and are left out")
+    return "similarity", frame[kept.tolist()], notes
+
+
+def _first_forms(data: Dataset) -> npt.NDArray[np.int64]:
+    """The pairs but for those of which both texts are forms of an earlier pair's.
+
+    A suite draws groups of pairs that share a text, and knows a text by its letters: copies of a pair are one group.
+    """
+    kin = kin_of(np.arange(len(data.texts)), data.texts)
+    pairs = np.sort(data.rows, axis=1)
+    _, first, key = np.unique(np.sort(kin[data.rows], axis=1), axis=0, return_index=True, return_inverse=True)
+    return np.flatnonzero((pairs == pairs[first[key.ravel()]]).all(axis=1))
 
 
 def _drop_copies(data: Dataset, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -221,9 +233,9 @@ def _describe(name: str, file: Path, task: str, data: Dataset, frame: pl.DataFra
 
 def _unit(data: Dataset) -> str:
     """What a bootstrap draws: groups of pairs that share texts, or texts where one group holds too many pairs."""
-    kin = kin_of(np.arange(len(data.texts)), data.texts)
-    groups = np.bincount(group_design(kin[data.rows], [""] * len(data)).members)
-    return "texts" if groups.max() > LARGEST_GROUP * len(data) else "groups"
+    rows = data.rows[_first_forms(data)]
+    groups = np.bincount(group_design(rows, [""] * len(rows)).members)
+    return "texts" if groups.max() > LARGEST_GROUP * len(rows) else "groups"
 
 
 def _write_yaml(path: Path, content: dict[str, Any]) -> None:

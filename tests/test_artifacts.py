@@ -198,6 +198,7 @@ def test_a_missing_artifact_is_named(place: Path) -> None:
     assert "missing" in refused(place)
 
 
+@pytest.mark.slow
 def test_an_artifact_cut_anywhere_is_refused(place: Path) -> None:
     write_small(place)
     whole = place.read_bytes()
@@ -222,6 +223,7 @@ def page_payload(path: Path) -> range:
     return range(end - values, end)
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_of_the_values_fails_its_checksum(place: Path) -> None:
     vectors = write_small(place)
     whole = place.read_bytes()
@@ -235,6 +237,7 @@ def test_every_flipped_bit_of_the_values_fails_its_checksum(place: Path) -> None
             assert "checksum" in refused(place).lower()
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_anywhere_in_the_file_yields_other_content(place: Path) -> None:
     # Headers and the footer have bits that mean nothing; all that is promised of them is: an error,
     # or the very same rows and record. One bit of each byte, chosen at random.
@@ -414,6 +417,7 @@ except ArtifactError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_sound_artifact_is_not_called_damaged_where_memory_is_short(place: Path) -> None:
     write_vectors(place, np.ones((20_000, 384), dtype=np.float32), parameters={})
     said = set()
@@ -582,6 +586,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_writer_never_leaves_a_wrong_artifact_and_the_next_write_sweeps(place: Path) -> None:
     choose = random.Random(9)
     caught_in_the_act = 0

@@ -39,7 +39,7 @@ def embed_texts(
     Raises DataError where there are no texts and for masked values, and EncoderError.
     """
     refuse_masked(vectors=vectors)
-    for name, part in zip(("left", "right", "scores"), pairs or (), strict=False):
+    for name, part in zip(("left", "right", "scores"), () if pairs is None else pairs, strict=False):
         refuse_masked(**{name: part})
     for part in labels if isinstance(labels, tuple) else (labels,):
         refuse_masked(labels=part)

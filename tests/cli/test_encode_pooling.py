@@ -21,6 +21,7 @@ from tests.tiny_bert import write_bert
 LINES = ["the dog naps", "", "a cat sat on the quiet harbour", "  ", "snow falls"]
 
 
+@pytest.mark.slow
 def test_the_command_writes_one_vector_per_line_blank_lines_included(tmp_path: Path) -> None:
     folder, texts, out = write_bert(tmp_path / "bert"), tmp_path / "texts.txt", tmp_path / "out.parquet"
     texts.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")

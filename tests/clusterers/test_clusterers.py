@@ -352,6 +352,7 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_the_bytes_do_not_depend_on_the_number_of_threads() -> None:
     runs = [
         subprocess.Popen(

@@ -545,6 +545,13 @@ def test_vectors_that_are_too_wide_to_fit_matrices_of_their_width_are_refused() 
     assert decide(x[:, :1000] + 0.1, labels=np.arange(60) % 2, families=(ADAPTER,)).items == 60
 
 
+def test_pairs_are_the_same_as_a_tuple_a_list_and_an_array() -> None:
+    x, (left, right, scores) = pairs_of(40)
+    pairs = (left, right, np.rint(9 * scores).astype(np.int64))
+    told = {decide(x, pairs=form(pairs), families=FEW).verdict for form in (tuple, list, np.array)}
+    assert len(told) == 1
+
+
 def test_two_labelled_texts_get_no_verdict() -> None:
     decision = decide(np.eye(2, dtype=np.float32), labels=[0, 1])
     assert decision.verdict.startswith("No verdict")

@@ -615,6 +615,7 @@ def test_encode_names_prompts_that_are_not_used_and_obeys_no_escape_code(
     assert "\x1b" not in printed.out + printed.err
 
 
+@pytest.mark.slow
 def test_a_folder_whose_configuration_names_another_model_asks_no_hub(spoilt: Path, tmp_path: Path) -> None:
     config = {
         "model_type": "detr",

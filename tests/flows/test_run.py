@@ -33,6 +33,7 @@ def test_nothing_stale_starts_no_flow_and_does_not_import_prefect(finished: Chec
     assert finished.ran() == set()
 
 
+@pytest.mark.slow
 def test_a_changed_parameter_runs_exactly_its_stages_and_their_descendants(finished: Checkout) -> None:
     finished.change("a: 1", "a: 2")
     summary = finished.root / "reports/quick/summary.txt"
@@ -72,6 +73,7 @@ def test_a_parallel_run_overlaps_independent_stages_and_records_what_dvc_repro_r
     assert locks[0] == locks[1]
 
 
+@pytest.mark.slow
 def test_a_failing_stage_skips_its_descendants_and_the_run_resumes_once_it_is_mended(finished: Checkout) -> None:
     finished.change("dimension: 4", "dimension: 5")
     finished.ask("embed-quick-a", "fail")
@@ -252,6 +254,7 @@ def test_a_killed_dvc_repro_takes_its_stage_along(finished: Checkout) -> None:
     until(lambda: not processes_in(finished.root), "every process of the run to end", seconds=15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interrupted_run_ends_its_stages_and_does_not_wait_for_them(
     finished: Checkout, number: signal.Signals

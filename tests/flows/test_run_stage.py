@@ -81,6 +81,7 @@ def test_a_stage_that_fails_by_itself_is_not_tried_again(finished: Checkout) -> 
     assert caught.value.remedy == "remove the cause, then: sentfold run"
 
 
+@pytest.mark.slow
 def test_a_stage_whose_server_does_not_answer_is_tried_as_often_as_the_profile_says(finished: Checkout) -> None:
     finished.change("a: 1", "a: 2")
     exit_with(finished, 75)

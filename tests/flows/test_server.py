@@ -65,6 +65,7 @@ def test_a_temporary_server_is_gone_when_its_process_has_ended() -> None:
     assert "exit code 3" in str(server.error("sentfold run"))
 
 
+@pytest.mark.slow
 def test_a_configured_server_is_gone_only_after_a_long_silence(
     answering: http.server.HTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

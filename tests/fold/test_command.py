@@ -78,6 +78,7 @@ def test_a_setting_that_does_not_fit_is_refused_by_name(tmp_path: Path, options:
     assert not list((tmp_path / "y").glob("folded/*"))
 
 
+@pytest.mark.slow
 def test_a_fold_that_was_killed_in_the_middle_continues_to_the_same_bytes(tmp_path: Path) -> None:
     write_texts(tmp_path / "x.parquet", list(sentences()[:2000]), group=20)
     words = ["x.parquet", "--encoder=wordllama", "--partition-rows=20", *SMALL]

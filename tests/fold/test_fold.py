@@ -344,6 +344,7 @@ print(peak() - before, pyarrow.default_memory_pool().max_memory() / 2**20)
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows_even_of_one_row_group(tmp_path: Path) -> None:
     x = cloud(200_000, 128)
     write_vectors(tmp_path / "small.parquet", x[:20_000], group=20_000)

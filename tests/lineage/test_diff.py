@@ -84,6 +84,7 @@ def test_several_changes_above_a_number_are_all_named_and_those_beside_it_are_no
     assert ("parameter", "params.yaml: fold.step") not in told(moved)
 
 
+@pytest.mark.slow
 def test_data_that_changed_though_nothing_above_it_did_is_told_so(small: Small) -> None:
     # Another machine: the same stages write other bytes.
     for path in ("stage.py",):

@@ -163,6 +163,7 @@ def test_a_folder_of_a_commit_with_names_that_no_file_has_is_refused(repository:
         Revision(repository, commit).read("report.md")
 
 
+@pytest.mark.slow
 def test_a_commit_of_folders_in_folders_without_end_is_refused(repository: Path) -> None:
     """The paths of 5,000 folders, each in the one before, have 25 million letters."""
     tree = make_tree(repository, ("100644", "report.md", git(repository, "rev-parse", "HEAD:reports/quick/report.md")))

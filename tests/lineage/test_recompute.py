@@ -263,6 +263,7 @@ def test_a_full_disk_for_the_folders_of_stages_is_not_called_wrong(
     assert found.count("wrong") == 0 and any("TMPDIR" in cause.message for cause in found.causes)
 
 
+@pytest.mark.slow
 def test_a_commit_is_made_anew_with_its_own_code(small: Small) -> None:
     old = small.run("git", "rev-parse", "HEAD").stdout.strip()
     small.edit("stage.py", 'params["evaluate"]["shift"]', '2 * params["evaluate"]["shift"]')
@@ -276,6 +277,7 @@ def test_a_commit_is_made_anew_with_its_own_code(small: Small) -> None:
 # --- what a stage reads -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secret", ["extra.txt", "numpy.py"])
 def test_what_a_stage_reads_and_does_not_declare_is_not_there_when_it_runs_again(small: Small, secret: str) -> None:
     small.edit(

@@ -56,6 +56,7 @@ def test_every_row_is_as_likely_a_landmark() -> None:
     assert drawn.min() > 100 - 39 and drawn.max() < 100 + 39
 
 
+@pytest.mark.slow
 def test_the_second_row_of_kmeans_plus_plus_is_drawn_as_its_squared_distance() -> None:
     line = np.array([[0.0], [1.0], [2.0], [3.0]])
     pairs = Counter(tuple(spread_rows(line, 2, seed=seed)) for seed in range(1000))

@@ -96,12 +96,15 @@ def test_pairs_that_all_share_one_text_are_resampled_by_texts_and_others_by_grou
     assert find_corpus("hub", "hub").dataset.resample == "texts"
 
 
-def test_forms_of_a_text_are_one_text_of_the_groups_that_a_suite_draws(root: Path) -> None:
-    forms = [(left.upper(), f"{right} !", score) for left, right, score in PAIRS]
-    _, notes = write_suite("mine", write_pairs(root / "mine.csv", [*PAIRS, *forms]), "minilm", columns={})
-    rows = pl.read_csv("suites/mine/mine/all.csv").rows()
-    assert [row[:2] for row in rows] == 2 * [row[:2] for row in PAIRS]
-    assert any("80 texts are written as earlier ones" in note for note in notes)
+def test_a_pair_in_other_forms_of_its_texts_is_in_the_suite_once_and_no_text_is_changed(root: Path) -> None:
+    """Scores by chance of each pair in four forms had intervals half as wide as they should be."""
+    forms = [(right.upper(), f"{left} !", 6 - score) for left, right, score in PAIRS]
+    prices = [("It costs 3.20 euros.", "It costs 320 euros.", 0.0), ("It costs 3.20 euros.", "Its price is 3.20.", 6.0)]
+    rows = [*PAIRS, *prices, PAIRS[0]]  # a copy is in the group of what it is a copy of
+    _, notes = write_suite("mine", write_pairs(root / "mine.csv", [*rows, *forms]), "minilm", columns={})
+    frame = pl.read_csv("suites/mine/mine/all.csv")
+    assert frame.select("sentence1", "sentence2", "score").rows() == rows
+    assert any("40 pairs are earlier ones but for case" in note for note in notes)
 
 
 def test_a_space_of_more_dimensions_than_sentences_is_left_out_and_named(root: Path) -> None:

@@ -126,6 +126,7 @@ if find_spec("nltk"):
     NLTK = NLTKWordTokenizer()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("nltk") is None, reason="nltk, the rules' origin, is not installed")
 @settings(max_examples=3000)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
