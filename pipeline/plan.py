@@ -166,22 +166,24 @@ def refuse_odd_suite(suite: str, root: Path = Path()) -> None:
     if suite != FIRST:
         refuse_odd_files(root / suite_folder(suite))
     refuse_odd_files(root / "reports" / suite)
-    outputs = root / "data" / suite
-    for path in (outputs, *(Path(place, name) for place, folders, _ in os.walk(outputs) for name in folders)):
-        if path.is_symlink():
-            raise _odd_file(path, f"a link to {path.readlink()}")
+    refuse_odd_files(root / "data" / suite)
 
 
 def refuse_odd_files(folder: Path) -> None:
     """As refuse_odd_suite, for one folder and all in it."""
     inside = (Path(place, name) for place, folders, files in os.walk(folder) for name in (*folders, *files))
     for path in (folder, *inside):
-        if path.is_symlink() and path != folder / DVC_FILE:
+        if path.is_symlink() and path != folder / DVC_FILE and not _is_cached(path):
             raise _odd_file(path, f"a link to {path.readlink()}")
         if path.is_file():
             refuse_holes(path)
         elif path.exists() and not path.is_dir():
             raise _odd_file(path, "a pipe, a socket, a device, or a link to one")
+
+
+def _is_cached(path: Path) -> bool:
+    """Whether a link leads to a file of DVC's cache, as `cache.type symlink` makes outputs."""
+    return path.is_file() and path.resolve().parent.parent.parts[-2:] == ("files", "md5")
 
 
 def _odd_file(path: Path, got: str) -> SuiteError:

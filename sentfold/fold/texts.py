@@ -119,15 +119,22 @@ def locate_encoder(name: str) -> tuple[Path, dict[str, str]]:
 
 
 def refuse_two_meanings(name: str) -> None:
-    """Raise EncoderError for a name that a folder here and an installed package have; none that begins with ./ or /."""
+    """Raise EncoderError for a folder here that has the name of an installed package or of a method.
+
+    No name that begins with ./ or / is refused.
+    """
+    from sentfold.encoders.base.protocol import known_methods
+
     package = PACKAGES.get(name.lower().removeprefix("sentence-transformers/"), name)
-    if Path(name).is_dir() and _is_installed(package):
+    is_method = name.lower() in known_methods()
+    if Path(name).is_dir() and (is_method or _is_installed(package)):
+        what = "a method" if is_method else "an installed package"
         raise EncoderError(
-            f"a folder here and an installed package are both called '{name}'",
+            f"a folder here and {what} are both called '{name}'",
             where="--encoder",
             expected="a name that one model has",
-            got=f"{Path(name).absolute()}, and the package {package}",
-            remedy=f"write ./{name} for the folder; for the package, work in another folder",
+            got=f"{Path(name).absolute()}, and {what.partition(' ')[2]} {name.lower() if is_method else package}",
+            remedy=f"write ./{name} for the folder; for {what.partition(' ')[2]}, work in another folder",
         )
 
 

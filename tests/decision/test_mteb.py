@@ -199,10 +199,12 @@ def test_predictions_do_not_take_the_place_of_an_installed_model(
     pairs: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("wordllama", "all-MiniLM-L6-v2"):
+    for name in ("wordllama", "all-MiniLM-L6-v2", "usif", "sif"):
         saved(tmp_path, name, predicted(X, pairs))
     with pytest.raises(EncoderError, match="a folder here and an installed package are both called"):
         compare.command("wordllama", "all-MiniLM-L6-v2", on=tmp_path / "pairs.csv")
+    with pytest.raises(EncoderError, match="a folder here and a method are both called"):
+        compare.command("usif", "sif", on=tmp_path / "pairs.csv")
 
 
 def test_one_of_several_tasks_has_to_be_named(pairs: Dataset, tmp_path: Path) -> None:

@@ -169,8 +169,10 @@ def test_what_could_be_read_for_ever_in_the_folder_of_a_suite_is_refused(
     write_suite(SMALL)
     write_plan("mine")
     (checkout / "suites/mine/own").mkdir()
-    (checkout / "reports/mine").mkdir(parents=True)
-    for name in ("suites/mine/dvc.lock", "suites/mine/own/notes", "reports/mine/summary.txt", "suites/mine/plan.yaml"):
+    for folder in ("reports/mine", "data/mine/plan"):
+        (checkout / folder).mkdir(parents=True)
+    below = ("dvc.lock", "own/notes", "plan.yaml")
+    for name in ("data/mine/plan/checked.txt", "reports/mine/summary.txt", *(f"suites/mine/{one}" for one in below)):
         place = checkout / name
         place.unlink(missing_ok=True)
         put(place)
@@ -231,3 +233,15 @@ def test_a_link_in_the_place_of_a_folder_that_a_run_writes_is_refused(checkout: 
     for call in (lambda: check_plan(suite), lambda: write_plan(suite), lambda: recover(checkout)):
         with pytest.raises(SuiteError, match="something else than files"):
             call()
+
+
+def test_an_output_that_is_a_link_into_the_cache_of_dvc_is_sound(checkout: Path) -> None:
+    write_suite(SMALL)
+    write_plan("mine")
+    cached = checkout / ".dvc/cache/files/md5/ab/cdef"
+    for folder in (cached.parent, checkout / "data/mine/plan"):
+        folder.mkdir(parents=True)
+    cached.write_text("checked")
+    (checkout / "data/mine/plan/checked.txt").symlink_to(cached)
+    check_plan("mine")
+    recover(checkout)
