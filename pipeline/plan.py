@@ -173,7 +173,7 @@ def refuse_odd_files(folder: Path) -> None:
     """As refuse_odd_suite, for one folder and all in it."""
     inside = (Path(place, name) for place, folders, files in os.walk(folder) for name in (*folders, *files))
     for path in (folder, *inside):
-        if path.is_symlink() and path != folder / DVC_FILE and not _is_cached(path):
+        if path.is_symlink() and path != folder / DVC_FILE and not _is_cached(path) and not _is_editors(path):
             raise _odd_file(path, f"a link to {path.readlink()}")
         if path.is_file():
             refuse_holes(path)
@@ -184,6 +184,11 @@ def refuse_odd_files(folder: Path) -> None:
 def _is_cached(path: Path) -> bool:
     """Whether a link leads to a file of DVC's cache, as `cache.type symlink` makes outputs."""
     return path.is_file() and path.resolve().parent.parent.parts[-2:] == ("files", "md5")
+
+
+def _is_editors(path: Path) -> bool:
+    """Whether a link leads nowhere and has the name of those by which Emacs marks a file that it edits."""
+    return path.name.startswith(".#") and not path.exists()
 
 
 def _odd_file(path: Path, got: str) -> SuiteError:

@@ -72,7 +72,8 @@ def test_dvc_runs_nothing_that_an_unpacked_folder_of_data_brings_along(tmp_path:
     (tmp_path / "dvc.yaml").write_text("stages: {first: {cmd: touch a, deps: [lock], outs: [a]}}")
     (tmp_path / "suites/mine/dvc.yaml").write_text("stages: {second: {cmd: touch b, deps: [../../lock], outs: [b]}}")
     (tmp_path / "lock").write_text("a dependency")
-    for folder, up in (("unpacked", "../"), ("unpacked/deep", "../../")):
+    (tmp_path / "suites/zz/dvc.yaml").mkdir(parents=True)
+    for folder, up in (("unpacked", "../"), ("unpacked/deep", "../../"), ("suites/zz/dvc.yaml", "../../../")):
         theirs = {"theirs": {"cmd": "touch theirs", "outs": [{f"{up}lock": {"cache": False, "persist": True}}]}}
         (tmp_path / folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": theirs}))
         (tmp_path / folder / ".dvcignore").write_text("!dvc.yaml\n!*.dvc\n")

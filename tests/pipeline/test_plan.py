@@ -235,7 +235,7 @@ def test_a_link_in_the_place_of_a_folder_that_a_run_writes_is_refused(checkout: 
             call()
 
 
-def test_an_output_that_is_a_link_into_the_cache_of_dvc_is_sound(checkout: Path) -> None:
+def test_a_link_into_the_cache_of_dvc_and_one_of_an_editor_are_sound(checkout: Path) -> None:
     write_suite(SMALL)
     write_plan("mine")
     cached = checkout / ".dvc/cache/files/md5/ab/cdef"
@@ -243,5 +243,6 @@ def test_an_output_that_is_a_link_into_the_cache_of_dvc_is_sound(checkout: Path)
         folder.mkdir(parents=True)
     cached.write_text("checked")
     (checkout / "data/mine/plan/checked.txt").symlink_to(cached)
+    (checkout / "suites/mine/.#suite.yaml").symlink_to("user@host.123:456")  # Emacs edits the file
     check_plan("mine")
     recover(checkout)
