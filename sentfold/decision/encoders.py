@@ -385,7 +385,10 @@ def is_exported(folder: Path) -> bool:
 
 
 def find_exported(name: str) -> Path | None:
-    """The folder of that name, if `export` wrote it for a method. Raises EncoderError if a package has the name too."""
+    """The folder of that name, if `export` wrote it for a method.
+
+    Raises EncoderError if an installed package or a method has the name too, and DataError for a file of holes in it.
+    """
     from sentfold.fold.texts import refuse_two_meanings
 
     if not is_exported(Path(name)):

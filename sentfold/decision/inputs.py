@@ -38,9 +38,8 @@ def embed_texts(
              `labels` then hold texts where they otherwise hold rows, and each distinct text is encoded once
     Raises DataError where there are no texts and for masked values, and EncoderError.
     """
-    refuse_masked(vectors=vectors)
-    for name, part in zip(("left", "right", "scores"), () if pairs is None else pairs, strict=False):
-        refuse_masked(**{name: part})
+    named = zip(("left", "right", "scores"), () if pairs is None else pairs, strict=False)
+    refuse_masked(vectors=vectors, **dict(named))
     for part in labels if isinstance(labels, tuple) else (labels,):
         refuse_masked(labels=part)
     if not (isinstance(vectors, str) or callable(vectors) or hasattr(vectors, "encode")):

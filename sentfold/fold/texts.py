@@ -128,13 +128,13 @@ def refuse_two_meanings(name: str) -> None:
     package = PACKAGES.get(name.lower().removeprefix("sentence-transformers/"), name)
     is_method = name.lower() in known_methods()
     if Path(name).is_dir() and (is_method or _is_installed(package)):
-        what = "a method" if is_method else "an installed package"
+        other, its_name = ("method", name.lower()) if is_method else ("package", package)
         raise EncoderError(
-            f"a folder here and {what} are both called '{name}'",
+            f"a folder here and {'a method' if is_method else 'an installed package'} are both called '{name}'",
             where="--encoder",
             expected="a name that one model has",
-            got=f"{Path(name).absolute()}, and {what.partition(' ')[2]} {name.lower() if is_method else package}",
-            remedy=f"write ./{name} for the folder; for {what.partition(' ')[2]}, work in another folder",
+            got=f"{Path(name).absolute()}, and the {other} {its_name}",
+            remedy=f"write ./{name} for the folder; for the {other}, work in another folder",
         )
 
 

@@ -123,7 +123,7 @@ def test_stages_of_two_suites_have_two_logs(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_a_lock_calls_an_output_of_a_stage_is_left_alone(finished: Checkout) -> None:
-    """dvc.lock comes with a commit of others: what it names beside the outputs of dvc.yaml may be anything."""
+    """A commit of somebody else brings its dvc.lock, which can call any folder an output."""
     (finished.root / "mine").mkdir()
     (finished.root / "mine/notes").write_text("years of work")
     lock = finished.root / "dvc.lock"

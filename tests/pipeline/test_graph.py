@@ -74,8 +74,8 @@ def test_dvc_runs_nothing_that_an_unpacked_folder_of_data_brings_along(tmp_path:
     (tmp_path / "lock").write_text("a dependency")
     (tmp_path / "suites/zz/dvc.yaml").mkdir(parents=True)
     for folder, up in (("unpacked", "../"), ("unpacked/deep", "../../"), ("suites/zz/dvc.yaml", "../../../")):
-        theirs = {"theirs": {"cmd": "touch theirs", "outs": [{f"{up}lock": {"cache": False, "persist": True}}]}}
-        (tmp_path / folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": theirs}))
+        stages = {"foreign": {"cmd": "touch foreign", "outs": [{f"{up}lock": {"cache": False, "persist": True}}]}}
+        (tmp_path / folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}))
         (tmp_path / folder / ".dvcignore").write_text("!dvc.yaml\n!*.dvc\n")
     (tmp_path / "unpacked/x.dvc").write_text("deps: [{path: dvc.yaml}]\nouts: [{path: ../lock}]\n")
     assert run([sys.executable, "-m", "dvc", "stage", "list", "--all", "--name-only"]).stdout.split() == [
@@ -84,7 +84,7 @@ def test_dvc_runs_nothing_that_an_unpacked_folder_of_data_brings_along(tmp_path:
     ]
     run([sys.executable, "-m", "dvc", "repro", "--all-pipelines"])
     assert (tmp_path / "suites/mine/b").exists()
-    assert not [*tmp_path.rglob("theirs")]
+    assert not [*tmp_path.rglob("foreign")]
     assert (tmp_path / "lock").read_text() == "a dependency"
 
 
