@@ -13,7 +13,8 @@ export PREFECT_SERVER_ANALYTICS_ENABLED := false
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:[^#]*## /\t/' | expand -t 16
 
-PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+# With `-P` no folder of data in the checkout stands in for a library of its name.
+PIP = $(VENV)/bin/python -P -m pip install --quiet --disable-pip-version-check
 HASHED = $(PIP) --require-hashes --no-deps --no-build-isolation
 
 install: $(VENV)/.installed ## make .venv from the locks, every file by its sha256
@@ -25,7 +26,7 @@ install: $(VENV)/.installed ## make .venv from the locks, every file by its sha2
 $(VENV)/.installed: requirements.lock requirements-train.lock pyproject.toml \
 		$(patsubst %,hashes/%.txt,build packages train torch-cpu torch-cuda)
 	@echo "installing the packages of requirements.lock in $(VENV), 2.7 GB: some minutes, once"
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -P -m venv $(VENV)
 ifeq ($(shell uname -sm),Linux x86_64)
 	@$(HASHED) -r hashes/build.txt
 	@$(HASHED) -r hashes/packages.txt
@@ -62,7 +63,7 @@ paper-mirror: install ## the same from the folder SENTFOLD_MIRROR
 .venv-%/.installed: VENV = .venv-$*
 .venv-%/.installed: requirements-%.lock hashes/%.txt
 	@echo "installing the packages of $< in $(VENV)"
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -P -m venv $(VENV)
 ifeq ($(shell uname -sm),Linux x86_64)
 	@$(HASHED) -r hashes/$*.txt
 else
@@ -73,7 +74,7 @@ endif
 crate-venv: .venv-crate/.installed ## make .venv-crate, with the validator of RO-Crates, whose pins do not go with ours
 
 docs: .venv-docs/.installed ## write the site of the documentation to site/; a broken link is an error
-	@.venv-docs/bin/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env -c docs . site
+	@.venv-docs/bin/python -P -m sphinx --quiet --fail-on-warning --keep-going --fresh-env -c docs . site
 	@cp site/README.html site/index.html
 	@echo "the site is in site/: open site/index.html"
 
@@ -83,10 +84,10 @@ lint: install ## ruff and mypy
 	@mypy
 
 test: lint ## set up, lint, type-check, run the default tests
-	@python -m pytest -q -n 2 --dist loadfile
+	@python -P -m pytest -q -n 2 --dist loadfile
 
 test-slow: install crate-venv ## the tests marked slow, but for the repeated faults
-	@python -m pytest -q -n 2 --dist loadfile -m 'slow and not hours'
+	@python -P -m pytest -q -n 2 --dist loadfile -m 'slow and not hours'
 
 test-faults: install ## every fault, twenty kills of each kind: hours
-	@python -m pytest -q -m 'slow or not slow' tests/faults
+	@python -P -m pytest -q -m 'slow or not slow' tests/faults

@@ -42,7 +42,8 @@ def deploy(root: Path, prefect_file: Path = PREFECT_FILE, notify: str | None = N
     pools = sorted({deployment["work_pool"]["name"] for deployment in deployments})
     for pool in pools:
         _set_pool(pool, root)
-    command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", str(prefect_file)]
+    command = [sys.executable, "-m", "flows.launch", "prefect", "--no-prompt", "deploy", "--all"]
+    command += ["--prefect-file", str(prefect_file)]
     done = subprocess.run(
         command,
         cwd=root,
@@ -117,8 +118,7 @@ def job_template(root: Path) -> dict[str, Any]:
     There is no key `env` either: Prefect merges the variables that come with a run into it, whatever is declared.
     """
     heartbeat = f"PREFECT_FLOWS_HEARTBEAT_FREQUENCY={HEARTBEAT_SECONDS}"
-    command = shlex.join(["env", heartbeat, sys.executable, "-m", "prefect.engine"])
-    # `-m` finds the flows, which are not installed, in the working folder.
+    command = shlex.join(["env", heartbeat, sys.executable, "-m", "flows.launch", "prefect.engine"])
     return {
         "job_configuration": {"command": command, "working_dir": str(root)},
         "variables": {"type": "object", "properties": {}, "additionalProperties": False},

@@ -122,7 +122,7 @@ def append(texts: str, target: str, encoder: str, space: str, suite: str | None 
     with hold_checkout(root, wait=True, purpose=f"sentfold append {texts} {target}", say=_lines()):
         unread: list[str] = []
         copies = private_copies(arrived_files(root / texts), unread)
-        commands = (["sentfold.cli.main", "append", copy, target, *options] for copy in copies)
+        commands = (["flows.launch", "sentfold.cli.main", "append", copy, target, *options] for copy in copies)
         _run_commands(commands, key="sentfold-append", unread=unread)
     if suite:
         sentfold(suite=suite, jobs=jobs)

@@ -61,9 +61,9 @@ def dvc_command(*words: str) -> list[str]:
     """The command line of this interpreter's dvc, whatever `dvc` the PATH finds.
 
     With `--wait-for-lock`, which has to precede the subcommand, parallel dvc processes wait for each other's short
-    locks; without it they fail.
+    locks; without it they fail. With `-P` no folder of data in the checkout stands in for a library.
     """
-    return [sys.executable, "-m", "dvc", "--wait-for-lock", *words]
+    return [sys.executable, "-P", "-m", "dvc", "--wait-for-lock", *words]
 
 
 def dvc_environment(project: Path, environment: Mapping[str, str]) -> dict[str, str]:

@@ -162,9 +162,10 @@ def _start_server(root: Path) -> tuple[Server, subprocess.Popen[bytes]]:
         port = probe.getsockname()[1]
     url, password = f"http://127.0.0.1:{port}/api", f"sentfold:{secrets.token_urlsafe(32)}"
     settings = {
-        # A database of its own: one that several checkouts share would be locked at times. The path starts from `root`,
-        # as a question mark in it would begin the options of the database. Of Prefect's two names the one that wins.
-        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{DATABASE}",
+        # A database of its own: one that several checkouts share would be locked at times. The path starts from the
+        # folder of the server, as a question mark in it would begin the options of the database. Of Prefect's two names
+        # the one that wins.
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{DATABASE.name}",
         "PREFECT_SERVER_API_AUTH_STRING": password,
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": url.removesuffix("/api"),
     }
@@ -172,7 +173,7 @@ def _start_server(root: Path) -> tuple[Server, subprocess.Popen[bytes]]:
     with new_log(root / SERVER_LOG).open("wb") as output:
         process = start_guarded(
             [*command, "--no-services", "--no-ui"],
-            cwd=root,
+            cwd=root / DATABASE.parent,  # not the root, where a folder of data can have the name of a library
             env={**flow_environment(), **settings},
             output=output,
             session=True,

@@ -10,12 +10,15 @@ if sys.argv[:1] == ["-m"] and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109
 
 import hashlib
 import importlib
-from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 from typing import ClassVar
 
 ROOT = Path(__file__).resolve().parents[1]
+STARTED_IN = Path.cwd()
 LAYERS = ("sentfold", "pipeline", "flows")
+OWN = (*LAYERS, "benchmarks", "tests")  # the packages in the root of the checkout
 COMPILER = "sentfold.kernels.compiled"
 
 
@@ -47,10 +50,25 @@ class SourceLoader(SourceFileLoader):
         raise OSError(f"{path} is compiled anew")
 
 
+class RootFinder(FileFinder):
+    """Finds the project's own packages in the root of a checkout, and no others.
+
+    Libraries try to import what not every machine has, such as `snappy`: a folder of data could have that name.
+    """
+
+    def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        """None for a name that is not the project's."""
+        return super().find_spec(fullname, target) if fullname.partition(".")[0] in OWN else None
+
+
 def find_source(folder: str) -> FileFinder:
     """The finder of a folder of the checkout's code. Raises ImportError for other folders, as a path hook must."""
     path = Path(folder).resolve()
-    if path != ROOT and not any(path.is_relative_to(ROOT / layer) for layer in LAYERS):
+    if path == ROOT:
+        return RootFinder(folder, (SourceLoader, SOURCE_SUFFIXES))
+    if path == STARTED_IN:
+        return RootFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))
+    if not any(path.is_relative_to(ROOT / layer) for layer in LAYERS):
         raise ImportError(folder)
     return FileFinder(folder, (SourceLoader, SOURCE_SUFFIXES))
 

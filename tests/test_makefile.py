@@ -8,12 +8,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-# Stands for python3.11, whose only task here is `-m venv FOLDER`: a folder of programs that do nothing.
+# Stands for python3.11, whose only task here is `-P -m venv FOLDER`: a folder of programs that do nothing.
 PYTHON = """#!/bin/sh
-mkdir -p "$3/bin"
+for folder in "$@"; do :; done # the last word
+mkdir -p "$folder/bin"
 for name in python dvc sentfold; do
-    printf '#!/bin/sh\\n' >"$3/bin/$name"
-    chmod +x "$3/bin/$name"
+    printf '#!/bin/sh\\n' >"$folder/bin/$name"
+    chmod +x "$folder/bin/$name"
 done
 """
 

@@ -49,6 +49,9 @@ stages:
 
 # The stages of these checkouts end with their parent, and are recorded, as the project's own are.
 PIPELINE = """
+import os, sys
+if sys.path[:1] == [os.getcwd()]:
+    del sys.path[0]
 from pkgutil import extend_path
 __path__ = extend_path(__path__, __name__)
 class SourceLoader:  # the recorder asks the project's own for the modules that a stage loaded: here there are none
@@ -162,6 +165,17 @@ class Checkout:
         text = path.read_text()
         assert old in text
         path.write_text(text.replace(old, new))
+
+    def plant(self) -> Path:
+        """Put folders of data with names of libraries into the root; the file that exists once one was imported."""
+        mark = self.root / "imported"
+        # Names of libraries, and some that libraries try to import where they are not installed.
+        names = ("configobj", "distributed", "json", "networkx", "psutil", "sqlalchemy", "typer", "uvicorn")
+        for name in (*names, "brotli", "lz4", "msvcrt", "snappy", "winreg", "zstandard"):
+            (self.root / name).mkdir()
+            module = f"open({str(mark)!r}, 'a').write('{name} ')\nraise ImportError"
+            (self.root / name / "__init__.py").write_text(module)
+        return mark
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start `python -m WORDS` in this checkout."""

@@ -208,7 +208,7 @@ def dask_cluster(folder: Path, *, cwd: Path, within: tuple[str, ...] = ()) -> It
     within  a command in front of the worker's
     """
     file = folder / "scheduler.json"
-    dask = [sys.executable, "-m", "dask"]
+    dask = [sys.executable, "-m", "flows.launch", "dask"]
     scheduler = [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
     worker = [*dask, "worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-dashboard"]
     with started([*scheduler, "--scheduler-file", str(file)], cwd) as first:

@@ -92,6 +92,7 @@ def names(services: Services) -> list[str]:
 
 @pytest.mark.slow
 def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Checkout, services: Services) -> None:
+    mark = deployable.plant()
     printed = deploy(deployable, cron="* * * * *")
     for name in ("sentfold/nightly", "sentfold/on-demand", "sentfold-audit/audit"):
         assert f"deployed {name}\n" in printed
@@ -121,6 +122,7 @@ def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Check
     deployable.forget()
     wait_until(lambda: names(services).count("Completed") >= 2, "the next one", seconds=1200)
     assert deployable.ran() == set(), "there was nothing to do"
+    assert not mark.exists(), f"{mark.read_text()} of the checkout took the place of a library"
 
 
 @pytest.mark.slow
@@ -129,7 +131,7 @@ def test_the_schedule_appends_sentences_that_arrive_runs_what_is_stale_and_tells
 ) -> None:
     from prefect.blocks.notifications import CustomWebhookNotificationBlock
 
-    root = deployable.root
+    root, mark = deployable.root, deployable.plant()
     save_space(LinearSpace(LinearMap(np.zeros(256), np.eye(256)[:, :9], np.ones(9))), root / "space")
     (root / "arrived").mkdir()
     (root / "arrived/monday.txt").write_text("A dog sleeps.\nSnow falls on the harbour.\n")
@@ -142,10 +144,12 @@ def test_the_schedule_appends_sentences_that_arrive_runs_what_is_stale_and_tells
         assert code == 2 and "has no block 'custom-webhook/nobody'" in printed
         options = {"texts": "arrived", "target": "all.parquet", "encoder": "wordllama", "space": "space"}
         words = ["deploy", "flows.flow.append", "--name", "arrivals", "--pool", "sentfold", "--cron", "* * * * *"]
-        code, printed = deployable.call(
-            "prefect", "--no-prompt", *words, "--params", json.dumps({**options, "suite": "quick"})
+        command = [Path(sys.executable).with_name("prefect"), "--no-prompt", *words]  # as docs/running.md has it
+        command += ["--params", json.dumps({**options, "suite": "quick"})]
+        done = subprocess.run(
+            command, cwd=root, env=deployable.environment, capture_output=True, text=True, check=False
         )
-        assert code == 0, printed
+        assert done.returncode == 0, done.stdout + done.stderr
 
         deployable.change("rounding: 2", "rounding: 3")
         services.start_worker()
@@ -171,6 +175,7 @@ def test_the_schedule_appends_sentences_that_arrive_runs_what_is_stale_and_tells
         wait_until(
             lambda: len(pq.read_table(root / "all.parquet")) == 4, "the files after a malformed one", seconds=600
         )
+        assert not mark.exists(), f"{mark.read_text()} of the checkout took the place of a library"
 
 
 def test_files_that_arrive_by_a_link_are_not_read(tmp_path: Path) -> None:
@@ -303,7 +308,7 @@ def test_nothing_that_comes_with_a_run_changes_what_a_worker_starts(tmp_path: Pa
     asked = {"command": "touch evil", "env": {"LD_PRELOAD": "evil"}, "env.PYTHONPATH": "evil", "working_dir": "/"}
     with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}):  # nothing is to be asked there
         started = asyncio.run(ProcessJobConfiguration.from_template_and_values(job_template(tmp_path), asked))
-    assert shlex.split(started.command)[2:] == [sys.executable, "-m", "prefect.engine"]
+    assert shlex.split(started.command)[2:] == [sys.executable, "-m", "flows.launch", "prefect.engine"]
     assert started.env == {} and started.working_dir == tmp_path
 
 

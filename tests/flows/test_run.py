@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+from pathlib import Path
 
 import pytest
 import yaml
@@ -21,8 +23,11 @@ EVERYTHING = {
 UP_TO_DATE = "everything is up to date"
 
 
-def test_nothing_stale_starts_no_flow_and_does_not_import_prefect(finished: Checkout) -> None:
-    (finished.root / "prefect.py").write_text("raise SystemExit('prefect was imported')")
+def test_nothing_stale_starts_no_flow_and_does_not_import_prefect(finished: Checkout, tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first/prefect.py").write_text("raise SystemExit('prefect was imported')")
+    path = f"{tmp_path}/first{os.pathsep}{finished.environment['PYTHONPATH']}"
+    finished.environment = {**finished.environment, "PYTHONPATH": path}
     summary = finished.root / "reports/quick/summary.txt"
     summary.parent.mkdir()
     summary.write_text("a row\n" * 100)
@@ -202,8 +207,10 @@ def test_another_suite_has_its_own_stages_and_its_own_lock(finished: Checkout) -
 @pytest.mark.slow
 def test_a_run_without_a_server_brings_its_own_and_takes_it_along(serverless_finished: Checkout) -> None:
     checkout = serverless_finished
+    mark = checkout.plant()
     checkout.change("rounding: 2", "rounding: 3")
     printed = checkout.run()
+    assert not mark.exists(), f"{mark.read_text()} of the checkout took the place of a library"
     assert re.search(r"2 stages in [\d.]+ s: 2 ran", printed)
     assert checkout.ran() == {"evaluate-quick", "report-quick"}
     assert processes_in(checkout.root) == []

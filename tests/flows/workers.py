@@ -71,7 +71,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     with (folder / f"{words[0]}.log").open("ab") as log:
         return subprocess.Popen(
-            [*within, sys.executable, "-m", "dask", *words],
+            [*within, sys.executable, "-m", "flows.launch", "dask", *words],
             cwd=folder,
             env=dict(environment),
             stdout=log,

@@ -1,0 +1,23 @@
+"""Run a module of a library in a checkout: `python -m flows.launch prefect.engine` instead of `-m prefect.engine`.
+
+`python -m` looks for libraries in the working folder first, where a folder of data called `json` would be taken for one
+and its code run. Importing `flows` has put the working folder behind the libraries (flows/__init__.py).
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+
+
+def main() -> None:
+    """Run the module that the first argument names, with the further arguments."""
+    del sys.argv[0]
+    # Prefect puts the working folder before the libraries again, but only while it imports the flows.
+    if sys.argv[0].partition(".")[0] == "prefect":
+        import flows.flow  # noqa: F401
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
