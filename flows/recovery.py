@@ -23,7 +23,7 @@ from pipeline.base.params import parse_yaml
 from pipeline.base.suite import FIRST
 from pipeline.lineage.stages import Entry, Graph, related
 from pipeline.lineage.trees import WorkingTree
-from pipeline.plan import refuse_odd_suite
+from pipeline.odd_files import refuse_odd_listings, refuse_odd_suite
 from sentfold.errors import RunError
 from sentfold.files import write_bytes_atomically
 
@@ -47,17 +47,18 @@ def recover(root: Path) -> None:
 
     A sound dvc.lock, of whichever suite, is copied; a damaged one is replaced by that copy. The copy may be some
     stages behind: those run again, or DVC restores them. Without a copy, a file that was cut short keeps its whole
-    stages; a file with other damage stays as it is, and DVC says what it cannot read. Prints what was repaired. Only
-    for the holder of the checkout (see lock.py).
+    stages; a file with other damage stays as it is, and an error names it. Prints what was repaired. Only for the
+    holder of the checkout (see lock.py).
 
     Raises RunError if a dvc.lock holds a merge conflict: only the user can say which side is right. Raises SuiteError
-    for a suite with a pipe or a link, which DVC would read.
+    for a suite with a pipe or a link, which DVC would read, and as refuse_odd_listings does.
     """
     for suite in [FIRST, *sorted(folder.name for folder in root.glob("suites/*"))]:
         refuse_odd_suite(suite, root)
     for lock in [root / "dvc.lock", *sorted(root.glob("suites/*/dvc.lock"))]:
         with suppress(FileNotFoundError):
             _keep_or_restore(lock, root / COPIES / "-".join(lock.relative_to(root).parts), name=lock.relative_to(root))
+        refuse_odd_listings(root, lock)
     _drop_damaged_table(root / PATHS_IN_USE)
 
 

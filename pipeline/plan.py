@@ -28,15 +28,14 @@ from pipeline.base.suite import (
 )
 from pipeline.corpora.catalogue import CATALOGUE_FILE, find_corpus, own_catalogue
 from pipeline.lineage.checks import catalogue_names
+from pipeline.odd_files import DVC_FILE, refuse_odd_listings, refuse_odd_suite
 from sentfold.clusterers.base import known_clusterers
-from sentfold.data.tables import refuse_holes
 from sentfold.errors import ParameterError, SuiteError
 from sentfold.files import write_bytes_atomically
 from sentfold.manifold.base.grid import SUFFIX
 from sentfold.manifold.base.protocol import find_method
 from sentfold.settings import Parameters, Slug, refuse_unknown, validate
 
-DVC_FILE = "dvc.yaml"
 READ_BY_DVC = ("params.yaml", ".dvc")  # next to a dvc.yaml: further values for its stages, and settings
 PLAIN = "cosine"  # the block of `searches:` that derived spaces are searched by, and others are compared with
 COUNTED = "word-freq"  # the data set of the catalogue that published word counts come from
@@ -157,50 +156,6 @@ def check_plan(suite: str) -> None:
         )
 
 
-def refuse_odd_suite(suite: str, root: Path = Path()) -> None:
-    """Raise SuiteError for a link or a pipe in the folders of a suite, and DataError for a file of holes.
-
-    Reading a pipe or a device can last for ever, DVC hashes all that a link names, and a run that writes behind a link
-    replaces files of the user's. dvc.yaml is a link, and outputs of DVC may be links to files in its cache.
-    """
-    if suite != FIRST:
-        refuse_odd_files(root / suite_folder(suite))
-    refuse_odd_files(root / "reports" / suite)
-    refuse_odd_files(root / "data" / suite)
-
-
-def refuse_odd_files(folder: Path) -> None:
-    """As refuse_odd_suite, for one folder and all in it."""
-    inside = (Path(place, name) for place, folders, files in os.walk(folder) for name in (*folders, *files))
-    for path in (folder, *inside):
-        if path.is_symlink() and path != folder / DVC_FILE and not _is_cached(path) and not _is_editors(path):
-            raise _odd_file(path, f"a link to {path.readlink()}")
-        if path.is_file():
-            refuse_holes(path)
-        elif path.exists() and not path.is_dir():
-            raise _odd_file(path, "a pipe, a socket, a device, or a link to one")
-
-
-def _is_cached(path: Path) -> bool:
-    """Whether a link leads to a file of DVC's cache, as `cache.type symlink` makes outputs."""
-    return path.is_file() and path.resolve().parent.parent.parts[-2:] == ("files", "md5")
-
-
-def _is_editors(path: Path) -> bool:
-    """Whether a link leads nowhere and has the name of those by which Emacs marks a file that it edits."""
-    return path.name.startswith(".#") and not path.exists()
-
-
-def _odd_file(path: Path, got: str) -> SuiteError:
-    return SuiteError(
-        "a suite has something else than files and folders",
-        where=str(path),
-        expected="files and folders; links are followed nowhere but at dvc.yaml",
-        got=got,
-        remedy="put the file or folder itself there, or remove it",
-    )
-
-
 def _refuse_own_stages(suite: str) -> None:
     """Raise SuiteError for a dvc.yaml of a suite that is not the shared one: a suite is data, and brings no commands.
 
@@ -208,6 +163,7 @@ def _refuse_own_stages(suite: str) -> None:
     a suite, and as refuse_odd_suite does.
     """
     refuse_odd_suite(suite)
+    refuse_odd_listings(Path(), suite_folder(suite) / "dvc.lock")
     if suite == FIRST:
         return
     folder, shared = suite_folder(suite), Path(DVC_FILE)

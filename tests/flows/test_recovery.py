@@ -12,7 +12,7 @@ from flows.lock import hold_checkout
 from flows.recovery import COPIES, PATHS_IN_USE, recover
 from pipeline.lineage.stages import alike, load_graph
 from pipeline.lineage.trees import WorkingTree
-from sentfold.errors import RunError
+from sentfold.errors import RunError, SuiteError
 
 DVC = (sys.executable, "-m", "dvc")
 
@@ -96,10 +96,11 @@ def test_dvc_reads_a_lock_of_which_no_stage_was_whole(tmp_path: Path) -> None:
     assert "first" in run([*DVC, "status"]).stdout
 
 
-def test_other_damage_than_a_cut_without_a_copy_is_left_for_dvc_to_name(tmp_path: Path) -> None:
+def test_other_damage_than_a_cut_without_a_copy_is_named_and_left(tmp_path: Path) -> None:
     damaged = LOCK.replace("    cmd: python -m pipeline download kitchen", "    cmd: [")
     (tmp_path / "dvc.lock").write_text(damaged)
-    recover(tmp_path)
+    with pytest.raises(SuiteError, match="is no YAML"):
+        recover(tmp_path)
     assert (tmp_path / "dvc.lock").read_text() == damaged
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import shutil
 import subprocess
 import sys
@@ -86,6 +87,11 @@ def test_dvc_runs_nothing_that_an_unpacked_folder_of_data_brings_along(tmp_path:
     assert (tmp_path / "suites/mine/b").exists()
     assert not [*tmp_path.rglob("foreign")]
     assert (tmp_path / "lock").read_text() == "a dependency"
+    # The user's own file in the root is read.
+    (tmp_path / "mine.csv").write_text("one")
+    run([sys.executable, "-m", "dvc", "add", "--quiet", "mine.csv"])
+    (tmp_path / "mine.csv").write_text("two")
+    assert "mine.csv.dvc" in json.loads(run([sys.executable, "-m", "dvc", "status", "--json"]).stdout)
 
 
 @pytest.mark.parametrize("suite", BUDGETS)
