@@ -13,7 +13,7 @@ import typer
 from sentfold.cli.checkout import program_name
 from sentfold.compilers import prepare_compilers
 from sentfold.errors import ParameterError, SentfoldError
-from sentfold.suggestions import message_of, prepare_output
+from sentfold.suggestions import message_of, plain_error, prepare_output
 
 app = typer.Typer(
     name="sentfold", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -107,8 +107,10 @@ def main() -> None:
         prepare_output()
         prepare_compilers()
         app(prog_name=program_name("flows"))
-    except SentfoldError as error:
-        print(message_of(error), file=sys.stderr)
+    except (SentfoldError, OSError) as error:
+        if (plain := plain_error(error)) is None:
+            raise
+        print(message_of(plain), file=sys.stderr)
         sys.exit(2)
 
 

@@ -23,7 +23,7 @@ from sentfold.compilers import prepare_compilers
 from sentfold.decision.progress import progress_bars
 from sentfold.errors import RunError, SentfoldError, SourceError, escape_controls
 from sentfold.numeric_profile import is_supported, use_profile
-from sentfold.suggestions import message_of, prepare_output, refuse_unreadable_addresses
+from sentfold.suggestions import message_of, plain_error, prepare_output, refuse_unreadable_addresses
 
 if TYPE_CHECKING:
     from pipeline.base.suite import Suite
@@ -445,7 +445,7 @@ def new_suite(
 def show(suite: SuiteOption = "quick") -> None:
     """Print a suite's result table and where its report is."""
     from pipeline.base.suite import load_suite
-    from pipeline.plan import refuse_odd_files
+    from pipeline.odd_files import refuse_odd_files
     from sentfold.errors import ArtifactError
 
     folder = Path("reports") / load_suite(suite).suite
@@ -466,8 +466,8 @@ def claims(
 ) -> None:
     """Print the verdict on a claim of a paper, with its numbers, interval and control."""
     from pipeline.base.suite import load_suite
+    from pipeline.odd_files import refuse_odd_files
     from pipeline.papers.ledger import show_claims
-    from pipeline.plan import refuse_odd_files
 
     refuse_odd_files(Path("reports") / load_suite(suite).suite)
     typer.echo(escape_controls(show_claims(suite, name)))
@@ -532,15 +532,24 @@ def fetch_vectors(
     locations: Annotated[Path | None, typer.Option(help="Another list of locations.")] = None,
 ) -> None:
     """Download published word vectors into SENTFOLD_VECTORS; nothing else ever does."""
-    from pipeline.words.published import LOCATIONS_FILE, describe_locations, load_locations
+    from pipeline.corpora.fetch import matches
+    from pipeline.words.published import LOCATIONS_FILE, describe_locations, load_locations, vectors_folder
     from pipeline.words.published import fetch_vectors as fetch
+    from sentfold.files import sha256_of
 
     listing = locations or LOCATIONS_FILE
-    for entry in load_locations(listing).values():
+    for key, entry in load_locations(listing).items():
         if Path(entry.file).name != entry.file or entry.file in ("", ".."):  # a list can be a stranger's
             raise SourceError(
                 "a list of locations names a place outside of the folder of word vectors", where=str(listing),
                 expected="file: a name without folders", got=entry.file,
+            )  # fmt: skip
+        target = vectors_folder() / entry.file
+        if key == name and entry.sha256 and target.exists() and not matches(target, entry.sha256):
+            raise SourceError(
+                "there is another file of this name, which would be lost", where=str(target),
+                expected=f"sha256 {entry.sha256}", got=f"sha256 {sha256_of(target)}", state="nothing was downloaded",
+                remedy="move the file away, and run the command again",
             )  # fmt: skip
     typer.echo(escape_controls(describe_locations(listing, name)).rstrip())
     if name is not None:
@@ -559,9 +568,13 @@ def main() -> None:
             refuse_unreadable_addresses()
         with recorded(sys.argv[1:]), progress_bars():
             app(prog_name=program_name("pipeline"))
-    except SentfoldError as error:
-        print(message_of(error), file=sys.stderr)
-        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        raise
+    except (SentfoldError, OSError) as error:
+        if (plain := plain_error(error)) is None:
+            raise
+        print(message_of(plain), file=sys.stderr)
+        sys.exit(plain.exit_code)
 
 
 if __name__ == "__main__":

@@ -201,15 +201,21 @@ def _refuse_rare_classes(data: Dataset, frame: pl.DataFrame) -> None:
         )
 
 
+BENCHMARKS = "benchmarks"  # the folder of measured times among the reports
+
+
 def _refuse_taken(name: str) -> None:
     taken = {*known_suites(), *(corpus for dataset in load_catalogue().values() for corpus in dataset.corpora)}
-    if name in taken or suite_folder(name).exists():
+    if name in taken or name == BENCHMARKS or suite_folder(name).exists():
+        again = ""
+        if (suite_folder(name) / "catalogue.yaml").is_file():  # a suite that this command wrote
+            again = f"; to begin anew: rm -r suites/{name}, and data/{name} and reports/{name} if they exist"
         raise SuiteError(
             f"the name '{name}' is taken",
-            where=str(suite_folder(name)),
+            where=f"suites/{name}",
             expected="a name that no suite and no corpus of the catalogue has",
             got=name,
-            remedy=f"choose another name; to begin anew, remove {suite_folder(name)} first",
+            remedy=f"choose another name{again}",
         )
 
 

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from io import TextIOWrapper
 from typing import Any
 
-from sentfold.errors import RunError, SentfoldError, escape_controls
+from sentfold.errors import RunError, SentfoldError, escape_controls, first_line
 
 CHOICES = "one of: "  # how the `expected` of an error begins that lists all known names
 # An address with a password that every library reads alike: of other letters some end the address.
@@ -93,6 +93,27 @@ def suggest(error: SentfoldError) -> SentfoldError:
 def hide_passwords(text: str) -> str:
     """The text with `***` for the user and password of each address: errors are printed, logged and recorded."""
     return PASSWORD.sub("***@", text)
+
+
+def plain_error(error: BaseException) -> SentfoldError | None:
+    """What the system refused, as an error of sentfold; None for another error, which is a fault of the code.
+
+    Too little memory is called so by Python, by torch, and by errors of sentfold that name the error behind them.
+    """
+    got = error.got if isinstance(error, SentfoldError) else first_line(error)
+    if isinstance(error, MemoryError) or str(got).startswith("MemoryError") or "can't allocate memory" in str(got):
+        return SentfoldError(
+            "there is too little memory", got=got, state="the command ended",
+            remedy="give fewer texts or narrower vectors, or run the command where there is more memory",
+        )  # fmt: skip
+    if isinstance(error, SentfoldError):
+        return error
+    if isinstance(error, OSError):
+        return SentfoldError(
+            "the system refuses to read or write", where=str(error.filename or "standard output"),
+            got=error.strerror or first_line(error), state="the command ended",
+        )  # fmt: skip
+    return None
 
 
 def message_of(error: SentfoldError) -> str:

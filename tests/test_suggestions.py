@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sentfold.errors import ParameterError, SentfoldError, SuiteError
-from sentfold.suggestions import did_you_mean, hide_passwords, message_of, nearest_names, suggest
+from sentfold.suggestions import did_you_mean, hide_passwords, message_of, nearest_names, plain_error, suggest
 
 NAMES = st.lists(st.text("abcdefghij-", min_size=4, max_size=12), min_size=1, max_size=8)
 
@@ -20,6 +21,27 @@ def test_a_known_name_is_nearest_to_itself_also_without_its_last_letter(known: l
     name = data.draw(st.sampled_from(known))
     assert nearest_names(name, known) == [name]
     assert nearest_names(name[:-1], [name]) == [name]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError("Unable to allocate 9 GiB"), "too little memory"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "too little memory"),
+        (SentfoldError("it cannot be loaded", got="MemoryError: Cannot allocate", remedy="save the model again"),
+         "too little memory"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "a" * 300), "File name too long"),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left"),
+    ],
+)  # fmt: skip
+def test_what_the_system_refuses_is_an_error_without_a_traceback(error: Exception, said: str) -> None:
+    plain = plain_error(error)
+    assert plain is not None and said in message_of(plain) and "save the model again" not in message_of(plain)
+
+
+def test_a_fault_of_the_code_keeps_its_traceback() -> None:
+    assert plain_error(RuntimeError("a fault")) is None
+    assert plain_error(own := SentfoldError("its own")) is own
 
 
 def test_a_question_names_as_many_as_asked_for_and_is_replaced_where_nothing_is_near() -> None:

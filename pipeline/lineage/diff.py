@@ -67,13 +67,17 @@ class Moved:
 
 @dataclass(frozen=True)
 class Difference:
-    """All that moved between two commits. unmoved: how many numbers are alike in both."""
+    """All that moved between two commits. unmoved: how many numbers are alike in both.
+
+    files  of the report that are not the same in both, without the files of scores
+    """
 
     suite: str
     old: str
     new: str
     moved: tuple[Moved, ...]
     unmoved: int
+    files: tuple[str, ...] = ()
 
 
 def diff(root: Path, old: str, new: str, suite: str) -> Difference:
@@ -93,7 +97,17 @@ def diff(root: Path, old: str, new: str, suite: str) -> Difference:
         number = now or was
         if number is not None and then != since:
             moved.append(Moved(number, then, since, *_interval(scores, number), changes.above_number(number)))
-    return Difference(suite, first.commit, second.commit, tuple(moved), len(keys) - len(moved))
+    return Difference(
+        suite, first.commit, second.commit, tuple(moved), len(keys) - len(moved), _other_files(first, second, suite)
+    )
+
+
+def _other_files(first: Revision, second: Revision, suite: str) -> tuple[str, ...]:
+    """The files of a report, but for scores, of which two commits have other bytes, or one has none."""
+    folder = f"reports/{suite}"
+    was, now = (dict(found.files) if (found := tree.digest(folder)) else {} for tree in (first, second))
+    names = {name for name in was.keys() | now.keys() if was.get(name) != now.get(name)}
+    return tuple(f"{folder}/{name}" for name in sorted(names) if not name.startswith("scores/"))
 
 
 def _keyed(numbers: Sequence[Number]) -> dict[tuple[str | int, ...], Number]:
@@ -202,6 +216,11 @@ def diff_text(found: Difference, root: Path) -> str:
         lines += ["", "changed above:" if why else UNEXPLAINED, *(f"  {_change(c, log)}" for c in shown)]
         lines += [f"  and {len(why) - len(shown):,} more"] if len(why) > len(shown) else []
         lines += ["moved:", *(f"  {line}" for line in _numbers(moved))]
+    if found.files:
+        # A number is known by what it is a score of: other names of rows, and other pages, move none.
+        named = [*found.files[:MOST_SHOWN], *(["..."] if len(found.files) > MOST_SHOWN else [])]
+        lines += ["", "files with other bytes (`sentfold audit --rev COMMIT --recompute report` makes them again):"]
+        lines += [f"  {name}" for name in named]
     return join_lines(lines)
 
 

@@ -49,7 +49,10 @@ def undeclared_code(tree: Tree, stage: Stage) -> list[str]:
     entry = (tree.read(f"{package}/__main__.py") or b"").decode("utf-8", "replace")
     imports = re.findall(rf"^from {package}\.(\w+)(\.\w+)? import", entry, re.MULTILINE)
     # A package counts whole: its modules import each other when a stage runs.
-    return [*entry_files(stage), *(f"{package}/{name}" + ("" if inner else ".py") for name, inner in imports)]
+    # A suite's own catalogue is read together with the shared one, which has no data set of the same name (checks.py).
+    shared = [f"{package}/catalogue.yaml" for file in stage.params if PurePosixPath(file).name == "catalogue.yaml"]
+    modules = [f"{package}/{name}" + ("" if inner else ".py") for name, inner in imports]
+    return [*entry_files(stage), *modules, *shared[:1]]
 
 
 def _copy_files(tree: Tree, path: str, folder: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import re
 import sys
 from collections.abc import Iterable
 from importlib.metadata import version
@@ -20,8 +21,8 @@ import typer
 from sentfold.cli.checkout import CHECKOUT_COMMANDS, run_in_checkout
 from sentfold.compilers import prepare_compilers
 from sentfold.decision.progress import progress_bars
-from sentfold.errors import SentfoldError, first_line
-from sentfold.suggestions import message_of, nearest_names, prepare_output
+from sentfold.errors import SentfoldError
+from sentfold.suggestions import message_of, nearest_names, plain_error, prepare_output
 
 HELP_OPTIONS = ("--help", "-h", "help")
 FIRST = ("decide", "compare", "run", "show", "claims")  # what a user does first
@@ -36,15 +37,10 @@ def main() -> None:
         run(words)
     except BrokenPipeError:  # a reader such as `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except SentfoldError as error:
-        print(message_of(error), file=sys.stderr)
-        sys.exit(2)
-    except MemoryError as error:
-        short = SentfoldError(
-            "there is too little memory", got=first_line(error), state="the command ended",
-            remedy="give fewer texts or narrower vectors, or run the command where there is more memory",
-        )  # fmt: skip
-        print(message_of(short), file=sys.stderr)
+    except (SentfoldError, MemoryError, OSError, RuntimeError) as error:
+        if (plain := plain_error(error)) is None:
+            raise
+        print(message_of(plain), file=sys.stderr)
         sys.exit(2)
 
 
@@ -57,13 +53,19 @@ def run(words: list[str]) -> None:
     elif words[0] in CHECKOUT_COMMANDS:
         run_in_checkout(words, Path.cwd())
     elif words[0] in (own := own_commands()):
-        # The hub is for models that the user names with a commit. A folder's configuration can name others, which
-        # transformers would ask the hub about, with the user's token.
-        if not any("@" in word for word in words):
+        # A folder's configuration can name models of the hub, which transformers would ask for, with the user's token.
+        if not _names_the_hub(words):
             os.environ["HF_HUB_OFFLINE"] = "1"
         _run_own(words, own[words[0]])
     else:
         sys.exit(_unknown(words[0], [*own, *CHECKOUT_COMMANDS]))
+
+
+def _names_the_hub(words: list[str]) -> bool:
+    """Whether the user names a model of the hub with its commit. The command `encode` alone takes one."""
+    names = [word.removeprefix("--encoder=") for word in words]
+    commits = [name for name in names if re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", name)]
+    return words[0] == "encode" and any(not Path(name).exists() for name in commits)
 
 
 def own_commands() -> dict[str, str]:

@@ -616,7 +616,8 @@ def test_encode_names_prompts_that_are_not_used_and_obeys_no_escape_code(
 
 
 @pytest.mark.slow
-def test_a_folder_whose_configuration_names_another_model_asks_no_hub(spoilt: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["theirs", "theirs@" + 40 * "a"])
+def test_a_folder_whose_configuration_names_another_model_asks_no_hub(spoilt: Path, tmp_path: Path, name: str) -> None:
     config = {
         "model_type": "detr",
         "backbone": "a/tracker",
@@ -624,6 +625,7 @@ def test_a_folder_whose_configuration_names_another_model_asks_no_hub(spoilt: Pa
         "use_pretrained_backbone": True,
     }
     (spoilt / "config.json").write_text(json.dumps(config))
+    shutil.copytree(spoilt, tmp_path / name)
     (tmp_path / "texts.txt").write_text("a cat\na dog\n")
     asked: list[str] = []
 
@@ -633,7 +635,9 @@ def test_a_folder_whose_configuration_names_another_model_asks_no_hub(spoilt: Pa
             return Page(b"not found", status=404)
 
     server = Server()
-    words = ["encode", "texts.txt", "--encoder", str(spoilt), "--out", "v.parquet"]
+    words = ["encode", name, "texts.txt", "v.parquet"]
+    if "@" not in name:
+        words = ["similar", "me@home", "texts.txt", "--encoder", name]
     with serving(server):
         done = subprocess.run(
             [sys.executable, "-c", "from sentfold.cli.main import main; main()", *words], cwd=tmp_path, text=True,

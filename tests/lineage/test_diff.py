@@ -118,6 +118,20 @@ def test_a_score_that_one_of_its_tables_prints_otherwise_is_told(small: Small) -
     assert (moved.before, moved.after, moved.number.table.rpartition("/")[2]) == ("", "90.50", "sts.csv")
 
 
+def test_other_names_of_rows_and_a_table_that_is_gone_move_no_number_and_are_told(small: Small) -> None:
+    table = small.root / "reports/quick/tables/sts.csv"
+    lines = table.read_text().splitlines()
+    (one, first), (other, second) = (line.split(",", 1) for line in lines[1:3])
+    table.write_text("\n".join([lines[0], f"{other},{first}", f"{one},{second}", *lines[3:]]) + "\n")
+    small.commit("Other names")
+    found = diff(small.root, "HEAD~1", "HEAD", "quick")
+    assert found.files == ("reports/quick/tables/sts.csv",)
+    assert "  reports/quick/tables/sts.csv" in diff_text(found, small.root)
+    table.unlink()
+    small.commit("No table")
+    assert diff(small.root, "HEAD~1", "HEAD", "quick").files == ("reports/quick/tables/sts.csv",)
+
+
 def test_new_rows_are_told_apart_from_moved_ones(small: Small) -> None:
     found = changed(small, "plan.yaml", "corpora: [first, second]", "corpora: [first]")
     gone = score(found, "mini", "second")
@@ -129,6 +143,7 @@ def test_two_equal_commits_differ_in_nothing(finished: Small) -> None:
     found = diff(finished.root, "HEAD", "HEAD", "quick")
     # 12 scores with their bounds, 4 differences, 8 bounds of them, 2 means, 1 printed figure.
     assert (found.moved, found.unmoved) == ((), 12 + 4 + 8 + 2 + 1)
+    assert found.files == ()
 
 
 def test_the_command_prints_what_moved_and_why(small: Small) -> None:

@@ -1,4 +1,4 @@
-"""DVC's own history works on our layout: experiments, and differences of metrics."""
+"""DVC's own experiments work on our layout."""
 
 from __future__ import annotations
 
@@ -16,22 +16,6 @@ def value_of(metrics: dict[str, object], corpus: str = "first") -> dict[str, flo
     for key in (corpus, "scores", "spearman.all.cosine", "value"):
         score = score[key]  # type: ignore[index]
     return score  # type: ignore[return-value]
-
-
-def test_metrics_diff_names_each_score_that_two_commits_disagree_about(small: Small) -> None:
-    small.edit("params.yaml", "step: 1.0e-1", "step: 0.6")
-    small.run("dvc", "repro", "-q")
-    small.commit("Another step")
-    told = json.loads(small.run("dvc", "metrics", "diff", "--json", "HEAD~1", "HEAD").stdout)
-    paths = told.get("diff", told)
-    (changes,) = (value for name, value in paths.items() if name.endswith(SCORES))
-    moved = {key: change for key, change in changes.items() if key.startswith("corpora.first.") and "value" in key}
-    # Four sentences, each half a step lower.
-    assert [(change["old"], change["new"], change["diff"]) for change in moved.values()] == [(20.1, 18.1, -2.0)]
-    assert not any(name.endswith("scores/mini.json") for name in paths), "the encoder's own scores did not move"
-    params = json.loads(small.run("dvc", "params", "diff", "HEAD~1", "HEAD", "--json").stdout)
-    step = params["params.yaml"]["fold.step"]
-    assert (step["old"], step["new"]) == (0.1, 0.6)
 
 
 @pytest.mark.slow

@@ -140,6 +140,12 @@ def test_a_list_of_a_stranger_writes_into_the_folder_of_word_vectors_alone(
     entries["small"]["file"] = "small.vec"
     place.write_text(yaml.safe_dump(entries))
     assert "small: \\x1b[2Jsmall" in run_command(tmp_path, "--locations", str(place)).stdout
+    # Nor over a file of the user's that has the name of a published one.
+    (tmp_path / "vectors").mkdir(exist_ok=True)
+    (tmp_path / "vectors/small.vec").write_text("mine")
+    done = run_command(tmp_path, "small", "--locations", str(place))
+    assert done.returncode != 0 and "would be lost" in done.stderr
+    assert (tmp_path / "vectors/small.vec").read_text() == "mine" and page.asked == 0
 
 
 def test_the_command_refuses_an_unknown_hash_unless_told_to_record_it(server: PageServer, tmp_path: Path) -> None:
