@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sentfold.decision.families import Rows
 from sentfold.decision.nested import Measure, measurer
 from sentfold.decision.spaces import LinearSpace
-from sentfold.decision.tasks import TOP, LabelsTask, PairsTask, QueriesTask, Task, ndcg
+from sentfold.decision.tasks import TOP, LabelsTask, PairsTask, QueriesTask, Task, exact_cosines, expected_ndcg
 from sentfold.manifold.base.linear import LinearMap, principal_map
 from sentfold.manifold.int8 import decode_int8
 from sentfold.retrieval.base.ranking import first_places, unit_rows
@@ -93,16 +93,18 @@ def measure_rescored(task: Task, own: Floating, train: Ints, test: Ints) -> Floa
         rows[train] += n
         return replace(task, rows=rows).measure(both, train, test)
     assert isinstance(task, QueriesTask)
-    return np.array([_rescored_query(task, both, n, int(query)) for query in test])
+    # Of documents that are equally far by their bits those that bits find are drawn, not the first of the file.
+    documents = np.random.default_rng(0).permutation(task.documents)
+    return np.array([_rescored_query(task, both, documents, n, int(query)) for query in test])
 
 
-def _rescored_query(task: QueriesTask, both: Floating, n: int, query: int) -> float:
+def _rescored_query(task: QueriesTask, both: Floating, documents: Ints, n: int, query: int) -> float:
     """nDCG@10 of one query."""
     row = int(task.rows[query])
-    similar = both[n + task.documents] @ both[n + row]
-    task.put_back(similar, task.documents, query)
-    found = task.documents[first_places(similar, RESCORED)]
+    similar = both[n + documents] @ both[n + row]
+    task.put_back(similar, documents, query)
+    found = documents[first_places(similar, RESCORED)]
     found = found[found != task.same[query]]
-    rescored = both[n + found] @ both[row]
+    rescored = exact_cosines(both[n + found], both[row])
     task.put_back(rescored, found, query)
-    return ndcg(found[first_places(rescored, TOP)], task.relevant[query])
+    return expected_ndcg(rescored, found, task.relevant[query])

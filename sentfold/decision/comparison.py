@@ -31,6 +31,7 @@ from sentfold.decision.mteb import Predictions, item_values, keep_split, predict
 from sentfold.decision.nested import measurer
 from sentfold.decision.progress import counted
 from sentfold.decision.tasks import Task
+from sentfold.decision.voters import spread_of_labels
 
 Floating = npt.NDArray[np.floating[Any]]
 
@@ -103,7 +104,8 @@ def compare_vectors(
     folds = [fold for folds in plan.repeats for fold in folds]
     counted_folds = counted(folds, len(folds), "fold")
     tables = [np.stack([measure(fold.train, fold.test) for measure in measures]) for fold in counted_folds]
-    return _judge(task, plan, tables, names, seed)
+    least = spread_of_labels(task, plan, first[needed], second[needed], seed=seed)
+    return _judge(task, plan, tables, names, seed, least_spread=least)
 
 
 def compare_predictions(
@@ -123,9 +125,17 @@ def compare_predictions(
 
 
 def _judge(
-    task: Task, plan: FoldPlan, tables: list[npt.NDArray[np.float64]], names: tuple[str, str], seed: int
+    task: Task,
+    plan: FoldPlan,
+    tables: list[npt.NDArray[np.float64]],
+    names: tuple[str, str],
+    seed: int,
+    *,
+    least_spread: float = 0.0,
 ) -> Comparison:
     """The comparison of two rows of values, by fold.
+
+    least_spread  the standard deviation of the difference, in points, where resamples show less
 
     Raises DataError where all pairs have one cosine, or both cosines fall as the scores rise.
     """
@@ -134,7 +144,10 @@ def _judge(
     refuse_reversed(task, plan, tables, seed)
     observed, replicates = resample_scores(task, plan, tables, seed)
     difference = float(observed[1] - observed[0])
-    (judged,) = adjust([Contrast(difference, replicates[1] - replicates[0], "own")], confidence=CONFIDENCE)
+    drawn = replicates[1] - replicates[0]
+    if 0 < (spread := float(drawn.std(ddof=1))) < least_spread:
+        drawn = drawn.mean() + (drawn - drawn.mean()) * least_spread / spread
+    (judged,) = adjust([Contrast(difference, drawn, "own")], confidence=CONFIDENCE)
     effective, told = count_groups(task, plan)
     # Items that are all answered alike show no more than that few others are answered differently.
     least = least_detectable(judged.detectable, group_count(plan.design), effective, 1 - CONFIDENCE)

@@ -15,7 +15,6 @@ from sentfold.compare.multiplicity import Adjusted, Contrast, adjust
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import SentenceEncoder
-from sentfold.decision.encoders import clear_decision
 from sentfold.decision.families import FAMILIES, Family
 from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, count_groups, group_count, plan_folds, unseen_loss, widening
 from sentfold.decision.inputs import (
@@ -31,6 +30,7 @@ from sentfold.decision.nested import Fitted, Material, fit_families, measurer, s
 from sentfold.decision.progress import counted
 from sentfold.decision.spaces import Space, Unchanged, save_space
 from sentfold.decision.tasks import PairsTask, Task
+from sentfold.decision.voters import spread_of_labels
 
 Floats = npt.NDArray[np.float32]
 Floating = npt.NDArray[np.floating[Any]]
@@ -125,11 +125,10 @@ class Decision:
 
     def save(self, folder: str | Path) -> None:
         """Write the space and verdict.json into a folder; an earlier decision is removed. Raises ArtifactError."""
-        from sentfold.decision.use import hold_folder
+        from sentfold.decision.use import renewed
 
-        with hold_folder(Path(folder)):
-            clear_decision(Path(folder))
-            self.write_files(folder)
+        with renewed(Path(folder)) as fresh:
+            self.write_files(fresh)
 
     def write_files(self, folder: str | Path) -> None:
         """Write the space and verdict.json next to the other files of this decision. Raises ArtifactError."""
@@ -187,7 +186,8 @@ def decide_task(material: Material, families: tuple[Family, ...], seed: int, not
     outer = [fold for folds in plan.repeats for fold in folds]
     refuse_reversed(task, plan, [material.plain(fold.train, fold.test)[None] for fold in outer], seed)
     fitted = fit_families(material, families)
-    candidates, cosine = judge(task, plan, fitted, seed)
+    spread = spread_of_labels(task, plan, material.own, seed=seed)
+    candidates, cosine = judge(task, plan, fitted, seed, spread=spread)
     transductive = transductive_scores(material, fitted)
     effective, told = count_groups(task, plan)
     best = choose(candidates) if effective >= LEAST_GROUPS else None
@@ -260,8 +260,14 @@ def refuse_reversed(task: Task, plan: FoldPlan, tables: Sequence[Float64], seed:
 # --- judging -------------------------------------------------------------------------------------------
 
 
-def judge(task: Task, plan: FoldPlan, fitted: Fitted, seed: int) -> tuple[tuple[Candidate, ...], float]:
-    """Every candidate with its simultaneous interval, and the score of cosine x100 in the same folds."""
+def judge(
+    task: Task, plan: FoldPlan, fitted: Fitted, seed: int, *, spread: float = 0.0
+) -> tuple[tuple[Candidate, ...], float]:
+    """Every candidate with its simultaneous interval, and the score of cosine x100 in the same folds.
+
+    spread  the standard deviation of the score of cosine, in points. Where resamples show less, they show as much less
+            of the differences, too.
+    """
     names = [AUTOMATIC, *(family.name for family in fitted.families)]
     outer = range(sum(len(folds) for folds in plan.repeats))
     tables = [
@@ -271,10 +277,14 @@ def judge(task: Task, plan: FoldPlan, fitted: Fitted, seed: int) -> tuple[tuple[
     observed, replicates = resample_scores(task, plan, tables, seed)
     apart = np.max([np.abs(table[1:] - table[0]).max(axis=1, initial=0.0) for table in tables], axis=0)
     moving = [place for place in range(len(names)) if apart[place] > SAME]
-    contrasts = [
-        Contrast(float(observed[place + 1] - observed[0]), replicates[place + 1] - replicates[0], "own")
-        for place in moving
-    ]
+    seen = float(replicates[0].std(ddof=1))
+    wider = max(1.0, spread / seen) if seen > 0 else 1.0
+    contrasts = []
+    for place in moving:
+        drawn = replicates[place + 1] - replicates[0]
+        contrasts.append(
+            Contrast(float(observed[place + 1] - observed[0]), drawn.mean() + wider * (drawn - drawn.mean()), "own")
+        )
     adjusted = dict(zip(moving, adjust(contrasts, confidence=CONFIDENCE), strict=True))
     # Where no resample shows any difference, so many groups leave this open.
     least = unseen_loss(max(1.0, count_groups(task, plan)[0]), 1 - CONFIDENCE)

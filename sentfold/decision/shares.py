@@ -70,15 +70,27 @@ def bound_share(hits: Flags, groups: Ints, *, level: float, together: float = 1.
     hits      (m,) whether each item counts; groups: (m,) of each item
     together  how many hits come at a time, at the least: hits may come in larger groups than other items
     Exact (Clopper & Pearson) for independent items. The number of items is replaced by that of equally large groups of
-    the same concentration, as if all items of a group told the same, which is the worst case.
+    the same concentration, as if all items of a group told the same. Where hits, or the other items, come in larger
+    groups than the rest, it is the number of groups of that size: few large groups then decide the share.
     Source: Clopper & Pearson 1934, doi:10.1093/biomet/26.4.404; Korn & Graubard 1998, Survey Methodology 24:193-201
     """
     if not len(hits):
         return 0.0, 1.0
+    together = max(together, *(_size_of_groups(side, groups) for side in (hits, ~hits)))
     n = min(independent_items(groups), len(groups) / together)
     k = float(hits.mean()) * n
     low = float(beta.ppf(level, k, n - k + 1)) if k > 0 else 0.0
     return low, float(beta.ppf(1 - level, k + 1, n - k)) if k < n else 1.0
+
+
+def _size_of_groups(chosen: Flags, groups: Ints) -> float:
+    """How many chosen items the group of a chosen item has, on average.
+
+    A group of the usual size is counted once more: where few items are chosen, the average of theirs is not known.
+    """
+    usual = len(groups) / independent_items(groups)
+    sizes = np.append(np.bincount(groups[chosen]), usual)
+    return float((sizes**2).sum() / sizes.sum())
 
 
 def independent_items(groups: Ints) -> float:

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from sentfold.compare.bootstrap import sort_once, weighted_spearman
 from sentfold.measures.base.pairs import cosines
 from sentfold.neighbors.neighbors import nearest_among
-from sentfold.retrieval.base.ranking import first_places, unit_rows
+from sentfold.retrieval.base.ranking import unit_rows
 
 Floating = npt.NDArray[np.floating[Any]]
 Float64 = npt.NDArray[np.float64]
@@ -22,6 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 NEIGHBORS = 3
 TOP = 10
+CLOSE = 1e-5  # float32 tells cosines apart that are farther from each other; nearer ones are computed in float64
 
 
 class Task(Protocol):
@@ -55,6 +56,12 @@ class Task(Protocol):
 
     def alike(self, train: Ints) -> tuple[Ints, Ints, Float64]:
         """Rows of vectors that should be near each other by the labels of the train items, and weights."""
+
+
+def most_frequent(votes: Ints) -> Ints:
+    """(t,) the most frequent of each row of votes; of equally frequent ones the first, which is the nearest item's."""
+    frequent = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
+    return np.asarray(votes[np.arange(len(votes)), frequent.argmax(axis=1)])
 
 
 def first_of_each(values: Ints, most: int) -> Ints:
@@ -136,10 +143,12 @@ class LabelsTask:
         return np.union1d(self.rows[train], self.rows[test])
 
     def measure(self, space: Floating, train: Ints, test: Ints) -> Float64:
-        """1 or 0 of each item. Of equally frequent classes that of the nearest item is taken.
+        """1 or 0 of each item: whether its voters have its class. Cost O(t n p), where t and n count each text once."""
+        chosen = most_frequent(self.labels[self.voters(space, train, test)])
+        return np.asarray(chosen == self.labels[test], dtype=np.float64)
 
-        Cost O(t n p), where t and n count each text once.
-        """
+    def voters(self, space: Floating, train: Ints, test: Ints) -> Ints:
+        """(t, 3) the train items nearest to each test item, the nearest first; fewer where there are fewer."""
         unit = unit_rows(space)
         # Of a text that comes a thousand times, one is searched for, and three of those that are found can vote.
         rows, places = np.unique(self.rows[test], return_inverse=True)
@@ -151,10 +160,7 @@ class LabelsTask:
             known = np.column_stack([known, zero.astype(known.dtype)])
             asked = np.column_stack([asked, np.zeros(len(asked), dtype=asked.dtype)])
         near = nearest_among(asked, known, min(NEIGHBORS, len(train)), workers=1)
-        votes = self.labels[train][near.indices]
-        frequent = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)  # of the class of each neighbour
-        chosen = votes[np.arange(len(votes)), frequent.argmax(axis=1)]
-        return np.asarray(chosen[places] == self.labels[test], dtype=np.float64)
+        return np.asarray(train[near.indices][places])
 
     def score(self, values: Float64, test: Ints, weights: Float64) -> Float64:
         """Weighted means."""
@@ -203,14 +209,18 @@ class QueriesTask:
         return np.union1d(self.documents, self.rows[test])
 
     def measure(self, space: Floating, train: Ints, test: Ints) -> Float64:
-        """nDCG@10 of each query; equally similar documents in the order of their rows. Cost O(t D p)."""
+        """nDCG@10 of each query, expected over all orders of equally similar documents. Cost O(t D p)."""
         unit = unit_rows(space)
         documents = unit[self.documents]
         gains = np.empty(len(test))
         for place, query in enumerate(test):
-            similar = documents @ unit[self.rows[query]]
+            similar = (documents @ unit[self.rows[query]]).astype(np.float64)
             self.put_back(similar, self.documents, query)
-            gains[place] = ndcg(self.documents[first_places(similar, TOP)], self.relevant[query])
+            near = np.flatnonzero(similar >= tenth(similar) - CLOSE)
+            if len(near) > TOP:
+                similar[near] = exact_cosines(space[self.documents[near]], space[self.rows[query]])
+                self.put_back(similar, self.documents, query)
+            gains[place] = expected_ndcg(similar, self.documents, self.relevant[query])
         return gains
 
     def put_back(self, similar: Floating, documents: Ints, query: int) -> None:
@@ -250,10 +260,34 @@ def ndcg(found: Ints, relevant: Mapping[int, float]) -> float:
 
     Source: Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, as trec_eval and BEIR compute it
     """
-    discounts = 1 / np.log2(np.arange(2, TOP + 2))
     gains = np.array([relevant.get(int(row), 0.0) for row in found])
-    best = np.array(sorted(relevant.values(), reverse=True)[:TOP])
-    return float((gains * discounts[: len(gains)]).sum() / (best * discounts[: len(best)]).sum())
+    return _discounted(gains) / _discounted(np.array(sorted(relevant.values(), reverse=True)[:TOP]))
+
+
+def tenth(similar: Floating) -> float:
+    """The tenth largest similarity, or the smallest of fewer."""
+    place = -min(TOP, len(similar))
+    return float(np.partition(similar, place)[place])
+
+
+def exact_cosines(documents: Floating, query: Floating) -> Float64:
+    """Cosines in float64, in which those that differ by rounding alone are equal."""
+    unit, own = unit_rows(documents.astype(np.float64)), unit_rows(query[None].astype(np.float64))[0]
+    return np.asarray(np.round(unit @ own, 12))
+
+
+def expected_ndcg(similar: Floating, documents: Ints, relevant: Mapping[int, float]) -> float:
+    """ndcg of the most similar documents, expected over all orders of equally similar ones."""
+    near = np.flatnonzero(similar >= tenth(similar))
+    order = near[np.argsort(-similar[near], kind="stable")]
+    gains = np.array([relevant.get(int(row), 0.0) for row in documents[order]])
+    tied = np.unique(-similar[order], return_inverse=True)[1]
+    means = np.bincount(tied, gains) / np.bincount(tied)
+    return _discounted(means[tied][:TOP]) / _discounted(np.array(sorted(relevant.values(), reverse=True)[:TOP]))
+
+
+def _discounted(gains: Float64) -> float:
+    return float((gains / np.log2(np.arange(2, len(gains) + 2))).sum())
 
 
 def connect(items: Ints, keys: Ints) -> Ints:

@@ -271,6 +271,21 @@ def test_of_labels_that_vote_for_each_other_noise_is_rarely_a_difference() -> No
     assert wrong <= 5
 
 
+def test_of_labels_by_chance_few_differences_are_shown_where_few_texts_are_neighbours_of_many() -> None:
+    """Poolings of a language model are such: a common direction, and texts at unequal distances from it."""
+    wrong = 0
+    for run in range(60):
+        rng = np.random.default_rng([run, 5])
+        classes = (rng.random(200) < 0.8).astype(float)
+        models = rng.standard_normal((2, 200, 100)) / 10 * np.exp(0.3 * rng.standard_normal((2, 200, 1)))
+        models[:, :, 0] += 1
+        texts = tuple(f"text {row}" for row in range(200))
+        data = Dataset("chance", "labels", texts, np.arange(200), classes, classes=("n", "y"))
+        found = compare_vectors(data, *models.astype(np.float32))
+        wrong += found.low > 0 or found.high < 0
+    assert wrong <= 6
+
+
 def test_pairs_of_a_test_part_are_compared_although_the_train_part_has_their_texts() -> None:
     """Nothing is fitted, so that nothing can be learnt from the test part."""
     rng = np.random.default_rng(0)

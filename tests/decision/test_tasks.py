@@ -89,6 +89,38 @@ def test_queries_are_scored_by_ndcg_as_scikit_learn_computes_it() -> None:
         assert value == pytest.approx(ndcg_score(truth, [unit[:50] @ unit[50 + query]], k=10), abs=1e-6)
 
 
+def test_equally_similar_documents_count_as_in_any_order() -> None:
+    """Of bits many are; scikit-learn averages over their orders, too."""
+    rng = np.random.default_rng(4)
+    relevant = [{int(row): float(rng.integers(1, 4)) for row in rng.choice(50, 6, replace=False)} for _ in range(10)]
+    # Four of eight numbers are 1 or -1, so that cosines are exact.
+    space = rng.permuted(np.tile([1.0, 1, 1, 1, 0, 0, 0, 0], (60, 1)), axis=1) * rng.choice([-1.0, 1.0], (60, 8))
+    task = QueriesTask(np.arange(50, 60), np.arange(50), relevant, np.full(10, -1))
+    found = task.measure(space, NONE, np.arange(10))
+    for query, value in enumerate(found):
+        truth = np.array([[relevant[query].get(row, 0.0) for row in range(50)]])
+        assert value == pytest.approx(ndcg_score(truth, [space[:50] @ space[50 + query]], k=10))
+    order = rng.permutation(50)
+    mixed = QueriesTask(np.arange(50, 60), order, relevant, np.full(10, -1))
+    np.testing.assert_allclose(mixed.measure(space, NONE, np.arange(10)), found)
+
+
+@pytest.mark.parametrize("other", ["none", "without a text", "unlike all others"])
+def test_documents_whose_cosines_lie_within_millionths_are_ranked_as_their_vectors_are(other: str) -> None:
+    """The first token of a layer is nearly the same for all texts; in float32 many such cosines are equal."""
+    rng = np.random.default_rng(5)
+    space = np.float32(1000) * np.eye(1, 30, dtype=np.float32) + rng.standard_normal((60, 30)).astype(np.float32)
+    if other != "none":
+        space[49] = 0 if other == "without a text" else rng.standard_normal(30)
+    relevant = [{int(row): 1.0} for row in rng.permutation(49)[:10]]
+    empty = np.array([49] if other == "without a text" else [], dtype=np.int64)
+    task = QueriesTask(np.arange(50, 60), np.arange(50), relevant, np.full(10, -1), empty=empty)
+    unit = space / np.maximum(np.linalg.norm(space.astype(np.float64), axis=1, keepdims=True), 1e-9)
+    for query, value in enumerate(task.measure(space, NONE, np.arange(10))):
+        truth = np.array([[relevant[query].get(row, 0.0) for row in range(50)]])
+        assert value == pytest.approx(ndcg_score(truth, [unit[:50] @ unit[50 + query]], k=10))
+
+
 def test_documents_without_a_text_rank_behind_all_others_and_teach_nothing() -> None:
     for vector in (np.zeros(7), SPACE[50]):  # zeros have a larger cosine than many documents; the query's own, than all
         space = SPACE.copy()

@@ -296,6 +296,18 @@ def test_matches_that_come_in_larger_groups_than_other_pairs_certify_no_more_tha
     assert wrong <= 0.05 * SIMULATIONS + 5
 
 
+def test_wrong_matches_that_come_in_groups_are_in_the_intervals_of_precision_and_f1() -> None:
+    """300 matches of texts of their own, and 60 texts with 20 others each; 1 of 20 of these is near all of its own."""
+    groups = np.r_[np.arange(300), 300 + np.repeat(np.arange(60), 20)]
+    match, missed = groups < 300, np.zeros(3)
+    truths = (300 / 360, 1.0, 2 * 300 / 660)
+    for run in range(SIMULATIONS):
+        hot = np.repeat(np.random.default_rng([6, run]).random(60) < 0.05, 20)
+        shares = judge_cuts(Labelled(np.r_[np.ones(300), hot], match, groups), 0.5)
+        missed += [not share.low <= truth <= share.high for share, truth in zip(shares, truths, strict=True)]
+    assert (missed <= 0.1 * SIMULATIONS).all(), missed  # half of them are data sets without a single such text
+
+
 def test_masked_values_are_refused() -> None:
     """numpy hands out what is behind the mask, such as -9999 for a missing score."""
     rng = np.random.default_rng(0)

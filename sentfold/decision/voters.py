@@ -1,0 +1,71 @@
+"""How far a difference of accuracies moves when single texts have another label: some texts vote for many others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentfold.decision.folds import FoldPlan
+from sentfold.decision.tasks import LabelsTask, Task, most_frequent
+
+Floating = npt.NDArray[np.floating[Any]]
+Ints = npt.NDArray[np.int64]
+
+DRAWS = 12  # other labels that each text is given, one at a time
+
+
+def spread_of_labels(task: Task, plan: FoldPlan, *spaces: Floating, seed: int) -> float:
+    """The standard deviation that the chance in the labels makes, in points: of an accuracy, or a difference of two.
+
+    0 for other tasks than labels, and for items that are judged by others which are not judged themselves.
+
+    Half the sum, over the texts, of the mean square of the change that follows when one text has the label of one of
+    its neighbours. Resamples of items do not show this spread: few texts that are neighbours of many (hubs) decide many
+    items together. Texts of one group get their label together.
+    Cost: that of the measurement once more. Source: Efron & Stein 1981, doi:10.1214/aos/1176345462
+    """
+    if not isinstance(task, LabelsTask) or len(plan.repeats[0]) == 1:
+        return 0.0
+    groups, labels = task.groups, task.labels
+    tests = [fold.test for folds in plan.repeats for fold in folds]
+    voters = [
+        [task.voters(space, fold.train, fold.test) for folds in plan.repeats for fold in folds] for space in spaces
+    ]
+    others = _labels_of_neighbors(tests, voters, labels, groups, seed)
+    changes = np.zeros(others.shape)
+    for sign, of_space in zip((-1.0, 1.0), voters, strict=False):
+        for test, found in zip(tests, of_space, strict=True):
+            _add_changes(changes, sign, found, test, labels, groups, others)
+    changes /= len(plan.judged) * len(plan.repeats)
+    return 100 * float(np.sqrt(0.5 * (changes**2).sum(axis=0).mean()))
+
+
+def _labels_of_neighbors(tests: list[Ints], voters: list[list[Ints]], labels: Ints, groups: Ints, seed: int) -> Ints:
+    """(groups, DRAWS) labels, each that of a random neighbour of a text of the group, in any space."""
+    texts = np.concatenate(
+        [groups[test].repeat(found.shape[1]) for one in voters for test, found in zip(tests, one, strict=True)]
+    )
+    near = labels[np.concatenate([found.ravel() for one in voters for found in one])]
+    order = np.argsort(texts, kind="stable")
+    counts = np.bincount(texts, minlength=int(groups.max()) + 1)
+    ends = np.cumsum(counts)
+    places = np.random.default_rng([seed, len(labels)]).random((len(counts), DRAWS))
+    return np.asarray(near[order[(ends[:, None] - 1 - np.floor(places * counts[:, None])).astype(np.int64)]])
+
+
+def _add_changes(
+    changes: npt.NDArray[np.float64], sign: float, voters: Ints, test: Ints, labels: Ints, groups: Ints, others: Ints
+) -> None:
+    """Add to each group how many of the test items are answered rightly more often with each of its other labels."""
+    votes, chosen = labels[voters], most_frequent(labels[voters])
+    right = (chosen == labels[test]).astype(np.float64)
+    for draw in range(others.shape[1]):
+        answered = (chosen == others[groups[test], draw]).astype(np.float64)
+        np.add.at(changes[:, draw], groups[test], sign * (answered - right))
+        for place in range(voters.shape[1]):
+            group = groups[voters[:, place]]
+            together = groups[voters] == group[:, None]
+            now = most_frequent(np.where(together, others[group, draw][:, None], votes)) == labels[test]
+            np.add.at(changes[:, draw], group, sign * (now - right) / together.sum(axis=1))
