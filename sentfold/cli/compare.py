@@ -14,6 +14,7 @@ from sentfold.cli.inputs import (
     Seed,
     Words,
     hash_inputs,
+    hashes_of_data,
     print_notes,
     read_inputs,
     refuse_odd_names,
@@ -42,7 +43,7 @@ def command(
 ) -> None:
     """Print the difference with its 95% interval, and the smallest difference that this data could show."""
     use_profile()  # before numpy is imported, so that other processors give the same bytes
-    from sentfold.data.tables import DataError
+    from sentfold.data.tables import DataError, unchanged
     from sentfold.decision.comparison import compare_vectors
     from sentfold.decision.mteb import prediction_files, write_task_results
     from sentfold.files import write_json
@@ -57,8 +58,10 @@ def command(
             raise DataError("predictions are compared with predictions", where="A, B", expected="two folders of mteb")
         data, comparison, named, inputs = _compare_predictions(first, second, on, columns, task, seed)
     else:
-        one = read_inputs(on, *_vectors_or_encoder(first), columns, words)
-        two = read_inputs(on, *_vectors_or_encoder(second), columns, words, quiet=True)
+        with unchanged(on) as read:
+            one = read_inputs(on, *_vectors_or_encoder(first), columns, words)
+            two = read_inputs(on, *_vectors_or_encoder(second), columns, words, quiet=True)
+            read.extend(one.data.files)
         data = one.data
         comparison = compare_vectors(data, one.vectors, two.vectors, names=(first, second), seed=seed)
         named, inputs = {"task": on.resolve().stem}, {first: one.hashes, second: two.hashes}
@@ -69,7 +72,8 @@ def command(
         write_json(to, record)
     if mteb is not None:
         scores = dict(zip(comparison.names, comparison.scores, strict=True))
-        write_task_results(mteb, scores=scores, record=record, data=hash_inputs((on, data.files)), **named)
+        hashes = hashes_of_data(on, data.files, inputs[first])
+        write_task_results(mteb, scores=scores, record=record, data=hashes, **named)
 
 
 def _compare_predictions(
@@ -78,18 +82,21 @@ def _compare_predictions(
     """The data, the comparison of two folders of mteb, what names the task, and the hashes of the files."""
     from sentfold.data.columns import parse_columns
     from sentfold.data.datasets import read_dataset
+    from sentfold.data.tables import unchanged
     from sentfold.decision.comparison import compare_predictions
     from sentfold.decision.mteb import prediction_files, read_predictions
 
     refuse_odd_names(on, Path(first), Path(second))
-    data = read_dataset(on, parse_columns(columns))
-    one, two = (read_predictions(Path(name), task) for name in (first, second))
+    with unchanged(on, Path(first), Path(second)) as read:
+        data = read_dataset(on, parse_columns(columns))
+        one, two = (read_predictions(Path(name), task) for name in (first, second))
+        inputs = {
+            name: hash_inputs((on, data.files), (Path(name), prediction_files(Path(name)))) for name in (first, second)
+        }
+        read.extend([*data.files, *prediction_files(Path(first)), *prediction_files(Path(second))])
     names = (one.model, two.model) if one.model != two.model else (first, second)
     print_notes(data.notes)
     comparison = compare_predictions(data, one, two, names=names, seed=seed)
-    inputs = {
-        name: hash_inputs((on, data.files), (Path(name), prediction_files(Path(name)))) for name in (first, second)
-    }
     return data, comparison, {"task": one.task, "part": f"{one.subset}/{one.split}"}, inputs
 
 

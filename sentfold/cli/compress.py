@@ -37,18 +37,20 @@ def command(
     from dataclasses import replace
 
     from sentfold.decision.compress import compress_dataset
-    from sentfold.decision.encoders import clear_decision, save_fit
-    from sentfold.decision.use import hold_folder
+    from sentfold.decision.encoders import save_fit
+    from sentfold.decision.use import renewed
 
     refuse_target(to, source, vectors, encoder, words, folder=True)
     data, x, hashes, fitted = read_inputs(source, vectors, encoder, columns, words)
     found = compress_dataset(data, x, margin=margin, seed=seed)
     print_notes(found.notes[len(data.notes) :])
-    print(found.describe())
+    try:
+        if to:
+            found = replace(found, record={**found.record, "inputs": hashes, "numeric_profile": profile_name()})
+            with renewed(to) as fresh:
+                save_fit(fresh, fitted)
+                found.write_files(fresh)
+    finally:
+        print(found.describe())
     if to:
-        found = replace(found, record={**found.record, "inputs": hashes, "numeric_profile": profile_name()})
-        with hold_folder(to):
-            clear_decision(to)
-            save_fit(to, fitted)
-            found.write_files(to)
         print(f"  {to}: verdict.json" + (", and the map for sentfold.load_space" if found.space else ""))

@@ -16,7 +16,7 @@ from sentfold.cli.inputs import (
     Source,
     Vectors,
     Words,
-    hash_inputs,
+    hashes_of_data,
     print_notes,
     read_inputs,
     refuse_target,
@@ -41,36 +41,39 @@ def command(
     from dataclasses import replace
 
     from sentfold.decision.decide import decide_dataset
-    from sentfold.decision.encoders import VERDICT, clear_decision, save_fit
+    from sentfold.decision.encoders import VERDICT, save_fit
     from sentfold.decision.mteb import write_task_results
     from sentfold.decision.page import write_page
     from sentfold.decision.unlabelled import describe_sentences
-    from sentfold.decision.use import hold_folder
+    from sentfold.decision.use import renewed
     from sentfold.files import write_json
 
     refuse_target(to, source, vectors, encoder, words, folder=True)
     data, x, hashes, fitted = read_inputs(source, vectors, encoder, columns, words)
     if data.kind == "sentences":
         geometry = describe_sentences(x, seed=seed)
-        with hold_folder(to):
-            clear_decision(to)
-            write_json(to / VERDICT, {**geometry.to_json(), "inputs": hashes})
+        try:
+            with renewed(to) as fresh:
+                write_json(fresh / VERDICT, {**geometry.to_json(), "inputs": hashes})
+        finally:
+            print(geometry.describe())
         untold = "; without scores or labels there is nothing to tell mteb" if mteb else ""
-        print(f"{geometry.describe()}\n  written to {to}/: verdict.json{untold}")
+        print(f"  written to {to}/: verdict.json{untold}")
         return
     decision = decide_dataset(data, x, seed=seed)
     print_notes(decision.notes[len(data.notes) :])
     decision = replace(decision, record={**decision.record, "inputs": hashes})
-    with hold_folder(to):
-        clear_decision(to)
-        save_fit(to, fitted)
-        write_page(to / "verdict.html", decision, data, x)
-        decision.write_files(to)  # verdict.json comes last: where a killed process left none, nothing was decided
-    print(decision.describe())
+    try:
+        with renewed(to) as fresh:
+            save_fit(fresh, fitted)
+            write_page(fresh / "verdict.html", decision, data, x)
+            decision.write_files(fresh)
+    finally:
+        print(decision.describe())  # also where the folder cannot be written: it took minutes
     print(f"  written to {to}/: verdict.html, verdict.json, and the chosen space, which sentfold.load_space reads")
     if mteb is not None:
         own = vectors.name if vectors else str(encoder)
         scores = {own: decision.cosine, **{f"{own} + {one.name}": one.score for one in decision.candidates}}
         write_task_results(
-            mteb, source.resolve().stem, scores, decision.to_json(), data=hash_inputs((source, data.files))
+            mteb, source.resolve().stem, scores, decision.to_json(), data=hashes_of_data(source, data.files, hashes)
         )

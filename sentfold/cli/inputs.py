@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -61,10 +62,7 @@ def read_inputs(
 
     Raises DataError, and EncoderError for an encoder that is missing.
     """
-    from sentfold.data.columns import parse_columns
-    from sentfold.data.datasets import read_dataset
-    from sentfold.data.tables import DataError
-    from sentfold.data.vectors import read_vectors
+    from sentfold.data.tables import DataError, unchanged
 
     if (vectors is None) == (encoder is None):
         raise DataError(
@@ -72,6 +70,24 @@ def read_inputs(
             got="neither" if vectors is None else "both", remedy="--encoder all-MiniLM-L6-v2, with sentfold[text]",
         )  # fmt: skip
     refuse_odd_names(source, vectors)
+    model = Path(encoder or "")
+    with unchanged(source, vectors, model, Path(words)) as read:
+        made = _read_inputs(source, vectors, encoder, columns, words, quiet=quiet)
+        own = f"{made.hashes.get('encoder')}/"
+        read.extend([*made.data.files, *([] if vectors is None else [vectors])])
+        read.extend([Path(words)] if made.fitted is not None else [])
+        read.extend(model / name.removeprefix(own) for name in made.hashes if name.startswith(own))
+        return made
+
+
+def _read_inputs(
+    source: Path, vectors: Path | None, encoder: str | None, columns: str | None, words: str, *, quiet: bool
+) -> Inputs:
+    from sentfold.data.columns import parse_columns
+    from sentfold.data.datasets import read_dataset
+    from sentfold.data.tables import DataError
+    from sentfold.data.vectors import read_vectors
+
     data = read_dataset(source, parse_columns(columns))
     if encoder is not None and not data.texts:
         raise DataError("there are no texts to encode", where=data.name, got="rows of vectors", remedy="give --vectors")
@@ -94,7 +110,13 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
     """
     from sentfold.errors import ParameterError
 
-    if target is None or not target.exists():
+    if target is None:
+        return
+    place = target if folder else target.parent
+    place = next(one for one in (place, *place.absolute().parents) if one.exists())
+    if place.is_dir() and not os.access(place, os.W_OK | os.X_OK):
+        raise ParameterError("the target cannot be written", where=str(target), expected=f"leave to write in {place}")
+    if not target.exists():
         return
     wanted = "a folder" if folder else "a file"
     if not (target.is_dir() if folder else target.is_file()):
@@ -115,8 +137,8 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
             refuse_target(target / name, *inputs)
         foreign = [name for name in SIGNED if not is_own(target / name)]
         foreign += [] if is_page(target / PAGE) else [PAGE]
-        # A decision that was killed leaves its lock, and can leave a file without the one that it comes with.
-        if not (target / ".decision.lock").exists():
+        # A decision that was killed can leave a file without the one that it comes with; see use.renewed.
+        if not (target / ".decision.new").exists():
             foreign += [name for name, with_it in WITH.items() if not (target / with_it).exists()]
         for name in foreign:
             if (target / name).exists():
@@ -174,6 +196,12 @@ def hash_inputs(*read: tuple[Path, Iterable[Path]]) -> dict[str, str]:
     return hashes
 
 
+def hashes_of_data(source: Path, files: Iterable[Path], hashes: dict[str, str]) -> dict[str, str]:
+    """Of the hashes of a command's inputs those of the data's files, as they were when they were read."""
+    names = [str(file.relative_to(source.parent)) for file in sorted(files)]
+    return {name: hashes.get(f"{source.parent}/{name}") or hashes[name] for name in names}
+
+
 def _encode(data: Dataset, source: Path, encoder: str, words: str) -> tuple[Inputs, list[str]]:
     """The inputs, and notes. A method over word vectors is fitted on the texts, without their labels.
 
@@ -186,7 +214,11 @@ def _encode(data: Dataset, source: Path, encoder: str, words: str) -> tuple[Inpu
     texts, hashes = list(data.texts), hash_inputs((source, data.files))
     if encoder.lower() not in known_methods():
         x, notes = check_vectors(encode_by_name(encoder, texts), encoder)
-        return Inputs(data, x, {**hashes, **hash_encoder(encoder)}), [*prompt_notes(encoder), *notes]
+        made_of = hash_encoder(encoder)
+        # A folder of data can have the name of the model's folder, by which the files of the model are found again.
+        own = f"{made_of['encoder']}/"
+        named = {f"{source.parent}/{name}" if name.startswith(own) else name: hashes[name] for name in hashes}
+        return Inputs(data, x, {**named, **made_of}), [*prompt_notes(encoder), *notes]
     fitted, encoded = fit_method(encoder, texts, words)
     x, more = check_vectors(encoded.vectors, encoder)
     notes = [f"{encoder} is fitted on these {len(texts):,} texts, without their labels"]

@@ -139,11 +139,11 @@ def parse_columns(text: str | None) -> dict[str, str]:
     # A comma without a role behind it belongs to the name before it.
     for part in re.split(r",(?=[^,=]*=|\s*$)", text or ""):
         role, sign, column = (piece.strip() for piece in part.partition("="))
-        if part.strip() and (not sign or role not in NAMES or not column):
+        if part.strip() and (not sign or role not in NAMES or not column or role in roles):
             raise DataError(
                 "--columns cannot be read",
                 where="--columns",
-                expected=f"role=column, separated by commas; roles: {', '.join(NAMES)}",
+                expected=f"role=column, each role once, separated by commas; roles: {', '.join(NAMES)}",
                 got=part,
             )
         if part.strip():

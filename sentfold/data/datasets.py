@@ -53,6 +53,8 @@ class Dataset:
     copies      (n,) for vectors that come for every cell of the columns: where each distinct text is first. The cells
                 of queries are all documents, then all queries, also those that are left out
     cells       number of these cells
+    numbers     further columns of whole numbers without repeats, by name, one for each of the distinct texts of one
+                column: vectors that come without texts can have the same column
     notes       how the file was read, and what is odd, in words
     files       that were read
     """
@@ -70,6 +72,7 @@ class Dataset:
     parts: tuple[str, ...] = ()
     copies: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     cells: int = 0
+    numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
 
@@ -163,8 +166,9 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
     texts, copies, rows = distinct_texts(table, (roles["text"],), kept)
     notes += odd_labels(rows, values, splits, lambda item: table.place(kept[item]))
     return Dataset(
-        table.name, "labels", texts, rows, values, splits, classes, copies=copies, cells=len(rows), notes=tuple(notes)
-    )
+        table.name, "labels", texts, rows, values, splits, classes, copies=copies, cells=len(rows), notes=tuple(notes),
+        numbers=_row_numbers(table, roles, kept, copies),
+    )  # fmt: skip
 
 
 def refuse_hidden(values: npt.NDArray[Any], splits: Sequence[str], classes: Sequence[str], *, where: str) -> None:
@@ -190,7 +194,7 @@ def _read_sentences(table: Table, roles: Mapping[str, str], notes: list[str]) ->
     notes += _counted("sentences repeat earlier ones and count once", again, lambda item: table.place(kept[item]))
     return Dataset(
         table.name, "sentences", texts, rows, np.empty(0), copies=copies, cells=len(rows),
-        notes=tuple(notes),
+        notes=tuple(notes), numbers=_row_numbers(table, roles, kept, copies),
     )  # fmt: skip
 
 
@@ -216,6 +220,27 @@ def distinct_texts(table: Table, columns: Sequence[str], kept: list[int]) -> tup
             copies.append(cell)
         rows[cell] = row_of[value]
     return tuple(row_of), np.array(copies, dtype=np.int64), rows
+
+
+def _row_numbers(table: Table, roles: Mapping[str, str], kept: list[int], copies: Ints) -> dict[str, tuple[int, ...]]:
+    """The columns that number the distinct texts; see Dataset."""
+    found = {}
+    for name in set(table.columns) - set(roles.values()):
+        numbers = whole_numbers([table.columns[name][kept[cell]] for cell in copies])
+        if numbers is not None:
+            found[name] = numbers
+    return found
+
+
+def whole_numbers(values: Sequence[Any]) -> tuple[int, ...] | None:
+    """Values as whole numbers, `12`, `"12"` or `12.0`; None if one is none, or comes twice."""
+    numbers: dict[int, None] = {}
+    for value in values:
+        word = str(value).strip().removesuffix(".0") if isinstance(value, (int, float, str)) else ""
+        if not (word.isascii() and word.isdecimal() and len(word) < 19) or int(word) in numbers:
+            return None
+        numbers[int(word)] = None
+    return tuple(numbers)
 
 
 def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
@@ -246,6 +271,12 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
     return scores
 
 
+# Soft hyphen, zero-width and variation characters, marks of the direction of writing. Tags of flags and joiners within
+# a word or an emoji tell one name from another, so they stay.
+UNSEEN = re.compile("[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe0e\ufe0f\ufeff]")
+JOINERS = "\u200c\u200d"  # which say nothing at the ends of a name
+
+
 @cache
 def _long_runs_of_marks() -> re.Pattern[str]:
     """More than 30 combining marks in a row, of which the first 30 are the group; so many Unicode allows (UAX 15).
@@ -266,11 +297,13 @@ def compose(text: str, form: Literal["NFC", "NFKC"]) -> str:
 def class_name(label: object) -> str:
     """The name of a class, with single blanks and letters composed: a file of macOS can write one as two characters.
 
-    1 for 1.0 too, as pandas writes a column with gaps.
+    Without characters that cannot be seen, such as U+200B, which copying from a web page or a PDF brings along. 1 for
+    1.0 too, as pandas writes a column with gaps.
     """
     if isinstance(label, float) and label.is_integer():
         label = int(label)
-    name = compose(" ".join(str(label).split()), "NFC")
+    seen = " ".join(UNSEEN.sub("", str(label)).strip(JOINERS).split())
+    name = compose(seen or str(label), "NFC")
     return name.removesuffix(".0") if WHOLE.fullmatch(name) else name
 
 

@@ -9,8 +9,8 @@ import json
 import os
 import re
 import struct
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -125,6 +125,32 @@ def refuse_value(table: Table, row: int, column: str, what: str, *, expected: st
     return DataError(
         what, where=table.place(row, column), expected=expected, got=shorten(table.columns[column][row]), remedy=remedy
     )
+
+
+@contextmanager
+def unchanged(*paths: Path | None) -> Iterator[list[Path]]:
+    """Raise DataError at the end if a file that was read is another one than at the beginning.
+
+    A file is read before or after it is hashed: one that is written meanwhile would have the hash of other bytes.
+    paths  files and folders in which it is looked; the caller adds those files to the list that it reads
+    """
+    given, read = [path for path in paths if path is not None and path != Path()], list[Path]()
+    before = _states(given)
+    yield read
+    after = _states(given)
+    for path in read:
+        if before.get(path) != after.get(path):
+            raise DataError(
+                "a file was changed while it was read", where=str(path), remedy="call the command again, on a file "
+                "that no other program writes",
+            )  # fmt: skip
+
+
+def _states(paths: Iterable[Path]) -> dict[Path, tuple[int, int, int]]:
+    """Each file, also those of a folder and of the folders in it, with what changes whenever it is written."""
+    files = [file for path in paths for file in ((path,) if path.is_file() else (*path.glob("*"), *path.glob("*/*")))]
+    states = {file: file.stat() for file in files if file.is_file()}
+    return {file: (state.st_ino, state.st_size, state.st_mtime_ns) for file, state in states.items()}
 
 
 def shorten(value: object, most: int = 60) -> str:

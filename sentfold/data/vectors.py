@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sentfold.data.datasets import Dataset
+from sentfold.data.datasets import Dataset, whole_numbers
 from sentfold.data.tables import DataError, read_arrow_table, refuse_holes, shorten
 from sentfold.errors import first_line
 from sentfold.files import FREE, RATIO
@@ -51,16 +51,19 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     if not data.texts:
         _refuse_other_rows(columns, data, path)
     texts = _texts_of(columns, path) if data.texts else None
+    if data.texts and texts is None:
+        _refuse_other_order(columns, data, path)
+    rows: Ints | None
     if texts is not None:
-        vectors, extra = _match(array, texts, data, path)
+        vectors, rows, extra = _match(array, texts, data, path)
     else:
-        vectors, extra = _place(array, data, path), 0
-    checked, notes = check_vectors(vectors, str(path))
+        (vectors, rows), extra = _place(array, data, path), 0
+    checked, notes = check_vectors(vectors, str(path), rows)
     return checked, [*notes, *([f"{extra} vectors of other texts are used without labels"] if extra else [])]
 
 
 def read_arrays(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
-    """The columns of texts and of integers of a Parquet file, and the arrays of a file by name. Raises DataError."""
+    """The columns of texts and of numbers of a Parquet file, and the arrays of a file by name. Raises DataError."""
     readers: dict[str, Callable[[Path], tuple[Columns, dict[str, npt.NDArray[Any]]]]] = {
         ".npy": _read_npy,
         ".npz": _read_npy,
@@ -90,8 +93,12 @@ def refuse_masked(**parts: object) -> None:
             )  # fmt: skip
 
 
-def check_vectors(array: npt.NDArray[Any], where: str) -> tuple[Floats, list[str]]:
-    """The rows as float32, and notes. Raises DataError for values that are not finite, and for vectors all alike."""
+def check_vectors(array: npt.NDArray[Any], where: str, rows: Ints | None = None) -> tuple[Floats, list[str]]:
+    """The rows as float32, and notes. Raises DataError for values that are not finite, and for vectors all alike.
+
+    rows  (n,) of the rows in their file, as errors and notes name them; None: as here
+    """
+    rows = np.arange(len(array)) if rows is None else rows
     if array.dtype.kind not in "fiu":
         raise DataError(
             "vectors are no numbers", where=where, expected="float16, 32 or 64, or integers", got=str(array.dtype)
@@ -117,12 +124,12 @@ def check_vectors(array: npt.NDArray[Any], where: str) -> tuple[Floats, list[str
             hint = "float16 holds at most 65504: save the vectors as float32" if array.dtype == np.float16 else ""
             raise DataError(
                 "a vector is not finite",
-                where=f"{where}, row {start + bad[0]} (from 0)",
+                where=f"{where}, row {rows[start + bad[0]]} (from 0)",
                 expected="finite numbers below 3.4e38",
                 got=str(wrong),
                 remedy=hint or "look at the text of that row, and encode it again",
             )
-        _refuse_size(vectors[start : start + BLOCK], start, where)
+        _refuse_size(vectors[start : start + BLOCK], rows[start : start + BLOCK], where)
     blocks = (vectors[start : start + BLOCK] for start in range(0, len(vectors), BLOCK))
     if len(vectors) > 1 and all((block == vectors[0]).all() for block in blocks):
         raise DataError(
@@ -131,10 +138,12 @@ def check_vectors(array: npt.NDArray[Any], where: str) -> tuple[Floats, list[str
     zero = np.flatnonzero(~vectors.any(axis=1))
     if 2 * len(zero) > len(vectors):
         raise DataError(
-            "most vectors are zero", where=f"{where}, row {zero[0]} (from 0)", expected="vectors with a direction",
-            got=f"{len(zero)} of {len(vectors)}",
+            "most vectors are zero", where=f"{where}, row {rows[zero[0]]} (from 0)",
+            expected="vectors with a direction", got=f"{len(zero)} of {len(vectors)}",
         )  # fmt: skip
-    notes = [f"{len(zero)} vectors are zero, their cosine counts as 0; the first: row {zero[0]}"] if len(zero) else []
+    notes = []
+    if len(zero):
+        notes.append(f"{len(zero)} vectors are zero, their cosine counts as 0; the first: row {rows[zero[0]]}")
     if len(vectors) and _are_bytes(vectors[:BLOCK]):
         notes.append("all numbers are whole and fit into a byte: are these packed bits? then np.unpackbits them first")
     return vectors, notes
@@ -146,14 +155,14 @@ def _are_bytes(block: Floats) -> bool:
     return bool(low >= -128 and max(-low, high) > 1 and high <= 255 and (block == np.rint(block)).all())
 
 
-def _refuse_size(block: Floats, start: int, where: str) -> None:
+def _refuse_size(block: Floats, rows: Ints, where: str) -> None:
     """Raise DataError for a row whose numbers are too large or too small to be squared in float32."""
     size = np.maximum(block.max(axis=1, initial=0.0), -block.min(axis=1, initial=0.0))
     bad = np.flatnonzero((size > MOST) | ((size > 0) & (size < LEAST)))
     if len(bad):
         raise DataError(
             "a vector is too large or too small to compute with",
-            where=f"{where}, row {start + bad[0]} (from 0)",
+            where=f"{where}, row {rows[bad[0]]} (from 0)",
             expected=f"a largest number between {LEAST:g} and {MOST:g}, or zeros",
             got=f"{size[bad[0]]:g}",
             remedy="divide all vectors by one number; the cosine stays the same",
@@ -188,7 +197,7 @@ def _read_npy(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
     try:
         if path.suffix.lower() == ".npz":
             _refuse_oversize(path)
-        content = np.load(path, allow_pickle=False, mmap_mode="r" if path.suffix.lower() == ".npy" else None)
+        content = np.load(path, allow_pickle=False)
         arrays = {"": content} if isinstance(content, np.ndarray) else dict(content)
         if not all(isinstance(array, np.ndarray) for array in arrays.values()):
             raise ValueError("a member that is no array")
@@ -231,7 +240,7 @@ def _read_safetensors(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]
 
 
 def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
-    """The columns of texts and of integers, and the columns of lists as arrays."""
+    """The columns of texts and of numbers, and the columns of lists as arrays."""
     table = read_arrow_table(path)
     columns: Columns = {}
     arrays = {}
@@ -239,7 +248,7 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
         column, kind = table.column(name).combine_chunks(), table.schema.field(name).type
         if any(test(kind) for test in LISTS):
             arrays[name] = _matrix_of(column, f"{path}, column {name}")
-        elif _is_text(kind) or pa.types.is_integer(kind):
+        elif _is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
             columns[name] = column.to_pylist()
     return columns, arrays
 
@@ -293,6 +302,27 @@ def _refuse_other_rows(columns: Columns, data: Dataset, path: Path) -> None:
             )  # fmt: skip
 
 
+def _refuse_other_order(columns: Columns, data: Dataset, path: Path) -> None:
+    """Raise DataError where vectors go to the texts by their place, and a column numbers them in another order.
+
+    If the data have a column of the same name and the same numbers, its order counts; else 0 or 1 to the last.
+    """
+    for name, cells in columns.items():
+        numbers = whole_numbers(cells)
+        own = data.numbers.get(name, ())
+        if numbers is None or numbers == own:
+            continue
+        ordered = tuple(sorted(numbers))
+        counted = ordered in (tuple(range(len(numbers))), tuple(range(1, len(numbers) + 1)))
+        if ordered == tuple(sorted(own)) or (ordered != numbers and (counted or name.startswith("__index_level_"))):
+            raise DataError(
+                "vectors without texts are in another order than a column numbers them", where=f"{path}, column {name}",
+                expected=f"the order of {data.name}", got=", ".join(map(str, [*numbers[:3], "..."])),
+                remedy="add the column of texts; or sort the vectors as the texts are; if they are so already, leave "
+                "the numbers out (pandas: reset_index(drop=True))",
+            )  # fmt: skip
+
+
 def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> npt.NDArray[Any]:
     """One array out of those of a file."""
     halves = HALVES.get(data.kind, ())
@@ -313,8 +343,8 @@ def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> 
     return array
 
 
-def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path) -> tuple[npt.NDArray[Any], int]:
-    """The vectors of the data's texts, then those of all other texts, and how many these are."""
+def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path) -> tuple[npt.NDArray[Any], Ints, int]:
+    """The vectors of the data's texts, then those of all other texts; their rows; and how many others there are."""
     place = {text: row for row, text in reversed(list(enumerate(texts)))}
     if "" in data.texts and "" not in place:  # documents without a text need no vector
         array = np.concatenate([array, np.zeros_like(array[:1])])
@@ -332,11 +362,12 @@ def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path)
     wanted = "one vector for each text"
     _refuse_apart(array, again, first, path, wanted, lambda row: texts[row], "keep one of the two rows")
     others = [row for text, row in place.items() if text not in used]
-    return array[np.array([*rows, *sorted(others)])], len(others)
+    taken = np.array([*rows, *sorted(others)])
+    return array[taken], taken, len(others)
 
 
-def _place(array: npt.NDArray[Any], data: Dataset, path: Path) -> npt.NDArray[Any]:
-    """Vectors without texts, told by their number: one per distinct text, or one per cell."""
+def _place(array: npt.NDArray[Any], data: Dataset, path: Path) -> tuple[npt.NDArray[Any], Ints | None]:
+    """Vectors without texts, told by their number, one per distinct text or per cell; and their rows, if others."""
     if not data.texts:
         most = int(data.rows.max())
         if most >= len(array):
@@ -344,9 +375,9 @@ def _place(array: npt.NDArray[Any], data: Dataset, path: Path) -> npt.NDArray[An
                 "a pair names a row that the vectors do not have", where=data.name,
                 expected=f"rows 0 to {len(array) - 1} of {path}", got=str(most),
             )  # fmt: skip
-        return array
+        return array, None
     if len(array) == len(data.texts):
-        return array
+        return array, None
     if len(array) != data.cells:
         each = ("text", "document and query") if data.kind == "queries" else ("distinct text", "cell")
         wanted = f"{len(data.texts)} (one per {each[0]})" + (
@@ -358,7 +389,7 @@ def _place(array: npt.NDArray[Any], data: Dataset, path: Path) -> npt.NDArray[An
         )  # fmt: skip
     if data.kind != "queries":
         _check_copies(array, data, path)
-    return array[data.copies]
+    return array[data.copies], data.copies
 
 
 def _check_copies(array: npt.NDArray[Any], data: Dataset, path: Path) -> None:

@@ -18,7 +18,6 @@ from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FAMILIES, FLOAT, Code, coded_measures, linear_code, list_codes
 from sentfold.decision.decide import Encoding, chunk_size, fold_means, refuse_reversed
-from sentfold.decision.encoders import clear_decision
 from sentfold.decision.folds import (
     LEAST_GROUPS,
     count_groups,
@@ -145,11 +144,10 @@ class Compression:
 
         Files of an earlier decision are removed.
         """
-        from sentfold.decision.use import hold_folder
+        from sentfold.decision.use import renewed
 
-        with hold_folder(Path(folder)):
-            clear_decision(Path(folder))
-            self.write_files(folder)
+        with renewed(Path(folder)) as fresh:
+            self.write_files(fresh)
 
     def write_files(self, folder: str | Path) -> None:
         """Write the map and verdict.json next to the other files of this decision. Raises ArtifactError."""

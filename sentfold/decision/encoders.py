@@ -333,7 +333,8 @@ def hash_encoder(encoder: str) -> dict[str, str]:
         digests = {name: sha256_of(folder / name) for name in EXPORTED if (folder / name).is_file()}
     else:
         digests = find_text_encoder(encoder).sha256
-    return {"encoder": folder.name, **{f"{folder.name}/{file}": digest for file, digest in digests.items()}}
+    named = folder.resolve().name if folder.is_dir() else folder.name  # `.` has no name
+    return {"encoder": named, **{f"{named}/{file}": digest for file, digest in digests.items()}}
 
 
 def prompt_notes(name: str) -> list[str]:

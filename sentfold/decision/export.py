@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sentfold.data.tables import refuse_holes
+from sentfold.data.tables import refuse_holes, unchanged
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.encoders import (
     FIT,
+    OUTPUTS,
     SPACE_FOLDER,
     WORDS_FOLDER,
     is_exported,
@@ -59,18 +60,22 @@ def export_space(
     A linear map behind a model becomes a Dense module, so that SentenceTransformer(target) needs nothing else. Other
     spaces become sentfold.decision.module.SpaceModule, and methods sentfold.decision.word_module.WordModule: these are
     imported from the installed library, with trust_remote_code=True.
-    Raises ParameterError if the target is not empty or the widths differ, ArtifactError, EncoderError, SolverError.
+    Raises ParameterError if the target is not empty or the widths differ, ArtifactError, EncoderError, SolverError;
+    DataError if a file of the folder is written meanwhile.
     """
+    target = target.absolute()  # `.` cannot be renamed to
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ParameterError("the target is not empty", where=str(target), expected="a new folder")
-    space = load_space(folder)
-    require_encoder(folder, encoder)
     with _private_folder(target) as partial:
-        if encoder.lower() in known_methods() or (folder / FIT).is_file():
-            probes, wanted = _write_method(folder, space, encoder, words, partial, texts)
-        else:
-            probes, wanted = texts, _write_model(folder, space, encoder, partial, texts)
-        apart = _largest_difference(partial, probes, wanted)
+        with unchanged(folder) as read:  # the card is that of the space
+            read.extend(folder / name for name in OUTPUTS)
+            space = load_space(folder)
+            require_encoder(folder, encoder)
+            if encoder.lower() in known_methods() or (folder / FIT).is_file():
+                probes, wanted = _write_method(folder, space, encoder, words, partial, texts)
+            else:
+                probes, wanted = texts, _write_model(folder, space, encoder, partial, texts)
+            apart = _largest_difference(partial, probes, wanted)
         if target.exists():
             target.rmdir()
         partial.rename(target)

@@ -13,7 +13,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from sentfold.data.datasets import Dataset, class_name, compose, refuse_hidden
-from sentfold.data.tables import DataError
+from sentfold.data.tables import DataError, shorten
 from sentfold.data.vectors import encode_texts, refuse_masked
 from sentfold.decision.encoders import encode_by_name
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, Task
@@ -168,15 +168,19 @@ def kin_of(copies: Ints, texts: Sequence[str]) -> Ints:
 def copy_notes(copies: Ints, texts: Sequence[str] = ()) -> tuple[str, ...]:
     """How many rows are copies, and how many are near copies, in words; nothing where there are none."""
     rows, kin, notes = np.arange(len(copies)), kin_of(copies, texts), []
+
+    def name(row: int) -> str:
+        return shorten(texts[row]) if row < len(texts) else f"row {row} (from 0)"
+
     if len(again := np.flatnonzero(copies != rows)):
         notes.append(
-            f"{len(again):,} texts have the vector of an earlier one and count as the same text; the first: row "
-            f"{again[0]} (from 0), as row {copies[again[0]]}"
+            f"{len(again):,} texts have the vector of an earlier one and count as the same text; the first: "
+            f"{name(again[0])}, as {name(copies[again[0]])}"
         )
     if len(near := np.flatnonzero((copies == rows) & (kin != rows))):
         notes.append(
             f"{len(near):,} texts differ from an earlier one in case, punctuation and blanks alone and are held out "
-            f"together with it; the first: row {near[0]} (from 0), as row {kin[near[0]]}"
+            f"together with it; the first: {name(near[0])}, as {name(kin[near[0]])}"
         )
     return tuple(notes)
 

@@ -21,6 +21,7 @@ from sentfold.data.beir import is_beir, read_beir, with_titles
 from sentfold.data.columns import assign_columns, describe_columns, require_columns
 from sentfold.data.tables import DataError, read_arrow_table, read_table, shorten
 from sentfold.data.vectors import LISTS
+from sentfold.decision.encoders import VERDICT, clear_decision
 from sentfold.decision.shares import CONFIDENCE, bound_share
 from sentfold.decision.spaces import LandmarkSpace, SmoothedSpace, Space, space_widths
 from sentfold.errors import ArtifactError, first_line
@@ -206,13 +207,34 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
 
 
 @contextmanager
-def hold_folder(folder: Path) -> Iterator[None]:
-    """Make a folder, and keep other processes from it: two decisions at once would mix their files.
+def renewed(folder: Path) -> Iterator[Path]:
+    """An empty folder to write a decision into, whose files then replace those of an earlier decision in `folder`.
 
-    The lock is in the folder, as the folder above may be somebody else's. Raises ArtifactError, as hold_file does.
+    So a full disk or an error leaves the earlier decision. The verdict comes last: where a killed process left none,
+    nothing was decided. Two decisions at once would mix their files, so other processes are kept from the folder, by a
+    lock in it, as the folder above may be somebody else's. Raises ArtifactError, as hold_file does.
     """
+    fresh = folder / ".decision.new"
     with hold_file(folder / ".decision"):
-        yield
+        _remove(fresh)  # of a killed process
+        try:
+            fresh.mkdir()
+            yield fresh
+            clear_decision(folder)
+            for path in sorted(fresh.iterdir(), key=lambda path: path.name == VERDICT):
+                path.replace(folder / path.name)
+        except OSError as error:
+            raise ArtifactError("a decision cannot be written", where=str(folder), got=first_line(error)) from None
+        finally:
+            _remove(fresh)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder and what is in it; of a link, the link alone."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

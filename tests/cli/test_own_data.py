@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -103,6 +104,16 @@ def test_a_target_that_would_replace_an_input_or_a_device_is_refused(
         with pytest.raises(ParameterError):
             encode.command("average", Path("pairs.tsv"), Path(name))
     assert sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir()) == before
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("target", ["closed", "closed/new", "closed/new/file.json"])
+def test_a_target_in_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
+    tmp_path: Path, target: str
+) -> None:
+    (tmp_path / "closed").mkdir(mode=0o555)
+    with pytest.raises(ParameterError, match="cannot be written"):
+        refuse_target(tmp_path / target, folder="file" not in target)
 
 
 def test_a_folder_is_not_written_in_the_place_of_a_file_or_into_the_data(folder: Path) -> None:
@@ -214,11 +225,31 @@ def test_a_file_without_a_key_is_not_lost_either(folder: Path, name: str) -> Non
     assert (folder / name).read_bytes() == b"mine"
 
 
+def test_data_that_are_written_between_the_two_models_of_a_comparison_are_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second model was given the texts in their new order, and judged by the labels of the old one."""
+    from sentfold.cli import compare, inputs
+
+    def read_and_write(*given: Any, **options: Any) -> inputs.Inputs:
+        read = inputs.read_inputs(*given, **options)
+        lines = (folder / "pairs.tsv").read_text().splitlines()
+        (folder / "pairs.tsv").write_text("\n".join([lines[0], *sorted(lines[1:])]) + "\n")
+        return read
+
+    monkeypatch.setattr(compare, "read_inputs", read_and_write)
+    with pytest.raises(DataError, match="changed while it was read"):
+        compare.command(str(folder / "v.npy"), str(folder / "v.npy"), on=folder / "pairs.tsv")
+
+
 def test_what_a_killed_decision_left_is_replaced(folder: Path) -> None:
     left = folder / "left"
     left.mkdir()
     for name, content in (("verdict.html", PAGE.encode()), (ARRAYS, b""), (".decision.lock", b"")):
         (left / name).write_bytes(content)
+    with pytest.raises(ParameterError, match="would be lost"):
+        refuse_target(left, folder=True)  # a decision that ended leaves its lock, too
+    (left / ".decision.new").mkdir()
     refuse_target(left, folder=True)  # raises nothing
     from sentfold.cli import decide
 
@@ -304,3 +335,60 @@ def test_vectors_of_an_encoder_that_are_not_finite_are_not_written(tmp_path: Pat
     with pytest.raises(EncoderError, match=r"(?s)not finite.*sentence 1 "):
         write_vectors(tmp_path / "v.parquet", np.array([[1, 2], [np.inf, 0]], dtype=np.float32), {})
     assert not (tmp_path / "v.parquet").exists()
+
+
+def test_vectors_that_were_read_are_those_of_the_hash_though_their_file_is_written_again(folder: Path) -> None:
+    from sentfold.cli.inputs import read_inputs
+
+    read = read_inputs(folder / "pairs.tsv", folder / "v.npy", None, None, "")
+    before = read.vectors.copy()
+    array = np.load(folder / "v.npy")
+    with (folder / "v.npy").open("r+b") as file:
+        file.seek(-array.nbytes, os.SEEK_END)
+        file.write(np.zeros_like(array).tobytes())
+    np.testing.assert_array_equal(read.vectors, before)
+
+
+@pytest.mark.parametrize("name", ["v.npy", "data/train.csv", "data/parts/more.csv"])
+def test_a_file_that_is_written_while_it_is_read_and_hashed_is_refused(tmp_path: Path, name: str) -> None:
+    from sentfold.data.tables import unchanged
+
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("one")
+    given = tmp_path / name.partition("/")[0]
+    with unchanged(given, None) as read:
+        read.append(file)
+        file.with_name("run.log").write_text("a file that is not read")
+    with pytest.raises(DataError, match="changed while it was read") as refused, unchanged(given, None) as read:
+        read.append(file)
+        file.write_text("two")
+    assert refused.value.where == str(file)
+    with pytest.raises(DataError, match="changed while it was read"), unchanged(given, None) as read:
+        read.append(file)
+        file.unlink()
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_decision_is_written_whoever_reads_what_is_printed_and_printed_whatever_can_be_written(
+    folder: Path, gone: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sentfold.cli import compress, decide
+
+    def refuse(*_words: object, **_options: object) -> None:
+        raise BrokenPipeError
+
+    for command, target in ((decide.command, folder / "one"), (compress.command, folder / "two")):
+        if gone:  # as `| true` does
+            monkeypatch.setattr("builtins.print", refuse)
+            monkeypatch.setattr(f"{command.__module__}.print_notes", lambda notes: None)
+            monkeypatch.setattr("sentfold.cli.inputs.print_notes", lambda notes: None)
+            with pytest.raises(BrokenPipeError):
+                command(folder / "pairs.tsv", vectors=folder / "v.npy", to=target)
+            assert (target / "verdict.json").is_file()
+        else:
+            target.write_text("a file in place of the folder")
+            monkeypatch.setattr(f"{command.__module__}.refuse_target", lambda *paths, folder: None)
+            with pytest.raises(ArtifactError):
+                command(folder / "pairs.tsv", vectors=folder / "v.npy", to=target)
+            assert "Spearman of cosine" in capsys.readouterr().out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from pyarrow import parquet
 from safetensors.numpy import save_file
 
 from sentfold.data.columns import parse_columns
-from sentfold.data.datasets import Dataset, read_dataset
+from sentfold.data.datasets import Dataset, class_name, read_dataset
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts, read_vectors
 from sentfold.decision.use import read_texts
@@ -562,6 +563,48 @@ def test_a_class_has_one_name_however_its_letters_are_composed(tmp_path: Path) -
     )
 
 
+@pytest.mark.parametrize("unseen", ["\u200b", "\ufeff", "\u200e", "\u00ad", "\u200d", "\u2066"])
+def test_a_class_has_one_name_whatever_unseen_characters_were_copied_with_it(tmp_path: Path, unseen: str) -> None:
+    names = ["refund", f"refund{unseen}", f"{unseen}refund", "late", unseen]
+    (tmp_path / "l.csv").write_text(
+        "\n".join(["text,label", *(f"text {n},{names[n % 5]}" for n in range(20))]), encoding="utf-8"
+    )
+    assert sorted(read_dataset(tmp_path / "l.csv").classes)[:2] == ["late", "refund"]
+    flags = ["\U0001f3f4\U000e0065\U000e007f", "\U0001f3f4\U000e0073\U000e007f"]
+    assert len({class_name(name) for name in [*flags, "a\u200db", "ab"]}) == 4
+
+
+@pytest.mark.parametrize(
+    ("ids", "name", "numbers", "is_read"),
+    [
+        (range(8), "id", range(8), True),
+        (range(8), "id", range(1, 9), True),
+        (range(8), "size", [5, 3, 5, 1, 0, 2, 2, 9], True),
+        (range(8), "size", [90, 3, 5, 1, 0, 2, 21, 9], True),
+        (range(8), "id", [1, 0, *range(2, 8)], False),
+        (range(8), "number", range(8, 0, -1), False),
+        (range(8), "__index_level_0__", [40, 3, 5, 1, 0, 2, 21, 9], False),
+        (range(1000, 1008), "id", range(1000, 1008), True),
+        (range(1000, 1008), "id", range(1007, 999, -1), False),
+        (range(1000, 1008), "id", [float(n) for n in range(1007, 999, -1)], False),
+        ([7, 3, 5, 1, 0, 2, 4, 6], "id", [7, 3, 5, 1, 0, 2, 4, 6], True),
+        ([7, 3, 5, 1, 0, 2, 4, 6], "id", range(8), False),
+    ],
+)
+def test_vectors_whose_rows_are_numbered_in_another_order_than_the_texts_are_refused(
+    tmp_path: Path, ids: Sequence[int], name: str, numbers: Sequence[float], is_read: bool
+) -> None:
+    rows = [f"{number},text {n},{n % 2}" for n, number in enumerate(ids)]
+    (tmp_path / "l.csv").write_text("\n".join(["id,text,label", *rows]))
+    data, x = read_dataset(tmp_path / "l.csv"), np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
+    parquet.write_table(pa.table({name: list(numbers), "vector": list(x)}), tmp_path / "v.parquet")
+    if is_read:
+        np.testing.assert_array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x)
+    else:
+        with pytest.raises(DataError, match=f"(?s)another order.*column {name}"):
+            read_vectors(tmp_path / "v.parquet", data)
+
+
 def test_a_long_label_of_commas_takes_no_time(tmp_path: Path) -> None:
     labels = ["a", "b", "[" + "," * 1_000_000]  # an expression that tries each comma needs a quarter of an hour
     lines = [json.dumps({"text": f"a text {n}", "label": of}) for n, of in enumerate(labels)]
@@ -696,6 +739,20 @@ def test_vectors_with_other_numbers_than_the_rows_that_pairs_name_are_refused(ki
         else:
             with pytest.raises(DataError, match=r"(?s)other numbers.*column id"):
                 read_vectors(tmp_path / "v.parquet", pairs)
+
+
+def test_an_error_names_the_row_of_the_file_though_texts_and_vectors_are_in_other_orders(tmp_path: Path) -> None:
+    texts = [f"text {n}" for n in range(8)]
+    (tmp_path / "l.csv").write_text("\n".join(["text,label", *(f"{text},{n % 2}" for n, text in enumerate(texts))]))
+    data, x = read_dataset(tmp_path / "l.csv"), np.eye(8, dtype=np.float32)
+    for value, said in ((np.nan, "not finite"), (1e30, "too large")):
+        x[2, 2] = value
+        parquet.write_table(pa.table({"text": texts[::-1], "vector": list(x)}), tmp_path / "v.parquet")
+        with pytest.raises(DataError, match=f"(?s){said}.*row 2 "):
+            read_vectors(tmp_path / "v.parquet", data)
+    x[2] = 0
+    parquet.write_table(pa.table({"text": texts[::-1], "vector": list(x)}), tmp_path / "v.parquet")
+    assert any("the first: row 2" in note for note in read_vectors(tmp_path / "v.parquet", data)[1])
 
 
 def test_pairs_may_name_rows_of_the_vectors(tmp_path: Path) -> None:

@@ -349,6 +349,22 @@ def test_a_space_is_not_used_with_another_model_than_its_verdict_names(tmp_path:
         open_encoder("wordllama", "", space=tmp_path / "space", fit_on=())
 
 
+def test_data_in_a_folder_with_the_name_of_the_model_are_no_files_of_the_model(tmp_path: Path) -> None:
+    from sentfold.cli.inputs import hashes_of_data, read_inputs
+
+    folder = tmp_path / "data/wordllama"
+    folder.mkdir(parents=True)
+    for part in ("train", "test"):
+        (folder / f"{part}.csv").write_text("\n".join(["text,label", *(f"{part} {n},{n % 2}" for n in range(8))]))
+    read = read_inputs(folder, None, "wordllama", None, "")
+    save_space(linear(256), tmp_path / "space")
+    (tmp_path / "space/verdict.json").write_text(json.dumps({"inputs": read.hashes}))
+    open_encoder("wordllama", "", space=tmp_path / "space", fit_on=())
+    assert hashes_of_data(folder, read.data.files, read.hashes) == {
+        f"wordllama/{part}.csv": sha256_of(folder / f"{part}.csv") for part in ("train", "test")
+    }
+
+
 def test_a_space_is_not_used_with_a_model_that_lacks_a_file_of_the_judged_one(tmp_path: Path) -> None:
     """Without its default prompt or its longest text, a model gives other vectors by the same weights."""
     prompts = "config_sentence_transformers.json"

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.compress import compress
 from sentfold.decision.export import _largest_difference, _private_folder, export_space, model_card
@@ -132,6 +133,22 @@ def test_a_verdict_that_is_none_is_an_error_that_names_it(tmp_path: Path, record
     with pytest.raises(ArtifactError, match="verdict cannot be read") as caught:
         model_card(tmp_path, linear(), "a", {}, plain=True)
     assert caught.value.where == str(tmp_path / "verdict.json")
+
+
+def test_a_decision_that_changes_while_it_is_exported_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The map of one decision came with the card of another."""
+    save_space(Unchanged(), tmp_path / "space")
+
+    def late(*_given: object, **_more: object) -> str:
+        (tmp_path / "space/verdict.json").write_text("{}")  # a decision ends while the model is loaded
+        return "card"
+
+    monkeypatch.setattr("sentfold.decision.export.model_card", late)
+    with pytest.raises(DataError, match="changed while it was read"):
+        export_space(tmp_path / "space", "wordllama", tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["space"]
 
 
 def test_no_other_user_can_enter_or_guess_the_folder_in_which_an_export_is_made(tmp_path: Path) -> None:

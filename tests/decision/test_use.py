@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -20,12 +21,12 @@ from sentfold.data.tables import DataError
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, Unchanged, load_space, save_space
 from sentfold.decision.use import (
     append_vectors,
-    hold_folder,
     map_vectors,
     measure_drift,
     most_similar,
     new_texts,
     read_texts,
+    renewed,
     require_same_file,
 )
 from sentfold.errors import ArtifactError
@@ -78,13 +79,14 @@ def test_a_private_file_stays_private_and_a_link_stays_a_link(tmp_path: Path) ->
 
 def test_the_folder_in_which_a_command_runs_can_be_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with hold_folder(Path()):
-        assert [path.name for path in tmp_path.iterdir()] == [".decision.lock"]
+    with renewed(Path()):
+        assert sorted(path.name for path in tmp_path.iterdir()) == [".decision.lock", ".decision.new"]
+    assert [path.name for path in tmp_path.iterdir()] == [".decision.lock"]
 
 
 def test_only_the_owner_can_open_the_lock_of_a_file_or_a_folder(tmp_path: Path) -> None:
     append_vectors(tmp_path / "vectors.parquet", ["a"], np.ones((1, 4), dtype=np.float32))
-    with hold_folder(tmp_path / "space"):
+    with renewed(tmp_path / "space"):
         locks = [tmp_path / ".vectors.parquet.lock", tmp_path / "space/.decision.lock"]
         assert [lock.stat().st_mode & 0o777 for lock in locks] == [0o600, 0o600]
         folder = os.open(tmp_path / "space", os.O_RDONLY)
@@ -171,13 +173,31 @@ def test_two_decisions_do_not_write_into_one_folder_at_once(tmp_path: Path, monk
     """The folder could hold the space of one decision and the verdict of the other."""
     monkeypatch.setattr("sentfold.decision.use.PATIENCE", 0.1)
     with (
-        hold_folder(tmp_path / "to"),
+        renewed(tmp_path / "to"),
         pytest.raises(ArtifactError, match="another process"),
-        hold_folder(tmp_path / "to"),
+        renewed(tmp_path / "to"),
     ):
         pass
-    with hold_folder(tmp_path / "to"):
-        assert [path.name for path in (tmp_path / "to").iterdir()] == [".decision.lock"]
+    with renewed(tmp_path / "to"):
+        pass
+    assert [path.name for path in (tmp_path / "to").iterdir()] == [".decision.lock"]
+
+
+def test_a_decision_that_cannot_be_written_leaves_the_earlier_one(tmp_path: Path) -> None:
+    """As on a full disk; and what a killed process left is removed."""
+    earlier = {"verdict.json": '{"kind": "labels", "cosine": 1}', "verdict.html": "a page of somebody else"}
+    for name, text in earlier.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / ".decision.new").mkdir()
+    (tmp_path / ".decision.new/space.json").write_text("half")
+    with pytest.raises(ArtifactError, match="No space left"), renewed(tmp_path) as fresh:
+        assert list(fresh.iterdir()) == []
+        (fresh / "space.safetensors").write_bytes(b"new")
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.name != ".decision.lock"} == earlier
+    with renewed(tmp_path) as fresh:
+        (fresh / "space.safetensors").write_bytes(b"new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".decision.lock", "space.safetensors", "verdict.html"]
 
 
 def test_vectors_of_another_space_or_encoder_are_not_mixed_with_those_of_a_file(tmp_path: Path) -> None:
