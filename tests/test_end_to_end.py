@@ -56,10 +56,12 @@ def test_a_second_repro_runs_nothing(checkout: Path) -> None:
     assert repro(checkout) == set()
 
 
-def test_changing_k_alone_runs_the_weights_and_what_follows_from_them(checkout: Path) -> None:
+def test_changed_parameters_run_their_stages_and_what_follows_from_them(checkout: Path) -> None:
     edit(checkout / "params.yaml", "neighbors: 30 ", "neighbors: 25 ")
+    edit(checkout / "params.yaml", "&sif-settings {a: 0.001,", "&sif-settings {a: 0.0003,")
     assert repro(checkout) == {
-        "plan", "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp", "evaluate@minilm-lp", "report",
+        "plan", "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp", "evaluate@minilm-lp",
+        "encode@wl-sif", "evaluate@wl-sif", "report",
     }  # fmt: skip
 
 
@@ -68,28 +70,17 @@ def test_changing_the_dimension_alone_leaves_the_weights_as_they_are(checkout: P
     assert repro(checkout) == {"plan", "eigensolve@minilm-lp", "evaluate@minilm-lp", "report"}
 
 
-def test_a_comment_in_the_encoder_reruns_it_with_the_same_bytes_and_stops_there(checkout: Path) -> None:
+def test_comments_in_the_files_of_methods_rerun_their_spaces_with_the_same_bytes_and_the_report(checkout: Path) -> None:
     before = digests(checkout)
-    source = checkout / "sentfold/encoders/transformer.py"
-    source.write_text(source.read_text() + "\n# a comment, and nothing else\n")
+    for name in ("encoders/transformer.py", "encoders/gem.py", "manifold/lle.py"):
+        source = checkout / "sentfold" / name
+        source.write_text(source.read_text() + "\n# a comment, and nothing else\n")
     # No space changes, so nothing is scored again; the report reads the titles in the library's files.
-    assert repro(checkout) == {"embed@wordsim-minilm", "embed@happy-minilm", "report"}
-    assert digests(checkout) == before
-
-
-def test_an_edit_of_one_word_encoder_s_file_reruns_its_spaces_and_the_report(checkout: Path) -> None:
-    source = checkout / "sentfold/encoders/gem.py"
-    source.write_text(source.read_text() + "\n# a comment, and nothing else\n")
-    assert repro(checkout) == {"encode@wl-gem", "report"}
-
-
-def test_an_edit_of_one_manifold_method_s_file_reruns_its_spaces_and_the_report(checkout: Path) -> None:
-    source = checkout / "sentfold/manifold/lle.py"
-    source.write_text(source.read_text() + "\n# a comment, and nothing else\n")
     assert repro(checkout) == {
-        "reconstruction_weights@minilm-lp", "eigensolve@minilm-lp", "sweep@minilm-lp-selected",
-        "selected@minilm-lp-selected", "report",
+        "embed@wordsim-minilm", "embed@happy-minilm", "encode@wl-gem", "reconstruction_weights@minilm-lp",
+        "eigensolve@minilm-lp", "sweep@minilm-lp-selected", "selected@minilm-lp-selected", "report",
     }  # fmt: skip
+    assert digests(checkout) == before
 
 
 def test_a_block_added_to_the_catalogue_reruns_nothing(checkout: Path) -> None:
@@ -98,11 +89,6 @@ def test_a_block_added_to_the_catalogue_reruns_nothing(checkout: Path) -> None:
     block = text[text.index("\nwordsim:") : text.index("\nhappy:")]
     catalogue.write_text(text + block.replace("wordsim:", "more:", 1).replace("{wordsim:", "{more:"))
     assert repro(checkout) == set()
-
-
-def test_changing_one_word_encoder_reruns_it_alone(checkout: Path) -> None:
-    edit(checkout / "params.yaml", "&sif-settings {a: 0.001,", "&sif-settings {a: 0.0003,")
-    assert repro(checkout) == {"plan", "encode@wl-sif", "evaluate@wl-sif", "report"}
 
 
 def test_a_damaged_artifact_is_made_anew_and_not_taken_for_good(checkout: Path) -> None:
