@@ -137,7 +137,7 @@ def cache_folder(root: Path) -> Path:
         except (configparser.Error, UnicodeDecodeError, OSError):
             continue
         if parser.has_option("cache", "dir"):
-            folder = file.parent / Path(parser["cache"]["dir"]).expanduser()
+            folder = file.parent / Path(parser["cache"]["dir"].strip("\"'")).expanduser()
     return folder
 
 

@@ -72,7 +72,7 @@ def test_the_cache_is_that_of_dvc_s_settings(tmp_path: Path, monkeypatch: pytest
     lock = write_listing(tmp_path, '[{"relpath": "../x"}]', cache="shared")
     refuse_odd_listings(tmp_path, lock)
     (tmp_path / ".dvc").mkdir()
-    (tmp_path / ".dvc/config.local").write_text("[cache]\n    dir = ../shared\n['remote \"r\"']\n    url = x%y\n")
+    (tmp_path / ".dvc/config.local").write_text("[cache]\n    dir = '../shared'\n['remote \"r\"']\n    url = x%y\n")
     with pytest.raises(SuiteError):
         refuse_odd_listings(tmp_path, lock)
 
