@@ -173,8 +173,8 @@ def is_stage(words: list[str]) -> bool:
 
 
 def is_dvc(words: list[str]) -> bool:
-    """`python -m dvc ... repro ...`, not the guard around it."""
-    return words[1:3] == ["-m", "dvc"] and "repro" in words
+    """`python -P -m dvc ... repro ...`, or without `-P` as a user starts it; not the guard around it."""
+    return [word for word in words[1:4] if word != "-P"][:2] == ["-m", "dvc"] and "repro" in words
 
 
 def is_guard(words: list[str]) -> bool:
