@@ -13,7 +13,7 @@ export PREFECT_SERVER_ANALYTICS_ENABLED := false
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:[^#]*## /\t/' | expand -t 16
 
-# With `-P` no folder of data in the checkout stands in for a library of its name.
+# With `-P` Python does not import from the working folder, where a folder of data can have the name of a library.
 PIP = $(VENV)/bin/python -P -m pip install --quiet --disable-pip-version-check
 HASHED = $(PIP) --require-hashes --no-deps --no-build-isolation
 

@@ -3,9 +3,11 @@
 import os
 import sys
 
-# `python -m flows` and Prefect put the checkout before the libraries. It goes behind them, so that no file and no
-# folder of data in it stands in for one; pathlib itself could be such a file.
+# `python -m flows` and Prefect search the checkout before the libraries. Here the checkout is moved to the end of
+# sys.path: otherwise Python would import a folder of data that is called `json` instead of the library json.
+# pathlib is not used for this, because a folder could have that name, too.
 if sys.path[:1] == [os.getcwd()]:  # noqa: PTH109
     sys.path.append(sys.path.pop(0))
 
-import pipeline  # noqa: F401  # it sees to it that the project's own packages alone are found in the checkout
+# The import installs a finder: from then on Python finds only the project's own packages in the checkout.
+import pipeline  # noqa: F401

@@ -13,7 +13,7 @@ import sys
 def main() -> None:
     """Run the module that the first argument names, with the further arguments."""
     del sys.argv[0]
-    # Prefect puts the working folder before the libraries again, but only while it imports the flows.
+    # Prefect searches the working folder before the libraries while it imports the flows. So they are imported first.
     if sys.argv[0].partition(".")[0] == "prefect":
         import flows.flow  # noqa: F401
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

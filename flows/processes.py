@@ -61,7 +61,8 @@ def dvc_command(*words: str) -> list[str]:
     """The command line of this interpreter's dvc, whatever `dvc` the PATH finds.
 
     With `--wait-for-lock`, which has to precede the subcommand, parallel dvc processes wait for each other's short
-    locks; without it they fail. With `-P` no folder of data in the checkout stands in for a library.
+    locks; without it they fail. With `-P` Python does not import from the working folder, where
+    a folder of data can have the name of a library.
     """
     return [sys.executable, "-P", "-m", "dvc", "--wait-for-lock", *words]
 

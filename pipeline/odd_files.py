@@ -77,7 +77,7 @@ def _odd_file(path: Path, got: str) -> SuiteError:
 def refuse_odd_listings(root: Path, lock: Path) -> None:
     """Raise SuiteError if a folder that dvc.lock records has a file outside of it, by its listing in DVC's cache.
 
-    DVC puts each file of a listing under the name that stands there, and `../../../.bashrc` is a name to it.
+    A listing names the files of a folder. DVC writes each of them to that name, also to `../../../.bashrc`.
     """
     cache = cache_folder(root)
     for value in sorted(_listings_of(lock)):

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-# As in pipeline and flows: nothing in the checkout stands in for a library of its name.
+# The checkout is moved to the end of sys.path, as in flows/__init__.py: a folder of data is no library.
 if sys.path[:1] == [str(Path(__file__).parents[1])]:
     sys.path.append(sys.path.pop(0))
 

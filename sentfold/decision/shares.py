@@ -86,7 +86,8 @@ def bound_share(hits: Flags, groups: Ints, *, level: float, together: float = 1.
 def _size_of_groups(chosen: Flags, groups: Ints) -> float:
     """How many chosen items the group of a chosen item has, on average.
 
-    A group of the usual size is counted once more: where few items are chosen, the average of theirs is not known.
+    One more group is counted, of the average size of all groups. Few chosen items do not show how large the groups of
+    chosen items are; this group then decides.
     """
     usual = len(groups) / independent_items(groups)
     sizes = np.append(np.bincount(groups[chosen]), usual)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -106,14 +108,24 @@ def test_a_target_that_would_replace_an_input_or_a_device_is_refused(
     assert sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir()) == before
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
-@pytest.mark.parametrize("target", ["closed", "closed/new", "closed/new/file.json"])
-def test_a_target_in_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
-    tmp_path: Path, target: str
-) -> None:
-    (tmp_path / "closed").mkdir(mode=0o555)
-    with pytest.raises(ParameterError, match="cannot be written"):
-        refuse_target(tmp_path / target, folder="file" not in target)
+@pytest.mark.parametrize("target", ["", "new", "new/file.json"])
+def test_a_target_in_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(target: str) -> None:
+    """Root may write everywhere, so a process of another user asks, in a folder that this user may enter."""
+    with tempfile.TemporaryDirectory() as outer:
+        Path(outer).chmod(0o755)
+        closed = Path(outer) / "closed"
+        closed.mkdir(mode=0o555)
+        if (child := os.fork()) == 0:
+            refused = False
+            with suppress(BaseException):
+                if os.getuid() == 0:
+                    os.setuid(65534)
+                try:
+                    refuse_target(closed / target, folder="file" not in target)
+                except ParameterError as error:
+                    refused = "cannot be written" in str(error)
+            os._exit(0 if refused else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_folder_is_not_written_in_the_place_of_a_file_or_into_the_data(folder: Path) -> None:

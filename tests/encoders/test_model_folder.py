@@ -616,7 +616,7 @@ def test_encode_names_prompts_that_are_not_used_and_obeys_no_escape_code(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["theirs", "theirs@" + 40 * "a"])
+@pytest.mark.parametrize("name", ["theirs", f"theirs@{40 * 'a'}"])  # a folder may look like a model and its commit
 def test_a_folder_whose_configuration_names_another_model_asks_no_hub(spoilt: Path, tmp_path: Path, name: str) -> None:
     config = {
         "model_type": "detr",
