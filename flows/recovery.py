@@ -21,9 +21,9 @@ import yaml
 from flows.lock_entries import HEAD
 from pipeline.base.params import parse_yaml
 from pipeline.base.suite import FIRST
-from pipeline.lineage.stages import Entry, Graph, related
+from pipeline.lineage.stages import Entry, Graph, read_locked, read_yaml, related
 from pipeline.lineage.trees import WorkingTree
-from pipeline.odd_files import refuse_odd_listings, refuse_odd_suite
+from pipeline.odd_files import refuse_odd_suite
 from sentfold.errors import RunError
 from sentfold.files import write_bytes_atomically
 
@@ -33,10 +33,10 @@ PATHS_IN_USE = Path(".dvc/tmp/rwlock")
 # What git writes around the two sides of a conflict. DVC indents all but its two headings.
 CONFLICT = re.compile(rb"^(<{7}|\|{7}|={7}|>{7})( |\r?$)", re.MULTILINE)
 
-# The first bytes of a dvc.lock; and the line with the name of a stage, of which only the blanks may be left. The line
-# after a long name begins with a colon (see lock_entries.py).
+# The first bytes of a dvc.lock; and the line with the name of a stage. The line after a long name begins with a colon
+# (see lock_entries.py).
 LOCK_START = HEAD.encode()
-STAGE = re.compile(rb"^(?:  [^\s:]| {1,2}\Z)", re.MULTILINE)
+STAGE = re.compile(rb"^  [^\s:]", re.MULTILINE)
 
 # Another dvc may be writing the table at this moment; that takes milliseconds.
 TABLE_SECONDS = 1.0
@@ -51,27 +51,43 @@ def recover(root: Path) -> None:
     holder of the checkout (see lock.py).
 
     Raises RunError if a dvc.lock holds a merge conflict: only the user can say which side is right. Raises SuiteError
-    for a suite with a pipe or a link, which DVC would read, and as refuse_odd_listings does.
+    for a suite with a pipe or a link, which DVC would read, and LineageError for a dvc.lock with other entries than
+    those that DVC writes here.
     """
     for suite in [FIRST, *sorted(folder.name for folder in root.glob("suites/*"))]:
         refuse_odd_suite(suite, root)
     for lock in [root / "dvc.lock", *sorted(root.glob("suites/*/dvc.lock"))]:
         with suppress(FileNotFoundError):
             _keep_or_restore(lock, root / COPIES / "-".join(lock.relative_to(root).parts), name=lock.relative_to(root))
-        refuse_odd_listings(root, lock)
     _drop_damaged_table(root / PATHS_IN_USE)
 
 
 def read_lock(content: bytes) -> dict[str, Any] | None:
     """The stages of a dvc.lock by their names; None unless the file is whole: one cut short can still be YAML."""
+    document = _read_whole(content)
+    return None if document is None else document["stages"]
+
+
+def _read_whole(content: bytes) -> dict[str, Any] | None:
+    """All that a dvc.lock holds; None unless the file is whole."""
     try:
         document = parse_yaml(content, of_dvc=True)
     except yaml.YAMLError:
         return None
     if not isinstance(document, dict) or not isinstance(document.get("stages"), dict) or not content.endswith(b"\n"):
         return None
-    stages: dict[str, Any] = document["stages"]
-    return stages if all(isinstance(stage, dict) and "cmd" in stage for stage in stages.values()) else None
+    return document if all(map(_is_whole, document["stages"].values())) else None
+
+
+def _is_whole(stage: Any) -> bool:
+    """Whether nothing is missing at the end of a stage in dvc.lock; the end of a line can be where a file was cut."""
+    if not isinstance(stage, dict) or "cmd" not in stage:
+        return False
+    sides, params = [stage.get(side, []) for side in ("deps", "outs")], stage.get("params", {})
+    if not all(isinstance(side, list) for side in sides) or not isinstance(params, dict):
+        return False
+    entries = [entry for side in sides for entry in side]
+    return all(isinstance(entry, dict) and "md5" in entry for entry in entries) and None not in params.values()
 
 
 def clear_leftovers(graph: Graph, root: Path, *, say: Callable[[str], None] = typer.echo) -> None:
@@ -100,20 +116,25 @@ def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:
         return
     if found := CONFLICT.search(content):
         raise _conflict(name, content.count(b"\n", 0, found.start()) + 1)
-    if read_lock(content) is not None:
+    if (whole := _read_whole(content)) is not None:
+        read_locked(str(name), whole)
         write_bytes_atomically(copy, content)
     elif copy.exists():
         write_bytes_atomically(lock, copy.read_bytes())
         typer.echo(f"{name} was damaged by a run that was cut short; the last whole one was put back")
     elif (kept := _whole_stages(content)) is not None:
         write_bytes_atomically(lock, kept)
+        read_locked(str(name), _read_whole(kept) or {})
         typer.echo(f"{name} was cut short; {len(read_lock(kept) or ())} whole stages were kept")
+    else:
+        read_locked(str(name), read_yaml(WorkingTree(lock.parent), lock.name, of_dvc=True) or {})
 
 
 def _whole_stages(content: bytes) -> bytes | None:
     """A dvc.lock that was cut short, up to its last whole stage; None if it has other damage."""
+    content = content.rstrip(b" ")
     *_, last = (0, *(found.start() for found in STAGE.finditer(content)))
-    kept = content[:last]
+    kept = content if read_lock(content) is not None else content[:last]
     if LOCK_START.startswith(content) or kept == LOCK_START:  # no stage is whole
         return LOCK_START[:-1] + b" {}\n"
     return kept if read_lock(kept) is not None else None

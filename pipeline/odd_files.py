@@ -1,29 +1,21 @@
-"""What a stranger's suite may not bring along: links, pipes, files of holes, and names of files that lead elsewhere.
+"""What a stranger's suite may not bring along: links, pipes, files of holes, and a dvc.lock that leads elsewhere.
 
 DVC follows all of these unasked.
 """
 
 from __future__ import annotations
 
-import configparser
-import json
 import os
-import re
 import subprocess
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-import yaml
-
-from pipeline.base.suite import FIRST, suite_folder
+from pipeline.base.suite import FIRST, suite_file, suite_folder
 from sentfold.data.tables import refuse_holes
-from sentfold.errors import SuiteError, first_line
-from sentfold.files import require_regular
+from sentfold.errors import SuiteError
 
 DVC_FILE = "dvc.yaml"
 SETTINGS = (".dvc/config", ".dvc/.gitignore", ".dvc/plots")
 SHARED = ("sentfold", "pipeline", "flows", "reports/benchmarks")  # what stages of every suite read
-LISTING = re.compile(r"[0-9a-f]{32}\.dir")
-LARGEST = 64 << 20  # bytes of a listing: half a million files
 
 
 def refuse_odd_suite(suite: str, root: Path = Path()) -> None:
@@ -74,37 +66,13 @@ def _odd_file(path: Path, got: str) -> SuiteError:
     )
 
 
-def refuse_odd_listings(root: Path, lock: Path) -> None:
-    """Raise SuiteError if a folder that dvc.lock records has a file outside of it, by its listing in DVC's cache.
+def refuse_odd_lock(suite: str, root: Path = Path()) -> None:
+    """Raise LineageError for a dvc.lock of a suite with other entries than those that DVC writes here."""
+    from pipeline.lineage.stages import read_locked, read_yaml
+    from pipeline.lineage.trees import WorkingTree
 
-    A listing names the files of a folder. DVC writes each of them to that name, also to `../../../.bashrc`.
-    """
-    cache = cache_folder(root)
-    for value in sorted(_listings_of(lock)):
-        # DVC 2 had no folders files/md5; DVC 3 reads its objects, too.
-        for path in [cache / "files/md5" / value[:2] / value[2:], cache / value[:2] / value[2:]]:
-            odd = [name for name in (_names_in(path) if path.exists() else []) if not _is_inner(name)]
-            if odd or not LISTING.fullmatch(value):
-                raise SuiteError(
-                    "a folder that dvc.lock records has a file outside of the folder", where=f"{lock}, {value}",
-                    expected="an md5 with .dir, and names below the folder", got=repr(odd[0]) if odd else value,
-                    state="nothing was run",
-                    remedy="do not use this suite: dvc checkout and dvc repro would write that file",
-                )  # fmt: skip
-
-
-def _listings_of(lock: Path) -> set[str]:
-    """The values of a dvc.lock that DVC takes for hashes of folders, however they are written. Raises SuiteError."""
-    if not lock.is_file():
-        return set()
-    try:
-        events = yaml.parse(lock.read_bytes(), Loader=yaml.CLoader)
-        return {event.value for event in events if isinstance(event, yaml.ScalarEvent) and event.value.endswith(".dir")}
-    except (yaml.YAMLError, ValueError) as error:
-        raise SuiteError(
-            "dvc.lock is no YAML", where=str(lock), got=first_line(error), state="nothing was run",
-            remedy=f"git checkout -- {lock.name}, in its folder",
-        ) from None  # fmt: skip
+    lock = suite_file(suite).with_name("dvc.lock")
+    read_locked(str(lock), read_yaml(WorkingTree(root), str(lock), of_dvc=True) or {})
 
 
 def refuse_odd_settings(root: Path) -> None:
@@ -124,36 +92,3 @@ def refuse_odd_settings(root: Path) -> None:
             "alone", got=f"{len(odd):,} files", state="nothing was run", remedy=f"git rm --cached {odd[0]}, and look "
             "who put it there",
         )  # fmt: skip
-
-
-def cache_folder(root: Path) -> Path:
-    """DVC's cache by the settings of the user and of the checkout, the last of which counts."""
-    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    folder = root / ".dvc/cache"
-    for file in (home / "dvc/config", root / ".dvc/config", root / ".dvc/config.local"):
-        parser = configparser.ConfigParser(strict=False, interpolation=None)
-        try:
-            parser.read(file, encoding="utf-8")
-        except (configparser.Error, UnicodeDecodeError, OSError):
-            continue
-        if parser.has_option("cache", "dir"):
-            folder = file.parent / Path(parser["cache"]["dir"].strip("\"'")).expanduser()
-    return folder
-
-
-def _names_in(path: Path) -> list[object]:
-    """The names in a listing; of a file that is none, no name that could be inside of a folder."""
-    require_regular(path)
-    if path.stat().st_size > LARGEST:
-        return [None]
-    try:
-        return [entry["relpath"] for entry in json.loads(path.read_bytes())]
-    except (ValueError, TypeError, KeyError, RecursionError, OSError):
-        return [None]
-
-
-def _is_inner(name: object) -> bool:
-    if not isinstance(name, str):
-        return False
-    path = PurePosixPath(name)
-    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts and "\0" not in name

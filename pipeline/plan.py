@@ -28,7 +28,7 @@ from pipeline.base.suite import (
 )
 from pipeline.corpora.catalogue import CATALOGUE_FILE, find_corpus, own_catalogue
 from pipeline.lineage.checks import catalogue_names
-from pipeline.odd_files import DVC_FILE, refuse_odd_listings, refuse_odd_suite
+from pipeline.odd_files import DVC_FILE, refuse_odd_lock, refuse_odd_suite
 from sentfold.clusterers.base import known_clusterers
 from sentfold.errors import ParameterError, SuiteError
 from sentfold.files import write_bytes_atomically
@@ -163,7 +163,7 @@ def _refuse_own_stages(suite: str) -> None:
     a suite, and as refuse_odd_suite does.
     """
     refuse_odd_suite(suite)
-    refuse_odd_listings(Path(), suite_folder(suite) / "dvc.lock")
+    refuse_odd_lock(suite)
     if suite == FIRST:
         return
     folder, shared = suite_folder(suite), Path(DVC_FILE)

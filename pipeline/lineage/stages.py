@@ -26,6 +26,11 @@ MOST_LETTERS = 1 << 18  # of all commands together; the largest suite has some 1
 MOST_NAMES = 1_000  # entries of one stage's params; the longest list has some ten
 MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
 
+# The keys that DVC writes into dvc.lock of this project.
+LOCK_KEYS = frozenset({"schema", "stages"})
+STAGE_KEYS = frozenset({"cmd", "deps", "params", "outs"})
+ENTRY_KEYS = frozenset({"path", "hash", "md5", "size", "nfiles", "isexec"})
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -153,11 +158,23 @@ def related(one: str, other: str) -> bool:
 def load_graph(tree: Tree, suite: str) -> Graph:
     """Read dvc.yaml, its variables and dvc.lock of a suite. Raises LineageError. A missing dvc.lock has no entries."""
     dvcfile, lockfile = (str(PurePosixPath(suite_file(suite)).with_name(name)) for name in ("dvc.yaml", "dvc.lock"))
-    entries = _mapping(lockfile, read_yaml(tree, lockfile, of_dvc=True) or {})
+    locked = read_locked(lockfile, read_yaml(tree, lockfile, of_dvc=True) or {})
+    return Graph(suite, dvcfile, lockfile, load_stages(tree, suite), locked)
+
+
+def read_locked(lockfile: str, content: Mapping[str, Any]) -> dict[str, Locked]:
+    """The stages in the content of a dvc.lock, by name.
+
+    Raises LineageError for a key or a hash that DVC does not write here. DVC reads, writes and removes files by these
+    keys, also outside of the checkout.
+    """
+    if odd := sorted(map(str, set(content) - LOCK_KEYS)):
+        raise malformed(lockfile, "its keys", odd[0][:80], f"at most {', '.join(sorted(LOCK_KEYS))}")
+    entries = _mapping(lockfile, content)
     locked = {str(name): _locked(lockfile, str(name), entry) for name, entry in entries.items()}
     if sum(len(entry.deps) + len(entry.outs) + 1 for entry in locked.values()) > MOST_PATHS:
         raise malformed(lockfile, "its entries", "more", f"at most {MOST_PATHS:,} stages, inputs and outputs")
-    return Graph(suite, dvcfile, lockfile, load_stages(tree, suite), locked)
+    return locked
 
 
 def load_stages(tree: Tree, suite: str) -> dict[str, Stage]:
@@ -315,6 +332,7 @@ def _is_cached(entry: Mapping[str, Any]) -> bool:
 
 def _locked(lockfile: str, name: str, entry: Mapping[str, Any]) -> Locked:
     with _well_formed(lockfile, name, "an entry as DVC writes it"):
+        _require_keys(entry, STAGE_KEYS, f"stage {name}")
         deps, outs = (_recorded(entry.get(section, [])) for section in ("deps", "outs"))
         params = entry.get("params", {})
         if not all(isinstance(values, dict) for values in (params, *params.values())):
@@ -328,11 +346,18 @@ def _recorded(items: list[Any]) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
     for item in items:
         new = Entry(item["path"], str(item.get("md5")))
-        if not MD5.fullmatch(new.md5):
-            raise ValueError(f"md5 '{new.md5}' of {new.path}")
+        _require_keys(item, ENTRY_KEYS, new.path)
+        if not MD5.fullmatch(new.md5) or item.get("hash", "md5") != "md5":
+            raise ValueError(f"md5 '{new.md5}' of {new.path}, hash {item.get('hash')}")
         if found.setdefault(new.path, new) != new:
             raise ValueError(f"md5 '{found[new.path].md5}' and '{new.md5}' of {new.path}")
     return found
+
+
+def _require_keys(entry: Mapping[str, Any], known: frozenset[str], where: str) -> None:
+    """Raise ValueError for another key: `files` of an output names files that DVC writes, wherever they lead."""
+    if odd := sorted(map(str, set(entry) - known)):
+        raise ValueError(f"key '{odd[0][:80]}' of {where}")
 
 
 def _require_inside(paths: Iterable[str]) -> None:

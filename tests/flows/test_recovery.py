@@ -10,9 +10,10 @@ import yaml
 
 from flows.lock import hold_checkout
 from flows.recovery import COPIES, PATHS_IN_USE, recover
+from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.stages import alike, load_graph
 from pipeline.lineage.trees import WorkingTree
-from sentfold.errors import RunError, SuiteError
+from sentfold.errors import RunError
 
 DVC = (sys.executable, "-m", "dvc")
 
@@ -99,7 +100,7 @@ def test_dvc_reads_a_lock_of_which_no_stage_was_whole(tmp_path: Path) -> None:
 def test_other_damage_than_a_cut_without_a_copy_is_named_and_left(tmp_path: Path) -> None:
     damaged = LOCK.replace("    cmd: python -m pipeline download kitchen", "    cmd: [")
     (tmp_path / "dvc.lock").write_text(damaged)
-    with pytest.raises(SuiteError, match="is no YAML"):
+    with pytest.raises(LineageError, match="is not valid YAML"):
         recover(tmp_path)
     assert (tmp_path / "dvc.lock").read_text() == damaged
 

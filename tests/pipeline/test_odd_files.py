@@ -2,79 +2,68 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from pipeline.odd_files import cache_folder, refuse_odd_listings, refuse_odd_settings, refuse_odd_suite
-from sentfold.errors import SuiteError
+from flows.recovery import recover
+from pipeline.odd_files import refuse_odd_lock, refuse_odd_settings, refuse_odd_suite
+from sentfold.errors import SentfoldError, SuiteError
 from tests.checkout import environment, make_checkout
 
-DIGEST = "0123456789abcdef0123456789abcdef.dir"
+MD5 = "0123456789abcdef0123456789abcdef"
+SOUND = f"{{path: data/quick/plan, hash: md5, md5: {MD5}.dir, size: 50, nfiles: 1}}"
 
 
-def write_listing(root: Path, content: str, cache: str = ".dvc/cache") -> Path:
-    """A lock whose one output is the folder that a listing in the cache describes."""
-    place = root / cache / "files/md5" / DIGEST[:2] / DIGEST[2:]
-    place.parent.mkdir(parents=True)
-    place.write_text(content)
-    lock = root / "dvc.lock"
-    lock.write_text(f"stages: {{download: {{outs: [{{path: data, hash: md5, md5: {DIGEST}}}]}}}}\n")
-    return lock
-
-
-@pytest.mark.parametrize("name", ["../../../.bashrc", "a/../../b", "/etc/passwd", "", ".", "a\0b", None, 7], ids=repr)
-def test_a_folder_of_the_lock_with_a_file_outside_of_it_is_refused(tmp_path: Path, name: object) -> None:
-    listing = [{"md5": 32 * "a", "relpath": "good.parquet"}, {"md5": 32 * "b", "relpath": name}]
-    lock = write_listing(tmp_path, json.dumps(listing))
-    with pytest.raises(SuiteError, match="outside of the folder"):
-        refuse_odd_listings(tmp_path, lock)
+def write_lock(root: Path, entry: str, *, rest: str = "", side: str = "outs") -> None:
+    """A dvc.lock of a stage with one entry."""
+    stage = f"stages:\n  plan:\n    cmd: python -m pipeline plan\n    {side}:\n    - {entry}\n"
+    (root / "dvc.lock").write_text(f"schema: '2.0'\n{stage}{rest}")
 
 
 @pytest.mark.parametrize(
-    "written",
-    [f'"{DIGEST[:-4]}\\x2edir"', f"'{DIGEST}'", f'"{DIGEST[:9]}\\\n    {DIGEST[9:]}"', f"&a {DIGEST}", '"../../x.dir"'],
+    ("entry", "rest"),
+    [
+        (SOUND.replace("}", ", files: [{relpath: ../../../.bashrc, md5: " + MD5 + "}]}"), ""),
+        (SOUND.replace("hash: md5, ", "files: [{relpath: a, md5: " + MD5 + "}], "), ""),
+        (SOUND.replace("}", ", cloud: {r: {etag: x}}}"), ""),
+        (SOUND.replace(MD5, "aax/../../../../thesis.tex"), ""),
+        (SOUND.replace(f"{MD5}.dir", "../../../../../thesis.tex"), ""),
+        (SOUND.replace(f"{MD5}.dir", f'"{MD5}\\x2e\\x2e/dir"'), ""),
+        (SOUND.replace("hash: md5", "hash: etag"), ""),
+        (SOUND.replace("data/quick/plan", "../mine"), ""),
+        (SOUND.replace("data/quick/plan", "/etc"), ""),
+        (SOUND, "    wdir: ../..\n"),
+        (SOUND, "datasets: {}\n"),
+    ],
 )
-def test_a_listing_is_found_however_its_hash_is_written(tmp_path: Path, written: str) -> None:
-    lock = write_listing(tmp_path, '[{"relpath": "../x"}]')
-    lock.write_text(f"stages:\n  a:\n    outs:\n    - path: data\n      md5: {written}\n")
-    with pytest.raises(SuiteError, match="outside of the folder"):
-        refuse_odd_listings(tmp_path, lock)
+@pytest.mark.parametrize("side", ["deps", "outs"])
+def test_a_lock_that_leads_dvc_to_other_files_is_refused(tmp_path: Path, entry: str, rest: str, side: str) -> None:
+    """DVC joins md5s and names of files to paths unread: it writes, reads and removes what they lead to."""
+    write_lock(tmp_path, SOUND, side=side)
+    refuse_odd_lock("quick", tmp_path)
+    recover(tmp_path)
+    write_lock(tmp_path, entry, rest=rest, side=side)
+    with pytest.raises(SentfoldError, match=r"dvc\.lock"):
+        refuse_odd_lock("quick", tmp_path)
+    with pytest.raises(SentfoldError, match=r"dvc\.lock"):
+        recover(tmp_path)
 
 
-def test_a_listing_of_an_older_dvc_is_read_too(tmp_path: Path) -> None:
-    lock = write_listing(tmp_path, '[{"relpath": "../x"}]')
-    (tmp_path / ".dvc/cache/files/md5" / DIGEST[:2]).rename(tmp_path / ".dvc/cache" / DIGEST[:2])
-    with pytest.raises(SuiteError, match="outside of the folder"):
-        refuse_odd_listings(tmp_path, lock)
+def test_a_suite_without_a_lock_is_sound(tmp_path: Path) -> None:
+    refuse_odd_lock("quick", tmp_path)
 
 
-@pytest.mark.parametrize("content", ["[" * 100_000, "{}}", '["a"]', '[{"md5": "x"}]'])
-def test_a_listing_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
-    with pytest.raises(SuiteError):
-        refuse_odd_listings(tmp_path, write_listing(tmp_path, content))
-
-
-def test_a_sound_listing_and_one_that_is_not_here_pass(tmp_path: Path) -> None:
-    lock = write_listing(tmp_path, json.dumps([{"relpath": "a.parquet"}, {"relpath": "inner/..b.parquet"}]))
-    refuse_odd_listings(tmp_path, lock)
-    refuse_odd_listings(tmp_path, tmp_path / "no.lock")
-    lock.write_text(lock.read_text().replace("0123", "ffff"))
-    refuse_odd_listings(tmp_path, lock)
-
-
-def test_the_cache_is_that_of_dvc_s_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
-    assert cache_folder(tmp_path) == tmp_path / ".dvc/cache"
-    lock = write_listing(tmp_path, '[{"relpath": "../x"}]', cache="shared")
-    refuse_odd_listings(tmp_path, lock)
-    (tmp_path / ".dvc").mkdir()
-    (tmp_path / ".dvc/config.local").write_text("[cache]\n    dir = '../shared'\n['remote \"r\"']\n    url = x%y\n")
-    with pytest.raises(SuiteError):
-        refuse_odd_listings(tmp_path, lock)
+@pytest.mark.parametrize("command", ["check", "plan", "run"])
+def test_commands_refuse_such_a_lock_before_dvc_reads_it(tmp_path: Path, command: str) -> None:
+    root = make_checkout(tmp_path / "checkout")
+    write_lock(root, SOUND.replace("}", ", files: []}"))
+    words = [sys.executable, "-P", "-m", "sentfold.cli.main", command, "--suite", "quick"]
+    done = subprocess.run(words, cwd=root, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "key 'files'" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("name", [".dvc/cache/runs/ab/cd", ".dvc/tmp/lock", ".dvc/config.local", ".sentfold/runs/x"])
