@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from itertools import count
@@ -206,13 +207,15 @@ BENCHMARKS = "benchmarks"  # the folder of measured times among the reports
 
 def _refuse_taken(name: str) -> None:
     taken = {*known_suites(), *(corpus for dataset in load_catalogue().values() for corpus in dataset.corpora)}
-    if name in taken or name == BENCHMARKS or suite_folder(name).exists():
-        again = ""
+    folders = [suite_folder(name), Path("data") / name, Path("reports") / name]  # a run replaces files in the last two
+    there = [folder for folder in folders if os.path.lexists(folder)]
+    if name in taken or name == BENCHMARKS or there:
+        again = "" if name in taken else f", or move {' and '.join(map(str, there))} away"
         if (suite_folder(name) / "catalogue.yaml").is_file():  # a suite that this command wrote
-            again = f"; to begin anew: rm -r suites/{name}, and data/{name} and reports/{name} if they exist"
+            again = f"; to begin anew: rm -r {' '.join(map(str, there))}"
         raise SuiteError(
             f"the name '{name}' is taken",
-            where=f"suites/{name}",
+            where=str(there[0] if there else suite_folder(name)),
             expected="a name that no suite and no corpus of the catalogue has",
             got=name,
             remedy=f"choose another name{again}",

@@ -14,6 +14,7 @@ from sentfold.data.tables import refuse_holes
 from sentfold.errors import SuiteError
 
 DVC_FILE = "dvc.yaml"
+SHARED_STAGES = Path("../..") / DVC_FILE  # as the link in a suite's folder has it
 SETTINGS = (".dvc/config", ".dvc/.gitignore", ".dvc/plots")
 SHARED = ("sentfold", "pipeline", "flows", "reports/benchmarks")  # what stages of every suite read
 
@@ -38,12 +39,17 @@ def refuse_odd_files(folder: Path) -> None:
     """As refuse_odd_suite, for one folder and all in it."""
     inside = (Path(place, name) for place, folders, files in os.walk(folder) for name in (*folders, *files))
     for path in (folder, *inside):
-        if path.is_symlink() and path != folder / DVC_FILE and not _is_cached(path) and not _is_editors(path):
+        if path.is_symlink() and not (_is_shared(path) or _is_cached(path) or _is_editors(path)):
             raise _odd_file(path, f"a link to {path.readlink()}")
         if path.is_file():
             refuse_holes(path)
         elif path.exists() and not path.is_dir():
             raise _odd_file(path, "a pipe, a socket, a device, or a link to one")
+
+
+def _is_shared(path: Path) -> bool:
+    """Whether a link is the one from a suite to the stages of all suites, and leads nowhere else, now or later."""
+    return path.name == DVC_FILE and path.readlink() == SHARED_STAGES
 
 
 def _is_cached(path: Path) -> bool:
@@ -60,7 +66,7 @@ def _odd_file(path: Path, got: str) -> SuiteError:
     return SuiteError(
         "a suite has something else than files and folders",
         where=str(path),
-        expected="files and folders; links are followed nowhere but at dvc.yaml",
+        expected=f"files and folders; of links only {DVC_FILE} to {SHARED_STAGES}",
         got=got,
         remedy="put the file or folder itself there, or remove it",
     )

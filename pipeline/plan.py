@@ -28,7 +28,7 @@ from pipeline.base.suite import (
 )
 from pipeline.corpora.catalogue import CATALOGUE_FILE, find_corpus, own_catalogue
 from pipeline.lineage.checks import catalogue_names
-from pipeline.odd_files import DVC_FILE, refuse_odd_lock, refuse_odd_suite
+from pipeline.odd_files import DVC_FILE, SHARED_STAGES, refuse_odd_lock, refuse_odd_suite
 from sentfold.clusterers.base import known_clusterers
 from sentfold.errors import ParameterError, SuiteError
 from sentfold.files import write_bytes_atomically
@@ -123,7 +123,7 @@ def write_plan(suite: str) -> Path:
         write_bytes_atomically(path, text.encode())
     link = suite_folder(suite) / DVC_FILE
     if not link.exists():
-        link.symlink_to(Path("../../") / DVC_FILE)
+        link.symlink_to(SHARED_STAGES)
     return path
 
 

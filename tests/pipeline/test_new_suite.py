@@ -190,9 +190,18 @@ def test_a_suite_that_exists_is_not_written_over(root: Path) -> None:
     file = write_pairs(root / "pairs.csv", PAIRS)
     write_suite("mine", file, "minilm", columns={})
     before = Path("suites/mine/suite.yaml").read_bytes()
-    with pytest.raises(SuiteError, match=r"(?s)taken.*rm -r suites/mine, and data/mine and reports/mine"):
+    with pytest.raises(SuiteError, match=r"(?s)taken.*rm -r suites/mine$"):
         write_suite("mine", file, "wl-sif", columns={})
     assert Path("suites/mine/suite.yaml").read_bytes() == before
+
+
+@pytest.mark.parametrize("folder", ["reports", "data"])
+def test_a_folder_of_the_user_in_which_a_run_would_replace_files_is_refused(root: Path, folder: str) -> None:
+    file, own = write_pairs(root / "pairs.csv", PAIRS), root / folder / "thesis"
+    own.mkdir(parents=True)
+    with pytest.raises(SuiteError, match=f"(?s)taken.*choose another name, or move {folder}/thesis away"):
+        write_suite("thesis", file, "minilm", columns={})
+    assert not (root / "suites").exists()
 
 
 # --- the whole path ---------------------------------------------------------------------------------------

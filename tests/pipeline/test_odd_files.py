@@ -52,6 +52,18 @@ def test_a_lock_that_leads_dvc_to_other_files_is_refused(tmp_path: Path, entry: 
         recover(tmp_path)
 
 
+def test_stages_of_a_suite_that_a_run_could_replace_are_refused(tmp_path: Path) -> None:
+    """The file behind the link had the right bytes, and was in a folder to which DVC brought others."""
+    folder = tmp_path / "suites/theirs"
+    folder.mkdir(parents=True)
+    (folder / "dvc.yaml").symlink_to("../../dvc.yaml")
+    refuse_odd_suite("theirs", tmp_path)
+    (folder / "dvc.yaml").unlink()
+    (folder / "dvc.yaml").symlink_to("../../data/theirs/corpora/theirs/stages.yaml")
+    with pytest.raises(SuiteError, match="a link to"):
+        refuse_odd_suite("theirs", tmp_path)
+
+
 def test_a_suite_without_a_lock_is_sound(tmp_path: Path) -> None:
     refuse_odd_lock("quick", tmp_path)
 

@@ -136,15 +136,15 @@ def test_a_suite_that_brings_stages_of_its_own_is_refused(checkout: Path) -> Non
     write_suite(SMALL)
     write_plan("mine")
     link, shared = Path("suites/mine/dvc.yaml"), Path("dvc.yaml").read_bytes()
-    for put in (
-        lambda: link.write_bytes(shared.replace(b"python -m pipeline", b"touch x; python -m pipeline", 1)),
-        lambda: link.symlink_to("elsewhere.yaml"),
-        link.mkdir,
+    for put, says in (
+        (lambda: link.write_bytes(shared.replace(b"python -m", b"touch x; python -m", 1)), "stages of its own"),
+        (lambda: link.symlink_to("elsewhere.yaml"), "a link to elsewhere"),
+        (link.mkdir, "stages of its own"),
     ):
         link.unlink()
         put()
         for call in (write_plan, check_plan):
-            with pytest.raises(SuiteError, match="stages of its own"):
+            with pytest.raises(SuiteError, match=says):
                 call("mine")
     link.rmdir()
     link.write_bytes(shared)  # where links cannot be made
