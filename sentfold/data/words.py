@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sentfold.data.tables import refuse_holes
+from sentfold.data.tables import DataError, refuse_holes, shorten
 from sentfold.errors import ArtifactError, EncoderError, first_line
 from sentfold.files import FREE, RATIO, read_parquet
 
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from sentfold.encoders.base.lexicon import Lexicon
 
 Float64 = npt.NDArray[np.float64]
+
+MOST_MARKED = 0.1  # of all words may have combining marks
 
 
 @contextmanager
@@ -43,7 +48,9 @@ def read_lexicon(
     binary: bool,
     counts: Path | None,
 ) -> Lexicon:
-    """Words with vectors and counts. Raises ArtifactError or SourceError for a file that cannot be read.
+    """Words with vectors and counts.
+
+    Raises ArtifactError or SourceError for a file that cannot be read, and DataError for texts whose words are cut.
 
     sentences  all whose words may be asked for
     fitting    those that words are counted in, where no counts are given
@@ -54,6 +61,8 @@ def read_lexicon(
     from sentfold.words.counts import WordCounts
     from sentfold.words.tokenizers import tokenize
 
+    if tokenizer != "whitespace":
+        _refuse_marks(sentences)
     names, vectors = read_word_vectors(sentences, tokenizer, words, dimension, binary)
     if counts is None:
         counter = Counter(token for tokens in tokenize(fitting, tokenizer) for token in tokens)
@@ -62,6 +71,30 @@ def read_lexicon(
         table = read_columns(counts, "word", "count")
         table_of_counts = WordCounts(read_words(table, counts), read_integers(table, "count", counts))
     return Lexicon(names, vectors, table_of_counts)
+
+
+def _refuse_marks(sentences: Sequence[str]) -> None:
+    """Raise DataError where many words have combining marks, which the tokenizers split off as if they were commas."""
+    words = [word for text in sentences if not text.isascii() for word in text.split()]
+    marked = [word for word in words if _marked().search(word)]
+    every = sum(len(text.split()) for text in sentences)
+    if len(marked) > MOST_MARKED * every:
+        composes = all(not _marked().search(unicodedata.normalize("NFC", word)) for word in marked[:1_000])
+        raise DataError(
+            "words would be cut at their marks: methods over word vectors split texts as English is written",
+            where="the texts", expected="letters without combining marks, as Hindi, Thai, Tamil and Arabic with "
+            "vowel signs have them", got=f"{len(marked):,} of {every:,} words, such as {shorten(marked[0])}",
+            remedy="compose the texts, with unicodedata.normalize('NFC', text)" if composes else
+            "encode the texts by a model, or by a program of your own and give its vectors as --vectors",
+        )  # fmt: skip
+
+
+@cache
+def _marked() -> re.Pattern[str]:
+    """A letter or digit with a combining mark; no selector of an emoji (U+FE0F), no key cap."""
+    marks = [chr(code) for code in (*range(0x300, 0x20D0), *range(0x2100, 0xFE00), *range(0xFE10, 0x20000))]
+    found = "".join(mark for mark in marks if unicodedata.category(mark) in ("Mn", "Mc"))
+    return re.compile(rf"\w[{found}]")
 
 
 def read_word_vectors(

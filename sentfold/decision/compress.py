@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from math import ceil
+from math import ceil, sqrt
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -17,7 +17,7 @@ from sentfold.compare.multiplicity import POWER
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FAMILIES, FLOAT, Code, coded_measures, linear_code, list_codes
-from sentfold.decision.decide import Encoding, chunk_size, fold_means, refuse_reversed
+from sentfold.decision.decide import Encoding, chunk_size, fold_means, refuse_reversed, refuse_wide
 from sentfold.decision.folds import (
     LEAST_GROUPS,
     count_groups,
@@ -46,6 +46,7 @@ from sentfold.kernels.threads import one_blas_thread
 Float64 = npt.NDArray[np.float64]
 
 RESAMPLES = 2_000
+MOST_TIMES = 1e6  # as many items as there are; nobody has more
 LEVEL = 0.05 / len(FAMILIES)  # of each family, so that the smallest form over all families is right at 95%
 
 
@@ -55,7 +56,8 @@ class Form:
 
     low, high  interval; each end is missed with a chance of LEVEL
     passed     whether it and all larger forms of its family lose less than the margin
-    needed     items with which a form that loses this much would pass with 80% power; None if it loses too much
+    needed     items with which it, if it truly loses this much, and all larger forms of its family would pass, each
+               with 80% power; None if one of these loses too much
     """
 
     code: Code
@@ -301,19 +303,46 @@ def judge_forms(
     least = unseen_loss(units, LEVEL)
     forms: list[Form] = []
     for code, difference, se in zip(codes, observed[1:] - observed[0], spread, strict=True):
-        seen = min(difference, 0.0) if are_pairs else 0.0
-        exact = seen - least if are_pairs else -lost_at_most(-difference, units, LEVEL)
-        low, high = min(difference - z * se, exact), max(difference + z * se, least)
+        low = lowest(difference, se, units, are_pairs=are_pairs)
         larger = [form for form in forms if form.code.family == code.family]
         passed = low > -margin and all(form.passed for form in larger)
-        room = margin + min(difference, 0.0)
-        bound = min((margin + seen) / 100, 1 - 1e-9)  # what exact bounds have to stay below
-        fewest = ceil(np.log(LEVEL) / np.log1p(-bound)) if bound > 1e-9 else 0
-        power = z + NormalDist().inv_cdf(POWER)
-        share = len(material.plan.judged) / units
-        needed = ceil(max(len(material.plan.judged) * (power * se / room) ** 2, fewest * share)) if room > 0 else None
-        forms.append(Form(code, float(difference), float(low), float(high), bool(passed), needed))
+        times = items_needed(difference, se, units, margin, are_pairs=are_pairs)
+        counts = [None if times is None else ceil(len(material.plan.judged) * times), *(form.needed for form in larger)]
+        needed = None if None in counts else max(count for count in counts if count)  # all larger forms have to pass
+        high = max(difference + z * se, least)
+        forms.append(Form(code, float(difference), low, float(high), bool(passed), needed))
     return forms
+
+
+def lowest(difference: float, se: float, units: float, *, are_pairs: bool) -> float:
+    """The lower end of the interval of a difference: the normal one, or the exact bound where that is lower."""
+    exact = min(difference, 0.0) - unseen_loss(units, LEVEL) if are_pairs else -lost_at_most(-difference, units, LEVEL)
+    return float(min(difference - NormalDist().inv_cdf(1 - LEVEL) * se, exact))
+
+
+def items_needed(difference: float, se: float, units: float, margin: float, *, are_pairs: bool) -> float | None:
+    """How many times as many items would let a form pass with POWER that truly loses what it lost here.
+
+    None if it loses the margin or more. The difference in other data is planned as far below the one seen as it will
+    fall with a chance of 1 - POWER, by their standard error.
+    """
+    seen, power = min(difference, 0.0), NormalDist().inv_cdf(POWER)
+    if seen <= -margin:
+        return None
+
+    def passes(times: float) -> bool:
+        spread = se / sqrt(times)
+        return lowest(seen - power * spread, spread, units * times, are_pairs=are_pairs) > -margin
+
+    few, many = 1e-9, 1.0
+    while not passes(many):
+        few, many = many, 2 * many
+        if many > MOST_TIMES:
+            return None
+    while many > 1.001 * few:
+        middle = sqrt(few * many)
+        few, many = (few, middle) if passes(middle) else (middle, many)
+    return many
 
 
 def _once(material: Material) -> bool:
@@ -332,6 +361,7 @@ def chance(task: Task) -> float:
 
 
 def _check(material: Material, margin: float) -> None:
+    refuse_wide(material.vectors.shape[1])
     groups, (effective, told) = group_count(material.plan.design), count_groups(material.task, material.plan)
     if not 0 < margin < 100:
         raise DataError("a margin is no number of points", where="margin", expected="0 < margin < 100", got=f"{margin}")

@@ -169,19 +169,23 @@ def decide(
     return decide_task(material, families, seed, (*notes, *copy_notes(copies, texts)))
 
 
-def decide_task(material: Material, families: tuple[Family, ...], seed: int, notes: Sequence[str] = ()) -> Decision:
-    """The decision on a task.
-
-    Raises DataError where all pairs have one cosine, or cosine falls as the scores rise, and for vectors of more than
-    WIDEST numbers.
-    """
-    task, plan = material.task, material.plan
-    if (width := material.vectors.shape[1]) > WIDEST:
+def refuse_wide(width: int) -> None:
+    """Raise DataError for vectors of more than WIDEST numbers."""
+    if width > WIDEST:
         raise DataError(
             "vectors are too wide to fit maps of them", where="vectors", expected=f"at most {WIDEST:,} numbers",
             got=f"{width:,}", remedy="reduce the vectors first, by the leading numbers of a Matryoshka model or by a "
             "random projection; `sentfold compare` takes them as they are",
         )  # fmt: skip
+
+
+def decide_task(material: Material, families: tuple[Family, ...], seed: int, notes: Sequence[str] = ()) -> Decision:
+    """The decision on a task.
+
+    Raises DataError where all pairs have one cosine, or cosine falls as the scores rise, and as refuse_wide does.
+    """
+    task, plan = material.task, material.plan
+    refuse_wide(material.vectors.shape[1])
     refuse_one_cosine(task, material.plain(plan.final.train, plan.judged))
     outer = [fold for folds in plan.repeats for fold in folds]
     refuse_reversed(task, plan, [material.plain(fold.train, fold.test)[None] for fold in outer], seed)

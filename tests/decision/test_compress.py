@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom, spearmanr
 
+from sentfold.compare.multiplicity import POWER
 from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FIRST, RESCORED, measure_rescored
-from sentfold.decision.compress import LEVEL, Compression, compress, compress_dataset, round_up
+from sentfold.decision.compress import LEVEL, Compression, compress, compress_dataset, items_needed, lowest, round_up
+from sentfold.decision.decide import WIDEST
 from sentfold.decision.folds import lost_at_most, unseen_loss
 from sentfold.decision.spaces import load_space
 from sentfold.decision.tasks import PairsTask, QueriesTask, ndcg
@@ -82,6 +84,38 @@ def test_as_many_pairs_as_it_asks_for_let_the_form_pass_in_most_data_sets() -> N
         passes += next(form.passed for form in forms if form.code.name == f"12 {FIRST}")
     assert passes >= 10  # 80% of 20 is 16; 9 or fewer would come about once in 1,000
     assert np.median(needed) > 80
+
+
+@pytest.mark.parametrize("are_pairs", [True, False])
+@pytest.mark.parametrize(("loss", "deviation"), [(0.0, 0.5), (0.1, 0.5), (0.3, 4.0), (0.6, 12.0)])
+def test_the_items_asked_for_let_a_form_pass_in_four_of_five_data_sets(
+    loss: float, deviation: float, are_pairs: bool
+) -> None:
+    """A form that loses little was asked for as many items as pass if no item at all is lost."""
+    items, margin = 150, 1.0
+    times = items_needed(-loss, deviation / np.sqrt(items), items, margin, are_pairs=are_pairs)
+    assert times is not None
+    needed = int(np.ceil(items * times))
+    spread = deviation / np.sqrt(needed)
+    found = np.random.default_rng(3).normal(-loss, spread, size=2_000)
+    passes = sum(lowest(one, spread, needed, are_pairs=are_pairs) > -margin for one in found)
+    assert binom.ppf(1e-6, 2_000, POWER) <= passes <= binom.ppf(1 - 1e-6, 2_000, POWER) + 1
+
+
+def test_no_form_is_said_to_need_fewer_items_than_the_larger_ones_that_have_to_pass_first() -> None:
+    x, pairs = pairs_of(80, 1)
+    forms = compress(x, pairs=pairs, margin=6.0, resamples=300).forms
+    for family in {form.code.family for form in forms}:
+        needed = [form.needed or np.inf for form in forms if form.code.family == family]
+        assert needed == sorted(needed)
+        assert any(np.isfinite(needed)) or family != FIRST
+
+
+def test_vectors_of_which_matrices_fill_the_memory_are_refused() -> None:
+    x = np.zeros((60, WIDEST + 1), dtype=np.float32)
+    x[np.arange(60), np.arange(60)] = x[:, -1] = 1
+    with pytest.raises(DataError, match="too wide"):
+        compress(x, labels=np.arange(60) % 2)
 
 
 def test_testing_stops_at_the_first_failure_of_a_kind() -> None:

@@ -1,0 +1,73 @@
+"""Texts whose words a method over word vectors would cut are refused."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sentfold.data.tables import DataError
+from sentfold.data.words import read_lexicon
+from sentfold.encoders.base.lexicon import Lexicon
+from sentfold.words.tokenizers import tokenize
+
+HINDI = "मेरी किताब कहाँ है"
+TAMIL = "என் புத்தகம் எங்கே"
+THAI = "หนังสือของฉันอยู่ที่ไหน"
+VOCALISED = "كِتَابِي هُنَا"
+FRENCH = unicodedata.normalize("NFD", "élève déjà présent")
+
+
+def read(folder: Path, texts: list[str], tokenizer: str = "regex") -> Lexicon:
+    words = sorted({word for text in texts for word in text.split()})
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(2 * len(words), dtype=np.float32)), 2)
+    pq.write_table(pa.table({"word": words, "vector": vectors}), folder / "words.parquet")
+    return read_lexicon(texts, texts, tokenizer, str(folder / "words.parquet"), 2, False, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        (HINDI, "by a model"),
+        (TAMIL, "by a model"),
+        (THAI, "by a model"),
+        (VOCALISED, "by a model"),
+        (FRENCH, "compose the texts"),
+    ],
+)
+@pytest.mark.parametrize("tokenizer", ["regex", "wordpunct", "treebank"])
+def test_texts_whose_words_would_be_cut_at_their_marks_are_refused(
+    tmp_path: Path, text: str, remedy: str, tokenizer: str
+) -> None:
+    assert any(unicodedata.category(token[0])[0] == "M" for token in tokenize([text], "regex")[0])
+    with pytest.raises(DataError, match=f"(?s)cut at their marks.*{remedy}"):
+        read(tmp_path, [text, "an English text"], tokenizer)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain words",
+        unicodedata.normalize("NFC", FRENCH),
+        "ich weiß, größer: größer",
+        "Привет, как дела",
+        "你好 世界",
+        "안녕하세요 세계",
+        "مرحبا بالعالم",
+        "thanks \u2764\ufe0f 1\ufe0f\u20e3 \U0001f44d\U0001f3fd",
+    ],
+)
+def test_other_texts_are_read(tmp_path: Path, text: str) -> None:
+    assert read(tmp_path, [text, "an English text"]).words
+
+
+def test_where_words_are_split_at_blanks_alone_marks_stay(tmp_path: Path) -> None:
+    assert set(read(tmp_path, [HINDI], "whitespace").words) == set(HINDI.split())
+
+
+def test_a_few_words_of_other_scripts_are_no_reason(tmp_path: Path) -> None:
+    assert read(tmp_path, [*["an English text of some words"] * 10, HINDI]).words
