@@ -66,14 +66,16 @@ def command(
         comparison = compare_vectors(data, one.vectors, two.vectors, names=(first, second), seed=seed)
         named, inputs = {"task": on.resolve().stem}, {first: one.hashes, second: two.hashes}
     print_notes(comparison.notes)
-    print(escape_controls(comparison.describe()))
     record = {**comparison.to_json(), "inputs": inputs}
-    if to is not None:
-        write_json(to, record)
-    if mteb is not None:
-        scores = dict(zip(comparison.names, comparison.scores, strict=True))
-        hashes = hashes_of_data(on, data.files, inputs[first])
-        write_task_results(mteb, scores=scores, record=record, data=hashes, **named)
+    try:
+        if to is not None:
+            write_json(to, record)
+        if mteb is not None:
+            scores = dict(zip(comparison.names, comparison.scores, strict=True))
+            hashes = hashes_of_data(on, data.files, inputs[first])
+            write_task_results(mteb, scores=scores, record=record, data=hashes, **named)
+    finally:
+        print(escape_controls(comparison.describe()))
 
 
 def _compare_predictions(

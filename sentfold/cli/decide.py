@@ -68,12 +68,11 @@ def command(
             save_fit(fresh, fitted)
             write_page(fresh / "verdict.html", decision, data, x)
             decision.write_files(fresh)
+        if mteb is not None:
+            own = vectors.name if vectors else str(encoder)
+            scores = {own: decision.cosine, **{f"{own} + {one.name}": one.score for one in decision.candidates}}
+            told = hashes_of_data(source, data.files, hashes)
+            write_task_results(mteb, source.resolve().stem, scores, decision.to_json(), data=told)
     finally:
         print(decision.describe())  # also where the folder cannot be written: it took minutes
     print(f"  written to {to}/: verdict.html, verdict.json, and the chosen space, which sentfold.load_space reads")
-    if mteb is not None:
-        own = vectors.name if vectors else str(encoder)
-        scores = {own: decision.cosine, **{f"{own} + {one.name}": one.score for one in decision.candidates}}
-        write_task_results(
-            mteb, source.resolve().stem, scores, decision.to_json(), data=hashes_of_data(source, data.files, hashes)
-        )

@@ -71,8 +71,11 @@ def command(
         most=most,
         seed=seed,
     )
-    print(found.describe())
+    try:
+        if to:
+            record = {"inputs": hashes, "match_from": match_from, "seed": seed, "numeric_profile": profile_name()}
+            write_json(to, {**found.to_json(), **record, "notes": [*data.notes, *notes]})
+    finally:
+        print(found.describe())
     if to:
-        record = {"inputs": hashes, "match_from": match_from, "seed": seed, "numeric_profile": profile_name()}
-        write_json(to, {**found.to_json(), **record, "notes": [*data.notes, *notes]})
         print(f"  {to}: all numbers")

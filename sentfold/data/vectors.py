@@ -305,22 +305,33 @@ def _refuse_other_rows(columns: Columns, data: Dataset, path: Path) -> None:
 def _refuse_other_order(columns: Columns, data: Dataset, path: Path) -> None:
     """Raise DataError where vectors go to the texts by their place, and a column numbers them in another order.
 
-    If the data have a column of the same name and the same numbers, its order counts; else 0 or 1 to the last.
+    If a column of the data has the same numbers, its order counts; else 0 or 1 to the last. Numbers that come twice
+    count in a column of the same name alone.
     """
     for name, cells in columns.items():
         numbers = whole_numbers(cells)
-        own = data.numbers.get(name, ())
-        if numbers is None or numbers == own:
+        if numbers is None:
             continue
-        ordered = tuple(sorted(numbers))
+        alone, ordered = len(set(numbers)) == len(numbers), tuple(sorted(numbers))
+        own = [column for key, column in data.numbers.items() if alone or key == name]
+        known = [_numbers_for(len(numbers), column, data) for column in own]
+        same = [column for column in known if tuple(sorted(column)) == ordered]
         counted = ordered in (tuple(range(len(numbers))), tuple(range(1, len(numbers) + 1)))
-        if ordered == tuple(sorted(own)) or (ordered != numbers and (counted or name.startswith("__index_level_"))):
+        is_index = alone and (counted or name.startswith("__index_level_"))
+        if numbers not in same if same else is_index and numbers != ordered:
             raise DataError(
                 "vectors without texts are in another order than a column numbers them", where=f"{path}, column {name}",
                 expected=f"the order of {data.name}", got=", ".join(map(str, [*numbers[:3], "..."])),
                 remedy="add the column of texts; or sort the vectors as the texts are; if they are so already, leave "
                 "the numbers out (pandas: reset_index(drop=True))",
             )  # fmt: skip
+
+
+def _numbers_for(count: int, numbers: tuple[int, ...], data: Dataset) -> tuple[int, ...]:
+    """A column of the data for so many vectors: one for each cell, or one for each distinct text."""
+    if count == len(numbers) or max(data.copies, default=0) >= len(numbers):
+        return numbers
+    return tuple(numbers[cell] for cell in data.copies)
 
 
 def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> npt.NDArray[Any]:

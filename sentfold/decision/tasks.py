@@ -217,9 +217,8 @@ class QueriesTask:
             similar = (documents @ unit[self.rows[query]]).astype(np.float64)
             self.put_back(similar, self.documents, query)
             near = np.flatnonzero(similar >= tenth(similar) - CLOSE)
-            if len(near) > TOP:
-                similar[near] = exact_cosines(space[self.documents[near]], space[self.rows[query]])
-                self.put_back(similar, self.documents, query)
+            similar[near] = exact_cosines(space[self.documents[near]], space[self.rows[query]])
+            self.put_back(similar, self.documents, query)
             gains[place] = expected_ndcg(similar, self.documents, self.relevant[query])
         return gains
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -404,3 +406,35 @@ def test_a_decision_is_written_whoever_reads_what_is_printed_and_printed_whateve
             with pytest.raises(ArtifactError):
                 command(folder / "pairs.tsv", vectors=folder / "v.npy", to=target)
             assert "Spearman of cosine" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_numbers_are_written_whoever_reads_what_is_printed_and_printed_whatever_can_be_written(
+    folder: Path, gone: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sentfold.cli import compare, threshold
+
+    def refuse(*_words: object, **options: object) -> None:
+        if options.get("file") is not sys.stderr:
+            raise BrokenPipeError
+
+    pairs, own = folder / "pairs.tsv", folder / "v.npy"
+    calls: list[Callable[[Path], object]] = [
+        lambda to: compare.command(str(own), str(own), on=pairs, to=to, mteb=to.with_suffix("")),
+        lambda to: threshold.command(pairs, vectors=own, match_from=4.0, to=to),
+    ]
+    for number, call in enumerate(calls):
+        target = folder / f"{number}.json"
+        if gone:  # as `| true` does
+            monkeypatch.setattr("builtins.print", refuse)
+            with pytest.raises(BrokenPipeError):
+                call(target)
+            assert json.loads(target.read_bytes())
+            assert number or any(target.with_suffix("").iterdir())
+        else:
+            target.mkdir()
+            for module in (compare, threshold):
+                monkeypatch.setattr(module, "refuse_target", lambda *paths, **options: None)
+            with pytest.raises(ArtifactError):
+                call(target)
+            assert any(char.isdigit() for char in capsys.readouterr().out)

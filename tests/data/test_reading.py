@@ -589,6 +589,12 @@ def test_a_class_has_one_name_whatever_unseen_characters_were_copied_with_it(tmp
         (range(1000, 1008), "id", [float(n) for n in range(1007, 999, -1)], False),
         ([7, 3, 5, 1, 0, 2, 4, 6], "id", [7, 3, 5, 1, 0, 2, 4, 6], True),
         ([7, 3, 5, 1, 0, 2, 4, 6], "id", range(8), False),
+        (range(1000, 1008), "ticket", range(1007, 999, -1), False),
+        (range(1000, 1008), "ticket", range(1000, 1008), True),
+        (range(10**18, 10**18 + 8), "id", range(10**18 + 7, 10**18 - 1, -1), False),
+        ([5, 5, 6, 6, 7, 7, 8, 8], "id", [5, 6, 5, 6, 7, 7, 8, 8], False),
+        ([5, 5, 6, 6, 7, 7, 8, 8], "id", [5, 5, 6, 6, 7, 7, 8, 8], True),
+        ([5, 5, 6, 6, 7, 7, 8, 8], "size", [5, 6, 5, 6, 7, 7, 8, 8], True),
     ],
 )
 def test_vectors_whose_rows_are_numbered_in_another_order_than_the_texts_are_refused(
@@ -739,6 +745,44 @@ def test_vectors_with_other_numbers_than_the_rows_that_pairs_name_are_refused(ki
         else:
             with pytest.raises(DataError, match=r"(?s)other numbers.*column id"):
                 read_vectors(tmp_path / "v.parquet", pairs)
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_vectors_of_pairs_and_queries_in_another_order_than_their_numbers_are_refused(
+    tmp_path: Path, step: int
+) -> None:
+    rows = [f"{1000 + n},text {n},other {n},{n}" for n in range(8)]
+    (tmp_path / "p.csv").write_text("\n".join(["id,left,right,score", *rows]))
+    write_beir(
+        tmp_path / "q", {"10": "a", "11": "b", "12": "c"}, {"10": "x", "7": "y"}, {"test": ["10 11 1", "7 12 1"]}
+    )
+    x = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)[::step]
+    halves = {"left": list(x), "right": list(-x), "id": np.arange(1000, 1008)[::step]}
+    parquet.write_table(pa.table(halves), tmp_path / "p.parquet")
+    parquet.write_table(pa.table({"_id": [10, 11, 12, 10, 7][::step], "vector": list(x[:5])}), tmp_path / "q.parquet")
+    for path in ("p.csv", "q"):
+        data, vectors = read_dataset(tmp_path / path), (tmp_path / path).with_suffix(".parquet")
+        if step == 1:
+            assert read_vectors(vectors, data)[0].any()
+        else:
+            with pytest.raises(DataError, match="another order"):
+                read_vectors(vectors, data)
+
+
+def test_texts_that_come_twice_have_their_vectors_by_row_or_by_text(tmp_path: Path) -> None:
+    ids, texts = [4, 2, 0, 3, 1], ["a", "b", "a", "c", "b"]
+    rows = [f"{number},text {text},{n % 2}" for n, (number, text) in enumerate(zip(ids, texts, strict=True))]
+    (tmp_path / "l.csv").write_text("\n".join(["id,text,label", *rows]))
+    data, x = read_dataset(tmp_path / "l.csv"), np.eye(5, 3, dtype=np.float32) + 1
+    x[2], x[4] = x[0], x[1]
+    for places, is_read in (([0, 1, 2, 3, 4], True), ([0, 1, 3], True), ([3, 1, 0], False), ([2, 1, 0, 3, 4], False)):
+        table = pa.table({"id": [ids[place] for place in places], "vector": list(x[places])})
+        parquet.write_table(table, tmp_path / "v.parquet")
+        if is_read:
+            np.testing.assert_array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x[[0, 1, 3]])
+        else:
+            with pytest.raises(DataError, match="another order"):
+                read_vectors(tmp_path / "v.parquet", data)
 
 
 def test_an_error_names_the_row_of_the_file_though_texts_and_vectors_are_in_other_orders(tmp_path: Path) -> None:

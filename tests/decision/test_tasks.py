@@ -121,6 +121,20 @@ def test_documents_whose_cosines_lie_within_millionths_are_ranked_as_their_vecto
         assert value == pytest.approx(ndcg_score(truth, [unit[:50] @ unit[50 + query]], k=10))
 
 
+def test_ten_documents_that_are_alike_are_ranked_as_their_vectors_are() -> None:
+    """Versions of one page: float32 orders them by its rounding, and all of them are among the first ten."""
+    rng = np.random.default_rng(6)
+    pages = np.repeat(rng.standard_normal((6, 30)), 10, axis=0)
+    exact = np.concatenate([pages + 3e-4 * rng.standard_normal((60, 30)), np.zeros((60, 30))])
+    exact[60:] = exact[:60] + 1e-5 * rng.standard_normal((60, 30))
+    space = exact.astype(np.float32)
+    relevant = [{row: 1.0} for row in range(60)]
+    task = QueriesTask(np.arange(60, 120), np.arange(60), relevant, np.full(60, -1))
+    unit = space / np.linalg.norm(space.astype(np.float64), axis=1, keepdims=True)
+    truth = [ndcg_score(np.eye(60)[row][None], [unit[:60] @ unit[60 + row]], k=10) for row in range(60)]
+    assert task.measure(space, NONE, np.arange(60)) == pytest.approx(truth)
+
+
 def test_documents_without_a_text_rank_behind_all_others_and_teach_nothing() -> None:
     for vector in (np.zeros(7), SPACE[50]):  # zeros have a larger cosine than many documents; the query's own, than all
         space = SPACE.copy()

@@ -109,6 +109,14 @@ def _await_cut(root: Path, command: Command) -> None:
         assert command.process.poll() is None, f"dvc.lock was never written:\n{command.printed}"
 
 
+def list_files(folder: Path) -> list[Path]:
+    """The files of a folder, which DVC may remove and make again at any moment."""
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
 @pytest.mark.parametrize("number", injections())
 def test_a_kill_while_a_stage_writes_an_artifact_leaves_no_half_of_it(
     number: int, disturb: Callable[[str], Disturbed], moments: random.Random
@@ -120,7 +128,7 @@ def test_a_kill_while_a_stage_writes_an_artifact_leaves_no_half_of_it(
         folders = [disturbed.root / f"data/quick/spaces/wl-average-{name}" for name in ("pca", "whitening")]
         # The temporary name stands for a millisecond or two, while the file is written and synced.
         while command.process.poll() is None:
-            if any(path.name.endswith(".tmp") for folder in folders if folder.exists() for path in folder.iterdir()):
+            if any(path.name.endswith(".tmp") for folder in folders for path in list_files(folder)):
                 break
         at_hand = command.process.poll() is None and stage is not None
         victims = [pid for pid, words in command.processes().items() if at_hand and is_stage(words)]
