@@ -23,15 +23,11 @@ from pipeline.base.params import parse_yaml
 from pipeline.base.suite import FIRST
 from pipeline.lineage.stages import Entry, Graph, read_locked, read_yaml, related
 from pipeline.lineage.trees import WorkingTree
-from pipeline.odd_files import refuse_odd_suite
-from sentfold.errors import RunError
+from pipeline.odd_files import refuse_conflict, refuse_odd_suite
 from sentfold.files import write_bytes_atomically
 
 COPIES = Path(".dvc/tmp/sentfold-locks")
 PATHS_IN_USE = Path(".dvc/tmp/rwlock")
-
-# What git writes around the two sides of a conflict. DVC indents all but its two headings.
-CONFLICT = re.compile(rb"^(<{7}|\|{7}|={7}|>{7})( |\r?$)", re.MULTILINE)
 
 # The first bytes of a dvc.lock; and the line with the name of a stage. The line after a long name begins with a colon
 # (see lock_entries.py).
@@ -50,9 +46,9 @@ def recover(root: Path) -> None:
     stages; a file with other damage stays as it is, and an error names it. Prints what was repaired. Only for the
     holder of the checkout (see lock.py).
 
-    Raises RunError if a dvc.lock holds a merge conflict: only the user can say which side is right. Raises SuiteError
-    for a suite with a pipe or a link, which DVC would read, and LineageError for a dvc.lock with other entries than
-    those that DVC writes here.
+    Raises SuiteError if a dvc.lock holds a merge conflict, as only the user can say which side is right, and for a
+    suite with a pipe or a link, which DVC would read; LineageError for a dvc.lock with other entries than those that
+    DVC writes here.
     """
     for suite in [FIRST, *sorted(folder.name for folder in root.glob("suites/*"))]:
         refuse_odd_suite(suite, root)
@@ -114,8 +110,7 @@ def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:
     content = lock.read_bytes()
     if copy.exists() and copy.read_bytes() == content:
         return
-    if found := CONFLICT.search(content):
-        raise _conflict(name, content.count(b"\n", 0, found.start()) + 1)
+    refuse_conflict(name, content)
     if (whole := _read_whole(content)) is not None:
         read_locked(str(name), whole)
         write_bytes_atomically(copy, content)
@@ -138,17 +133,6 @@ def _whole_stages(content: bytes) -> bytes | None:
     if LOCK_START.startswith(content) or kept == LOCK_START:  # no stage is whole
         return LOCK_START[:-1] + b" {}\n"
     return kept if read_lock(kept) is not None else None
-
-
-def _conflict(name: Path, line: int) -> RunError:
-    return RunError(
-        f"{name} holds a merge conflict",
-        where=f"{name}, line {line}",
-        expected="a dvc.lock as DVC writes it",
-        got="the lines that git puts around the two sides of a conflict",
-        state="the file was left as it is",
-        remedy=f"resolve the conflict, or take one side (git checkout --ours {name}, or --theirs), then run again",
-    )
 
 
 def _drop_damaged_table(table: Path) -> None:

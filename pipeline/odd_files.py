@@ -6,6 +6,7 @@ DVC follows all of these unasked.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -15,7 +16,10 @@ from sentfold.errors import SuiteError
 
 DVC_FILE = "dvc.yaml"
 SHARED_STAGES = Path("../..") / DVC_FILE  # as the link in a suite's folder has it
-SETTINGS = (".dvc/config", ".dvc/.gitignore", ".dvc/plots")
+SETTINGS = (".dvc/config", ".dvc/.gitignore")
+NEWLINE = b"\n"
+# What git writes around the two sides of a conflict. DVC indents all but its two headings.
+CONFLICT = re.compile(rb"^(<{7}|\|{7}|={7}|>{7})( |\r?$)", re.MULTILINE)
 SHARED = ("sentfold", "pipeline", "flows", "reports/benchmarks")  # what stages of every suite read
 
 
@@ -73,12 +77,29 @@ def _odd_file(path: Path, got: str) -> SuiteError:
 
 
 def refuse_odd_lock(suite: str, root: Path = Path()) -> None:
-    """Raise LineageError for a dvc.lock of a suite with other entries than those that DVC writes here."""
+    """Raise LineageError for a dvc.lock of a suite with other entries than those that DVC writes here.
+
+    Raises SuiteError if it holds a merge conflict.
+    """
     from pipeline.lineage.stages import read_locked, read_yaml
     from pipeline.lineage.trees import WorkingTree
 
-    lock = suite_file(suite).with_name("dvc.lock")
-    read_locked(str(lock), read_yaml(WorkingTree(root), str(lock), of_dvc=True) or {})
+    tree, lock = WorkingTree(root), suite_file(suite).with_name("dvc.lock")
+    refuse_conflict(lock, tree.read(str(lock)) or b"")
+    read_locked(str(lock), read_yaml(tree, str(lock), of_dvc=True) or {})
+
+
+def refuse_conflict(lock: Path, content: bytes) -> None:
+    """Raise SuiteError for a dvc.lock in which git left both sides of a merge."""
+    if found := CONFLICT.search(content):
+        raise SuiteError(
+            f"{lock} holds a merge conflict",
+            where=f"{lock}, line {content.count(NEWLINE, 0, found.start()) + 1}",
+            expected="a dvc.lock as DVC writes it",
+            got="the lines that git puts around the two sides of a conflict",
+            state="the file was left as it is",
+            remedy=f"resolve the conflict, or take one side (git checkout --ours {lock}, or --theirs), then run again",
+        )
 
 
 def refuse_odd_settings(root: Path) -> None:
@@ -91,7 +112,8 @@ def refuse_odd_settings(root: Path) -> None:
         tracked = subprocess.run(words, cwd=root, capture_output=True, check=False).stdout.split(b"\0")
     except OSError:  # no git
         return
-    odd = [os.fsdecode(name) for name in tracked if name and os.fsdecode(name) not in SETTINGS]
+    names = [os.fsdecode(name) for name in tracked if name]
+    odd = [name for name in names if name not in SETTINGS and not name.startswith(".dvc/plots/")]
     if odd:
         raise SuiteError(
             "git tracks files that DVC and runs write", where=odd[0], expected="of .dvc and .sentfold the settings "

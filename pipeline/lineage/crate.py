@@ -31,7 +31,7 @@ PROFILES = {
 # The profiles build on this version.
 CRATE_VERSION = "1.1"
 LICENSE = "https://www.apache.org/licenses/LICENSE-2.0"
-WHERE = "Not in this crate, since it may hold texts of a corpus: `dvc pull` fetches it, `dvc repro` makes it again."
+WHERE = "Not in this crate, since it may hold texts of a corpus: `dvc repro` makes it again."
 
 
 def export_crate(root: Path, suite: str, target: Path) -> int:
@@ -75,8 +75,8 @@ class CrateBuilder:
         self._describe()
         workflow = self._workflow()
         folder = self.root / "reports" / self.graph.suite
-        reports = sorted(file.relative_to(self.root).as_posix() for file in folder.rglob("*") if _is_own(file))
-        definitions = [name for name in (self.graph.lockfile, "requirements.lock") if _is_own(self.root / name)]
+        reports = sorted(file.relative_to(self.root).as_posix() for file in folder.rglob("*") if self._is_own(file))
+        definitions = [name for name in (self.graph.lockfile, "requirements.lock") if self._is_own(self.root / name)]
         for path in (*definitions, *reports):
             self._file(path)
         finder = RunFinder(self.root, self.graph.suite)
@@ -90,6 +90,10 @@ class CrateBuilder:
             properties={"name": f"suite {self.graph.suite}", "endTime": self.when},
         )
         return self.crate
+
+    def _is_own(self, file: Path) -> bool:
+        """Whether a file goes into the crate: behind a link, its own or of a folder, could be any file."""
+        return file.is_file() and file.resolve() == self.root.resolve() / file.relative_to(self.root)
 
     def _describe(self) -> None:
         crate, suite = self.crate, self.graph.suite
@@ -178,11 +182,6 @@ class CrateBuilder:
             )
             for file, key, value in tracked
         ]
-
-
-def _is_own(file: Path) -> bool:
-    """Whether a file goes into a crate: behind a link could be any file of this machine."""
-    return file.is_file() and not file.is_symlink()
 
 
 def _lock_time(root: Path, lockfile: str) -> str:

@@ -179,7 +179,7 @@ class Bench:
 
     def remake_report(self) -> list[Remade]:
         """The stages that write what is read of a report, on the recorded artifacts."""
-        about = "what it reads is not here: run the suite, or bring its data (dvc pull)"
+        about = "what it reads is not here: run the suite"
         return [
             self._remake(name, self.scope.root) if self._inputs_here(name) else Remade(name, "skipped", about)
             for name in report_writers(self.graph)

@@ -159,9 +159,7 @@ class Scope:
         if tracked is not None and tracked.md5 == entry.md5:
             return f"{self._first}{restore(entry.path)}"
         checkout = f"dvc checkout {'--force ' if altered else ''}{self.graph.dvcfile}"
-        return (
-            f"{self._first}{checkout}; if DVC's cache lacks it, first dvc fetch {self.graph.dvcfile}, or {self.rerun()}"
-        )
+        return f"{self._first}{checkout}; if DVC's cache lacks it, {self.rerun()}"
 
 
 # --- in words ----------------------------------------------------------------------------------------

@@ -106,10 +106,31 @@ def _private_folder(target: Path) -> Iterator[Path]:
         raise ArtifactError("cannot write a folder", where=str(target), got=str(error)) from None
 
 
+def _refuse_links_out(model: Path) -> None:
+    """Raise EncoderError for a link that leads out of a model's folder: a private file could become part of the model.
+
+    In the hub's cache, files are links from snapshots/COMMIT to blobs.
+    """
+    from sentfold.encoders.model_safety import everything
+
+    inside = [model.resolve()]
+    if inside[0].parent.name == "snapshots":
+        inside.append(inside[0].parent.parent / "blobs")
+    for path in everything(model):
+        if path.is_symlink() and not any(path.resolve().is_relative_to(folder) for folder in inside):
+            raise EncoderError(
+                "a link leads out of the model's folder, so that another file would become part of what is exported",
+                where=str(path), expected="files in the folder", got=f"a link to {path.readlink()}",
+                remedy="look at that file; if it belongs to the model, copy the model with its files (cp -rL)",
+            )  # fmt: skip
+
+
 def _write_model(folder: Path, space: Space, encoder: str, partial: Path, texts: Sequence[str]) -> Floats:
     """Write a model with the space behind it; return the library's vectors of the texts."""
     from sentfold.encoders.model_safety import refuse_unsafe
 
+    if Path(encoder).is_dir():
+        _refuse_links_out(Path(encoder))
     model, digests = _load(encoder)
     _check_width(folder, space, int(model.get_embedding_dimension() or 0), encoder)
     static = type(model[0]).__name__ == "StaticEmbedding"

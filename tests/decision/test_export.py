@@ -16,7 +16,7 @@ import pytest
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.compress import compress
-from sentfold.decision.export import _largest_difference, _private_folder, export_space, model_card
+from sentfold.decision.export import _largest_difference, _private_folder, _refuse_links_out, export_space, model_card
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Space, Unchanged, save_space
 from sentfold.encoders.model_safety import SPACE_MODULE, refuse_unsafe
 from sentfold.errors import ArtifactError, EncoderError, ParameterError
@@ -109,6 +109,27 @@ def test_a_space_of_another_width_is_refused_and_nothing_is_left(tmp_path: Path)
         export_space(tmp_path / "space", "all-MiniLM-L6-v2", tmp_path / "model")
     shutil.rmtree(tmp_path / "space")
     assert not list(tmp_path.iterdir())
+
+
+def test_an_export_has_no_file_to_which_a_link_leads_out_of_the_model(tmp_path: Path) -> None:
+    """A model's vocabulary was a link to the user's private key."""
+    save_space(linear(), tmp_path / "space")
+    model, cached = tmp_path / "model", tmp_path / "hub/snapshots/0123"
+    for folder in (model, cached, tmp_path / "hub/blobs"):
+        folder.mkdir(parents=True)
+    (tmp_path / "key").write_text("secret")
+    (tmp_path / "hub/blobs/ab").write_text("word")
+    (model / "words.txt").write_text("word")
+    (model / "inner.txt").symlink_to("words.txt")
+    (cached / "vocab.txt").symlink_to("../../blobs/ab")
+    for folder in (model, cached):
+        _refuse_links_out(folder)
+        (folder / "vocab2.txt").symlink_to(tmp_path / "key")
+        with pytest.raises(EncoderError, match=r"(?s)leads out.*vocab2\.txt"):
+            _refuse_links_out(folder)
+        with pytest.raises(EncoderError, match="leads out"):
+            export_space(tmp_path / "space", str(folder), tmp_path / "out")
+        assert not (tmp_path / "out").exists()
 
 
 RECORDS = [

@@ -13,7 +13,7 @@ from flows.recovery import COPIES, PATHS_IN_USE, recover
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.stages import alike, load_graph
 from pipeline.lineage.trees import WorkingTree
-from sentfold.errors import RunError
+from sentfold.errors import SuiteError
 
 DVC = (sys.executable, "-m", "dvc")
 
@@ -147,7 +147,7 @@ def test_a_merge_conflict_is_left_to_the_user_and_stops_the_run(root: Path, styl
     assert "size: 13" in conflict and "size: 14" in conflict
     (root / "dvc.lock").write_bytes(conflict.encode())
     with (
-        pytest.raises(RunError, match=r"dvc\.lock holds a merge conflict") as caught,
+        pytest.raises(SuiteError, match=r"dvc\.lock holds a merge conflict") as caught,
         hold_checkout(root, wait=False, purpose="test"),
     ):
         pytest.fail("the run began")
@@ -165,7 +165,7 @@ def test_a_merge_conflict_is_left_to_the_user_and_stops_the_run(root: Path, styl
 def test_one_marker_that_was_overlooked_is_a_conflict_too(root: Path, marker: str) -> None:
     path = root / BESIDE / "dvc.lock"
     path.write_text(LOCK.replace("  vocabulary:", f"{marker}\n  vocabulary:"))
-    with pytest.raises(RunError, match=f"{BESIDE}/dvc.lock holds a merge conflict"):
+    with pytest.raises(SuiteError, match=f"{BESIDE}/dvc.lock holds a merge conflict"):
         recover(root)
 
 

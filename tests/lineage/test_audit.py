@@ -261,7 +261,7 @@ def test_what_is_not_here_is_absent_with_the_command_that_brings_it(small: Small
     assert verdict_of(found, "sts.csv", "mini-lp", "first") == "absent"
     assert verdict_of(found, "sts.csv", "mini", "first") == "verified"
     (cause,) = found.causes
-    fetch = "if DVC's cache lacks it, first dvc fetch dvc.yaml, or sentfold run --suite quick"
+    fetch = "if DVC's cache lacks it, sentfold run --suite quick"
     assert cause.remedy == f"dvc checkout dvc.yaml; {fetch}"
     small.run(*cause.remedy.partition(";")[0].split())
     assert not audit(small.root, "quick").failed(strict=True)
@@ -278,7 +278,7 @@ def test_a_clone_is_absent_until_it_pulls_and_then_verified(small: Small, tmp_pa
     assert found.count("wrong") == 0
     # What the report alone copied out of a paper rests on git.
     assert found.count("absent") == len(found.findings) - 1
-    assert all("dvc fetch" in cause.remedy for cause in found.causes)
+    assert all("dvc checkout" in cause.remedy for cause in found.causes)
     here.run("dvc", "pull", "-q")
     again = audit(clone, "quick")
     assert again.count("verified") == len(again.findings)

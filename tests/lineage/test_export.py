@@ -180,6 +180,15 @@ def test_the_command_writes_a_crate(small: Small, tmp_path: Path) -> None:
     assert "8 runs" in small.run("pipeline", "crate", str(tmp_path / "crate")).stdout
 
 
+def test_nothing_behind_a_folder_of_reports_that_is_a_link_is_in_the_crate(small: Small, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/private.txt").write_text("salary list")
+    shutil.rmtree(small.root / "reports/quick")
+    (small.root / "reports/quick").symlink_to(tmp_path / "mine")
+    export_crate(small.root, "quick", tmp_path / "crate")
+    assert not list((tmp_path / "crate").rglob("private.txt"))
+
+
 def test_a_link_among_the_reports_is_not_in_the_crate(small: Small, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("a token")
     (small.root / "reports/quick/notes.txt").symlink_to(tmp_path / "secret")

@@ -64,6 +64,14 @@ def test_stages_of_a_suite_that_a_run_could_replace_are_refused(tmp_path: Path) 
         refuse_odd_suite("theirs", tmp_path)
 
 
+def test_a_merge_conflict_is_named_with_what_to_do(tmp_path: Path) -> None:
+    write_lock(tmp_path, SOUND)
+    lines = (tmp_path / "dvc.lock").read_text().splitlines(keepends=True)
+    (tmp_path / "dvc.lock").write_text("".join([*lines[:3], "<<<<<<< HEAD\n", "=======\n", ">>>>>>> a\n", *lines[3:]]))
+    with pytest.raises(SuiteError, match=r"(?s)merge conflict.*line 4.*git checkout --ours dvc\.lock"):
+        refuse_odd_lock("quick", tmp_path)
+
+
 def test_a_suite_without_a_lock_is_sound(tmp_path: Path) -> None:
     refuse_odd_lock("quick", tmp_path)
 
@@ -82,7 +90,12 @@ def test_commands_refuse_such_a_lock_before_dvc_reads_it(tmp_path: Path, command
 def test_a_commit_that_brings_files_which_dvc_or_a_run_writes_is_refused(tmp_path: Path, name: str) -> None:
     """An entry of the cache of runs gives a stage outputs that no dvc.lock names."""
     refuse_odd_settings(tmp_path)
-    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / ".dvc/plots").mkdir(parents=True)
+    (tmp_path / ".dvc/plots/mine.json").write_text("a template of DVC, which may be tracked")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "-f", "."], cwd=tmp_path, check=True)
+    refuse_odd_settings(tmp_path)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).symlink_to("/mine") if "tmp" in name else (tmp_path / name).write_text("cmd: touch x")
     for words in (["init", "-q"], ["add", "-f", "."]):
         refuse_odd_settings(tmp_path)
