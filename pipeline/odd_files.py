@@ -16,7 +16,7 @@ from sentfold.errors import SuiteError
 
 DVC_FILE = "dvc.yaml"
 SHARED_STAGES = Path("../..") / DVC_FILE  # as the link in a suite's folder has it
-SETTINGS = (".dvc/config", ".dvc/.gitignore")
+SETTINGS = (".dvc/config", ".dvc/.gitignore", "data/README.md")
 NEWLINE = b"\n"
 # What git writes around the two sides of a conflict. DVC indents all but its two headings.
 CONFLICT = re.compile(rb"^(<{7}|\|{7}|={7}|>{7})( |\r?$)", re.MULTILINE)
@@ -31,6 +31,9 @@ def refuse_odd_suite(suite: str, root: Path = Path()) -> None:
     Raises SuiteError, too, as refuse_odd_settings does.
     """
     refuse_odd_settings(root)
+    for name in ("suites", "reports"):
+        if (root / name).is_symlink():
+            raise _odd_file(root / name, f"a link to {(root / name).readlink()}")
     for name in SHARED:
         refuse_odd_files(root / name)
     if suite != FIRST:
@@ -103,12 +106,13 @@ def refuse_conflict(lock: Path, content: bytes) -> None:
 
 
 def refuse_odd_settings(root: Path) -> None:
-    """Raise SuiteError if git tracks more of .dvc and .sentfold than settings.
+    """Raise SuiteError if git tracks more of .dvc, .sentfold and data than settings and a README.
 
-    DVC and a run read and write files there, also through links: a commit could have them write and empty any file.
+    DVC and a run read and write files there, also through links: a commit could have them write and empty any file. A
+    link `data` of the user's own, to another disk, is not tracked.
     """
     try:
-        words = ["git", "ls-files", "-z", "--", ".dvc", ".sentfold"]
+        words = ["git", "ls-files", "-z", "--", ".dvc", ".sentfold", "data"]
         tracked = subprocess.run(words, cwd=root, capture_output=True, check=False).stdout.split(b"\0")
     except OSError:  # no git
         return
@@ -116,7 +120,7 @@ def refuse_odd_settings(root: Path) -> None:
     odd = [name for name in names if name not in SETTINGS and not name.startswith(".dvc/plots/")]
     if odd:
         raise SuiteError(
-            "git tracks files that DVC and runs write", where=odd[0], expected="of .dvc and .sentfold the settings "
-            "alone", got=f"{len(odd):,} files", state="nothing was run", remedy=f"git rm --cached {odd[0]}, and look "
-            "who put it there",
+            "git tracks files that DVC and runs write", where=odd[0], got=f"{len(odd):,} files", state="nothing was run",
+            expected="of .dvc, .sentfold and data the settings and data/README.md",
+            remedy=f"git rm --cached {odd[0]}, and look who put it there",
         )  # fmt: skip

@@ -52,6 +52,21 @@ def test_a_lock_that_leads_dvc_to_other_files_is_refused(tmp_path: Path, entry: 
         recover(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["suites", "reports"])
+def test_a_link_in_place_of_all_suites_or_reports_is_refused(tmp_path: Path, name: str) -> None:
+    refuse_odd_suite("quick", tmp_path)
+    (tmp_path / name).symlink_to(".")
+    with pytest.raises(SuiteError, match=name):
+        refuse_odd_suite("quick", tmp_path)
+
+
+def test_a_link_to_another_disk_in_place_of_data_is_the_users_own(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "data").symlink_to("disk")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    refuse_odd_suite("quick", tmp_path)
+
+
 def test_stages_of_a_suite_that_a_run_could_replace_are_refused(tmp_path: Path) -> None:
     """The file behind the link had the right bytes, and was in a folder to which DVC brought others."""
     folder = tmp_path / "suites/theirs"
@@ -86,7 +101,9 @@ def test_commands_refuse_such_a_lock_before_dvc_reads_it(tmp_path: Path, command
     assert "key 'files'" in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("name", [".dvc/cache/runs/ab/cd", ".dvc/tmp/lock", ".dvc/config.local", ".sentfold/runs/x"])
+@pytest.mark.parametrize(
+    "name", [".dvc/cache/runs/ab/cd", ".dvc/tmp/lock", ".dvc/config.local", ".sentfold/runs/x", "data"]
+)
 def test_a_commit_that_brings_files_which_dvc_or_a_run_writes_is_refused(tmp_path: Path, name: str) -> None:
     """An entry of the cache of runs gives a stage outputs that no dvc.lock names."""
     refuse_odd_settings(tmp_path)
@@ -96,7 +113,10 @@ def test_a_commit_that_brings_files_which_dvc_or_a_run_writes_is_refused(tmp_pat
     subprocess.run(["git", "add", "-f", "."], cwd=tmp_path, check=True)
     refuse_odd_settings(tmp_path)
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / name).symlink_to("/mine") if "tmp" in name else (tmp_path / name).write_text("cmd: touch x")
+    if "tmp" in name or name == "data":
+        (tmp_path / name).symlink_to(".")
+    else:
+        (tmp_path / name).write_text("cmd: touch x")
     for words in (["init", "-q"], ["add", "-f", "."]):
         refuse_odd_settings(tmp_path)
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
