@@ -120,7 +120,7 @@ def refuse_odd_settings(root: Path) -> None:
     odd = [name for name in names if name not in SETTINGS and not name.startswith(".dvc/plots/")]
     if odd:
         raise SuiteError(
-            "git tracks files that DVC and runs write", where=odd[0], got=f"{len(odd):,} files", state="nothing was run",
-            expected="of .dvc, .sentfold and data the settings and data/README.md",
+            "git tracks files that DVC and runs write", where=odd[0], got=f"{len(odd):,} files",
+            state="nothing was run", expected="of .dvc, .sentfold and data the settings and data/README.md",
             remedy=f"git rm --cached {odd[0]}, and look who put it there",
         )  # fmt: skip
