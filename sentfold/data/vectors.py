@@ -22,9 +22,12 @@ Columns = dict[str, list[Any]]
 
 HALVES = {"pairs": ("left", "right"), "queries": ("corpus", "queries")}  # names of two arrays in one file
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+SAMPLE = 1_000  # vectors, about as many, that tell how far vectors are from each other
 BLOCK = 65_536  # rows that are converted and checked at a time
 LEAST, MOST = 1e-15, 1e15  # size of a vector's largest number; squares of others overflow or vanish in float32
-ALIKE = 1e-3  # relative difference that two vectors of one text may have: float16, or batches of an encoder
+# How far two vectors of one text may be from each other: 16 bits or the batches of an encoder make some hundredths, in
+# units of the median distance of a vector from their mean, and two texts are about 1.4 apart.
+ALIKE = 0.25
 
 
 class SentenceEncoder(Protocol):
@@ -419,11 +422,15 @@ def _refuse_apart(
     array: npt.NDArray[Any], rows: Ints, first: Ints, path: Path, wanted: str, text_of: Callable[[int], str],
     remedy: str, what: str = "two vectors of one text differ",
 ) -> None:  # fmt: skip
-    """Raise DataError unless each of some rows has the vector of the first row of the same text."""
+    """Raise DataError unless each of some rows has the vector of the first row of the same text, or nearly so."""
+    sample = np.asarray(array[:: max(1, len(array) // SAMPLE)], dtype=np.float64)
+    with np.errstate(all="ignore"):  # values that are not finite are refused later, by their row
+        usual = float(np.median(np.linalg.norm(sample - sample.mean(axis=0), axis=1)))
     for start in range(0, len(rows), BLOCK):
         part = slice(start, start + BLOCK)
         own, other = (np.asarray(array[places[part]], dtype=np.float64) for places in (rows, first))
-        apart = np.abs(own - other).max(axis=1) > ALIKE * (np.abs(other).max(axis=1) + 1e-30)
+        with np.errstate(all="ignore"):
+            apart = np.linalg.norm(own - other, axis=1) > ALIKE * usual
         if apart.any():
             row = int(rows[start + int(np.flatnonzero(apart)[0])])
             raise DataError(

@@ -17,7 +17,8 @@ from sentfold.compare.multiplicity import POWER
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FAMILIES, FLOAT, Code, coded_measures, linear_code, list_codes
-from sentfold.decision.decide import Encoding, chunk_size, fold_means, refuse_reversed, refuse_wide
+from sentfold.decision.decide import Encoding, chunk_size, fold_means, refuse_reversed
+from sentfold.decision.families import refuse_wide
 from sentfold.decision.folds import (
     LEAST_GROUPS,
     count_groups,

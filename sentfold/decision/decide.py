@@ -15,7 +15,7 @@ from sentfold.compare.multiplicity import Adjusted, Contrast, adjust
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import SentenceEncoder
-from sentfold.decision.families import FAMILIES, Family
+from sentfold.decision.families import FAMILIES, Family, refuse_wide
 from sentfold.decision.folds import LEAST_GROUPS, FoldPlan, count_groups, group_count, plan_folds, unseen_loss, widening
 from sentfold.decision.inputs import (
     check_splits,
@@ -39,7 +39,6 @@ Ints = npt.NDArray[np.int64]
 
 Encoding = str | SentenceEncoder | Callable[[list[str]], Any]
 
-WIDEST = 4_096  # numbers of a vector: maps that keep the dimension have the square of it
 RESAMPLES = 2_000
 WEIGHTS, MOST_WEIGHTS = 4_000_000, 40_000_000  # of items in resamples, at a time
 REVERSED = 4  # standard deviations below 0; scores that say nothing give such a cosine once in 30,000 times
@@ -167,16 +166,6 @@ def decide(
     check_splits(splits, task)
     material = Material(x, needed, free, task, plan_folds(task, splits, seed=seed))
     return decide_task(material, families, seed, (*notes, *copy_notes(copies, texts)))
-
-
-def refuse_wide(width: int) -> None:
-    """Raise DataError for vectors of more than WIDEST numbers."""
-    if width > WIDEST:
-        raise DataError(
-            "vectors are too wide to fit maps of them", where="vectors", expected=f"at most {WIDEST:,} numbers",
-            got=f"{width:,}", remedy="reduce the vectors first, by the leading numbers of a Matryoshka model or by a "
-            "random projection; `sentfold compare` takes them as they are",
-        )  # fmt: skip
 
 
 def decide_task(material: Material, families: tuple[Family, ...], seed: int, notes: Sequence[str] = ()) -> Decision:

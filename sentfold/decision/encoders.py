@@ -316,9 +316,18 @@ def require_encoder(space: Path, name: str) -> None:
 
 
 def _files_of(inputs: dict[str, str]) -> dict[str, str]:
-    """The files of an encoder among the inputs of a decision, without the encoder's name: the folder can be renamed."""
+    """The files of an encoder among the inputs of a decision, without the encoder's name: the folder can be renamed.
+
+    Without the files of git and of file managers, which change while the model stays.
+    """
     folder = f"{inputs['encoder']}/"
-    return {name.removeprefix(folder): digest for name, digest in inputs.items() if name.startswith(folder)}
+    files = {name.removeprefix(folder): digest for name, digest in inputs.items() if name.startswith(folder)}
+    return {name: digest for name, digest in files.items() if not _is_aside(name)}
+
+
+def _is_aside(name: str) -> bool:
+    parts = name.split("/")
+    return any(part.startswith(".") for part in parts) or parts[-1] in ("Thumbs.db", "desktop.ini")
 
 
 def hash_encoder(encoder: str) -> dict[str, str]:

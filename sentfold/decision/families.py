@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sentfold.data.tables import DataError
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, Space
 from sentfold.kernels.arrays import canonical_signs
 from sentfold.manifold.abtt import removal_map
@@ -27,6 +28,7 @@ Floating = npt.NDArray[np.floating[Any]]
 Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+WIDEST = 4_096  # numbers of a vector: maps that keep the dimension have the square of it
 LANDMARKS = 2_000  # rows at most whose neighbours are sought among each other
 PER_DIMENSION = 10  # rows for each dimension of an embedding by neighbours
 FEWEST = 10  # rows that any map is fitted on
@@ -43,6 +45,16 @@ KEPT = (32, 64, 128)  # their dimensions
 EMBEDDED_NEAR = (10, 30)
 EMBEDDED = (16, 32, 64, 128)
 SHRINKAGE = (0.1, 0.5, 2.0, 10.0)
+
+
+def refuse_wide(width: int) -> None:
+    """Raise DataError for vectors of more than WIDEST numbers."""
+    if width > WIDEST:
+        raise DataError(
+            "vectors are too wide to fit maps of them", where="vectors", expected=f"at most {WIDEST:,} numbers",
+            got=f"{width:,}", remedy="reduce the vectors first, by the leading numbers of a Matryoshka model or by a "
+            "random projection; `sentfold compare` takes them as they are",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -148,8 +148,12 @@ class LabelsTask:
         return np.asarray(chosen == self.labels[test], dtype=np.float64)
 
     def voters(self, space: Floating, train: Ints, test: Ints) -> Ints:
-        """(t, 3) the train items nearest to each test item, the nearest first; fewer where there are fewer."""
+        """(t, 3) the train items nearest to each test item, the nearest first; fewer where there are fewer.
+
+        Of equally near ones those that a draw puts first: the file can have one class before the other.
+        """
         unit = unit_rows(space)
+        train = np.random.default_rng(0).permutation(train)
         # Of a text that comes a thousand times, one is searched for, and three of those that are found can vote.
         rows, places = np.unique(self.rows[test], return_inverse=True)
         train = train[first_of_each(self.rows[train], NEIGHBORS)]

@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 
 from sentfold.compare.multiplicity import POWER
 from sentfold.data.tables import DataError
-from sentfold.decision.families import FAMILIES, Family, Rows
+from sentfold.decision.families import FAMILIES, Family, Rows, refuse_wide
 from sentfold.decision.progress import counted
 from sentfold.decision.spaces import Space
 from sentfold.errors import SentfoldError
@@ -82,7 +82,7 @@ class Geometry:
 
 
 def describe_sentences(vectors: Floating, *, families: tuple[Family, ...] = FAMILIES, seed: int = 0) -> Geometry:
-    """The geometry of every label-free family on (n, d) vectors. Raises DataError for n < 33.
+    """The geometry of every label-free family on (n, d) vectors. Raises DataError for n < 33, and as refuse_wide does.
 
     A third of a sample of the texts is mapped by spaces that were fitted on the other two thirds, one each.
     Cost: two fits of every family at one point of its grid, the middle one.
@@ -92,6 +92,7 @@ def describe_sentences(vectors: Floating, *, families: tuple[Family, ...] = FAMI
             "there are too few different sentences to describe", where="sentences", expected=f"at least {LEAST}",
             got=str(len(vectors)),
         )  # fmt: skip
+    refuse_wide(vectors.shape[1])
     order = np.random.default_rng(seed).permutation(len(vectors))[:SAMPLE]
     held_out, first, second = (vectors[np.sort(part)] for part in np.array_split(order, 3))
     tried = [family for family in families if not family.supervised]

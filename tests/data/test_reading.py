@@ -855,6 +855,23 @@ def test_documents_without_a_text_keep_their_place_and_need_no_vector(tmp_path: 
         assert read_vectors(tmp_path / "x.parquet", data)[0].tolist() == expected
 
 
+@pytest.mark.parametrize(("bits", "common"), [(8, 0.0), (11, 0.0), (11, 20.0)])
+def test_a_text_of_a_model_in_16_bits_may_have_two_vectors_and_another_order_is_refused(
+    tmp_path: Path, bits: int, common: float
+) -> None:
+    """bfloat16 has 8 bits of a number, float16 11; another batch changes the last ones."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "p.csv").write_text("left,right,score\n" + "".join(f"a{n},a{n + 1},{n}\n" for n in range(40)))
+    data, exact = read_dataset(tmp_path / "p.csv"), rng.normal(size=(41, 64)) + common
+    size = 2.0 ** np.floor(np.log2(np.abs(exact)))
+    one, two = (exact + size * 2.0**-bits * rng.uniform(-2, 2, exact.shape) for _ in range(2))
+    np.savez(tmp_path / "v.npz", left=one[:40], right=two[1:])
+    assert read_vectors(tmp_path / "v.npz", data)[0].shape == (41, 64)
+    np.savez(tmp_path / "v.npz", left=one[:40], right=two[1:][rng.permutation(40)])
+    with pytest.raises(DataError, match="two vectors of one text differ"):
+        read_vectors(tmp_path / "v.npz", data)
+
+
 def test_a_text_with_two_vectors_is_refused_and_one_with_equal_vectors_is_not(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("left,right,score\na,b,1\nc,d,0\n")
     data = read_dataset(tmp_path / "p.csv")

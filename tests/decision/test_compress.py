@@ -14,7 +14,7 @@ from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FIRST, RESCORED, measure_rescored
 from sentfold.decision.compress import LEVEL, Compression, compress, compress_dataset, items_needed, lowest, round_up
-from sentfold.decision.decide import WIDEST
+from sentfold.decision.families import WIDEST
 from sentfold.decision.folds import lost_at_most, unseen_loss
 from sentfold.decision.spaces import load_space
 from sentfold.decision.tasks import PairsTask, QueriesTask, ndcg

@@ -18,11 +18,12 @@ import sentfold
 from sentfold.data.datasets import Dataset, class_name, compose
 from sentfold.data.tables import DataError
 from sentfold.decision.compress import compress
-from sentfold.decision.decide import AUTOMATIC, MOST_WEIGHTS, WIDEST, chunk_size, decide, decide_dataset
+from sentfold.decision.decide import AUTOMATIC, MOST_WEIGHTS, chunk_size, decide, decide_dataset
 from sentfold.decision.encoders import PAGE_START
 from sentfold.decision.families import (
     FAMILIES,
     SHRINKAGE,
+    WIDEST,
     Family,
     Points,
     Rows,

@@ -365,6 +365,22 @@ def test_data_in_a_folder_with_the_name_of_the_model_are_no_files_of_the_model(t
     }
 
 
+def test_files_of_git_and_of_a_file_manager_make_no_other_model(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    (model / ".git/logs").mkdir(parents=True)
+    for name in ("modules.json", ".git/FETCH_HEAD", ".git/logs/HEAD"):
+        (model / name).write_text("[]")
+    save_space(Unchanged(), tmp_path / "space")
+    (tmp_path / "space/verdict.json").write_text(json.dumps({"inputs": hash_encoder(str(model))}))
+    (model / ".git/FETCH_HEAD").write_text("after git pull")
+    (model / ".DS_Store").write_bytes(b"Bud1")
+    (model / "Thumbs.db").write_bytes(b"1")
+    open_encoder(str(model), "", space=tmp_path / "space", fit_on=())
+    (model / "modules.json").write_text("[ ]")
+    with pytest.raises(EncoderError, match=r"(?s)another encoder.*modules\.json"):
+        open_encoder(str(model), "", space=tmp_path / "space", fit_on=())
+
+
 def test_a_space_is_not_used_with_a_model_that_lacks_a_file_of_the_judged_one(tmp_path: Path) -> None:
     """Without its default prompt or its longest text, a model gives other vectors by the same weights."""
     prompts = "config_sentence_transformers.json"

@@ -65,11 +65,15 @@ def test_repeats_vote_as_if_each_item_were_compared_with_each() -> None:
     x = rng.normal(size=(12, 3))
     train, test = np.arange(300), np.arange(300, 400)
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
-    order = np.argsort(np.round(-unit[rows[test]] @ unit[rows[train]].T, 9), axis=1, kind="stable")[:, :3]
-    votes = labels[train][order]
-    counts = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
-    wanted = votes[np.arange(100), counts.argmax(axis=1)] == labels[test]
-    np.testing.assert_array_equal(LabelsTask(rows, labels).measure(x, train, test), wanted)
+    similar = np.round(-unit[rows[test]] @ unit[rows].T, 9)
+    wanted, found = np.empty((2, 200))
+    for number in range(200):
+        order = rng.permutation(train)
+        votes = labels[order][np.argsort(similar[:, order], axis=1, kind="stable")[:, :3]]
+        counts = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
+        wanted[number] = (votes[np.arange(100), counts.argmax(axis=1)] == labels[test]).mean()
+        found[number] = LabelsTask(rows, labels).measure(x, order, test).mean()
+    assert found.mean() == pytest.approx(wanted.mean(), abs=5 * np.hypot(found.std(), wanted.std()) / np.sqrt(200))
     assert first_of_each(np.array([5, 1, 5, 5, 1, 5, 2]), 2).tolist() == [0, 1, 2, 4, 6]
 
 
@@ -133,6 +137,23 @@ def test_ten_documents_that_are_alike_are_ranked_as_their_vectors_are() -> None:
     unit = space / np.linalg.norm(space.astype(np.float64), axis=1, keepdims=True)
     truth = [ndcg_score(np.eye(60)[row][None], [unit[:60] @ unit[60 + row]], k=10) for row in range(60)]
     assert task.measure(space, NONE, np.arange(60)) == pytest.approx(truth)
+
+
+@pytest.mark.parametrize("order", ["mixed", "one class first", "the other first"])
+def test_of_equally_near_texts_no_class_votes_first(order: str) -> None:
+    """2,000 messages of 40 texts, 80% of a text's in one class: the first three of each text voted, in a sorted file
+    those of the first class."""
+    rng = np.random.default_rng(3)
+    rows = np.repeat(np.arange(40), 50)
+    labels = np.where(rng.random(2_000) < 0.8, rows % 2, 1 - rows % 2)
+    places = rng.permutation(2_000)
+    if order != "mixed":
+        places = places[np.argsort(labels[places] * (1 if order == "one class first" else -1), kind="stable")]
+    train, test = places[np.isin(places, rng.permutation(2_000)[:1_600])], np.arange(2_000)
+    test = np.setdiff1d(test, train)
+    right = LabelsTask(rows, labels).measure(np.eye(40), train, test).mean()
+    majority = 0.8**3 + 3 * 0.8**2 * 0.2  # of three votes
+    assert right == pytest.approx(0.8 * majority + 0.2 * (1 - majority), abs=0.1)
 
 
 def test_documents_without_a_text_rank_behind_all_others_and_teach_nothing() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sentfold.data.tables import DataError
-from sentfold.decision.families import Family, all_but_the_top, mean_removal, smoothing
+from sentfold.decision.families import WIDEST, Family, all_but_the_top, mean_removal, smoothing
 from sentfold.decision.unlabelled import CRITICAL, describe_sentences, pairs_needed, shared_neighbors
 
 
@@ -47,6 +47,11 @@ def test_a_family_that_needs_more_texts_is_left_out_with_a_reason() -> None:
     geometry = describe_sentences(x, families=(Family("smoothing", smoothing, local=True),))
     assert geometry.shapes == ()
     assert geometry.reasons == {"smoothing": "too few texts"}
+
+
+def test_vectors_of_which_matrices_fill_the_memory_are_refused() -> None:
+    with pytest.raises(DataError, match="too wide"):
+        describe_sentences(np.eye(60, WIDEST + 1, dtype=np.float32))
 
 
 def test_too_few_sentences_for_nearest_neighbours_are_an_error_and_enough_are_described() -> None:
