@@ -79,6 +79,14 @@ def test_stages_of_a_suite_that_a_run_could_replace_are_refused(tmp_path: Path) 
         refuse_odd_suite("theirs", tmp_path)
 
 
+@pytest.mark.parametrize("content", ["[" * 1_000_000, "{" * 1_000_000, "a: &a [x]\nb: [*a, *a]\n" * 1_000, "x", "[]"])
+def test_a_lock_that_is_none_takes_no_time_and_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "dvc.lock").write_text(content)
+    for refuse in (lambda: refuse_odd_lock("quick", tmp_path), lambda: recover(tmp_path)):
+        with pytest.raises(SentfoldError, match=r"dvc\.lock"):
+            refuse()
+
+
 def test_a_merge_conflict_is_named_with_what_to_do(tmp_path: Path) -> None:
     write_lock(tmp_path, SOUND)
     lines = (tmp_path / "dvc.lock").read_text().splitlines(keepends=True)
