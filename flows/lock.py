@@ -6,7 +6,6 @@ on a path that the other writes, so a run takes this lock first.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -22,6 +21,7 @@ import typer
 
 from flows.recovery import recover
 from sentfold.errors import RunError, first_line
+from sentfold.locks import try_lock
 
 LOCK_FILE = Path(".dvc/tmp/sentfold.lock")
 
@@ -105,11 +105,9 @@ def _acquire(file: IO[str], path: Path, *, wait: bool, say: Callable[[str], None
     # Polling, not a blocking flock, so that a change of holder is told to those who wait.
     told = ""
     while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if try_lock(file, path):
             return
-        except BlockingIOError:
-            holder = _describe(_read_holder(path))
+        holder = _describe(_read_holder(path))
         if not wait:
             raise RunError(
                 "another run holds this checkout",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import time
@@ -26,6 +25,7 @@ from sentfold.decision.shares import CONFIDENCE, bound_share
 from sentfold.decision.spaces import LandmarkSpace, SmoothedSpace, Space, space_widths
 from sentfold.errors import ArtifactError, first_line
 from sentfold.files import PARQUET, ROW_GROUP, fixed_lists, replace_whole
+from sentfold.locks import try_lock
 from sentfold.neighbors.neighbors import nearest_among, nearest_neighbors
 from sentfold.retrieval.base.ranking import first_places, unit_rows
 
@@ -242,7 +242,7 @@ def hold_file(path: Path) -> Iterator[None]:
     """Keep other processes from changing a file, by a lock on `.NAME.lock` next to it.
 
     Only the owner can open the lock: whoever can open it can hold it.
-    Raises ArtifactError if another process holds the lock for more than PATIENCE seconds, or no lock can be made.
+    Raises ArtifactError if another process holds the lock for more than PATIENCE seconds, or none can be made or held.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
@@ -252,7 +252,7 @@ def hold_file(path: Path) -> Iterator[None]:
         raise ArtifactError("no lock can be made", where=str(path), got=first_line(error)) from None
     try:
         latest = time.monotonic() + PATIENCE
-        while not _locked(lock):
+        while not try_lock(lock, path):
             if time.monotonic() > latest:
                 raise ArtifactError(
                     "another process writes here", where=str(path), expected=f"its end within {PATIENCE} seconds",
@@ -262,14 +262,6 @@ def hold_file(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
-
-
-def _locked(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _read_appended(path: Path) -> tuple[list[str], Floats]:

@@ -6,7 +6,6 @@ from, so a later run keeps the parts that are still right and makes the others a
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -33,6 +32,7 @@ from sentfold.files import (
     write_json,
 )
 from sentfold.fold.source import Rows
+from sentfold.locks import try_lock
 
 MANIFEST, LOCK, RECEIPTS = "manifest.json", ".lock", "receipts"
 STEPS = ("vectors", "landmarks", "folded")  # the folders of parts
@@ -180,9 +180,7 @@ def hold_target(target: Path, *, source: Path) -> Iterator[None]:
     except OSError as error:
         raise ArtifactError("cannot write into the target", where=str(target), got=first_line(error)) from None
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(lock, target / LOCK):
             lock.seek(0)
             raise ParameterError(
                 "another run writes into this folder",
@@ -190,7 +188,7 @@ def hold_target(target: Path, *, source: Path) -> Iterator[None]:
                 got=lock.read().strip() or "an unknown process",
                 state="nothing was changed",
                 remedy="wait until the other run ends, or end it",
-            ) from None
+            )
         lock.truncate(0)
         lock.write(f"process {os.getpid()} on {os.uname().nodename}\n")
         lock.flush()
