@@ -208,12 +208,14 @@ def _encode(data: Dataset, source: Path, encoder: str, words: str) -> tuple[Inpu
     Raises EncoderError, and DataError for vectors that would be refused in a file too.
     """
     from sentfold.data.vectors import check_vectors
-    from sentfold.decision.encoders import encode_by_name, fit_method, hash_encoder, prompt_notes
+    from sentfold.decision.encoders import encode_with_counts, fit_method, hash_encoder, prompt_notes
     from sentfold.encoders.base.protocol import known_methods
 
     texts, hashes = list(data.texts), hash_inputs((source, data.files))
     if encoder.lower() not in known_methods():
-        x, notes = check_vectors(encode_by_name(encoder, texts), encoder)
+        encoded_texts, counts = encode_with_counts(encoder, texts)
+        x, notes = check_vectors(encoded_texts, encoder)
+        notes += [f"{encoder}: texts {what}: {number:,}" for what, number in counts.items() if number]
         made_of = hash_encoder(encoder)
         # A folder of data can have the name of the model's folder, by which the files of the model are found again.
         own = f"{made_of['encoder']}/"

@@ -368,10 +368,19 @@ def prompt_notes(name: str) -> list[str]:
 
 def encode_by_name(name: str, texts: Sequence[str]) -> Floats:
     """(n, d) float32 vectors by a model, or by the folder of a method that `export` wrote. Raises EncoderError."""
-    from sentfold.data.vectors import encode_texts
+    return encode_with_counts(name, texts)[0]
+
+
+def encode_with_counts(name: str, texts: Sequence[str]) -> tuple[Floats, dict[str, int]]:
+    """As encode_by_name; and how many texts a model took otherwise, such as those that are cut at its limit."""
+    from sentfold.data.vectors import check_vectors
+    from sentfold.fold.texts import find_text_encoder
 
     folder = find_exported(name)
-    return encode_texts(name, texts) if folder is None else load_exported(folder).encode(texts)
+    if folder is not None:
+        return load_exported(folder).encode(texts), {}
+    encoded = find_text_encoder(name).encode(list(texts))
+    return check_vectors(encoded.vectors, name)[0], dict(encoded.fallbacks)
 
 
 @dataclass(frozen=True)

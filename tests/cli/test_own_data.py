@@ -408,6 +408,16 @@ def test_a_decision_is_written_whoever_reads_what_is_printed_and_printed_whateve
             assert "Spearman of cosine" in capsys.readouterr().out
 
 
+def test_texts_that_a_model_reads_in_part_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from sentfold.cli.inputs import read_inputs
+
+    long = " ".join(["and then the train was late again"] * 60)  # MiniLM reads 256 tokens
+    rows = [f"{long if n < 3 else 'short'} {n},{n % 2}" for n in range(8)]
+    (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
+    read_inputs(tmp_path / "l.csv", None, "all-MiniLM-L6-v2", None, "")
+    assert "all-MiniLM-L6-v2: texts cut at the model's limit: 3" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("gone", [True, False])
 def test_numbers_are_written_whoever_reads_what_is_printed_and_printed_whatever_can_be_written(
     folder: Path, gone: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
