@@ -60,7 +60,7 @@ def _print_table(request: RunRequest, root: Path) -> None:
     """Print the suite's table, unless the user asked for some stages alone."""
     summary = _summary_of(request)
     if not request.targets and (root / summary).is_file():
-        typer.echo((root / summary).read_text(encoding="utf-8"))
+        typer.echo(escape_controls((root / summary).read_text(encoding="utf-8")))
         typer.echo(f"report: {summary.with_name('report.md')}")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -122,5 +123,5 @@ def refuse_odd_settings(root: Path) -> None:
         raise SuiteError(
             "git tracks files that DVC and runs write", where=odd[0], got=f"{len(odd):,} files",
             state="nothing was run", expected="of .dvc, .sentfold and data the settings and data/README.md",
-            remedy=f"git rm --cached {odd[0]}, and look who put it there",
+            remedy=f"git rm --cached {shlex.quote(odd[0])}, and look who put it there",
         )  # fmt: skip
