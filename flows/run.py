@@ -22,6 +22,7 @@ from flows.plan import Plan, RunRequest, make_plan
 from flows.progress import Summary
 from flows.run_stage import LOG_FOLDER
 from pipeline.environment import flow_environment, remote_environment
+from sentfold.errors import escape_controls
 
 POLL_SECONDS = 0.1
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 Float64 = npt.NDArray[np.float64]
 
-MOST_MARKED = 0.1  # of all words may have combining marks
+MOST_MARKED = 0.1  # of all words may have combining marks, or no Latin letter
+LATIN = re.compile("[A-Za-z0-9]")
 
 
 @contextmanager
@@ -63,6 +64,8 @@ def read_lexicon(
 
     if tokenizer != "whitespace":
         _refuse_marks(sentences)
+    if tokenizer == "treebank":
+        _refuse_other_letters(sentences)
     names, vectors = read_word_vectors(sentences, tokenizer, words, dimension, binary)
     if counts is None:
         counter = Counter(token for tokens in tokenize(fitting, tokenizer) for token in tokens)
@@ -86,6 +89,18 @@ def _refuse_marks(sentences: Sequence[str]) -> None:
             "vowel signs have them", got=f"{len(marked):,} of {every:,} words, such as {shorten(marked[0])}",
             remedy="compose the texts, with unicodedata.normalize('NFC', text)" if composes else
             "encode the texts by a model, or by a program of your own and give its vectors as --vectors",
+        )  # fmt: skip
+
+
+def _refuse_other_letters(sentences: Sequence[str]) -> None:
+    """Raise DataError where many words have no Latin letter: the tokenizer of uSIF leaves them out."""
+    words = [word for text in sentences for word in text.split() if not word.isascii() or LATIN.search(word)]
+    others = [word for word in words if not LATIN.search(word) and any(map(str.isalpha, word))]
+    if len(others) > MOST_MARKED * len(words):
+        raise DataError(
+            "words would be left out: uSIF takes words with a letter from a to z, or a digit", where="the texts",
+            expected="words of Latin letters", got=f"{len(others):,} of {len(words):,} words without one, such as "
+            f"{shorten(others[0])}", remedy="take sif or average, or a model",
         )  # fmt: skip
 
 

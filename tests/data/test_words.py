@@ -65,6 +65,13 @@ def test_other_texts_are_read(tmp_path: Path, text: str) -> None:
     assert read(tmp_path, [text, "an English text"]).words
 
 
+def test_texts_whose_words_usif_would_leave_out_are_refused(tmp_path: Path) -> None:
+    for text in ("Привет, как дела", "你好 世界", "αβγ δεζ"):
+        with pytest.raises(DataError, match="(?s)left out.*take sif or average"):
+            read(tmp_path, [text, "English"], "treebank")
+    assert read(tmp_path, ["l'été à la plage — où es-tu ? 3 €", "Größe über alles"], "treebank").words
+
+
 def test_where_words_are_split_at_blanks_alone_marks_stay(tmp_path: Path) -> None:
     assert set(read(tmp_path, [HINDI], "whitespace").words) == set(HINDI.split())
 
