@@ -67,7 +67,7 @@ def test_other_texts_are_read(tmp_path: Path, text: str) -> None:
 
 def test_texts_whose_words_usif_would_leave_out_are_refused(tmp_path: Path) -> None:
     for text in ("Привет, как дела", "你好 世界", "αβγ δεζ"):
-        with pytest.raises(DataError, match="(?s)left out.*take sif or average"):
+        with pytest.raises(DataError, match=r"(?s)left out.*take sif or average"):
             read(tmp_path, [text, "English"], "treebank")
     assert read(tmp_path, ["l'été à la plage — où es-tu ? 3 €", "Größe über alles"], "treebank").words
 
