@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sentfold.data.datasets import Dataset, whole_numbers
+from sentfold.data.datasets import Dataset
 from sentfold.data.tables import SPLITS, DataError, Table, is_number, read_table, refuse_value
 
 Judgements = dict[str, dict[str, float]]  # query -> document -> grade
@@ -85,7 +85,7 @@ def read_beir(folder: Path) -> Dataset:
         names=(*documents, *kept),
         copies=np.concatenate([np.arange(len(documents)), len(documents) + np.array(order)]),
         cells=len(documents) + len(queries),
-        numbers={"_id": numbers} if (numbers := whole_numbers([*documents, *queries])) is not None else {},
+        others={"_id": [*documents, *queries]},
         notes=tuple(notes),
         files=(folder / "corpus.jsonl", folder / "queries.jsonl", *(path for _, path in _qrels(folder))),
     )

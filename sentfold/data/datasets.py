@@ -53,8 +53,8 @@ class Dataset:
     copies      (n,) for vectors that come for every cell of the columns: where each distinct text is first. The cells
                 of queries are all documents, then all queries, also those that are left out
     cells       number of these cells
-    numbers     further columns of whole numbers by name, a number for each item or sentence, or (queries) each cell:
-                vectors that come without texts can have the same column
+    others      further columns by name, a value for each item or sentence, or (queries) each cell: vectors that come
+                without texts can have the same column
     notes       how the file was read, and what is odd, in words
     files       that were read
     """
@@ -72,7 +72,7 @@ class Dataset:
     parts: tuple[str, ...] = ()
     copies: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     cells: int = 0
-    numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    others: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
 
@@ -115,7 +115,7 @@ def _read_pairs(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dat
         pairs = rows.reshape(2, -1).T
         data = Dataset(table.name, "pairs", texts, pairs, scores, splits, copies=copies, cells=rows.size)
     notes += odd_pairs(pairs, scores, splits, lambda item: table.place(kept[item]))
-    return replace(data, notes=tuple(notes), numbers=_row_numbers(table, roles, kept))
+    return replace(data, notes=tuple(notes), others=_other_columns(table, roles, kept))
 
 
 def _is_list(label: object) -> bool:
@@ -167,7 +167,7 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
     notes += odd_labels(rows, values, splits, lambda item: table.place(kept[item]))
     return Dataset(
         table.name, "labels", texts, rows, values, splits, classes, copies=copies, cells=len(rows), notes=tuple(notes),
-        numbers=_row_numbers(table, roles, kept),
+        others=_other_columns(table, roles, kept),
     )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def _read_sentences(table: Table, roles: Mapping[str, str], notes: list[str]) ->
     notes += _counted("sentences repeat earlier ones and count once", again, lambda item: table.place(kept[item]))
     return Dataset(
         table.name, "sentences", texts, rows, np.empty(0), copies=copies, cells=len(rows),
-        notes=tuple(notes), numbers=_row_numbers(table, roles, kept),
+        notes=tuple(notes), others=_other_columns(table, roles, kept),
     )  # fmt: skip
 
 
@@ -222,22 +222,10 @@ def distinct_texts(table: Table, columns: Sequence[str], kept: list[int]) -> tup
     return tuple(row_of), np.array(copies, dtype=np.int64), rows
 
 
-def _row_numbers(table: Table, roles: Mapping[str, str], kept: list[int]) -> dict[str, tuple[int, ...]]:
-    """The further columns of whole numbers; see Dataset."""
+def _other_columns(table: Table, roles: Mapping[str, str], kept: list[int]) -> dict[str, list[Any]]:
+    """The columns without a role; see Dataset."""
     others = {name: cells for name, cells in table.columns.items() if name not in roles.values()}
-    found = {name: whole_numbers([cells[row] for row in kept]) for name, cells in others.items()}
-    return {name: numbers for name, numbers in found.items() if numbers is not None}
-
-
-def whole_numbers(values: Sequence[Any]) -> tuple[int, ...] | None:
-    """Values as whole numbers, `12`, `"12"` or `12.0`, of at most 20 digits (64 bits); None if one is none."""
-    numbers = []
-    for value in values:
-        word = str(value).strip().removesuffix(".0") if isinstance(value, (int, float, str)) else ""
-        if not (word.isascii() and word.isdecimal() and len(word) <= 20):
-            return None
-        numbers.append(int(word))
-    return tuple(numbers)
+    return {name: [cells[row] for row in kept] for name, cells in others.items()}
 
 
 def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sentfold.data.datasets import Dataset, whole_numbers
+from sentfold.data.datasets import Dataset
+from sentfold.data.order import refuse_other_order
 from sentfold.data.tables import DataError, read_arrow_table, refuse_holes, shorten
 from sentfold.errors import first_line
 from sentfold.files import FREE, RATIO
@@ -55,7 +56,7 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
         _refuse_other_rows(columns, data, path)
     texts = _texts_of(columns, path) if data.texts else None
     if data.texts and texts is None:
-        _refuse_other_order(columns, data, path)
+        refuse_other_order(columns, data, path)
     rows: Ints | None
     if texts is not None:
         vectors, rows, extra = _match(array, texts, data, path)
@@ -66,7 +67,7 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
 
 
 def read_arrays(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
-    """The columns of texts and of numbers of a Parquet file, and the arrays of a file by name. Raises DataError."""
+    """The columns of single values of a Parquet file, and the arrays of a file by name. Raises DataError."""
     readers: dict[str, Callable[[Path], tuple[Columns, dict[str, npt.NDArray[Any]]]]] = {
         ".npy": _read_npy,
         ".npz": _read_npy,
@@ -243,7 +244,7 @@ def _read_safetensors(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]
 
 
 def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
-    """The columns of texts and of numbers, and the columns of lists as arrays."""
+    """The columns of single values, and the columns of lists as arrays."""
     table = read_arrow_table(path)
     columns: Columns = {}
     arrays = {}
@@ -251,15 +252,9 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
         column, kind = table.column(name).combine_chunks(), table.schema.field(name).type
         if any(test(kind) for test in LISTS):
             arrays[name] = _matrix_of(column, f"{path}, column {name}")
-        elif _is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        elif not pa.types.is_nested(kind):
             columns[name] = column.to_pylist()
     return columns, arrays
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    """Whether a column holds texts; pandas and polars write repeated ones as a dictionary."""
-    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain))
 
 
 def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
@@ -303,38 +298,6 @@ def _refuse_other_rows(columns: Columns, data: Dataset, path: Path) -> None:
                 expected="0, 1, 2, ...", got=", ".join(map(str, [*numbers[:3], "..."])),
                 remedy="give the texts in the place of the numbers, in both files; or sort the vectors, as npy",
             )  # fmt: skip
-
-
-def _refuse_other_order(columns: Columns, data: Dataset, path: Path) -> None:
-    """Raise DataError where vectors go to the texts by their place, and a column numbers them in another order.
-
-    If a column of the data has the same numbers, its order counts; else 0 or 1 to the last. Numbers that come twice
-    count in a column of the same name alone.
-    """
-    for name, cells in columns.items():
-        numbers = whole_numbers(cells)
-        if numbers is None:
-            continue
-        alone, ordered = len(set(numbers)) == len(numbers), tuple(sorted(numbers))
-        own = [column for key, column in data.numbers.items() if alone or key == name]
-        known = [_numbers_for(len(numbers), column, data) for column in own]
-        same = [column for column in known if tuple(sorted(column)) == ordered]
-        counted = ordered in (tuple(range(len(numbers))), tuple(range(1, len(numbers) + 1)))
-        is_index = alone and (counted or name.startswith("__index_level_"))
-        if numbers not in same if same else is_index and numbers != ordered:
-            raise DataError(
-                "vectors without texts are in another order than a column numbers them", where=f"{path}, column {name}",
-                expected=f"the order of {data.name}", got=", ".join(map(str, [*numbers[:3], "..."])),
-                remedy="add the column of texts; or sort the vectors as the texts are; if they are so already, leave "
-                "the numbers out (pandas: reset_index(drop=True))",
-            )  # fmt: skip
-
-
-def _numbers_for(count: int, numbers: tuple[int, ...], data: Dataset) -> tuple[int, ...]:
-    """A column of the data for so many vectors: one for each cell, or one for each distinct text."""
-    if count == len(numbers) or max(data.copies, default=0) >= len(numbers):
-        return numbers
-    return tuple(numbers[cell] for cell in data.copies)
 
 
 def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> npt.NDArray[Any]:

@@ -6,7 +6,10 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -595,10 +598,28 @@ def test_a_class_has_one_name_whatever_unseen_characters_were_copied_with_it(tmp
         ([5, 5, 6, 6, 7, 7, 8, 8], "id", [5, 6, 5, 6, 7, 7, 8, 8], False),
         ([5, 5, 6, 6, 7, 7, 8, 8], "id", [5, 5, 6, 6, 7, 7, 8, 8], True),
         ([5, 5, 6, 6, 7, 7, 8, 8], "size", [5, 6, 5, 6, 7, 7, 8, 8], True),
+        ([40, 3, 7, 90, 1, 0, 21, 9], "id", range(8), True),
+        ([40, 3, 7, 90, 1, 0, 21, 9], "id", [3, 40, 7, 90, 1, 0, 21, 8], False),
+        ([-5, 3, -7, 90, 1, 0, 21, 9], "id", [3, -5, -7, 90, 1, 0, 21, 9], False),
+        ([-5, 3, -7, 90, 1, 0, 21, 9], "id", [-5, 3, -7, 90, 1, 0, 21, 9], True),
+        (range(1000, 1008), "id", [Decimal(n) for n in range(1007, 999, -1)], False),
+        (range(1000, 1008), "id", [Decimal(n) for n in range(1000, 1008)], True),
+        (["", *range(1001, 1008)], "id", [None, *range(1007, 1000, -1)], False),
+        (["", *range(1001, 1008)], "id", [None, *range(1001, 1008)], True),
+        ([f"00{n}" for n in range(8)], "id", range(7, -1, -1), False),
+        ([UUID(int=n) for n in range(8)], "id", [UUID(int=n).bytes for n in range(7, -1, -1)], False),
+        ([UUID(int=n) for n in range(8)], "id", [UUID(int=n).bytes for n in range(8)], True),
+        (
+            [datetime(2024, 1, 1, 9, n) for n in range(8)],
+            "id",
+            [datetime(2024, 1, 1, 9, n) for n in range(7, -1, -1)],
+            False,
+        ),
+        ([int(1e18) + 1024 * n for n in range(8)], "id", [1e18 + 1024.0 * n for n in range(7, -1, -1)], False),
     ],
 )
 def test_vectors_whose_rows_are_numbered_in_another_order_than_the_texts_are_refused(
-    tmp_path: Path, ids: Sequence[int], name: str, numbers: Sequence[float], is_read: bool
+    tmp_path: Path, ids: Sequence[object], name: str, numbers: Sequence[object], is_read: bool
 ) -> None:
     rows = [f"{number},text {n},{n % 2}" for n, number in enumerate(ids)]
     (tmp_path / "l.csv").write_text("\n".join(["id,text,label", *rows]))
@@ -767,6 +788,18 @@ def test_vectors_of_pairs_and_queries_in_another_order_than_their_numbers_are_re
         else:
             with pytest.raises(DataError, match="another order"):
                 read_vectors(vectors, data)
+
+
+def test_pairs_that_are_two_rows_each_are_refused_as_their_left_texts_come_first(tmp_path: Path) -> None:
+    rows = [f"{1000 + n},text {n},other {n},{n}" for n in range(8)]
+    (tmp_path / "p.csv").write_text("\n".join(["id,left,right,score", *rows]))
+    data, x = read_dataset(tmp_path / "p.csv"), np.random.default_rng(0).normal(size=(16, 3)).astype(np.float32)
+    ids = np.arange(1000, 1008)
+    parquet.write_table(pa.table({"id": np.tile(ids, 2), "vector": list(x)}), tmp_path / "v.parquet")
+    np.testing.assert_array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x)
+    parquet.write_table(pa.table({"id": np.repeat(ids, 2), "vector": list(x)}), tmp_path / "v.parquet")
+    with pytest.raises(DataError, match="another order"):
+        read_vectors(tmp_path / "v.parquet", data)
 
 
 def test_texts_that_come_twice_have_their_vectors_by_row_or_by_text(tmp_path: Path) -> None:
