@@ -84,12 +84,15 @@ def _refuse_marks(sentences: Sequence[str]) -> None:
     if len(marked) > MOST_MARKED * every:
         composes = all(not _marked().search(unicodedata.normalize("NFC", word)) for word in marked[:1_000])
         raise DataError(
-            "words would be cut at their marks: methods over word vectors split texts as English is written",
-            where="the texts", expected="letters without combining marks, as Hindi, Thai, Tamil and Arabic with "
-            "vowel signs have them", got=f"{len(marked):,} of {every:,} words, such as {shorten(marked[0])}",
-            remedy="compose the texts, with unicodedata.normalize('NFC', text)" if composes else
-            "encode the texts by a model, or by a program of your own and give its vectors as --vectors",
-        )  # fmt: skip
+            "words would be cut at their marks or joiners: methods over word vectors split texts as English is written",
+            where="the texts",
+            expected="letters without combining marks and joiners, as Hindi, Thai, Tamil, Persian and Arabic with "
+            "vowel signs have them",
+            got=f"{len(marked):,} of {every:,} words, such as {shorten(marked[0])}",
+            remedy="compose the texts, with unicodedata.normalize('NFC', text)"
+            if composes
+            else "encode the texts by a model, or by a program of your own and give its vectors as --vectors",
+        )
 
 
 def _refuse_other_letters(sentences: Sequence[str]) -> None:
@@ -106,10 +109,13 @@ def _refuse_other_letters(sentences: Sequence[str]) -> None:
 
 @cache
 def _marked() -> re.Pattern[str]:
-    """A letter or digit with a combining mark; no selector of an emoji (U+FE0F), no key cap."""
+    """A letter or digit with a combining mark, or two with a joiner or soft hyphen between them.
+
+    No selector of an emoji (U+FE0F), and no key cap.
+    """
     marks = [chr(code) for code in (*range(0x300, 0x20D0), *range(0x2100, 0xFE00), *range(0xFE10, 0x20000))]
     found = "".join(mark for mark in marks if unicodedata.category(mark) in ("Mn", "Mc"))
-    return re.compile(rf"\w[{found}]")
+    return re.compile(rf"\w(?:[{found}]|[\u00ad\u200c\u200d]\w)")
 
 
 def read_word_vectors(

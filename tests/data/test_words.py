@@ -18,6 +18,7 @@ from sentfold.words.tokenizers import tokenize
 HINDI = "मेरी किताब कहाँ है"
 TAMIL = "என் புத்தகம் எங்கே"
 THAI = "หนังสือของฉันอยู่ที่ไหน"
+PERSIAN = "می\u200cخواهم کتاب\u200cها را"
 VOCALISED = "كِتَابِي هُنَا"
 FRENCH = unicodedata.normalize("NFD", "élève déjà présent")
 
@@ -35,6 +36,7 @@ def read(folder: Path, texts: list[str], tokenizer: str = "regex") -> Lexicon:
         (HINDI, "by a model"),
         (TAMIL, "by a model"),
         (THAI, "by a model"),
+        (PERSIAN, "by a model"),
         (VOCALISED, "by a model"),
         (FRENCH, "compose the texts"),
     ],
@@ -43,8 +45,8 @@ def read(folder: Path, texts: list[str], tokenizer: str = "regex") -> Lexicon:
 def test_texts_whose_words_would_be_cut_at_their_marks_are_refused(
     tmp_path: Path, text: str, remedy: str, tokenizer: str
 ) -> None:
-    assert any(unicodedata.category(token[0])[0] == "M" for token in tokenize([text], "regex")[0])
-    with pytest.raises(DataError, match=f"(?s)cut at their marks.*{remedy}"):
+    assert any(unicodedata.category(token[0])[0] in "MC" for token in tokenize([text], "regex")[0])
+    with pytest.raises(DataError, match=f"(?s)cut at their marks or joiners.*{remedy}"):
         read(tmp_path, [text, "an English text"], tokenizer)
 
 
