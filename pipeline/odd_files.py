@@ -13,11 +13,13 @@ from pathlib import Path
 
 from pipeline.base.suite import FIRST, suite_file, suite_folder
 from sentfold.data.tables import refuse_holes
-from sentfold.errors import SuiteError
+from sentfold.errors import SuiteError, first_line
 
 DVC_FILE = "dvc.yaml"
 SHARED_STAGES = Path("../..") / DVC_FILE  # as the link in a suite's folder has it
 SETTINGS = (".dvc/config", ".dvc/.gitignore", "data/README.md")
+# A checkout of another account is listed, too, as of the host's account in a container; listing runs nothing.
+LIST_FILES = ("git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false", "ls-files", "-z", "--")
 NEWLINE = b"\n"
 # What git writes around the two sides of a conflict. DVC indents all but its two headings.
 CONFLICT = re.compile(rb"^(<{7}|\|{7}|={7}|>{7})( |\r?$)", re.MULTILINE)
@@ -113,15 +115,19 @@ def refuse_odd_settings(root: Path) -> None:
     link `data` of the user's own, to another disk, is not tracked.
     """
     try:
-        words = ["git", "ls-files", "-z", "--", ".dvc", ".sentfold", "data"]
-        tracked = subprocess.run(words, cwd=root, capture_output=True, check=False).stdout.split(b"\0")
+        done = subprocess.run([*LIST_FILES, ".dvc", ".sentfold", "data"], cwd=root, capture_output=True, check=False)
     except OSError:  # no git
         return
-    names = [os.fsdecode(name) for name in tracked if name]
+    if done.returncode and os.path.lexists(root / ".git"):
+        raise SuiteError(
+            "git does not say which files it tracks", where=str(root), state="nothing was run",
+            got=first_line(ValueError(done.stderr.decode(errors="replace"))), remedy="do what git says in its error",
+        )  # fmt: skip
+    names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
     odd = [name for name in names if name not in SETTINGS and not name.startswith(".dvc/plots/")]
     if odd:
         raise SuiteError(
             "git tracks files that DVC and runs write", where=odd[0], got=f"{len(odd):,} files",
             state="nothing was run", expected="of .dvc, .sentfold and data the settings and data/README.md",
-            remedy=f"git rm --cached {shlex.quote(odd[0])}, and look who put it there",
+            remedy=f"do not use a commit that brings them; remove your own: git rm {shlex.quote(odd[0])}",
         )  # fmt: skip

@@ -26,17 +26,16 @@ def refuse_other_order(columns: Mapping[str, Sequence[Any]], data: Dataset, path
     """
     for name, cells in columns.items():
         values = [common_form(cell) for cell in cells]
-        told = [
-            _is_in_order(values, known, named=key == name or data.kind == "queries")
+        told: dict[bool | None, str] = {
+            _is_in_order(values, known, named=key == name or data.kind == "queries"): f"the column {key} of {data.name}"
             for key, column in data.others.items()
             for known in _columns_for(len(values), [common_form(cell) for cell in column], data)
-        ]
-        if True in told:
-            continue
-        if False in told or _is_shuffled_index(name, values):
+        }
+        if True not in told and (False in told or _is_shuffled_index(name, values)):
             raise DataError(
                 "vectors without texts are in another order than a column numbers them", where=f"{path}, column {name}",
-                expected=f"the order of {data.name}", got=", ".join([*map(shorten, values[:3]), "..."]),
+                expected=f"the order of {told.get(False, data.name)}",
+                got=", ".join([*map(shorten, values[:3]), "..."]),
                 remedy="add the column of texts; or sort the vectors as the texts are; if they are so already, leave "
                 "the column out (pandas: reset_index(drop=True))",
             )  # fmt: skip

@@ -132,6 +132,23 @@ def test_a_commit_that_brings_files_which_dvc_or_a_run_writes_is_refused(tmp_pat
         refuse_odd_settings(tmp_path)
 
 
+@pytest.mark.parametrize("reason", ["a checkout of another account", "a broken index"])
+def test_such_a_commit_is_refused_where_git_does_not_answer(
+    tmp_path: Path, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".dvc/cache").mkdir(parents=True)
+    (tmp_path / ".dvc/cache/x").write_text("x")
+    for words in (["init", "-q"], ["add", "-f", "."]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    if reason == "a broken index":
+        (tmp_path / ".git/index").write_bytes(b"no index")
+    else:
+        monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+        assert subprocess.run(["git", "status"], cwd=tmp_path, capture_output=True, check=False).returncode
+    with pytest.raises(SuiteError, match="git tracks" if "account" in reason else "git does not say"):
+        refuse_odd_settings(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["reports/benchmarks/encoders.json", "sentfold/words/lists.py"])
 def test_a_link_among_what_all_suites_read_is_refused(tmp_path: Path, name: str) -> None:
     """DVC would hash /dev/zero without end."""
