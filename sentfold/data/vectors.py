@@ -26,9 +26,9 @@ LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 SAMPLE = 1_000  # vectors, about as many, that tell how far vectors are from each other
 BLOCK = 65_536  # rows that are converted and checked at a time
 LEAST, MOST = 1e-15, 1e15  # size of a vector's largest number; squares of others overflow or vanish in float32
-# How far two vectors of one text may be from each other: 16 bits or the batches of an encoder make some hundredths, in
-# units of the median distance of a vector from their mean, and two texts are about 1.4 apart.
-ALIKE = 0.25
+# How far two vectors of one text may be from each other: 16 bits or the batches of an encoder make a hundredth or two,
+# in units of the median distance of a vector from their mean, and two texts are about 1.4 apart.
+ALIKE = 0.05
 
 
 class SentenceEncoder(Protocol):

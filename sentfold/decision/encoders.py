@@ -45,6 +45,8 @@ WITH = {ARRAYS: SETTINGS, DIRECTIONS: FIT}  # files without a key, and the one t
 PAGE_START = b'<!doctype html><html lang="en"><meta charset="utf-8"><title>Verdict</title>'
 WORDS = "words.parquet"  # in an exported folder
 WIDEST = 2**20  # numbers of a sentence vector
+# Files of git, of the hub's library and of file managers are no parts of a model.
+ASIDE = (".git", ".cache", ".gitattributes", ".gitignore", ".DS_Store", "Thumbs.db", "desktop.ini")
 WORDS_FOLDER, SPACE_FOLDER = "0_WordModule", "1_SpaceModule"  # of an exported folder, as SentenceTransformer names them
 # The files of such a folder that decide its vectors; others can be of any size.
 EXPORTED = (
@@ -318,7 +320,7 @@ def require_encoder(space: Path, name: str) -> None:
 def _files_of(inputs: dict[str, str]) -> dict[str, str]:
     """The files of an encoder among the inputs of a decision, without the encoder's name: the folder can be renamed.
 
-    Without the files of git and of file managers, which change while the model stays.
+    Without the files of git, the hub's library and file managers, which change while the model stays.
     """
     folder = f"{inputs['encoder']}/"
     files = {name.removeprefix(folder): digest for name, digest in inputs.items() if name.startswith(folder)}
@@ -326,8 +328,7 @@ def _files_of(inputs: dict[str, str]) -> dict[str, str]:
 
 
 def _is_aside(name: str) -> bool:
-    parts = name.split("/")
-    return any(part.startswith(".") for part in parts) or parts[-1] in ("Thumbs.db", "desktop.ini")
+    return name.partition("/")[0] in ASIDE or name.rpartition("/")[2] in ASIDE
 
 
 def hash_encoder(encoder: str) -> dict[str, str]:

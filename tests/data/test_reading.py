@@ -900,6 +900,10 @@ def test_a_text_of_a_model_in_16_bits_may_have_two_vectors_and_another_order_is_
     one, two = (exact + size * 2.0**-bits * rng.uniform(-2, 2, exact.shape) for _ in range(2))
     np.savez(tmp_path / "v.npz", left=one[:40], right=two[1:])
     assert read_vectors(tmp_path / "v.npz", data)[0].shape == (41, 64)
+    moved = two + 0.24 * rng.normal(size=two.shape) / np.sqrt(2)  # another model, such as after a fine-tuning
+    np.savez(tmp_path / "v.npz", left=one[:40], right=moved[1:])
+    with pytest.raises(DataError, match="two vectors of one text differ"):
+        read_vectors(tmp_path / "v.npz", data)
     np.savez(tmp_path / "v.npz", left=one[:40], right=two[1:][rng.permutation(40)])
     with pytest.raises(DataError, match="two vectors of one text differ"):
         read_vectors(tmp_path / "v.npz", data)
