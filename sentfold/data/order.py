@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,43 +13,77 @@ from uuid import UUID
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError, shorten
 
-WHOLE = re.compile(r"[+-]?\d{1,40}(\.0+)?", re.ASCII)
+LARGEST = 100  # digits of a number that is written out
 
 
-def refuse_other_order(columns: Mapping[str, Sequence[Any]], data: Dataset, path: Path) -> None:
+def refuse_other_order(columns: Mapping[str, Sequence[Any]], data: Dataset, path: Path) -> list[str]:
     """Raise DataError where vectors go to the texts by their place, and a column tells that their order is another.
 
-    A column of the data that has the same values decides, also under another name if no value comes twice; of columns
-    of one name without repeats the values that both have. Without such a column of the data, 0 or 1 to the last counts,
-    and the index of pandas.
+    A column of the same name in the data decides: its values may come twice, and without repeats those that both have
+    count. If it tells nothing, or there is none, other columns of the data with the same values, none of them twice,
+    decide; else 0 or 1 to the last, and the index of pandas.
+    Returns a note for each column of one name whose values have nothing in common.
     """
+    notes = []
+    own = {key: [common_form(cell) for cell in column] for key, column in data.others.items()} if columns else {}
     for name, cells in columns.items():
         values = [common_form(cell) for cell in cells]
-        told: dict[bool | None, str] = {
-            _is_in_order(values, known, named=key == name or data.kind == "queries"): f"the column {key} of {data.name}"
-            for key, column in data.others.items()
-            for known in _columns_for(len(values), [common_form(cell) for cell in column], data)
-        }
-        if True not in told and (False in told or _is_shuffled_index(name, values)):
+        told = {}
+        for key, column in own.items():
+            for known in _columns_for(len(values), column, data):
+                told[key] = _is_in_order(values, known, named=key == name or data.kind == "queries")
+                if key == name and not set(values) & set(known):
+                    notes.append(
+                        f"the columns {name} of {path.name} and of {data.name} have no value in common, and so do not "
+                        "tell whether the order is the same"
+                    )
+        if told.get(name) is not None:
+            told = {name: told[name]}
+        wrong = next((key for key, is_right in told.items() if is_right is False), None)
+        if True not in told.values() and (wrong is not None or _is_shuffled_index(name, values)):
             raise DataError(
                 "vectors without texts are in another order than a column numbers them", where=f"{path}, column {name}",
-                expected=f"the order of {told.get(False, data.name)}",
+                expected=f"the order of {data.name}" if wrong is None else f"that of the column {wrong} of {data.name}",
                 got=", ".join([*map(shorten, values[:3]), "..."]),
                 remedy="add the column of texts; or sort the vectors as the texts are; if they are so already, leave "
                 "the column out (pandas: reset_index(drop=True))",
             )  # fmt: skip
+    return notes
 
 
 def common_form(cell: Any) -> str:
-    """A value as text, the same for 7, 7.0, "7", "007" and Decimal(7); empty for a missing one."""
+    """A value as text, the same for all spellings of a number, a time or a UUID; empty for a missing one.
+
+    7, 7.0, "007" and Decimal(7); "2024-01-01" and "2024-01-01T00:00:00.000"; 16 bytes of a UUID and its letters.
+    """
     if cell is None or cell != cell:
         return ""
     if isinstance(cell, bytes):
         return str(UUID(bytes=cell)) if len(cell) == 16 else cell.hex()
-    if isinstance(cell, (int, float, Decimal)) and math.isfinite(cell) and cell == int(cell):
-        return str(int(cell))
     word = str(cell).strip()
-    return str(int(word.partition(".")[0])) if WHOLE.fullmatch(word) else word
+    for read in (_number, _time, _uuid):
+        try:
+            return read(word)
+        except (ValueError, InvalidOperation, OverflowError):
+            continue
+    return word
+
+
+def _number(word: str) -> str:
+    number = Decimal(word)
+    if not number.is_finite() or abs(number.adjusted()) > LARGEST:
+        raise ValueError(word)
+    whole = int(number)
+    return str(whole) if number == whole else repr(float(number))
+
+
+def _time(word: str) -> str:
+    time = datetime.fromisoformat(word)
+    return (time if time.tzinfo is None else time.astimezone(UTC)).isoformat()
+
+
+def _uuid(word: str) -> str:
+    return str(UUID(word))
 
 
 def _is_in_order(values: list[str], known: list[str], *, named: bool) -> bool | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -31,6 +32,16 @@ LEAST, MOST = 1e-15, 1e15  # size of a vector's largest number; squares of other
 ALIKE = 0.05
 
 
+@dataclass(frozen=True)
+class Time:
+    """A time as Arrow writes it: Python has none of nanoseconds, or after the year 9999. No text of the data."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class SentenceEncoder(Protocol):
     """Anything with `encode`, such as a SentenceTransformer."""
 
@@ -55,15 +66,14 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     if not data.texts:
         _refuse_other_rows(columns, data, path)
     texts = _texts_of(columns, path) if data.texts else None
-    if data.texts and texts is None:
-        refuse_other_order(columns, data, path)
+    told = refuse_other_order(columns, data, path) if data.texts and texts is None else []
     rows: Ints | None
     if texts is not None:
         vectors, rows, extra = _match(array, texts, data, path)
     else:
         (vectors, rows), extra = _place(array, data, path), 0
     checked, notes = check_vectors(vectors, str(path), rows)
-    return checked, [*notes, *([f"{extra} vectors of other texts are used without labels"] if extra else [])]
+    return checked, [*told, *notes, *([f"{extra} vectors of other texts are used without labels"] if extra else [])]
 
 
 def read_arrays(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
@@ -252,9 +262,24 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
         column, kind = table.column(name).combine_chunks(), table.schema.field(name).type
         if any(test(kind) for test in LISTS):
             arrays[name] = _matrix_of(column, f"{path}, column {name}")
-        elif not pa.types.is_nested(kind):
-            columns[name] = column.to_pylist()
+        elif (cells := _cells_of(column)) is not None:
+            columns[name] = cells
     return columns, arrays
+
+
+def _cells_of(column: pa.Array) -> list[Any] | None:
+    """The values of a column; None for a column of lists or keys, and for one that cannot be read."""
+    try:
+        if pa.types.is_nested(column.type):
+            return None
+        cells: list[Any]
+        if pa.types.is_temporal(column.type):
+            cells = [None if text is None else Time(text) for text in column.cast(pa.string()).to_pylist()]
+        else:
+            cells = column.to_pylist()
+        return cells
+    except (pa.ArrowException, ValueError, OverflowError, NotImplementedError):
+        return None
 
 
 def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:

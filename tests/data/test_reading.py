@@ -6,7 +6,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
@@ -615,7 +615,26 @@ def test_a_class_has_one_name_whatever_unseen_characters_were_copied_with_it(tmp
             [datetime(2024, 1, 1, 9, n) for n in range(7, -1, -1)],
             False,
         ),
-        ([int(1e18) + 1024 * n for n in range(8)], "id", [1e18 + 1024.0 * n for n in range(7, -1, -1)], False),
+        ([f"2024-01-0{n + 1}" for n in range(8)], "id", [datetime(2024, 1, n + 1) for n in range(7, -1, -1)], False),
+        ([f"2024-01-0{n + 1}" for n in range(8)], "id", [datetime(2024, 1, n + 1) for n in range(8)], True),
+        (
+            [f"2024-01-01T00:00:0{n}.500Z" for n in range(8)],
+            "id",
+            [datetime(2024, 1, 1, 0, 0, n, 500_000, UTC) for n in range(7, -1, -1)],
+            False,
+        ),
+        (
+            [repr(1.0091071126822952e18 + 1e6 * n) for n in range(8)],
+            "id",
+            [1.0091071126822952e18 + 1e6 * n for n in range(7, -1, -1)],
+            False,
+        ),
+        (
+            [str(UUID(int=n << 64)).upper() for n in range(10, 18)],
+            "id",
+            [UUID(int=n << 64).bytes for n in range(17, 9, -1)],
+            False,
+        ),
     ],
 )
 def test_vectors_whose_rows_are_numbered_in_another_order_than_the_texts_are_refused(
@@ -788,6 +807,54 @@ def test_vectors_of_pairs_and_queries_in_another_order_than_their_numbers_are_re
         else:
             with pytest.raises(DataError, match="another order"):
                 read_vectors(vectors, data)
+
+
+@pytest.mark.parametrize("other", ["row", "index", "zz"])
+def test_the_column_of_the_same_name_decides_whatever_others_count(tmp_path: Path, other: str) -> None:
+    ids = [5, 2, 7, 0, 1, 4, 3, 6]
+    rows = [f"{n},{number},text {n},{n % 2}" for n, number in enumerate(ids)]
+    (tmp_path / "l.csv").write_text("\n".join([f"{other},id,text,label", *rows]))
+    data, x = read_dataset(tmp_path / "l.csv", parse_columns("text=text,label=label")), np.eye(8, dtype=np.float32)
+    for numbers in (range(8), ids):
+        parquet.write_table(pa.table({"id": list(numbers), "vector": list(x)}), tmp_path / "v.parquet")
+        if list(numbers) == ids:
+            assert read_vectors(tmp_path / "v.parquet", data)[0].any()
+        else:
+            with pytest.raises(DataError, match=r"(?s)another order.*column id of l\.csv"):
+                read_vectors(tmp_path / "v.parquet", data)
+
+
+def test_columns_of_one_name_without_a_common_value_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text("\n".join(["id,text,label", *(f"T-{n},text {n},{n % 2}" for n in range(8))]))
+    data = read_dataset(tmp_path / "l.csv")
+    parquet.write_table(pa.table({"id": list(range(8)), "vector": list(np.eye(8))}), tmp_path / "v.parquet")
+    assert any("no value in common" in note for note in read_vectors(tmp_path / "v.parquet", data)[1])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([253_402_300_799] * 8, pa.timestamp("s", "Europe/Berlin")),
+        pa.array([10**15] * 8, pa.timestamp("s")),
+        pa.array([1_700_000_000_123_456_789] * 8, pa.timestamp("ns")),
+        pa.array([1] * 8, pa.timestamp("us", "EDT")),
+        pa.array([4_000_000] * 8, pa.date32()),
+        pa.array([2**62] * 8, pa.duration("s")),
+        pa.array([{"a": 1}] * 8),
+        pa.array([None] * 8, pa.null()),
+        pa.array([True, False] * 4),
+    ],
+    ids=lambda column: str(column.type),
+)
+@pytest.mark.parametrize("with_texts", [True, False])
+def test_columns_of_any_type_beside_the_vectors_are_no_error(
+    tmp_path: Path, column: pa.Array, with_texts: bool
+) -> None:
+    texts, x = [f"text {n}" for n in range(8)], np.eye(8, dtype=np.float32)
+    (tmp_path / "l.csv").write_text("\n".join(["text,label", *(f"{text},{n % 2}" for n, text in enumerate(texts))]))
+    table = {"other": column, "vector": list(x), **({"text": texts} if with_texts else {})}
+    parquet.write_table(pa.table(table), tmp_path / "v.parquet")
+    np.testing.assert_array_equal(read_vectors(tmp_path / "v.parquet", read_dataset(tmp_path / "l.csv"))[0], x)
 
 
 def test_pairs_that_are_two_rows_each_are_refused_as_their_left_texts_come_first(tmp_path: Path) -> None:

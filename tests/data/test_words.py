@@ -71,7 +71,8 @@ def test_texts_whose_words_usif_would_leave_out_are_refused(tmp_path: Path) -> N
     for text in ("Привет, как дела", "你好 世界", "αβγ δεζ"):
         with pytest.raises(DataError, match=r"(?s)left out.*take sif or average"):
             read(tmp_path, [text, "English"], "treebank")
-    assert read(tmp_path, ["l'été à la plage — où es-tu ? 3 €", "Größe über alles"], "treebank").words
+    for text in ("l'été à la plage — où es-tu ? 3 €", "Größe über alles", "il telefono è rotto", "è à é å"):
+        assert read(tmp_path, [text, "English"], "treebank").words
 
 
 def test_where_words_are_split_at_blanks_alone_marks_stay(tmp_path: Path) -> None:
