@@ -115,15 +115,16 @@ def refuse_odd_settings(root: Path) -> None:
     link `data` of the user's own, to another disk, is not tracked.
     """
     try:
-        done = subprocess.run([*LIST_FILES, ".dvc", ".sentfold", "data"], cwd=root, capture_output=True, check=False)
-    except OSError:  # no git
-        return
-    if done.returncode and os.path.lexists(root / ".git"):
+        done = subprocess.run([*LIST_FILES, ".dvc", ".sentfold", "data"], cwd=root, capture_output=True, check=True)
+        names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+    except (OSError, subprocess.CalledProcessError) as error:
+        if not os.path.lexists(root / ".git"):
+            return
+        said = error.stderr.decode(errors="replace") if isinstance(error, subprocess.CalledProcessError) else ""
         raise SuiteError(
             "git does not say which files it tracks", where=str(root), state="nothing was run",
-            got=first_line(ValueError(done.stderr.decode(errors="replace"))), remedy="do what git says in its error",
-        )  # fmt: skip
-    names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+            got=first_line(ValueError(said.strip() or str(error))), remedy="install git, or do what git says",
+        ) from None  # fmt: skip
     odd = [name for name in names if name not in SETTINGS and not name.startswith(".dvc/plots/")]
     if odd:
         raise SuiteError(

@@ -44,7 +44,7 @@ def refuse_other_order(columns: Mapping[str, Sequence[Any]], data: Dataset, path
             raise DataError(
                 "vectors without texts are in another order than a column numbers them", where=f"{path}, column {name}",
                 expected=f"the order of {data.name}" if wrong is None else f"that of the column {wrong} of {data.name}",
-                got=", ".join([*map(shorten, values[:3]), "..."]),
+                got=", ".join([*(value if value.isdecimal() else shorten(value) for value in values[:3]), "..."]),
                 remedy="add the column of texts; or sort the vectors as the texts are; if they are so already, leave "
                 "the column out (pandas: reset_index(drop=True))",
             )  # fmt: skip
@@ -96,11 +96,12 @@ def _is_in_order(values: list[str], known: list[str], *, named: bool) -> bool | 
     alone = len(set(values)) == len(values) and len(set(known)) == len(known)
     if Counter(values) == Counter(known):
         return False if alone or named else None
-    if any(values == [str(number + first) for number in range(len(values))] for first in (0, 1)):
+    if values[0].isdecimal() and values == [str(int(values[0]) + row) for row in range(len(values))]:
         return None  # numbers of the rows, whatever the data count by that name
     place = {value: row for row, value in enumerate(known)}
     places = [place[value] for value in values if value and value in place]
-    return False if alone and named and places != sorted(places) else None
+    most = 2 * len(places) > len(values)  # fewer can be in both by chance
+    return False if alone and named and most and places != sorted(places) else None
 
 
 def _columns_for(count: int, column: list[str], data: Dataset) -> list[list[str]]:

@@ -45,7 +45,7 @@ WITH = {ARRAYS: SETTINGS, DIRECTIONS: FIT}  # files without a key, and the one t
 PAGE_START = b'<!doctype html><html lang="en"><meta charset="utf-8"><title>Verdict</title>'
 WORDS = "words.parquet"  # in an exported folder
 WIDEST = 2**20  # numbers of a sentence vector
-# Files of git, of the hub's library and of file managers are no parts of a model.
+# Files of git, of the hub's library and of file managers change while the model stays.
 ASIDE = (".git", ".cache", ".gitattributes", ".gitignore", ".DS_Store", "Thumbs.db", "desktop.ini")
 WORDS_FOLDER, SPACE_FOLDER = "0_WordModule", "1_SpaceModule"  # of an exported folder, as SentenceTransformer names them
 # The files of such a folder that decide its vectors; others can be of any size.
@@ -306,9 +306,9 @@ def require_encoder(space: Path, name: str) -> None:
         encoder, before = str(recorded["encoder"]), _files_of(recorded)
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return  # nothing is recorded: the vectors came from a file, or from the caller of the library
-    now = _files_of(hash_encoder(name))
+    now, aside = _files_of(hash_encoder(name)), _names_aside(Path(name))
     for file in sorted({*before, *now}):
-        if before.get(file) != now.get(file):
+        if before.get(file) != now.get(file) and not aside & {file.partition("/")[0], file.rpartition("/")[2]}:
             got = f"whose {file} has sha256 {now[file]}" if file in now else f"which has no {file}"
             raise EncoderError(
                 "the space was fitted on vectors of another encoder", where=str(space),
@@ -318,17 +318,19 @@ def require_encoder(space: Path, name: str) -> None:
 
 
 def _files_of(inputs: dict[str, str]) -> dict[str, str]:
-    """The files of an encoder among the inputs of a decision, without the encoder's name: the folder can be renamed.
-
-    Without the files of git, the hub's library and file managers, which change while the model stays.
-    """
+    """The files of an encoder among the inputs of a decision, without the encoder's name: the folder can be renamed."""
     folder = f"{inputs['encoder']}/"
-    files = {name.removeprefix(folder): digest for name, digest in inputs.items() if name.startswith(folder)}
-    return {name: digest for name, digest in files.items() if not _is_aside(name)}
+    return {name.removeprefix(folder): digest for name, digest in inputs.items() if name.startswith(folder)}
 
 
-def _is_aside(name: str) -> bool:
-    return name.partition("/")[0] in ASIDE or name.rpartition("/")[2] in ASIDE
+def _names_aside(model: Path) -> set[str]:
+    """The names in ASIDE that are no module of a model, whose modules.json has not changed."""
+    try:
+        modules = json.loads((model / "modules.json").read_bytes())
+        used = {part for module in modules for part in Path(str(module["path"])).parts}
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        used = set()
+    return set(ASIDE) - used
 
 
 def hash_encoder(encoder: str) -> dict[str, str]:

@@ -593,6 +593,8 @@ def test_a_class_has_one_name_whatever_unseen_characters_were_copied_with_it(tmp
         ([7, 3, 5, 1, 0, 2, 4, 6], "id", [7, 3, 5, 1, 0, 2, 4, 6], True),
         ([7, 3, 5, 1, 0, 2, 4, 6], "id", range(8), False),
         (range(1000, 1008), "ticket", range(1007, 999, -1), False),
+        ([40, 1003, 7, 1001, 1, 0, 21, 9], "id", range(1001, 1009), True),
+        ([40, 3, 7, 90, 1, 0, 21, 9], "id", [9, 100, 101, 7, 102, 200, 50, 60], True),
         (range(1000, 1008), "ticket", range(1000, 1008), True),
         (range(10**18, 10**18 + 8), "id", range(10**18 + 7, 10**18 - 1, -1), False),
         ([5, 5, 6, 6, 7, 7, 8, 8], "id", [5, 6, 5, 6, 7, 7, 8, 8], False),

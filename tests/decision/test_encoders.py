@@ -381,6 +381,18 @@ def test_files_of_git_and_of_a_file_manager_make_no_other_model(tmp_path: Path) 
         open_encoder(str(model), "", space=tmp_path / "space", fit_on=())
 
 
+@pytest.mark.parametrize("folder", [".pool", ".cache", ".git"])
+def test_a_module_in_a_hidden_folder_is_a_part_of_the_model(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "model" / folder).mkdir(parents=True)
+    (tmp_path / "model/modules.json").write_text(json.dumps([{"path": ""}, {"path": folder}]))
+    (tmp_path / "model" / folder / "config.json").write_text("mean")
+    save_space(Unchanged(), tmp_path / "space")
+    (tmp_path / "space/verdict.json").write_text(json.dumps({"inputs": hash_encoder(str(tmp_path / "model"))}))
+    (tmp_path / "model" / folder / "config.json").write_text("cls")
+    with pytest.raises(EncoderError, match=f"(?s)another encoder.*{folder}/config"):
+        open_encoder(str(tmp_path / "model"), "", space=tmp_path / "space", fit_on=())
+
+
 def test_a_space_is_not_used_with_a_model_that_lacks_a_file_of_the_judged_one(tmp_path: Path) -> None:
     """Without its default prompt or its longest text, a model gives other vectors by the same weights."""
     prompts = "config_sentence_transformers.json"

@@ -132,7 +132,7 @@ def test_a_commit_that_brings_files_which_dvc_or_a_run_writes_is_refused(tmp_pat
         refuse_odd_settings(tmp_path)
 
 
-@pytest.mark.parametrize("reason", ["a checkout of another account", "a broken index"])
+@pytest.mark.parametrize("reason", ["a checkout of another account", "a broken index", "no git"])
 def test_such_a_commit_is_refused_where_git_does_not_answer(
     tmp_path: Path, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +142,8 @@ def test_such_a_commit_is_refused_where_git_does_not_answer(
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
     if reason == "a broken index":
         (tmp_path / ".git/index").write_bytes(b"no index")
+    elif reason == "no git":
+        monkeypatch.setenv("PATH", str(tmp_path))
     else:
         monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
         assert subprocess.run(["git", "status"], cwd=tmp_path, capture_output=True, check=False).returncode
