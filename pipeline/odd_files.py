@@ -104,7 +104,8 @@ def refuse_conflict(lock: Path, content: bytes) -> None:
             expected="a dvc.lock as DVC writes it",
             got="the lines that git puts around the two sides of a conflict",
             state="the file was left as it is",
-            remedy=f"resolve the conflict, or take one side (git checkout --ours {lock}, or --theirs), then run again",
+            remedy=f"resolve the conflict, or take one side: git checkout --ours {lock}, or "
+            f"git checkout --theirs {lock}; then run the command again",
         )
 
 

@@ -278,7 +278,7 @@ def _cells_of(column: pa.Array) -> list[Any] | None:
         else:
             cells = column.to_pylist()
         return cells
-    except (pa.ArrowException, ValueError, OverflowError, NotImplementedError):
+    except pa.ArrowException:  # such as a time zone that Arrow does not know
         return None
 
 
