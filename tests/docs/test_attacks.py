@@ -1,4 +1,4 @@
-"""docs/security.md names, for every attack, tests that exist."""
+"""docs/attacks.md names, for every attack, tests that exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
-    for line in (ROOT / "docs/security.md").read_text().splitlines()
+    for line in (ROOT / "docs/attacks.md").read_text().splitlines()
     if line.startswith("| ") and not line.startswith("| attack |")
 ]
 
