@@ -85,7 +85,6 @@ def read_beir(folder: Path) -> Dataset:
         names=(*documents, *kept),
         copies=np.concatenate([np.arange(len(documents)), len(documents) + np.array(order)]),
         cells=len(documents) + len(queries),
-        others={"_id": [*documents, *queries]},
         notes=tuple(notes),
         files=(folder / "corpus.jsonl", folder / "queries.jsonl", *(path for _, path in _qrels(folder))),
     )

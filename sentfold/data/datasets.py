@@ -53,8 +53,6 @@ class Dataset:
     copies      (n,) for vectors that come for every cell of the columns: where each distinct text is first. The cells
                 of queries are all documents, then all queries, also those that are left out
     cells       number of these cells
-    others      further columns by name, a value for each item or sentence, or (queries) each cell: vectors that come
-                without texts can have the same column
     notes       how the file was read, and what is odd, in words
     files       that were read
     """
@@ -72,7 +70,6 @@ class Dataset:
     parts: tuple[str, ...] = ()
     copies: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     cells: int = 0
-    others: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
 
@@ -115,7 +112,7 @@ def _read_pairs(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dat
         pairs = rows.reshape(2, -1).T
         data = Dataset(table.name, "pairs", texts, pairs, scores, splits, copies=copies, cells=rows.size)
     notes += odd_pairs(pairs, scores, splits, lambda item: table.place(kept[item]))
-    return replace(data, notes=tuple(notes), others=_other_columns(table, roles, kept))
+    return replace(data, notes=tuple(notes))
 
 
 def _is_list(label: object) -> bool:
@@ -166,8 +163,7 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
     texts, copies, rows = distinct_texts(table, (roles["text"],), kept)
     notes += odd_labels(rows, values, splits, lambda item: table.place(kept[item]))
     return Dataset(
-        table.name, "labels", texts, rows, values, splits, classes, copies=copies, cells=len(rows), notes=tuple(notes),
-        others=_other_columns(table, roles, kept),
+        table.name, "labels", texts, rows, values, splits, classes, copies=copies, cells=len(rows), notes=tuple(notes)
     )  # fmt: skip
 
 
@@ -193,9 +189,8 @@ def _read_sentences(table: Table, roles: Mapping[str, str], notes: list[str]) ->
     again = np.setdiff1d(np.arange(len(rows)), copies).tolist()
     notes += _counted("sentences repeat earlier ones and count once", again, lambda item: table.place(kept[item]))
     return Dataset(
-        table.name, "sentences", texts, rows, np.empty(0), copies=copies, cells=len(rows),
-        notes=tuple(notes), others=_other_columns(table, roles, kept),
-    )  # fmt: skip
+        table.name, "sentences", texts, rows, np.empty(0), copies=copies, cells=len(rows), notes=tuple(notes)
+    )
 
 
 # --- cells --------------------------------------------------------------------------------------------
@@ -220,12 +215,6 @@ def distinct_texts(table: Table, columns: Sequence[str], kept: list[int]) -> tup
             copies.append(cell)
         rows[cell] = row_of[value]
     return tuple(row_of), np.array(copies, dtype=np.int64), rows
-
-
-def _other_columns(table: Table, roles: Mapping[str, str], kept: list[int]) -> dict[str, list[Any]]:
-    """The columns without a role; see Dataset."""
-    others = {name: cells for name, cells in table.columns.items() if name not in roles.values()}
-    return {name: [cells[row] for row in kept] for name, cells in others.items()}
 
 
 def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:

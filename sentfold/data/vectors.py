@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -13,7 +12,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sentfold.data.datasets import Dataset
-from sentfold.data.order import refuse_other_order
 from sentfold.data.tables import DataError, read_arrow_table, refuse_holes, shorten
 from sentfold.errors import first_line
 from sentfold.files import FREE, RATIO
@@ -32,16 +30,6 @@ LEAST, MOST = 1e-15, 1e15  # size of a vector's largest number; squares of other
 ALIKE = 0.05
 
 
-@dataclass(frozen=True)
-class Time:
-    """A time as Arrow writes it: Python has none of nanoseconds, or after the year 9999. No text of the data."""
-
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
 class SentenceEncoder(Protocol):
     """Anything with `encode`, such as a SentenceTransformer."""
 
@@ -53,9 +41,9 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     """(N, d) float32 vectors, the first of them those of the texts of `data` by row; and notes.
 
     Further rows are unlabelled vectors. A file holds
-      a Parquet column of texts and one of vectors, matched by text; or one array (npy, npz, safetensors, Parquet):
-      one vector per distinct text, in the order of Dataset.texts; or one per cell: first column, then second;
-      or (pairs) shape (m, 2, d); or two arrays called left and right (queries: corpus and queries)
+      a Parquet column of texts and one of vectors, matched by text; or one array (npy, npz, safetensors, Parquet)
+      and nothing else: one vector per distinct text, in the order of Dataset.texts; or one per cell: first column,
+      then second; or (pairs) shape (m, 2, d); or two arrays called left and right (queries: corpus and queries)
     If `data` names rows instead of texts, all vectors are taken as they are.
     Raises DataError. Memory: the file in its own type, and in float32 if that is another.
     """
@@ -63,21 +51,23 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     array = _join(arrays, data, path)
     if array.ndim != 2 or not array.shape[1]:
         raise DataError("an array has no vectors", where=str(path), expected="shape (n, d)", got=f"shape {array.shape}")
-    if not data.texts:
-        _refuse_other_rows(columns, data, path)
-    texts = _texts_of(columns, path) if data.texts else None
-    told = refuse_other_order(columns, data, path) if data.texts and texts is None else []
+    texts = _texts_of(columns, data, path) if data.texts else None
+    if texts is None:
+        _refuse_columns(columns, data, path)
     rows: Ints | None
     if texts is not None:
         vectors, rows, extra = _match(array, texts, data, path)
     else:
         (vectors, rows), extra = _place(array, data, path), 0
     checked, notes = check_vectors(vectors, str(path), rows)
-    return checked, [*told, *notes, *([f"{extra} vectors of other texts are used without labels"] if extra else [])]
+    return checked, [*notes, *([f"{extra} vectors of other texts are used without labels"] if extra else [])]
 
 
 def read_arrays(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
-    """The columns of single values of a Parquet file, and the arrays of a file by name. Raises DataError."""
+    """The other columns of a Parquet file, with their values if these are texts, and the arrays of a file by name.
+
+    Raises DataError.
+    """
     readers: dict[str, Callable[[Path], tuple[Columns, dict[str, npt.NDArray[Any]]]]] = {
         ".npy": _read_npy,
         ".npz": _read_npy,
@@ -254,32 +244,25 @@ def _read_safetensors(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]
 
 
 def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
-    """The columns of single values, and the columns of lists as arrays."""
+    """The columns of texts, others by their names alone, and the lists of floats, else of integers, as arrays."""
     table = read_arrow_table(path)
+    lists = {field.name: field.type.value_type for field in table.schema if any(test(field.type) for test in LISTS)}
+    floats = [name for name, kind in lists.items() if pa.types.is_floating(kind)]
+    vectors = floats or [name for name, kind in lists.items() if pa.types.is_integer(kind)] or list(lists)
     columns: Columns = {}
     arrays = {}
     for name in table.column_names:
-        column, kind = table.column(name).combine_chunks(), table.schema.field(name).type
-        if any(test(kind) for test in LISTS):
+        column = table.column(name).combine_chunks()
+        if name in vectors:
             arrays[name] = _matrix_of(column, f"{path}, column {name}")
-        elif (cells := _cells_of(column)) is not None:
-            columns[name] = cells
+        else:
+            columns[name] = column.to_pylist() if _are_texts(column.type) else []
     return columns, arrays
 
 
-def _cells_of(column: pa.Array) -> list[Any] | None:
-    """The values of a column; None for a column of lists or keys, and for one that cannot be read."""
-    try:
-        if pa.types.is_nested(column.type):
-            return None
-        cells: list[Any]
-        if pa.types.is_temporal(column.type):
-            cells = [None if text is None else Time(text) for text in column.cast(pa.string()).to_pylist()]
-        else:
-            cells = column.to_pylist()
-        return cells
-    except pa.ArrowException:  # such as a time zone that Arrow does not know
-        return None
+def _are_texts(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
 
 def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
@@ -301,28 +284,36 @@ def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
 # --- which vector is whose --------------------------------------------------------------------------
 
 
-def _texts_of(columns: Columns, path: Path) -> list[str] | None:
-    """The column of texts: the one called `text`, or the only one; None without. Raises DataError for several."""
-    texts = {name: cells for name, cells in columns.items() if any(isinstance(cell, str) for cell in cells)}
-    if len(texts) > 1 and "text" not in texts:
+def _texts_of(columns: Columns, data: Dataset, path: Path) -> list[str] | None:
+    """The column of texts: the one called `text`, or the only one with texts of the data; None without.
+
+    Raises DataError for several.
+    """
+    texts = {name: cells for name, cells in columns.items() if not set(cells).isdisjoint(data.texts)}
+    if columns.get("text"):
+        return columns["text"]
+    if len(texts) > 1:
         raise DataError(
             "it cannot be told which column has the texts", where=str(path), expected="a column `text`",
             got=", ".join(texts), remedy="call the column of texts `text`",
         )  # fmt: skip
-    return texts.get("text") or next(iter(texts.values()), None)
+    return next(iter(texts.values()), None)
 
 
-def _refuse_other_rows(columns: Columns, data: Dataset, path: Path) -> None:
-    """Raise DataError where the pairs name rows, and a column numbers the vectors in another order."""
-    named = set(data.rows.ravel().tolist())
-    for name, cells in columns.items():
-        numbers = [int(cell) for cell in cells if str(cell).isdecimal()]
-        if len(set(numbers)) == len(cells) and named <= set(numbers) and numbers != list(range(len(cells))):
-            raise DataError(
-                "the pairs name rows of the vectors, which have other numbers", where=f"{path}, column {name}",
-                expected="0, 1, 2, ...", got=", ".join(map(str, [*numbers[:3], "..."])),
-                remedy="give the texts in the place of the numbers, in both files; or sort the vectors, as npy",
-            )  # fmt: skip
+def _refuse_columns(columns: Columns, data: Dataset, path: Path) -> None:
+    """Raise DataError where vectors go to the data by their place, and have identifiers or labels beside them.
+
+    Those belong to the rows of another table, perhaps in another order: then each text would get a wrong vector.
+    """
+    beside = [name for name in columns if data.texts or name != "text"]
+    if beside:
+        raise DataError(
+            "vectors have other columns beside them and no texts", where=str(path),
+            expected=f"a column `text`; or vectors alone, in the order of {data.name}" if data.texts else
+            "vectors alone, as the pairs name their rows", got=f"columns {', '.join(beside[:5])}",
+            remedy="add the texts by their identifiers (pandas: vectors.merge(data, on='id')); or, if the rows are in "
+            "the order of the data, leave the other columns out (pandas: vectors[['vector']].reset_index(drop=True))",
+        )  # fmt: skip
 
 
 def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> npt.NDArray[Any]:

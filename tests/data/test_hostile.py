@@ -183,7 +183,7 @@ def test_a_struct_or_a_map_is_no_column_of_vectors(tmp_path: Path) -> None:
     parquet.write_table(
         pa.table({"text": TEXTS, "m": pairs, "s": pa.array([{"a": 1.0}] * ROWS)}), tmp_path / "v.parquet"
     )
-    assert read_arrays(tmp_path / "v.parquet") == ({"text": TEXTS.to_pylist()}, {})
+    assert read_arrays(tmp_path / "v.parquet") == ({"text": TEXTS.to_pylist(), "m": [], "s": []}, {})
 
 
 def test_centroids_with_numbers_far_apart_are_refused(tmp_path: Path) -> None:

@@ -91,6 +91,38 @@ def names(services: Services) -> list[str]:
 
 
 @pytest.mark.slow
+def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Checkout, services: Services) -> None:
+    mark = deployable.plant()
+    printed = deploy(deployable, cron="* * * * *")
+    for name in ("sentfold/nightly", "sentfold/on-demand", "sentfold-audit/audit"):
+        assert f"deployed {name}\n" in printed
+    assert "deployed sentfold/nightly" in deploy(deployable, cron="* * * * *"), "it can be done again"
+    assert len(services.automations(AUTOMATION)) == 1
+
+    report = deployable.root / "reports/quick"
+    report.mkdir()
+    (report / "summary.txt").write_text("minilm 1.00\n")
+
+    evil = services.home / "evil"
+    for variable in (f"command=touch {evil}", 'env={"LD_PRELOAD": "evil"}', f"working_dir={services.home}"):
+        with pytest.raises(AssertionError, match=r"[Aa]dditional properties"):
+            prefect(services, "deployment", "run", "sentfold/on-demand", "--job-variable", variable)
+
+    deployable.change("rounding: 2", "rounding: 3")
+    services.start_worker()
+    wait_until(lambda: "Completed" in names(services), "a scheduled run to complete", seconds=1200)
+    assert deployable.ran() == {"evaluate-quick", "report-quick"}
+    run = next(run for run in services.runs() if run.state_name == "Completed")
+    assert run.auto_scheduled, "the schedule, not a user, asked for it"
+    artifacts = services.artifacts()
+    stages = {row["stage"]: row for row in json.loads(artifacts["sentfold-quick-stages"])}
+    assert {name for name, row in stages.items() if row["outcome"] == "ran"} == {"evaluate", "report"}
+    assert "minilm 1.00" in artifacts["sentfold-quick-results"]
+
+    assert not mark.exists(), f"{mark.read_text()} of the checkout took the place of a library"
+
+
+@pytest.mark.slow
 def test_the_schedule_appends_sentences_that_arrive_runs_what_is_stale_and_tells_of_a_failure(
     deployable: Checkout, services: Services
 ) -> None:
@@ -242,20 +274,10 @@ def listener() -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.mark.slow
-def test_a_killed_flow_and_worker_block_no_scheduled_run_and_theirs_is_called_crashed(
+def test_a_killed_flow_and_worker_block_nothing_and_the_run_is_called_crashed(
     deployable: Checkout, services: Services
 ) -> None:
-    printed = deploy(deployable, cron="0 0 1 1 *")
-    for name in ("sentfold/nightly", "sentfold/on-demand", "sentfold-audit/audit"):
-        assert f"deployed {name}\n" in printed
-    evil = services.home / "evil"
-    for variable in (f"command=touch {evil}", 'env={"LD_PRELOAD": "evil"}', f"working_dir={services.home}"):
-        with pytest.raises(AssertionError, match=r"[Aa]dditional properties"):
-            prefect(services, "deployment", "run", "sentfold/on-demand", "--job-variable", variable)
-
-    report = deployable.root / "reports/quick"
-    report.mkdir()
-    (report / "summary.txt").write_text("minilm 1.00\n")
+    deploy(deployable, cron="0 0 1 1 *")
     deployable.change("rounding: 2", "rounding: 3")
     deployable.ask("evaluate-quick", "linger", 3600)
     worker = services.start_worker()
@@ -268,18 +290,11 @@ def test_a_killed_flow_and_worker_block_no_scheduled_run_and_theirs_is_called_cr
     assert names(services) == ["Running"], "nobody is left to tell the server"
 
     deployable.mend("evaluate-quick")
-    assert "deployed sentfold/nightly" in deploy(deployable, cron="* * * * *"), "it can be done again"
-    assert len(services.automations(AUTOMATION)) == 1
     services.start_worker()
+    prefect(services, "deployment", "run", "sentfold/on-demand")
     waited = wait_until(lambda: "Completed" in names(services), "the next run", seconds=1200)
     assert waited < PROMPT_SECONDS
     assert deployable.ran() == {"evaluate-quick", "report-quick"}
-    run = next(run for run in services.runs() if run.state_name == "Completed")
-    assert run.auto_scheduled, "the schedule, not a user, asked for it"
-    artifacts = services.artifacts()
-    stages = {row["stage"]: row for row in json.loads(artifacts["sentfold-quick-stages"])}
-    assert {name for name, row in stages.items() if row["outcome"] == "ran"} == {"evaluate", "report"}
-    assert "minilm 1.00" in artifacts["sentfold-quick-results"]
     wait_until(lambda: "Crashed" in names(services), "the dead run to be called so", seconds=900)
 
 
