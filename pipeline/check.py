@@ -11,6 +11,8 @@ from pipeline.base.artifacts import corpus_path, read_record
 from pipeline.base.params import PARAMS_FILE, load_parameters, read_yaml
 from pipeline.base.suite import Suite, load_suite
 from pipeline.corpora.catalogue import find_corpus
+from pipeline.lineage.stages import load_graph
+from pipeline.lineage.trees import WorkingTree
 from pipeline.manifolds import load_block, load_grid, load_maker
 from pipeline.plan import GROUPS, check_plan
 from pipeline.report.parameters import ReportParameters
@@ -90,6 +92,7 @@ def check_everything(suite: str) -> Suite:
     _check_words(chosen)
     _check_word_encoders(chosen, content.get("word_encoders") or {})
     _check_sensitivities(chosen)
+    load_graph(WorkingTree(Path()), suite)  # refuses what a run refuses: DVC reads whatever dvc.yaml and the plan name
     return chosen
 
 

@@ -28,7 +28,7 @@ from pipeline.base.suite import (
 )
 from pipeline.corpora.catalogue import CATALOGUE_FILE, find_corpus, own_catalogue
 from pipeline.lineage.checks import catalogue_names
-from pipeline.odd_files import DVC_FILE, SHARED_STAGES, refuse_odd_lock, refuse_odd_suite
+from pipeline.odd_files import DVC_FILE, SHARED_STAGES, refuse_odd_lock, refuse_odd_suite, refuse_other_places
 from sentfold.clusterers.base import known_clusterers
 from sentfold.errors import ParameterError, SuiteError
 from sentfold.files import write_bytes_atomically
@@ -164,6 +164,7 @@ def _refuse_own_stages(suite: str) -> None:
     """
     refuse_odd_suite(suite)
     refuse_odd_lock(suite)
+    refuse_other_places(suite)
     if suite == FIRST:
         return
     folder, shared = suite_folder(suite), Path(DVC_FILE)

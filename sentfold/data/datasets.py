@@ -91,7 +91,7 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
 
     if is_beir(path, columns or {}):
         return read_beir(path)
-    table = with_titles(read_table(path))
+    table = with_titles(read_table(path), columns or {})
     kind, roles = assign_columns(table, columns or {})
     notes = [describe_columns(roles, columns or {}), *table.notes]
     build = {"pairs": _read_pairs, "labels": _read_labels, "sentences": _read_sentences}[kind]

@@ -57,8 +57,8 @@ class Form:
 
     low, high  interval; each end is missed with a chance of LEVEL
     passed     whether it and all larger forms of its family lose less than the margin
-    needed     items with which it, if it truly loses this much, and all larger forms of its family would pass, each
-               with 80% power; None if one of these loses too much
+    needed     items of different texts with which it, if it truly loses this much, and all larger forms of its family
+               would pass, each with 80% power; None if one of these loses too much
     """
 
     code: Code
@@ -105,7 +105,8 @@ class Compression:
         count, name = min(needed)
         return (
             f"Keep whole vectors: these {self.items:,} {self.item} cannot show that a smaller form loses less than "
-            f"{self.margin:g} points. For {name}, about {round_up(count):,} would."
+            f"{self.margin:g} points. For {name}, about {round_up(count):,} would"
+            + (", if no two share a text." if self.groups < self.items else ".")
         )
 
     def describe(self) -> str:

@@ -83,7 +83,8 @@ def describe_decision(decision: Decision) -> str:
     more = 0 if decision.recommended or decision.effective_groups < LEAST_GROUPS else wanted_items(decision)
     if more > decision.items:
         lines.append(
-            f"  A true difference of {decision.candidates[0].difference:.1f} would need about {more:,} {decision.item}."
+            f"  A true difference of {decision.candidates[0].difference:.1f} would need about {more:,} {decision.item}"
+            + (", if no two share a text." if decision.groups < decision.items else ".")
         )
     lines.append(
         "  Intervals hold for all candidates together (95%). They judge the whole procedure: fit and choose on a part "

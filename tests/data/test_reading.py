@@ -573,6 +573,15 @@ def test_a_class_has_one_name_whatever_unseen_characters_were_copied_with_it(tmp
     assert len({class_name(name) for name in [*flags, "a\u200db", "ab"]}) == 4
 
 
+def test_a_title_is_read_alone_where_it_is_named(tmp_path: Path) -> None:
+    lines = [{"_id": f"{n}", "title": f"thing {n}", "text": f"about {n}", "label": n % 2} for n in range(4)]
+    (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    for named, first in ((None, "thing 0 about 0"), ("title", "thing 0"), ("text", "about 0")):
+        columns = {"text": named, "label": "label"} if named else {}
+        assert read_dataset(tmp_path / "c.jsonl", columns).texts[0] == first
+        assert read_texts(tmp_path / "c.jsonl", {"text": named} if named else {})[0][0] == first
+
+
 def test_a_long_label_of_commas_takes_no_time(tmp_path: Path) -> None:
     labels = ["a", "b", "[" + "," * 1_000_000]  # an expression that tries each comma needs a quarter of an hour
     lines = [json.dumps({"text": f"a text {n}", "label": of}) for n, of in enumerate(labels)]

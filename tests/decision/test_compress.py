@@ -86,6 +86,15 @@ def test_as_many_pairs_as_it_asks_for_let_the_form_pass_in_most_data_sets() -> N
     assert np.median(needed) > 80
 
 
+def test_pairs_that_share_texts_are_told_to_share_none() -> None:
+    """More pairs of the same texts join into few groups, which show little more."""
+    x, (left, right, scores) = pairs_of(120, 2)
+    for shared in (False, True):
+        pairs = (left - left % 2 * shared, right, scores)
+        verdict = compress(x, pairs=pairs, margin=0.5, resamples=300).verdict
+        assert verdict.endswith("would, if no two share a text." if shared else "would.")
+
+
 @pytest.mark.parametrize("are_pairs", [True, False])
 @pytest.mark.parametrize(("loss", "deviation"), [(0.0, 0.5), (0.1, 0.5), (0.3, 4.0), (0.6, 12.0)])
 def test_the_items_asked_for_let_a_form_pass_in_four_of_five_data_sets(

@@ -37,11 +37,13 @@ def write_suite(checkout: Path) -> None:
     """The suite `mine`: one collection, two spaces, and the project's searches over it."""
     folder = checkout / "suites/mine"
     folder.mkdir(parents=True)
-    shared = yaml.safe_load((checkout / "pipeline/catalogue.yaml").read_text(encoding="utf-8"))["scifact"]
+    catalogue = checkout / "pipeline/catalogue.yaml"
+    shared = yaml.safe_load(catalogue.read_text(encoding="utf-8"))["scifact"]
     for place in shared["hub"].values():
         place |= {"id": ID, "revision": REVISION}
     block = {**shared, "splits": {"test": 20, "train": 20}, "corpora": {"faults": ["test", "train"]}}
-    (folder / "catalogue.yaml").write_text(yaml.safe_dump({"faults": block}), encoding="utf-8")
+    with catalogue.open("a", encoding="utf-8") as stream:
+        stream.write(yaml.safe_dump({"faults": block}))
     spaces = ["minilm", "minilm-truncation"]
     suite = {"suite": "mine", "source": "hub", "corpora": ["faults"], "spaces": spaces, "searched": spaces}
     (folder / "suite.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")

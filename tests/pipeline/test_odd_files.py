@@ -151,7 +151,7 @@ def test_such_a_commit_is_refused_where_git_does_not_answer(
         refuse_odd_settings(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["reports/benchmarks/encoders.json", "sentfold/words/lists.py"])
+@pytest.mark.parametrize("name", ["reports/benchmarks/encoders.json", "sentfold/words/lists.py", "tests/a.txt"])
 def test_a_link_among_what_all_suites_read_is_refused(tmp_path: Path, name: str) -> None:
     """DVC would hash /dev/zero without end."""
     (tmp_path / name).parent.mkdir(parents=True)

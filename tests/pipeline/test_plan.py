@@ -24,6 +24,10 @@ def write_suite(content: dict[str, Any]) -> None:
     path.write_text(yaml.safe_dump(content), encoding="utf-8")
 
 
+OWN = {
+    "task": "similarity", "title": "t", "citation": "c", "licence": "l", "splits": {"all": 4},
+    "corpora": {"own": ["all"]}, "folder": "suites/mine/own",
+}  # fmt: skip
 SMALL = {"suite": "mine", "source": "package", "corpora": ["lee"], "spaces": ["minilm"]}
 
 
@@ -205,15 +209,37 @@ def test_a_suite_s_own_catalogue_has_no_name_of_the_shared_one(tmp_path: Path, m
     root = make_checkout(tmp_path / "checkout", corpora="wordsim")
     monkeypatch.chdir(root)
     check_plan("quick")
-    shared = Path("pipeline/catalogue.yaml").read_text(encoding="utf-8")
-    block = shared[shared.index("\nwordsim:") : shared.index("\nhappy:")]
-    for own, accepted in ((block, False), (block.replace("wordsim", "mine"), True)):
-        Path("catalogue.yaml").write_text(own, encoding="utf-8")
-        if accepted:
-            check_plan("quick")
-        else:
-            with pytest.raises(SuiteError, match="names of the shared one"):
-                check_plan("quick")
+    Path("catalogue.yaml").write_text(yaml.safe_dump({"wordsim": {**OWN, "folder": "wordsim"}}), encoding="utf-8")
+    with pytest.raises(SuiteError, match="names of the shared one"):
+        check_plan("quick")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"folder": "ssh://root@127.0.0.1:1/x"},
+        {"folder": "/proc/self"},
+        {"folder": "suites/mine/own/../../other"},
+        {
+            "folder": None,
+            "package": {"package": "tests", "folder": "data", "files": ["a.txt"], "reader": "rated_texts"},
+        },
+        {"hub": {"all": {"id": "a/b", "file": "c.csv"}}},
+        {"splits": {"../../notes": 4}, "corpora": {"own": ["../../notes"]}},
+    ],
+    ids=str,
+)
+def test_a_suite_s_own_data_are_in_its_folder_alone(checkout: Path, change: dict[str, object]) -> None:
+    """DVC hashes what an address or a device gives, and hands the user's ssh agent to whoever answers."""
+    write_suite(SMALL)
+    for block, sound in ((OWN, True), ({**OWN, **change}, False)):
+        (checkout / "suites/mine/catalogue.yaml").write_text(yaml.safe_dump({"own": block}))
+        for call in (write_plan, check_plan):
+            if sound:
+                call("mine")
+            else:
+                with pytest.raises(SuiteError, match="not in the folder of the suite"):
+                    call("mine")
 
 
 @pytest.mark.parametrize("name", ["reports/mine", "data/mine", "data/mine/corpora", "reports/quick", "suites/mine"])
