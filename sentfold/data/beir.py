@@ -172,12 +172,12 @@ def titled_text(table: Table, row: int) -> str:
     return " ".join(parts).strip()
 
 
-def with_titles(table: Table, columns: Mapping[str, str]) -> Table:
+def with_titles(table: Table, named: Mapping[str, str]) -> Table:
     """A table of documents of the BEIR form, with the title before each text, as read_beir has them; others as is.
 
-    columns  role -> column, as the user named them: a title or text that is named stays as it is
+    named  role -> column, as the user named them: a title or text that is named stays as it is
     """
-    if not {"_id", "title", "text"} <= table.columns.keys() or {"title", "text"} & set(columns.values()):
+    if not {"_id", "title", "text"} <= table.columns.keys() or {"title", "text"} & set(named.values()):
         return table
     joined = [titled_text(table, row) for row in range(len(table))]
     notes = (*table.notes, "titles stand before the texts, as in a folder of the BEIR form")
