@@ -18,7 +18,7 @@ from pydantic import Field
 from sentfold.data.tables import refuse_holes
 from sentfold.encoders.base.protocol import Encoded
 from sentfold.encoders.model_folder import ModelSource, locate_model, model_digests
-from sentfold.encoders.model_safety import has_space
+from sentfold.encoders.model_safety import has_space, refuse_special_files
 from sentfold.encoders.transformer import FittedTransformer, TransformerEncoder, blown_up, tokenizer_errors
 from sentfold.errors import EncoderError
 from sentfold.files import sha256_of
@@ -72,6 +72,7 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
     Raises EncoderError if `name` is none of these, or holds no model that is known here.
     """
     folder, place = locate_encoder(name)
+    refuse_special_files(name, folder)
     for file in folder.rglob("*"):
         refuse_holes(file)
     _refuse_drawing(folder)

@@ -174,6 +174,17 @@ def test_a_folder_of_another_model_is_not_taken_for_an_installed_one_of_its_name
         find_text_encoder(f"mistyped/{name}")
 
 
+@pytest.mark.parametrize("name", ["notes.json", TOKENIZER])
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_pipe_or_a_device_in_a_model_folder_is_refused_unread(tmp_path: Path, name: str, *, is_link: bool) -> None:
+    (tmp_path / WEIGHTS).parent.mkdir()
+    save_file({"embedding.weight": np.ones((4, 2), np.float32)}, tmp_path / WEIGHTS)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).symlink_to("/dev/zero") if is_link else os.mkfifo(tmp_path / name)
+    with pytest.raises(EncoderError, match="something else than files and folders"):
+        find_text_encoder(str(tmp_path))
+
+
 def test_long_texts_are_summed_in_parts_to_the_same_sums() -> None:
     rng = np.random.default_rng(0)
     table = rng.normal(size=(50, 8)).astype(np.float32)
