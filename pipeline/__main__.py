@@ -514,10 +514,12 @@ def pin_encoder(encoder: EncoderArgument) -> None:
     """Print the lines that pin an encoder in params.yaml: its commit on the hub now, or its files' sha256."""
     from pipeline.base.params import load_parameters
     from sentfold.encoders.model_folder import ModelSource, model_digests, pin_lines
+    from sentfold.fold.texts import refuse_odd_settings
 
     source = load_parameters(ModelSource, f"encoders.{encoder}")
     if source.folder and (Path(source.folder) / "config.json").is_file():  # poolings and training need no modules.json
         digests = model_digests(Path(source.folder))
+        refuse_odd_settings(Path(source.folder))
         typer.echo("\n".join(["    sha256:", *(f"      {name}: {digest}" for name, digest in digests.items())]))
     else:
         typer.echo(escape_controls(pin_lines(encoder, source)))

@@ -31,7 +31,7 @@ SHARED = (*OWN, "reports/benchmarks")  # what stages of every suite read, and pa
 
 
 def refuse_odd_suite(suite: str, root: Path = Path()) -> None:
-    """Raise SuiteError for a link or a pipe in the folders of a suite, and DataError for a file of holes.
+    """Raise SuiteError for a link or a pipe in the folders of suites, and DataError for a file of holes.
 
     Reading a pipe or a device can last for ever, DVC hashes all that a link names, and a run that writes behind a link
     replaces files of the user's. dvc.yaml is a link, and outputs of DVC may be links to files in its cache.
@@ -43,8 +43,12 @@ def refuse_odd_suite(suite: str, root: Path = Path()) -> None:
             raise _odd_file(root / name, f"a link to {(root / name).readlink()}")
     for name in SHARED:
         refuse_odd_files(root / name)
-    if suite != FIRST:
-        refuse_odd_files(root / suite_folder(suite))
+    refuse_odd_files(root / "suites")
+    if os.path.lexists(root / "suites" / FIRST):
+        raise SuiteError(
+            f"the suite '{FIRST}' has its files in the root of the checkout", where=f"suites/{FIRST}",
+            expected="no such folder", remedy="remove or rename the folder",
+        )  # fmt: skip
     refuse_odd_files(root / "reports" / suite)
     refuse_odd_files(root / "data" / suite)
 

@@ -17,7 +17,6 @@ from pydantic import model_validator
 
 from pipeline.base.params import PARAMS_FILE, read_yaml
 from pipeline.base.suite import (
-    FIRST,
     CountsKind,
     SourceKind,
     freeze,
@@ -157,34 +156,32 @@ def check_plan(suite: str) -> None:
 
 
 def _refuse_own_stages(suite: str) -> None:
-    """Raise SuiteError for a dvc.yaml of a suite that is not the shared one: a suite is data, and brings no commands.
+    """Raise SuiteError for a dvc.yaml of any suite that is not the shared one: suites are data, and bring no commands.
 
-    A stage that an audit runs again sees neither. Raises SuiteError too for other files that DVC reads in the folder of
-    a suite, and as refuse_odd_suite does.
+    A stage that an audit runs again sees neither. Raises SuiteError too for other files that DVC reads in the folders
+    of suites, and as refuse_odd_suite does.
     """
     refuse_odd_suite(suite)
     refuse_odd_lock(suite)
     refuse_other_places(suite)
-    if suite == FIRST:
-        return
-    folder, shared = suite_folder(suite), Path(DVC_FILE)
-    own = folder / DVC_FILE
-    if shared.exists() and os.path.lexists(own) and not _same_bytes(own, shared):
-        raise SuiteError(
-            f"suite '{suite}' brings stages of its own",
-            where=str(own),
-            expected=f"a link to ../../{DVC_FILE}",
-            got="another file, whose commands a run would execute",
-            remedy=f"remove {own}, and run `sentfold plan --suite {suite}`",
-        )
-    for name in READ_BY_DVC:
-        if os.path.lexists(folder / name):
+    for folder in sorted(Path("suites").glob("*")):  # DVC reads those of all suites, whichever it is called for
+        own, shared = folder / DVC_FILE, Path(DVC_FILE)
+        if shared.exists() and os.path.lexists(own) and not _same_bytes(own, shared):
             raise SuiteError(
-                f"suite '{suite}' has a file that DVC would read",
-                where=str(folder / name),
-                expected=f"parameters in {PARAMS_FILE} of the checkout alone",
-                remedy=f"remove {folder / name}",
+                f"suite '{folder.name}' brings stages of its own",
+                where=str(own),
+                expected=f"a link to ../../{DVC_FILE}",
+                got="another file, whose commands a run would execute",
+                remedy=f"remove {own}, and run `sentfold plan --suite {folder.name}`",
             )
+        for name in READ_BY_DVC:
+            if os.path.lexists(folder / name):
+                raise SuiteError(
+                    f"suite '{folder.name}' has a file that DVC would read",
+                    where=str(folder / name),
+                    expected=f"parameters in {PARAMS_FILE} of the checkout alone",
+                    remedy=f"remove {folder / name}",
+                )
 
 
 def _same_bytes(one: Path, two: Path) -> bool:

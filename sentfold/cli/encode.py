@@ -41,9 +41,7 @@ def command(
     source: Annotated[
         Path | None, typer.Argument(help="Sentences: UTF-8, one a line; Parquet with a column text; a table.")
     ] = None,
-    target: Annotated[
-        Path | None, typer.Argument(help="The Parquet file to write: vector, in the order of the sentences.")
-    ] = None,
+    target: Annotated[Path | None, typer.Argument(help="The Parquet file to write: text, vector.")] = None,
     fit_on: Annotated[Path | None, typer.Option(help="Sentences to learn from, if not SOURCE; repeats count.")] = None,
     words: Annotated[
         str, typer.Option(help="Word vectors: Parquet with word, vector; a published file; or a package.")
@@ -125,8 +123,7 @@ def command(
             bar.update()
         record = {"encoder": encoder.lower(), "settings": values.model_dump(mode="json")}
     vectors, counted = encoded.vectors, dict(encoded.fallbacks)
-    from_table = sentences if source.suffix.lower() in TABLES or source.is_dir() else None
-    write_vectors(target, vectors, {**record, "counted": counted}, from_table)
+    write_vectors(target, vectors, {**record, "counted": counted}, sentences)
     print(f"{target}: {len(vectors)} vectors of {vectors.shape[1]} dimensions by {encoder}")
     for what, number in counted.items():
         if number:
@@ -164,8 +161,13 @@ def _encode_by_pooling(
     encoder: str, sentences: list[str], pooling: str, max_length: int, layer_start: int, window: int
 ) -> tuple[Encoded, dict[str, Any]]:
     """Vectors by a pooling of a transformer's layers, and the settings that made them. Raises EncoderError."""
+    from sentfold.encoders.model_safety import refuse_special_files
+    from sentfold.fold.texts import refuse_odd_settings
     from sentfold.poolings.by_name import encode_by_pooling
 
+    if Path(encoder).is_dir():
+        refuse_special_files(encoder, Path(encoder))
+        refuse_odd_settings(Path(encoder))
     if "@" in encoder:  # a commit of the hub
         refuse_unreadable_addresses()
     record: dict[str, Any] = {"encoder": encoder, "pooling": pooling, "max_length": max_length}
@@ -282,10 +284,8 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def write_vectors(
-    path: Path, vectors: npt.NDArray[np.float32], record: dict[str, Any], texts: list[str] | None = None
-) -> None:
-    """Write the vectors, with what made them as metadata, and with their texts where these come from a table.
+def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str, Any], texts: list[str]) -> None:
+    """Write the vectors with their texts, and what made them as metadata.
 
     Raises ArtifactError; ParameterError for no sentences; EncoderError for a vector that is not finite.
     """
@@ -301,8 +301,7 @@ def write_vectors(
             "an encoder gave a vector that is not finite", where=f"sentence {bad[0]} (from 0)",
             expected="finite numbers", got=f"{len(bad)} of {len(vectors)} vectors with infinity or NaN",
         )  # fmt: skip
-    columns = {"vector": fixed_lists(np.ascontiguousarray(vectors))}
-    table = pa.table(columns if texts is None else {"text": pa.array(texts, pa.string()), **columns})
+    table = pa.table({"text": pa.array(texts, pa.string()), "vector": fixed_lists(np.ascontiguousarray(vectors))})
     text = json.dumps(record, sort_keys=True, ensure_ascii=False)
     with replace_whole(path) as temporary:
         parquet.write_table(table.replace_schema_metadata({"sentfold encode": text}), temporary, **PARQUET)

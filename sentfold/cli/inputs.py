@@ -116,6 +116,12 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
     place = next(one for one in (place, *place.absolute().parents) if one.exists())
     if place.is_dir() and not os.access(place, os.W_OK | os.X_OK):
         raise ParameterError("the target cannot be written", where=str(target), expected=f"leave to write in {place}")
+    for model in [Path(path) for path in inputs if path is not None and Path(path).is_dir()]:
+        if model.resolve() in target.resolve().parents and _is_model(model):
+            raise ParameterError(
+                "the target is in the model's folder, whose files decide the vectors", where=str(target),
+                expected=f"a place outside of {model}",
+            )  # fmt: skip
     if not target.exists():
         return
     wanted = "a folder" if folder else "a file"
@@ -146,6 +152,12 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
                     "the folder has a file that no decision wrote, which would be lost", where=str(target / name),
                     expected="another folder",
                 )  # fmt: skip
+
+
+def _is_model(folder: Path) -> bool:
+    from sentfold.fold.texts import is_model
+
+    return is_model(folder)
 
 
 def _is_read(path: Path | str) -> bool:

@@ -169,7 +169,12 @@ def titled_text(table: Table, row: int) -> str:
         if not isinstance(value, str):
             raise refuse_value(table, row, column, f"a {column} is of another type", expected="a text, or null")
         parts.append(value)
-    return " ".join(parts).strip()
+    return join_title(*parts)
+
+
+def join_title(*parts: str | None) -> str:
+    """A title and a text, of which either can be missing, as one text."""
+    return " ".join(part for part in parts if part).strip()
 
 
 def with_titles(table: Table, named: Mapping[str, str]) -> Table:

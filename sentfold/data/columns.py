@@ -54,7 +54,8 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
         error = _unclear(table, f"known of these: {', '.join(known) or 'none'}")
         if not known and len(table.columns) > 1:
             error.remedy = (
-                "if the first line is an item and no header, put a header above it: left,right,score or text,label; "
+                "if the first line is an item and no header, put a header above it, separated as the items are: "
+                "left,right,score or text,label; "
                 f"else {error.remedy}"
             )
         raise error

@@ -340,7 +340,8 @@ def _check_shape(where: str, names: list[str], rows: list[tuple[str, list[str]]]
                 where=place,
                 expected=f"{len(names)} cells: {', '.join(names)}",
                 got=f"{len(cells)} cells",
-                remedy="put a text that contains the delimiter into quotes; the first line must be a header",
+                remedy="separate the header, which must be the first line, as the rows are; put a text that contains "
+                "the delimiter into quotes",
             )
 
 
@@ -364,9 +365,18 @@ def _refuse_second_header(path: Path, header: list[str], rows: list[tuple[int, l
 def read_arrow_table(path: Path) -> pa.Table:
     """A Parquet file. Raises DataError."""
     try:
-        return _checked(read_parquet(path))
+        return decode_texts(_checked(read_parquet(path)))
     except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: a name that is not UTF-8
         raise _unreadable(path, "a whole Parquet file that does not grow out of all proportion", error) from None
+
+
+def decode_texts(table: pa.Table) -> pa.Table:
+    """The table, with columns of bytes that are UTF-8 as texts: Impala and others write texts without saying so."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+            with suppress(pa.ArrowInvalid):
+                table = table.set_column(place, field.name, table.column(place).cast(pa.large_string()))
+    return table
 
 
 def _read_parquet(path: Path) -> Table:

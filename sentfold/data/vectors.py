@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sentfold.data.beir import join_title
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError, read_arrow_table, refuse_holes, shorten
 from sentfold.errors import first_line
@@ -21,6 +22,7 @@ Ints = npt.NDArray[np.int64]
 Columns = dict[str, list[Any]]
 
 HALVES = {"pairs": ("left", "right"), "queries": ("corpus", "queries")}  # names of two arrays in one file
+TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 SAMPLE = 1_000  # vectors, about as many, that tell how far vectors are from each other
 BLOCK = 65_536  # rows that are converted and checked at a time
@@ -98,9 +100,35 @@ def refuse_masked(**parts: object) -> None:
 
 
 def check_vectors(array: npt.NDArray[Any], where: str, rows: Ints | None = None) -> tuple[Floats, list[str]]:
-    """The rows as float32, and notes. Raises DataError for values that are not finite, and for vectors all alike.
+    """The rows as float32 to be judged, and notes. Raises DataError as check_numbers does, and for vectors all alike.
 
     rows  (n,) of the rows in their file, as errors and notes name them; None: as here
+    """
+    rows = np.arange(len(array)) if rows is None else rows
+    vectors = check_numbers(array, where, rows)
+    blocks = (vectors[start : start + BLOCK] for start in range(0, len(vectors), BLOCK))
+    if len(vectors) > 1 and all((block == vectors[0]).all() for block in blocks):
+        raise DataError(
+            "all vectors are equal", where=where, expected="vectors that differ", got=f"{len(vectors)} copies"
+        )
+    zero = np.flatnonzero(~vectors.any(axis=1))
+    if 2 * len(zero) > len(vectors):
+        raise DataError(
+            "most vectors are zero", where=f"{where}, row {rows[zero[0]]} (from 0)",
+            expected="vectors with a direction", got=f"{len(zero)} of {len(vectors)}",
+        )  # fmt: skip
+    notes = []
+    if len(zero):
+        notes.append(f"{len(zero)} vectors are zero, their cosine counts as 0; the first: row {rows[zero[0]]}")
+    if len(vectors) and _are_bytes(vectors[:BLOCK]):
+        notes.append("all numbers are whole and fit into a byte: are these packed bits? then np.unpackbits them first")
+    return vectors, notes
+
+
+def check_numbers(array: npt.NDArray[Any], where: str, rows: Ints | None = None) -> Floats:
+    """The rows as float32. Raises DataError for values that are no finite numbers, and for those that overflow.
+
+    rows  as for check_vectors
     """
     rows = np.arange(len(array)) if rows is None else rows
     if array.dtype.kind not in "fiu":
@@ -134,23 +162,7 @@ def check_vectors(array: npt.NDArray[Any], where: str, rows: Ints | None = None)
                 remedy=hint or "look at the text of that row, and encode it again",
             )
         _refuse_size(vectors[start : start + BLOCK], rows[start : start + BLOCK], where)
-    blocks = (vectors[start : start + BLOCK] for start in range(0, len(vectors), BLOCK))
-    if len(vectors) > 1 and all((block == vectors[0]).all() for block in blocks):
-        raise DataError(
-            "all vectors are equal", where=where, expected="vectors that differ", got=f"{len(vectors)} copies"
-        )
-    zero = np.flatnonzero(~vectors.any(axis=1))
-    if 2 * len(zero) > len(vectors):
-        raise DataError(
-            "most vectors are zero", where=f"{where}, row {rows[zero[0]]} (from 0)",
-            expected="vectors with a direction", got=f"{len(zero)} of {len(vectors)}",
-        )  # fmt: skip
-    notes = []
-    if len(zero):
-        notes.append(f"{len(zero)} vectors are zero, their cosine counts as 0; the first: row {rows[zero[0]]}")
-    if len(vectors) and _are_bytes(vectors[:BLOCK]):
-        notes.append("all numbers are whole and fit into a byte: are these packed bits? then np.unpackbits them first")
-    return vectors, notes
+    return vectors
 
 
 def _are_bytes(block: Floats) -> bool:
@@ -262,7 +274,7 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
 
 def _are_texts(kind: pa.DataType) -> bool:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+    return any(test(kind) for test in TEXTS)
 
 
 def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
@@ -289,6 +301,9 @@ def _texts_of(columns: Columns, data: Dataset, path: Path) -> list[str] | None:
 
     Raises DataError for several.
     """
+    if data.kind == "queries" and columns.get("text"):  # as read_beir makes the texts of documents
+        titles = columns.get("title") or [None] * len(columns["text"])
+        return [join_title(*parts) for parts in zip(titles, columns["text"], strict=True)]
     texts = {name: cells for name, cells in columns.items() if not set(cells).isdisjoint(data.texts)}
     if columns.get("text"):
         return columns["text"]
@@ -319,7 +334,7 @@ def _refuse_columns(columns: Columns, data: Dataset, path: Path) -> None:
 def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> npt.NDArray[Any]:
     """One array out of those of a file."""
     halves = HALVES.get(data.kind, ())
-    if halves and set(halves) <= set(arrays):
+    if halves and set(halves) == set(arrays):
         parts = [arrays[name] for name in halves]
         if all(part.ndim == 2 for part in parts) and len({part.shape[1] for part in parts}) == 1:
             return np.concatenate(parts)
@@ -347,6 +362,7 @@ def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path)
         raise DataError(
             "a text has no vector", where=str(path), expected=f"the {len(data.texts)} texts of {data.name}",
             got=f"{len(missing)} are missing, the first: {shorten(missing[0])}",
+            remedy="the text of a document is its title, a blank, and its text" * (data.kind == "queries"),
         )  # fmt: skip
     rows = [place[text] for text in data.texts]
     used = set(data.texts)
@@ -354,7 +370,7 @@ def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path)
     first = np.array([place[texts[row]] for row in again], dtype=np.int64)
     wanted = "one vector for each text"
     _refuse_apart(array, again, first, path, wanted, lambda row: texts[row], "keep one of the two rows")
-    others = [row for text, row in place.items() if text not in used]
+    others = [row for text, row in place.items() if text not in used and str(text).strip()]
     taken = np.array([*rows, *sorted(others)])
     return array[taken], taken, len(others)
 

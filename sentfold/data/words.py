@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sentfold.data.tables import DataError, refuse_holes, shorten
+from sentfold.data.tables import DataError, decode_texts, refuse_holes, shorten
 from sentfold.errors import ArtifactError, EncoderError, first_line
 from sentfold.files import FREE, RATIO, read_parquet
 
@@ -225,7 +225,7 @@ def read_columns(path: Path, *columns: str) -> pa.Table:
             raise ArtifactError(
                 f"a file has no complete column '{column}'", where=str(path), expected=expected, got=got
             )
-    return table.select(list(columns))
+    return decode_texts(table.select(list(columns)))
 
 
 def read_integers(table: pa.Table, column: str, path: Path) -> npt.NDArray[np.int64]:

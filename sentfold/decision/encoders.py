@@ -302,6 +302,10 @@ def require_encoder(space: Path, name: str) -> None:
         return
     refuse_holes(space / VERDICT)
     try:
+        require_regular(space / VERDICT)
+    except OSError as error:
+        raise ArtifactError("a decision cannot be read", where=str(space / VERDICT), got=first_line(error)) from None
+    try:
         recorded = json.loads((space / VERDICT).read_bytes())["inputs"]
         encoder, before = str(recorded["encoder"]), _files_of(recorded)
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
@@ -376,14 +380,14 @@ def encode_by_name(name: str, texts: Sequence[str]) -> Floats:
 
 def encode_with_counts(name: str, texts: Sequence[str]) -> tuple[Floats, dict[str, int]]:
     """As encode_by_name; and how many texts a model took otherwise, such as those that are cut at its limit."""
-    from sentfold.data.vectors import check_vectors
+    from sentfold.data.vectors import check_numbers
     from sentfold.fold.texts import find_text_encoder
 
     folder = find_exported(name)
     if folder is not None:
         return load_exported(folder).encode(texts), {}
     encoded = find_text_encoder(name).encode(list(texts))
-    return check_vectors(encoded.vectors, name)[0], dict(encoded.fallbacks)
+    return check_numbers(encoded.vectors, name), dict(encoded.fallbacks)
 
 
 @dataclass(frozen=True)

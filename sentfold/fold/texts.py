@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -75,7 +75,7 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
     refuse_special_files(name, folder)
     for file in folder.rglob("*"):
         refuse_holes(file)
-    _refuse_drawing(folder)
+    refuse_odd_settings(folder)
     if (folder / MODULES).is_file():
         return TextEncoder(kind="transformer", sha256=model_digests(folder), batch_size=batch_size, **place)
     if (folder / WEIGHTS).is_file():
@@ -88,19 +88,38 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
     )
 
 
-def _refuse_drawing(folder: Path) -> None:
-    """Raise EncoderError for a tokenizer that cuts words at random: a text would have other vectors in each call."""
+def refuse_odd_settings(folder: Path) -> None:
+    """Raise EncoderError for settings of a model that run code, read weights without a pin, or draw at random.
+
+    transformers asks on the terminal whether to run the code of a part of a model, and takes a line of standard input
+    for the answer. Weights under another name are read though they are not hashed. A tokenizer that cuts words at
+    random gives a text other vectors in each call.
+    """
     for path in folder.rglob("*.json"):
+        blocks: list[dict[str, Any]] = []
         try:
-            model = json.loads(path.read_bytes())["model"]
-            chance = model.get("dropout") or model.get("alpha")
-        except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            continue  # none; the library says what is wrong with others
-        if chance:
+            content = json.loads(path.read_bytes(), object_hook=partial(_keep, blocks))
+        except (OSError, ValueError, RecursionError):
+            continue  # the library says what is wrong with it
+        for block in blocks:
+            if "transformers_weights" in block or ("auto_map" in block and block is not content):
+                key = "transformers_weights" if "transformers_weights" in block else "auto_map"
+                raise EncoderError(
+                    "a model's settings name code or weights of their own", where=f"{path}, {key}",
+                    expected=f"no {key}" + " in a part of a model" * (key == "auto_map"), got=str(block[key])[:99],
+                    remedy="take a model of safetensors and of a class that transformers has; delete the key",
+                )  # fmt: skip
+        model = content.get("model") if isinstance(content, dict) else None
+        if isinstance(model, dict) and (chance := model.get("dropout") or model.get("alpha")):
             raise EncoderError(
                 "a tokenizer cuts words at random", where=f"{path}, model", expected="no dropout and no alpha",
                 got=str(chance)[:99], remedy="set it to null: it is of use in training alone",
             )  # fmt: skip
+
+
+def _keep(blocks: list[dict[str, Any]], block: dict[str, Any]) -> dict[str, Any]:
+    blocks.append(block)
+    return block
 
 
 def locate_encoder(name: str) -> tuple[Path, dict[str, str]]:

@@ -14,7 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentfold.cli.encode import command, read_sentences
+from sentfold.data.datasets import read_dataset
+from sentfold.data.vectors import read_vectors
 from sentfold.data.words import read_columns, read_integers
+from sentfold.decision.encoders import encode_by_name
 from sentfold.encoders.base.lexicon import Lexicon
 from sentfold.encoders.base.protocol import known_methods
 from sentfold.errors import ArtifactError, EncoderError, SentfoldError
@@ -251,3 +254,15 @@ def test_what_is_no_count_is_refused(tmp_path: Path, count: object) -> None:
     pq.write_table(table, path)
     with pytest.raises(ArtifactError, match=r"(?s)column 'count'.*counts\.parquet"):
         read_integers(read_columns(path, "word", "count"), "count", path)
+
+
+def test_what_encode_writes_of_a_file_with_a_blank_text_is_read(tmp_path: Path) -> None:
+    texts = ["a cat", "", "a cow", "an owl"]
+    (tmp_path / "s.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    pq.write_table(pa.table({"text": texts, "label": [0, 1, 0, 1]}), tmp_path / "s.parquet")
+    for name in ("s.txt", "s.parquet"):
+        command("wordllama", tmp_path / name, tmp_path / "v.parquet")
+        data = read_dataset(tmp_path / name)
+        np.testing.assert_array_equal(
+            read_vectors(tmp_path / "v.parquet", data)[0], encode_by_name("wordllama", list(data.texts))
+        )

@@ -287,8 +287,13 @@ def test_word_vectors_and_a_model_are_no_target_and_a_name_is_no_folder(
         threshold.command(Path("pairs.tsv"), encoder="sif", words=str(words), match_from=4.0, to=words)
     with pytest.raises(ParameterError, match="would be lost"):
         compare.command("sif", "average", Path("pairs.tsv"), words=str(words), to=words)
-    with pytest.raises(ParameterError, match="would be lost"):
-        threshold.command(Path("pairs.tsv"), encoder="model", match_from=4.0, to=model / "config.json")
+    for name in ("config.json", "new.json"):
+        with pytest.raises(ParameterError, match="in the model's folder"):
+            threshold.command(Path("pairs.tsv"), encoder="model", match_from=4.0, to=model / name)
+    monkeypatch.chdir(model)
+    with pytest.raises(ParameterError, match="in the model's folder"):  # it would make the model another one
+        decide.command(folder / "pairs.tsv", encoder=".")
+    monkeypatch.chdir(folder)
     with pytest.raises(ParameterError, match="would be lost"):
         decide.command(Path("pairs.tsv"), encoder="model", to=model)
     Path("wordllama").mkdir()  # where an earlier decision on that encoder was written
@@ -347,7 +352,7 @@ def test_vectors_of_an_encoder_that_are_not_finite_are_not_written(tmp_path: Pat
     from sentfold.cli.encode import write_vectors
 
     with pytest.raises(EncoderError, match=r"(?s)not finite.*sentence 1 "):
-        write_vectors(tmp_path / "v.parquet", np.array([[1, 2], [np.inf, 0]], dtype=np.float32), {})
+        write_vectors(tmp_path / "v.parquet", np.array([[1, 2], [np.inf, 0]], dtype=np.float32), {}, ["a", "b"])
     assert not (tmp_path / "v.parquet").exists()
 
 

@@ -101,6 +101,18 @@ def test_a_malformed_table_is_refused_with_its_place(case: str, tmp_path: Path) 
     assert row_of(case, refused.value, tmp_path) in PAGE_ROWS
 
 
+@pytest.mark.parametrize(("name", "delimiter"), [("p.csv", ";"), ("p.tsv", "\t")])
+def test_a_header_of_other_delimiters_is_told(tmp_path: Path, name: str, delimiter: str) -> None:
+    """Whoever follows the advice to put a header above items has to know how to separate it."""
+    rows = [delimiter.join((f"one, {n}", f"two {n}", str(n))) for n in range(3)]
+    for header, rest in (([], "separated as the items are"), (["left,right,score"], "as the rows are")):
+        (tmp_path / name).write_text("\n".join([*header, *rows]))
+        with pytest.raises(DataError, match=f"(?s)to do.*{rest}"):
+            read_dataset(tmp_path / name)
+    (tmp_path / name).write_text("\n".join([delimiter.join(("left", "right", "score")), *rows]))
+    assert read_dataset(tmp_path / name).texts[0] == "one, 0"
+
+
 def test_a_device_and_a_pipe_are_refused_and_not_read_for_ever(tmp_path: Path) -> None:
     (tmp_path / "train.csv").symlink_to("/dev/zero")
     os.mkfifo(tmp_path / "pipe.csv")

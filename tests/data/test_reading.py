@@ -13,6 +13,7 @@ import pytest
 from pyarrow import parquet
 from safetensors.numpy import save_file
 
+from sentfold.cli.encode import read_sentences
 from sentfold.data.columns import parse_columns
 from sentfold.data.datasets import Dataset, class_name, read_dataset
 from sentfold.data.tables import DataError
@@ -571,6 +572,51 @@ def test_a_class_has_one_name_whatever_unseen_characters_were_copied_with_it(tmp
     assert sorted(read_dataset(tmp_path / "l.csv").classes)[:2] == ["late", "refund"]
     flags = ["\U0001f3f4\U000e0065\U000e007f", "\U0001f3f4\U000e0073\U000e007f"]
     assert len({class_name(name) for name in [*flags, "a\u200db", "ab"]}) == 4
+
+
+@pytest.mark.parametrize("title", [True, False])
+def test_vectors_beside_documents_as_the_corpus_has_them_are_matched(tmp_path: Path, *, title: bool) -> None:
+    documents = [{"_id": f"d{n}", "title": f"thing {n}" * title, "text": f" about {n} \n"} for n in range(3)]
+    write_beir(tmp_path / "q", {"a": "x"}, {"q": "which ", "r": "what"}, {"test": ["q d0 1", "r d1 1"]})
+    (tmp_path / "q/corpus.jsonl").write_text("\n".join(map(json.dumps, documents)))
+    rows = [*documents, {"_id": "r", "title": None, "text": "what"}, {"_id": "q", "title": None, "text": "which "}]
+    x = np.eye(5, dtype=np.float32)
+    table = pa.Table.from_pylist(rows).append_column("vector", pa.array(list(x), pa.list_(pa.float32())))
+    parquet.write_table(table if title else table.drop(["title"]), tmp_path / "v.parquet")
+    read = read_vectors(tmp_path / "v.parquet", read_dataset(tmp_path / "q"))[0]
+    np.testing.assert_array_equal(read, x[[0, 1, 2, 4, 3]])
+
+
+def test_texts_in_bytes_are_texts_and_other_bytes_are_none(tmp_path: Path) -> None:
+    texts, x = ["a cat", "é 猫", "a cow", "an owl"], np.eye(4, dtype=np.float32)
+    label = [0, 1, 0, 1]
+    parquet.write_table(pa.table({"text": [text.encode() for text in texts], "label": label}), tmp_path / "d.parquet")
+    data = read_dataset(tmp_path / "d.parquet")
+    assert data.texts == tuple(texts) and read_sentences(tmp_path / "d.parquet") == texts
+    for kind in (pa.binary(), pa.large_binary()):
+        coded = pa.array([text.encode() for text in texts[::-1]], kind)
+        parquet.write_table(pa.table({"text": coded, "vector": list(x[::-1])}), tmp_path / "v.parquet")
+        np.testing.assert_array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x)
+    coded = [text.encode("utf-16") for text in texts[::-1]]
+    parquet.write_table(pa.table({"text": coded, "vector": list(x[::-1])}), tmp_path / "v.parquet")
+    with pytest.raises(DataError, match="other columns beside them"):
+        read_vectors(tmp_path / "v.parquet", data)
+
+
+@pytest.mark.parametrize(("names", "kind"), [(("left", "right"), "pairs"), (("corpus", "queries"), "queries")])
+def test_two_arrays_with_identifiers_beside_them_are_refused(tmp_path: Path, names: tuple[str, str], kind: str) -> None:
+    """Identifiers can tell that the order is another: searchers sort documents by length before they encode them."""
+    (tmp_path / "p.csv").write_text("left,right,score\n" + "\n".join(f"text {n},other {n},{n}" for n in range(3)))
+    write_beir(
+        tmp_path / "q", {"1": "a", "2": "b", "3": "c"}, {"4": "x", "5": "y", "6": "z"}, {"test": ["4 1 1", "5 2 1"]}
+    )
+    data = read_dataset(tmp_path / ("p.csv" if kind == "pairs" else "q"))
+    arrays = {name: np.eye(3, dtype=np.float32) for name in names}
+    np.savez(tmp_path / "v.npz", **arrays)
+    assert read_vectors(tmp_path / "v.npz", data)[0].any()
+    np.savez(tmp_path / "v.npz", **arrays, ids=np.arange(3))
+    with pytest.raises(DataError, match="does not hold one array"):
+        read_vectors(tmp_path / "v.npz", data)
 
 
 def test_a_title_is_read_alone_where_it_is_named(tmp_path: Path) -> None:

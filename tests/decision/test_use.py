@@ -18,6 +18,7 @@ import pytest
 from sentfold.cli import append, similar
 from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
+from sentfold.decision.encoders import encode_by_name, require_encoder
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, Unchanged, load_space, save_space
 from sentfold.decision.use import (
     append_vectors,
@@ -129,6 +130,24 @@ def test_the_commands_find_the_text_itself_first_and_add_it_once(tmp_path: Path)
     assert "1 texts added, 5 in all" in sentfold("append", "one.txt", *words[2:], folder=tmp_path).stdout
     assert "all of these texts already" in sentfold(*words, folder=tmp_path).stdout
     assert len(pq.read_table(tmp_path / "all.parquet").column("vector")[0]) == 9
+
+
+def test_texts_of_one_vector_are_encoded(tmp_path: Path) -> None:
+    """A model that reads no capitals gives two spellings of one question one vector; nothing is judged here."""
+    x = encode_by_name("wordllama", ["Where is my invoice?", "Where is my invoice?"])
+    np.testing.assert_array_equal(x[0], x[1])
+    for texts in (["one"], ["two"], ["three"]):
+        append_vectors(tmp_path / "all.parquet", texts, x[:1])
+    assert len(pq.read_table(tmp_path / "all.parquet")) == 3
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_pipe_or_a_device_in_the_place_of_a_verdict_is_refused(tmp_path: Path, *, is_link: bool) -> None:
+    save_space(Unchanged(), tmp_path / "space")
+    place = tmp_path / "space/verdict.json"
+    place.symlink_to("/dev/zero") if is_link else os.mkfifo(place)
+    with pytest.raises(ArtifactError, match="a decision cannot be read"):
+        require_encoder(tmp_path / "space", "wordllama")
 
 
 def test_a_file_from_which_an_appended_text_would_take_something_is_refused(tmp_path: Path) -> None:

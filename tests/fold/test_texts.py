@@ -174,6 +174,22 @@ def test_a_folder_of_another_model_is_not_taken_for_an_installed_one_of_its_name
         find_text_encoder(f"mistyped/{name}")
 
 
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_a_part_with_code_of_its_own_and_weights_under_another_name_are_refused(tmp_path: Path, depth: int) -> None:
+    """transformers asks on standard input whether to run the code, and reads weights that have no pin."""
+    (tmp_path / "modules.json").write_text("[]")
+    for key, value in (("auto_map", {"AutoModel": "./theirs--code.Model"}), ("transformers_weights", "a.safetensors")):
+        content = {"model_type": "bert", key: value}
+        for _ in range(depth):
+            content = {"model_type": "clip", "text_configs": [content]}
+        (tmp_path / "config.json").write_text(json.dumps(content))
+        if key == "auto_map" and depth == 0:  # a model of a class that transformers has may name its first code
+            find_text_encoder(str(tmp_path))
+        else:
+            with pytest.raises(EncoderError, match="name code or weights of their own"):
+                find_text_encoder(str(tmp_path))
+
+
 @pytest.mark.parametrize("name", ["notes.json", TOKENIZER])
 @pytest.mark.parametrize("is_link", [True, False])
 def test_a_pipe_or_a_device_in_a_model_folder_is_refused_unread(tmp_path: Path, name: str, *, is_link: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -147,19 +148,23 @@ def test_a_suite_that_brings_stages_of_its_own_is_refused(checkout: Path) -> Non
     ):
         link.unlink()
         put()
-        for call in (write_plan, check_plan):
+        for call, suite in product((write_plan, check_plan), ("mine", "quick")):  # DVC reads all suites
             with pytest.raises(SuiteError, match=says):
-                call("mine")
+                call(suite)
     link.rmdir()
     link.write_bytes(shared)  # where links cannot be made
     check_plan("mine")
     for name in ("params.yaml", ".dvc"):  # DVC would take further instances of stages from the first
         place = Path("suites/mine", name)
         place.write_text("stages: {download: {'x; touch y #': {}}}")
-        for call in (write_plan, check_plan):
+        for call, suite in product((write_plan, check_plan), ("mine", "quick")):
             with pytest.raises(SuiteError, match="DVC would read"):
-                call("mine")
+                call(suite)
         place.unlink()
+    Path("suites/quick").mkdir()
+    for call, suite in product((write_plan, check_plan), ("mine", "quick")):
+        with pytest.raises(SuiteError, match="in the root of the checkout"):
+            call(suite)
 
 
 @pytest.mark.parametrize(
