@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 
 from sentfold.data.tables import TRUE_WORDS, DataError, Table, is_number
@@ -112,6 +113,11 @@ def _unclear(table: Table, why: str) -> DataError:
     )
 
 
+def _option(columns: str) -> str:
+    """The option for a shell, which runs what a name of a stranger has in `$()`, also in double quotes."""
+    return f"--columns {shlex.quote(columns)}"
+
+
 def _example(table: Table) -> str:
     """How to name the columns, with those of the file where texts can be told from others."""
     texts = [name for name in table.columns if _is_text(table.columns[name]) and not _is_idle(name)]
@@ -122,15 +128,16 @@ def _example(table: Table) -> str:
     others = [name for name in others if f",split={name}" != parts]
     others.sort(key=lambda name: _plain(name) not in (*NAMES["score"], *NAMES["label"]))
     if 1 <= len(texts) <= 2 and others:
-        forms = [f'of texts with classes: --columns "text={best},label={others[0]}{parts}"']
+        forms = [f"of texts with classes: {_option(f'text={best},label={others[0]}{parts}')}"]
         if len(texts) == 2:
             scores = f"scores are numbers, or {', '.join(TRUE_WORDS)}"
-            pairs = f'of pairs: --columns "left={texts[0]},right={texts[1]},score={others[0]}{parts}", where {scores}'
-            forms.insert(0, pairs)
-        return f'name them, {"; ".join(forms)}; of texts alone: --columns "text={best}"'
+            pairs = _option(f"left={texts[0]},right={texts[1]},score={others[0]}{parts}")
+            forms.insert(0, f"of pairs: {pairs}, where {scores}")
+        return f"name them, {'; '.join(forms)}; of texts alone: {_option(f'text={best}')}"
     if len(table.columns) == 1:
         only = next(iter(table.columns))
-        return f'if this is the first text, put a line above it: text. If it is the header: --columns "text={only}"'
+        option = _option(f"text={only}")
+        return f"if this is the first text, put a line above it: text. If it is the header: {option}"
     return "name them: --columns left=a,right=b,score=c, or --columns text=a,label=b; the first line must be a header"
 
 

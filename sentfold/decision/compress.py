@@ -358,8 +358,14 @@ def _final_space(material: Material, code: Code, seed: int) -> Space | None:
 
 
 def chance(task: Task) -> float:
-    """What vectors that tell nothing can score: of labels the share of the largest class; else 0."""
-    return float(100 * np.bincount(task.labels).max() / len(task.labels)) if isinstance(task, LabelsTask) else 0.0
+    """What vectors that tell nothing score: of labels the accuracy of three neighbours drawn at random; else 0."""
+    if not isinstance(task, LabelsTask):
+        return 0.0
+    shares = np.bincount(task.labels) / len(task.labels)
+    # The vote of three draws is a class drawn three times or twice, or that of the first draw if all three differ.
+    differ = (1 - shares) ** 2 - ((shares**2).sum() - shares**2)
+    votes = shares**3 + 3 * shares**2 * (1 - shares) + shares * differ
+    return float(100 * (shares * votes).sum())
 
 
 def _check(material: Material, margin: float) -> None:

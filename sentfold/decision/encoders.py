@@ -7,6 +7,7 @@ and `sentfold compress` write the fit next to the space; `export` writes both in
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -241,7 +242,7 @@ def load_fit(folder: Path, words: str) -> FittedMethod:
         raise ArtifactError(
             "these are not the word vectors of the fit", where=f"--words {words}",
             expected=f"{record['words']}, sha256 {fitted.sha256}", got=digest or "no such file or package",
-            remedy=f"give the same word vectors: --words {record['words']}",
+            remedy=f"give the same word vectors: --words {shlex.quote(str(record['words']))}",
         )  # fmt: skip
     return fitted
 
@@ -278,7 +279,7 @@ def open_encoder(name: str, words: str, *, space: Path | None, fit_on: Sequence[
             return lambda texts: fitted.encode(texts).vectors
         raise EncoderError(
             "the space was fitted on vectors of another encoder", where=str(space), expected=fitted.method, got=name,
-            remedy=f"--encoder {fitted.method}",
+            remedy=f"--encoder {shlex.quote(fitted.method)}",
         )  # fmt: skip
     if name.lower() not in known_methods():
         return partial(encode_by_name, name)
@@ -286,7 +287,7 @@ def open_encoder(name: str, words: str, *, space: Path | None, fit_on: Sequence[
         raise EncoderError(
             f"the method {name} has to be fitted on texts, and this folder holds no fit of it", where=str(space),
             expected=f"a folder with {FIT}",
-            remedy=f"write the folder with `sentfold decide ... --encoder {name}`",
+            remedy=f"write the folder with `sentfold decide ... --encoder {shlex.quote(name)}`",
         )  # fmt: skip
     refitted = fit_method(name, fit_on, words)[0]
     return lambda texts: refitted.encode(texts).vectors
@@ -317,7 +318,7 @@ def require_encoder(space: Path, name: str) -> None:
             raise EncoderError(
                 "the space was fitted on vectors of another encoder", where=str(space),
                 expected=f"{encoder}, as {VERDICT} has it", got=f"{name}, {got}",
-                remedy=f"--encoder {encoder}, with the files of that time; or decide again with this encoder",
+                remedy=f"--encoder {shlex.quote(encoder)} with the files of that time; or decide again with this one",
             )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from collections import Counter
 from pathlib import Path
 
@@ -256,7 +257,7 @@ def test_columns_of_a_folder_of_the_beir_form_are_refused(tmp_path: Path) -> Non
 
 def test_a_list_of_texts_without_a_header_loses_no_text(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("Card arrival\nWhere is my card\nA third text of four\n")
-    with pytest.raises(DataError, match=r'(?s)put a line above it: text.*header: --columns "text=Card arrival"'):
+    with pytest.raises(DataError, match=r"(?s)put a line above it: text.*header: --columns 'text=Card arrival'"):
         read_dataset(tmp_path / "s.csv")
     assert len(read_dataset(tmp_path / "s.csv", {"text": "Card arrival"})) == 2
 
@@ -518,6 +519,7 @@ def test_words_for_yes_and_no_are_scores_and_labels_of_dashes_are_names(tmp_path
         ]),
         ("body,label_text,code,part", "a cat {n},not toxic {c},{c},test", ["text=body,label=label_text,split=part"]),
         ("正文,类别", "猫{n},宠{c}", ["text=正文,label=类别"]),
+        ("Text $(touch x),Type ($US)", "a cat {n},{c}", ["text=Text $(touch x),label=Type ($US)"]),
         ("text,label,place,remark", "a cat {n},{c},e.org/{n},said of a cat {n}", ["text=text,label=label"]),
     ],
 )  # fmt: skip
@@ -528,7 +530,7 @@ def test_an_error_about_columns_shows_the_options_with_the_columns_of_the_file(
     with pytest.raises(DataError, match="which columns") as refused:
         read_dataset(tmp_path / "t.csv")
     for option in options:
-        assert f'--columns "{option}"' in refused.value.remedy
+        assert f"--columns {shlex.quote(option)}" in refused.value.remedy
         read_dataset(tmp_path / "t.csv", parse_columns(option))
 
 

@@ -13,11 +13,21 @@ from sentfold.compare.multiplicity import POWER
 from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FIRST, RESCORED, measure_rescored
-from sentfold.decision.compress import LEVEL, Compression, compress, compress_dataset, items_needed, lowest, round_up
+from sentfold.decision.compress import (
+    LEVEL,
+    Compression,
+    chance,
+    compress,
+    compress_dataset,
+    items_needed,
+    lowest,
+    round_up,
+)
 from sentfold.decision.families import WIDEST
 from sentfold.decision.folds import lost_at_most, unseen_loss
 from sentfold.decision.spaces import load_space
-from sentfold.decision.tasks import PairsTask, QueriesTask, ndcg
+from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, most_frequent, ndcg
+from sentfold.neighbors.neighbors import nearest_neighbors
 from sentfold.retrieval.binary import signs
 
 SIMULATIONS, D = 100, 16
@@ -162,6 +172,16 @@ def test_a_rare_class_that_no_vector_finds_is_nothing_to_lose() -> None:
     rare = (np.arange(400) < 10).astype(int)
     with pytest.raises(DataError, match="no more than the margin above chance"):
         compress(rng.normal(size=(400, D)), labels=rare, margin=1.0, resamples=50)
+
+
+def test_chance_is_what_vectors_that_tell_nothing_score() -> None:
+    rng = np.random.default_rng(7)
+    labels = rng.permutation(np.repeat(np.arange(4), [1_200, 400, 300, 100]))
+    found = nearest_neighbors(rng.normal(size=(2_000, D)), 3).indices
+    task = LabelsTask(np.arange(2_000), labels)
+    right = 100 * np.mean(most_frequent(labels[found]) == labels)
+    assert abs(right - chance(task)) < 4 * 100 * np.sqrt(0.25 / 2_000)
+    assert abs(chance(task) - 100 * labels.size**-1 * 1_200) > 10  # not the share of the largest class
 
 
 def test_bits_are_enough_for_a_folder_of_queries_that_are_near_corners_of_a_cube(tmp_path: Path) -> None:
