@@ -9,10 +9,10 @@ import os
 import re
 import shlex
 import subprocess
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pipeline import OWN
-from pipeline.base import params
+from pipeline.base.params import read_yaml
 from pipeline.base.suite import FIRST, suite_file, suite_folder
 from pipeline.corpora.catalogue import own_catalogue
 from sentfold.data.tables import refuse_holes
@@ -26,7 +26,6 @@ LIST_FILES = ("git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false", "ls
 NEWLINE = b"\n"
 # What git writes around the two sides of a conflict. DVC indents all but its two headings.
 CONFLICT = re.compile(rb"^(<{7}|\|{7}|={7}|>{7})( |\r?$)", re.MULTILINE)
-PLACES = ("package", "mirror", "hub", "archive", "inline")  # of data sets of the shared catalogue
 SHARED = (*OWN, "reports/benchmarks")  # what stages of every suite read, and packages that a suite can name
 
 
@@ -95,12 +94,12 @@ def refuse_odd_lock(suite: str, root: Path = Path()) -> None:
 
     Raises SuiteError if it holds a merge conflict.
     """
-    from pipeline.lineage.stages import read_locked, read_yaml
+    from pipeline.lineage import stages
     from pipeline.lineage.trees import WorkingTree
 
     tree, lock = WorkingTree(root), suite_file(suite).with_name("dvc.lock")
     refuse_conflict(lock, tree.read(str(lock)) or b"")
-    read_locked(str(lock), read_yaml(tree, str(lock), of_dvc=True) or {})
+    stages.read_locked(str(lock), stages.read_yaml(tree, str(lock), of_dvc=True) or {})
 
 
 def refuse_other_places(suite: str) -> None:
@@ -108,22 +107,17 @@ def refuse_other_places(suite: str) -> None:
 
     DVC asks any address that it is told to read, with the user's keys, and a package or a device is read unasked.
     """
+    from pipeline.lineage.checks import places_elsewhere
+
     own = own_catalogue(suite)
-    for name, entry in (params.read_yaml(own) if own.exists() else {}).items():
-        folder, block = str(suite_folder(suite) / str(name)), entry if isinstance(entry, dict) else {}
-        found = [f"{key}:" for key in PLACES if block.get(key)]
-        if block.get("folder") != folder:
-            found.append(f"folder: {block.get('folder')}")
-        splits = block.get("splits")
-        found += [f"a split called {split!r}" for split in splits or () if not re.fullmatch(r"[\w-]+", str(split))]
-        if found:
-            raise SuiteError(
-                "a data set of a suite's own is not in the folder of the suite",
-                where=f"{own}: {name}",
-                expected=f"folder: {folder}, with a CSV file for each split",
-                got=", ".join(found),
-                remedy="make the suite from a file by `sentfold new-suite`; public data are in pipeline/catalogue.yaml",
-            )
+    for name, found in places_elsewhere(read_yaml(own) if own.exists() else {}, PurePosixPath(suite_folder(suite))):
+        raise SuiteError(
+            "a data set of a suite's own is not in the folder of the suite",
+            where=f"{own}: {name}",
+            expected=f"folder: {suite_folder(suite) / name}, with a CSV file for each split",
+            got=found,
+            remedy="make the suite from a file by `sentfold new-suite`; public data are in pipeline/catalogue.yaml",
+        )
 
 
 def refuse_conflict(lock: Path, content: bytes) -> None:

@@ -18,6 +18,7 @@ from pipeline.lineage.stages import Locked, Stage, alike, related, tracked_value
 from pipeline.lineage.witnesses import WitnessChecks
 
 PACKAGE = "pipeline"
+PLACES = ("package", "mirror", "hub", "archive", "inline")  # of data sets of the shared catalogue
 MOST_CAUSES = 200  # that are kept of a stage, the worst first
 # A stage runs the command of a module of pipeline/stages, or checks the plan. Other commands of the pipeline, such as
 # `trace --svg`, could copy a number from a file. Letters that begin a second command in a shell are not allowed.
@@ -150,6 +151,17 @@ class DefinitionChecks:
             place, named = self._shadowed[0], ", ".join(self._shadowed[1:])
             message = f"it gives a place of its own to what the shared catalogue has: {named}"
             yield Cause("definition", place, message, "choose other names", state="unwitnessed")
+        if self._has_pipeline and self._elsewhere:
+            place = str(PurePosixPath(self.dvcfile).with_name("catalogue.yaml"))
+            message = f"it reads data that no stage declares, from outside of the suite's folder: {self._elsewhere}"
+            remedy = "put the data into the folder of the suite, as `sentfold new-suite` does"
+            yield Cause("definition", place, message, remedy, state="unwitnessed")
+
+    @cached_property
+    def _elsewhere(self) -> str:
+        """Where the suite's own data sets are read, if not in its folder."""
+        own = PurePosixPath(self.dvcfile).with_name("catalogue.yaml")
+        return "; ".join(f"{name}: {found}" for name, found in places_elsewhere(self.scope.yaml(str(own)), own.parent))
 
     @cached_property
     def _shadowed(self) -> list[str]:
@@ -230,6 +242,23 @@ def _gap(own: set[str], others: set[str]) -> str:
     parts = [f"lack {brief(', '.join(lacking))}"] if lacking else []
     parts += [f"have {brief(', '.join(surplus))} too many"] if surplus else []
     return " and ".join(parts)
+
+
+def places_elsewhere(catalogue: Mapping[str, Any], folder: PurePosixPath) -> Iterator[tuple[str, str]]:
+    """The data sets of a suite's own catalogue that are read from another place than a folder of their name.
+
+    folder  of the suite
+    """
+    for name, entry in catalogue.items():
+        block = entry if isinstance(entry, dict) else {}
+        found = [f"{key}:" for key in PLACES if block.get(key)]
+        if block.get("folder") != str(folder / str(name)):
+            found.append(f"folder: {block.get('folder')}")
+        splits = block.get("splits")
+        names = map(str, splits) if isinstance(splits, (dict, list)) else ()
+        found += [f"a split called {split!r}" for split in names if not re.fullmatch(r"[\w-]+", split)]
+        if found:
+            yield str(name), ", ".join(found)
 
 
 def catalogue_names(catalogue: Mapping[str, Any]) -> set[str]:

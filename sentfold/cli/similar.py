@@ -44,7 +44,7 @@ def command(
     from sentfold.data.vectors import read_vectors
     from sentfold.decision.encoders import open_encoder
     from sentfold.decision.spaces import load_space
-    from sentfold.decision.use import PROBES, map_vectors, most_similar, require_same_vectors
+    from sentfold.decision.use import map_vectors, most_similar, require_same_vectors
 
     data = read_dataset(among, parse_columns(columns))
     if not data.texts:
@@ -59,13 +59,15 @@ def command(
             "the vectors are of another encoder", where=str(vectors), expected=f"{query.shape[1]} dimensions",
             got=str(known.shape[1]),
         )  # fmt: skip
-    if vectors:
-        remedy = "give the encoder's own vectors, which --space then maps; or leave --vectors out"
-        require_same_vectors(data.texts, known, encode(data.texts[:PROBES]), where=str(vectors), remedy=remedy)
-    if fitted and space:
-        known, query = (map_vectors(fitted, part, space) for part in (known, query))
+    images, image = (
+        (map_vectors(fitted, part, space) for part in (known, query)) if fitted and space else (known, query)
+    )
     shown = [row for row, one in enumerate(data.texts) if one]  # a corpus can have documents without a text
-    for place, cosine in most_similar(query[0], known[shown], top):
-        row = shown[place]
-        if cosine >= least:
-            print(f"{cosine:.3f}  {one_line(data.texts[row])}")
+    found = [(shown[place], cosine) for place, cosine in most_similar(image[0], images[shown], top)]
+    found = [(row, cosine) for row, cosine in found if cosine >= least]
+    if vectors and found:  # the vectors of a file can be of an earlier state of the texts
+        remedy = "give the encoder's own vectors, which --space then maps; or leave --vectors out"
+        for (row, _), again in zip(found, encode([data.texts[row] for row, _ in found]), strict=True):
+            require_same_vectors([data.texts[row]], known[[row]], again[None], where=str(vectors), remedy=remedy)
+    for row, cosine in found:
+        print(f"{cosine:.3f}  {one_line(data.texts[row])}")

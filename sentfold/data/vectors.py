@@ -344,6 +344,7 @@ def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> 
             where=str(path),
             expected="one array" + (f", or two of one width: {', '.join(halves)}" if halves else ""),
             got=", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none",
+            remedy="leave the other arrays out" if arrays else "save the vectors as lists of floats",
         )
     array = next(iter(arrays.values()))
     if data.kind == "pairs" and array.ndim == 3 and array.shape[1] == 2:

@@ -49,15 +49,16 @@ def most_similar(query: Floating, vectors: Floating, count: int) -> list[tuple[i
 def require_same_vectors(
     texts: Sequence[str], vectors: Floating, again: Floating, *, where: str, remedy: str, most: float = APART
 ) -> None:
-    """Raise DataError where the first texts get other vectors now than those of a file, which would be mixed with them.
+    """Raise DataError where texts get other vectors now than those of a file, which would be mixed with them.
 
-    again  what the vectors of the first PROBES texts should be, lengths aside; most: by which half of them may differ
-    Vectors of one width can be those of another encoder, or of another space.
+    again  what the vectors of the first texts should be, lengths aside; most: by which half of them may differ
+    Vectors of one width can be those of another encoder or space, or of other texts.
     """
     apart = np.linalg.norm(unit_rows(again) - unit_rows(vectors[: len(again)]), axis=1)
     if len(apart) and np.median(apart) > most:
         raise DataError(
-            "the file has vectors of another encoder or space", where=where, expected="vectors as they are made now",
+            "the file has vectors of another encoder or space, or of other texts", where=where,
+            expected="vectors as they are made now",
             got=f"for the text {shorten(texts[0])} a vector at a cosine of {1 - apart[0] ** 2 / 2:.3f}",
             remedy=remedy,
         )  # fmt: skip

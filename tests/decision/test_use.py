@@ -241,6 +241,17 @@ def test_vectors_of_another_space_or_encoder_are_not_mixed_with_those_of_a_file(
     similar.command("A dog.", tmp_path / "texts.txt", "wordllama", vectors=own, space=tmp_path / "space", top=1)
 
 
+def test_vectors_of_an_earlier_state_of_the_texts_show_no_other_text(tmp_path: Path) -> None:
+    texts = [f"{thing} number {n}" for n in range(20) for thing in ("a lamp", "a laptop", "snow", "a harbour")]
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    x = encode_by_name("wordllama", texts)
+    np.save(tmp_path / "now.npy", x)
+    np.save(tmp_path / "then.npy", np.concatenate([x[:40], x[41:], x[:1]]))  # one text was deleted, one came in
+    similar.command("snow number 15", tmp_path / "texts.txt", "wordllama", vectors=tmp_path / "now.npy", top=3)
+    with pytest.raises(DataError, match="or of other texts"):
+        similar.command("snow number 15", tmp_path / "texts.txt", "wordllama", vectors=tmp_path / "then.npy", top=3)
+
+
 def test_rounding_of_texts_that_a_space_holds_makes_them_no_other_vectors(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(120, 24)).astype(np.float32)

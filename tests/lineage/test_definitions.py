@@ -163,8 +163,12 @@ def test_a_suite_s_own_catalogue_gives_no_public_corpus_another_place(tmp_path: 
     root = make_checkout(tmp_path / "checkout", corpora="wordsim")
     shared = (root / "pipeline/catalogue.yaml").read_text()
     block = shared[shared.index("\nwordsim:") : shared.index("\nhappy:")]
-    (root / "catalogue.yaml").write_text(block)  # beside quick's dvc.yaml
-    checks = DefinitionChecks(Scope(root, "quick"))
-    (stage, *_) = checks.scope.graph.stages.values()
-    found = [cause for cause in checks.definition(stage) if cause.subject == "catalogue.yaml"]
-    assert [cause.state for cause in found] == ["unwitnessed"] and "wordsim" in found[0].message
+    own = "mine: {folder: mine, splits: {all: 4}, corpora: {mine: [all]}}\n"
+    strange = "mine: {package: {package: tests, folder: data}, splits: {../all: 4}, corpora: {mine: [../all]}}\n"
+    for text, said in ((own, []), (block, ["wordsim", "package:"]), (strange, ["package:, folder: None, a split"])):
+        (root / "catalogue.yaml").write_text(text)  # beside quick's dvc.yaml
+        checks = DefinitionChecks(Scope(root, "quick"))
+        (stage, *_) = checks.scope.graph.stages.values()
+        found = [cause for cause in checks.definition(stage) if cause.subject == "catalogue.yaml"]
+        assert [cause.state for cause in found] == ["unwitnessed"] * len(said)
+        assert all(word in cause.message for word, cause in zip(said, found, strict=True))
