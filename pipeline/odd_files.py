@@ -140,8 +140,11 @@ def refuse_odd_settings(root: Path) -> None:
     DVC and a run read and write files there, also through links: a commit could have them write and empty any file. A
     link `data` of the user's own, to another disk, is not tracked.
     """
+    from pipeline.lineage.trees import git_environment
+
     try:
-        done = subprocess.run([*LIST_FILES, ".dvc", ".sentfold", "data"], cwd=root, capture_output=True, check=True)
+        words = [*LIST_FILES, ".dvc", ".sentfold", "data"]
+        done = subprocess.run(words, cwd=root, env=git_environment(), capture_output=True, check=True)
         names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
     except (OSError, subprocess.CalledProcessError) as error:
         if not os.path.lexists(root / ".git"):

@@ -346,7 +346,7 @@ def git(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None
     # Else a user's setting puts lines about signatures before the lines of a log.
     words = ["git", "-c", "log.showSignature=false", *arguments]
     try:
-        done = subprocess.run(words, cwd=root, input=stdin, env=_git_environment(), capture_output=True, check=False)
+        done = subprocess.run(words, cwd=root, input=stdin, env=git_environment(), capture_output=True, check=False)
     except OSError:
         return None
     return done.stdout if done.returncode == 0 else None
@@ -360,7 +360,7 @@ def git_objects(root: Path, names: Sequence[str]) -> Iterator[IO[bytes]]:
         asked.seek(0)
         process = subprocess.Popen(
             ["git", "cat-file", "--batch"], cwd=root, stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env=_git_environment(),
+            env=git_environment(),
         )  # fmt: skip
     with process, process.stdout or io.BytesIO() as stream:
         try:
@@ -369,7 +369,8 @@ def git_objects(root: Path, names: Sequence[str]) -> Iterator[IO[bytes]]:
             process.kill()
 
 
-def _git_environment() -> dict[str, str]:
+def git_environment() -> dict[str, str]:
+    """The environment of a call of git about the repository of its working folder, whatever the caller's names."""
     # A hook's GIT_DIR would point at another repository, and a replacement shows other bytes under an object's name.
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key.startswith(CONFIG)}
     # git takes a path for a pattern, which can need hours; paths of dvc.lock are names.

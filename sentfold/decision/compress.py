@@ -20,6 +20,7 @@ from sentfold.decision.codes import CONTROL, FAMILIES, FLOAT, Code, coded_measur
 from sentfold.decision.decide import Encoding, chunk_size, fold_means, refuse_reversed
 from sentfold.decision.families import refuse_wide
 from sentfold.decision.folds import (
+    APART,
     LEAST_GROUPS,
     count_groups,
     group_count,
@@ -106,7 +107,7 @@ class Compression:
         return (
             f"Keep whole vectors: these {self.items:,} {self.item} cannot show that a smaller form loses less than "
             f"{self.margin:g} points. For {name}, about {round_up(count):,} would"
-            + (", if no two share a text." if self.groups < self.items else ".")
+            + (f", if {APART[self.item]}." if self.groups < self.items else ".")
         )
 
     def describe(self) -> str:

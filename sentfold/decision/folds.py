@@ -16,6 +16,8 @@ from sentfold.decision.tasks import PairsTask, Task
 Ints = npt.NDArray[np.int64]
 
 FOLDS, INNER, REPEATS = 5, 4, 2
+# How items have to be for each to be a group of its own.
+APART = {"pairs": "no two share a text", "texts": "no two are copies", "queries": "no two share a relevant document"}
 LEAST_GROUPS = 20  # equally large ones; below, no verdict is given
 # Where two items can vote for each other in different folds, their values go together, and a resample of single items
 # shows too little spread. At most the variance of a difference was seen to double, in simulations of unlike spaces.

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from sentfold.decision.folds import LEAST_GROUPS, least_detectable, show_groups, show_reach
+from sentfold.decision.folds import APART, LEAST_GROUPS, least_detectable, show_groups, show_reach
 from sentfold.numeric_profile import profile_name
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def describe_decision(decision: Decision) -> str:
     if more > decision.items:
         lines.append(
             f"  A true difference of {decision.candidates[0].difference:.1f} would need about {more:,} {decision.item}"
-            + (", if no two share a text." if decision.groups < decision.items else ".")
+            + (f", if {APART[decision.item]}." if decision.groups < decision.items else ".")
         )
     lines.append(
         "  Intervals hold for all candidates together (95%). They judge the whole procedure: fit and choose on a part "

@@ -298,7 +298,19 @@ def test_pairs_of_a_test_part_are_compared_although_the_train_part_has_their_tex
     assert (found.items, found.scores, found.low, found.high) == (80, alone.scores, alone.low, alone.high)
 
 
-def test_labels_of_a_split_column_have_the_interval_of_single_texts() -> None:
+def test_of_labels_by_chance_few_differences_are_shown_where_few_train_texts_vote_for_many() -> None:
+    """Intervals of the test texts alone showed a difference in 11 of 40 data sets."""
+    shown, texts, splits = 0, tuple(f"text {row}" for row in range(900)), ("train",) * 100 + ("test",) * 800
+    for number in range(40):
+        rng = np.random.default_rng([number, 5])
+        classes, (one, two) = (rng.random(900) < 0.8).astype(float), rng.standard_normal((2, 900, 8)).astype(np.float32)
+        data = Dataset("coins", "labels", texts, np.arange(900), classes, splits, ("a", "b"))
+        found = compare_vectors(data, one + 1.0, two + 1.5)
+        shown += found.low > 0 or found.high < 0
+    assert shown <= 6  # 2 are expected; 7 or more come once in 300
+
+
+def test_labels_of_a_split_column_have_at_least_the_interval_of_single_texts() -> None:
     rng = np.random.default_rng(0)
     classes, (one, two) = rng.integers(0, 2, 400).astype(float), rng.standard_normal((2, 400, 8)).astype(np.float32)
     texts, splits = tuple(f"text {row}" for row in range(400)), ("train", "test") * 200
@@ -307,7 +319,7 @@ def test_labels_of_a_split_column_have_the_interval_of_single_texts() -> None:
     right = [nearest_classes(x[::2], classes[::2], x[1::2]) == classes[1::2] for x in (one, two)]
     error = 100 * np.std(right[1].astype(float) - right[0]) / np.sqrt(200)
     assert found.difference == pytest.approx(100 * (right[1].mean() - right[0].mean()))
-    assert (found.high - found.low) / 2 == pytest.approx(1.96 * error, rel=0.08)
+    assert 0.92 * 1.96 * error < (found.high - found.low) / 2 < 1.4 * 1.96 * error
 
 
 def nearest_classes(known: np.ndarray, classes: np.ndarray, asked: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flows.recovery import recover
-from pipeline.odd_files import refuse_odd_lock, refuse_odd_settings, refuse_odd_suite
+from pipeline.odd_files import LIST_FILES, refuse_odd_lock, refuse_odd_settings, refuse_odd_suite
 from sentfold.errors import SentfoldError, SuiteError
 from tests.checkout import environment, make_checkout
 
@@ -132,8 +133,8 @@ def test_a_commit_that_brings_files_which_dvc_or_a_run_writes_is_refused(tmp_pat
         refuse_odd_settings(tmp_path)
 
 
-@pytest.mark.parametrize("reason", ["a checkout of another account", "a broken index", "no git"])
-def test_such_a_commit_is_refused_where_git_does_not_answer(
+@pytest.mark.parametrize("reason", ["a checkout of another account", "a broken index", "no git", "a hook"])
+def test_such_a_commit_is_refused_where_git_does_not_answer_or_is_asked_of_another_repository(
     tmp_path: Path, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".dvc/cache").mkdir(parents=True)
@@ -144,10 +145,15 @@ def test_such_a_commit_is_refused_where_git_does_not_answer(
         (tmp_path / ".git/index").write_bytes(b"no index")
     elif reason == "no git":
         monkeypatch.setenv("PATH", str(tmp_path))
+    elif reason == "a hook":
+        subprocess.run(["git", "init", "-q", "other"], cwd=tmp_path, check=True)
+        monkeypatch.setenv("GIT_DIR", str(tmp_path / "other/.git"))
     else:
-        monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-        assert subprocess.run(["git", "status"], cwd=tmp_path, capture_output=True, check=False).returncode
-    with pytest.raises(SuiteError, match="git tracks" if "account" in reason else "git does not say"):
+        other = {**os.environ, "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}
+        assert subprocess.run(["git", "status"], cwd=tmp_path, env=other, capture_output=True, check=False).returncode
+        subprocess.run([*LIST_FILES, "."], cwd=tmp_path, env=other, capture_output=True, check=True)
+    told = "git does not say" if reason in ("a broken index", "no git") else "git tracks"
+    with pytest.raises(SuiteError, match=told):
         refuse_odd_settings(tmp_path)
 
 
