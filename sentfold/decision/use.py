@@ -99,7 +99,8 @@ def measure_drift(space: Space, vectors: Floating) -> Drift | None:
     fixed = space.pool if isinstance(space, SmoothedSpace) else fixed
     if fixed is None or not len(vectors):
         return None
-    among = nearest_neighbors(fixed, 1, workers=1).distances[:, 0]
+    # Of texts that were drawn in pairs the nearest is the other text of the pair, which a new text does not have.
+    among = nearest_neighbors(fixed, min(2, len(fixed) - 1), workers=1).distances[:, -1]
     new = nearest_among(np.asarray(vectors, dtype=fixed.dtype), fixed, 1, workers=1).distances[:, 0]
     far = new > np.quantile(among, FAR)
     low, _ = bound_share(far, np.arange(len(far)), level=1 - CONFIDENCE)

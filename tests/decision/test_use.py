@@ -61,6 +61,18 @@ def test_a_refit_is_asked_for_when_texts_change_and_not_before() -> None:
     assert asked[1] == 30
 
 
+def test_no_refit_is_asked_for_because_landmarks_were_drawn_in_pairs() -> None:
+    asked = 0
+    for number in range(20):
+        rng = np.random.default_rng(number)
+        pairs, new = rng.normal(size=(200, 8)), rng.normal(size=(300, 8))
+        space = SmoothedSpace(np.concatenate([pairs, pairs + 0.1 * rng.normal(size=pairs.shape)]), 5, 0.1)
+        drift = measure_drift(space, new)
+        assert drift is not None
+        asked += drift.refit
+    assert asked <= 1
+
+
 def test_a_linear_map_and_no_vectors_have_no_drift() -> None:
     space = LinearSpace(LinearMap(np.zeros(3), np.eye(3), np.ones(3)))
     assert measure_drift(space, np.ones((4, 3))) is None
