@@ -13,7 +13,7 @@ import typer
 from sentfold.cli.checkout import program_name
 from sentfold.compilers import prepare_compilers
 from sentfold.errors import ParameterError, SentfoldError
-from sentfold.suggestions import message_of, plain_error, prepare_output
+from sentfold.suggestions import message_of, plain_error, prepare_streams
 
 app = typer.Typer(
     name="sentfold", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -104,7 +104,7 @@ def fold(order: Annotated[str, typer.Argument(help="JSON, as sentfold/cli/fold.p
 def main() -> None:
     """Entry point: an error of sentfold is printed without a traceback; exit code 2."""
     try:
-        prepare_output()
+        prepare_streams()
         prepare_compilers()
         app(prog_name=program_name("flows"))
     except (SentfoldError, OSError) as error:

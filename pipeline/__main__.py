@@ -23,7 +23,7 @@ from sentfold.compilers import prepare_compilers
 from sentfold.decision.progress import progress_bars
 from sentfold.errors import RunError, SentfoldError, SourceError, escape_controls
 from sentfold.numeric_profile import is_supported, use_profile
-from sentfold.suggestions import message_of, plain_error, prepare_output, refuse_unreadable_addresses
+from sentfold.suggestions import message_of, plain_error, prepare_streams, refuse_unreadable_addresses
 
 if TYPE_CHECKING:
     from pipeline.base.suite import Suite
@@ -564,7 +564,7 @@ app.add_typer(lineage_commands)
 def main() -> None:
     """Entry point: an error of sentfold is printed without a traceback; its exit code says whether to try again."""
     try:
-        prepare_output()
+        prepare_streams()
         prepare_compilers()
         if sys.argv[1:2] and sys.argv[1] in DOWNLOADERS:
             refuse_unreadable_addresses()

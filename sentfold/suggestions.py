@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from difflib import get_close_matches
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from typing import Any
 
 from sentfold.errors import RunError, SentfoldError, escape_controls, first_line
@@ -21,9 +21,11 @@ READABLE = re.compile(r"(https?|socks[45][ah]?)://[\w.~%!$&()*+,;=:-]*@[\w.\[\]:
 PASSWORD = re.compile(r"(?<=://)[^/?#\s'\"]*@")  # user and password in an address
 
 
-def prepare_output() -> None:
-    """Settle what a command prints, before libraries are imported.
+def prepare_streams() -> None:
+    """Settle what a command prints and reads, before libraries are imported.
 
+    No command reads standard input: transformers would ask there whether to run a stranger's code, and take a line that
+    is meant for something else as the answer.
     Letters that the encoding of the output lacks are printed as escapes, such as \\u25bc; Python ends with a traceback.
     The hub's library prints no warnings: they hold the address that does not answer, with its password. What libraries
     log can hold values of a stranger's file, and is printed with escapes too.
@@ -32,6 +34,7 @@ def prepare_output() -> None:
     os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    sys.stdin = StringIO()
 
 
 def escaped_record(*values: Any, **named: Any) -> logging.LogRecord:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -91,7 +92,7 @@ def test_the_password_of_an_address_is_never_printed_and_the_address_is(secret: 
 
 def test_the_hub_s_library_prints_no_address_that_does_not_answer() -> None:
     """Its warnings on each attempt hold the address with its password."""
-    code = "from sentfold.suggestions import prepare_output; prepare_output(); "
+    code = "from sentfold.suggestions import prepare_streams; prepare_streams(); "
     code += "from huggingface_hub.utils import logging; print(logging.get_verbosity() > logging.WARNING)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout == "True\n"
@@ -99,10 +100,22 @@ def test_the_hub_s_library_prints_no_address_that_does_not_answer() -> None:
 
 def test_a_value_that_a_library_logs_commands_no_terminal() -> None:
     code = (
-        "import logging; from sentfold.suggestions import prepare_output; prepare_output(); "
+        "import logging; from sentfold.suggestions import prepare_streams; prepare_streams(); "
         "logging.warning('value %s of\\n%d', '\\x1b[2J', 3); "
         "logging.warning('%d', 'no number'); logging.warning('%s', 'é')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert b"value \\x1b[2J of\n3" in done.stderr
     assert b"\x1b" not in done.stderr and "é".encode() in done.stderr
+
+
+@pytest.mark.parametrize("module", ["sentfold.cli.main", "pipeline", "flows"])
+def test_no_command_takes_a_line_of_standard_input_for_an_answer(module: str) -> None:
+    """transformers asks by `input` whether to run the code of a stranger's model."""
+    code = (
+        f"import sys; sys.argv = ['x', '--help']; from {module}{'.__main__' if '.' not in module else ''} import main\n"
+    )
+    code += "try:\n    main()\nexcept SystemExit:\n    pass\nprint('said', input())\n"
+    words, root = [sys.executable, "-c", code], Path(__file__).parents[1]
+    done = subprocess.run(words, cwd=root, input="yes\n", capture_output=True, text=True, check=False)
+    assert "EOFError" in done.stderr and "said yes" not in done.stdout, done.stderr

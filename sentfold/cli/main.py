@@ -22,7 +22,7 @@ from sentfold.cli.checkout import CHECKOUT_COMMANDS, run_in_checkout
 from sentfold.compilers import prepare_compilers
 from sentfold.decision.progress import progress_bars
 from sentfold.errors import SentfoldError
-from sentfold.suggestions import message_of, nearest_names, plain_error, prepare_output
+from sentfold.suggestions import message_of, nearest_names, plain_error, prepare_streams
 
 HELP_OPTIONS = ("--help", "-h", "help")
 FIRST = ("decide", "compare", "run", "show", "claims")  # what a user does first
@@ -32,7 +32,7 @@ def main() -> None:
     """Run the command that the command line names. An error of sentfold is printed without a traceback; exit code 2."""
     words = sys.argv[1:]
     try:
-        prepare_output()
+        prepare_streams()
         prepare_compilers()
         run(words)
     except BrokenPipeError:  # a reader such as `head` has seen enough

