@@ -253,8 +253,9 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
     Of another table, or a folder, the texts of its columns, as `sentfold append` reads them. Raises ArtifactError, and
     DataError for columns that the file has not.
     """
+    from sentfold.data.beir import with_titles
     from sentfold.data.columns import parse_columns
-    from sentfold.data.tables import DataError, refuse_holes
+    from sentfold.data.tables import DataError, read_table, refuse_holes
 
     refuse_holes(path)
     wanted = parse_columns(columns)
@@ -270,6 +271,8 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
             "a file has no such columns", where=f"--columns, {path}",
             expected="text=a for Parquet" if is_parquet else "no --columns: each line is a text", got=str(columns),
         )  # fmt: skip
+    if is_parquet and not wanted and {"_id", "title", "text"} <= set(column_names(path)):
+        return list(map(str, with_titles(read_table(path), {}).columns["text"]))
     if is_parquet:
         name = wanted.get("text", "text")
         texts: list[str] = read_columns(path, name).column(name).to_pylist()
@@ -282,6 +285,16 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
     # Not splitlines(), which also splits at characters inside of a sentence.
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     return lines[:-1] if lines[-1] == "" else lines
+
+
+def column_names(path: Path) -> list[str]:
+    """The names of the columns of a Parquet file; none if it cannot be read, which its reader says."""
+    from pyarrow import parquet
+
+    try:
+        return list(parquet.read_schema(path).names)
+    except (OSError, ValueError, pa.ArrowException):
+        return []
 
 
 def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str, Any], texts: list[str]) -> None:

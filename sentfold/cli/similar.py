@@ -64,10 +64,11 @@ def command(
     )
     shown = [row for row, one in enumerate(data.texts) if one]  # a corpus can have documents without a text
     found = [(shown[place], cosine) for place, cosine in most_similar(image[0], images[shown], top)]
-    found = [(row, cosine) for row, cosine in found if cosine >= least]
-    if vectors and found:  # the vectors of a file can be of an earlier state of the texts
+    if vectors:  # the vectors of a file can be of an earlier state of the texts
         remedy = "give the encoder's own vectors, which --space then maps; or leave --vectors out"
         for (row, _), again in zip(found, encode([data.texts[row] for row, _ in found]), strict=True):
             require_same_vectors([data.texts[row]], known[[row]], again[None], where=str(vectors), remedy=remedy)
     for row, cosine in found:
+        if cosine < least:
+            break
         print(f"{cosine:.3f}  {one_line(data.texts[row])}")

@@ -256,11 +256,12 @@ def _read_safetensors(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]
 
 
 def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
-    """The columns of texts, others by their names alone, and the lists of floats, else of integers, as arrays."""
+    """The columns of texts, others by their names alone, and the vectors: the lists of this name, or all of numbers."""
     table = read_arrow_table(path)
     lists = {field.name: field.type.value_type for field in table.schema if any(test(field.type) for test in LISTS)}
-    floats = [name for name, kind in lists.items() if pa.types.is_floating(kind)]
-    vectors = floats or [name for name, kind in lists.items() if pa.types.is_integer(kind)] or list(lists)
+    vectors = [name for name, kind in lists.items() if pa.types.is_floating(kind) or pa.types.is_integer(kind)]
+    halves = [name for names in HALVES.values() if set(names) <= set(lists) for name in names]
+    vectors = ["vector"] if "vector" in table.column_names else halves or vectors or list(lists)
     columns: Columns = {}
     arrays = {}
     for name in table.column_names:
@@ -279,14 +280,17 @@ def _are_texts(kind: pa.DataType) -> bool:
 
 def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
     """Lists of any Arrow kind, all of one length, as (n, d). Raises DataError."""
+    if not any(test(column.type) for test in LISTS):
+        raise DataError("vectors are no numbers", where=where, expected="lists of numbers", got=str(column.type))
     if column.null_count:
         raise DataError("a vector is missing", where=where, expected="no nulls", got=f"{column.null_count} nulls")
     lengths = np.array(pa.compute.list_value_length(column)) if len(column) else np.empty(0)
     if not len(lengths) or (lengths != lengths[0]).any():
         row = int(np.flatnonzero(lengths != lengths[0])[0]) if len(lengths) else 0
         raise DataError(
-            "lists are not of one length", where=f"{where}, row {row + 1}", expected="vectors of one length"
-        )
+            "lists are not of one length", where=f"{where}, row {row + 1}", expected="vectors of one length",
+            remedy="if other lists are the vectors, call their column `vector`",
+        )  # fmt: skip
     values = column.flatten()
     if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)) or values.null_count:
         raise DataError("vectors are no numbers", where=where, expected="lists of numbers", got=str(column.type))
@@ -301,12 +305,12 @@ def _texts_of(columns: Columns, data: Dataset, path: Path) -> list[str] | None:
 
     Raises DataError for several.
     """
-    if data.kind == "queries" and columns.get("text"):  # as read_beir makes the texts of documents
-        titles = columns.get("title") or [None] * len(columns["text"])
-        return [join_title(*parts) for parts in zip(titles, columns["text"], strict=True)]
     texts = {name: cells for name, cells in columns.items() if not set(cells).isdisjoint(data.texts)}
-    if columns.get("text"):
-        return columns["text"]
+    if plain := columns.get("text"):
+        titles = columns.get("title") or [None] * len(plain)
+        joined = [join_title(*parts) for parts in zip(titles, plain, strict=True)]  # as data with titles are read
+        stripped = [join_title(text) for text in plain]
+        return max((plain, stripped, joined), key=lambda one: len(set(one) & set(data.texts)))
     if len(texts) > 1:
         raise DataError(
             "it cannot be told which column has the texts", where=str(path), expected="a column `text`",
@@ -344,7 +348,9 @@ def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> 
             where=str(path),
             expected="one array" + (f", or two of one width: {', '.join(halves)}" if halves else ""),
             got=", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none",
-            remedy="leave the other arrays out" if arrays else "save the vectors as lists of floats",
+            remedy="leave the other arrays out; of columns of lists the one called `vector` is read"
+            if arrays
+            else "save the vectors as lists of floats, in a column `vector`",
         )
     array = next(iter(arrays.values()))
     if data.kind == "pairs" and array.ndim == 3 and array.shape[1] == 2:
@@ -363,7 +369,7 @@ def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path)
         raise DataError(
             "a text has no vector", where=str(path), expected=f"the {len(data.texts)} texts of {data.name}",
             got=f"{len(missing)} are missing, the first: {shorten(missing[0])}",
-            remedy="the text of a document is its title, a blank, and its text" * (data.kind == "queries"),
+            remedy="where data have _id, title and text, a text is the title, a blank, and the text",
         )  # fmt: skip
     rows = [place[text] for text in data.texts]
     used = set(data.texts)

@@ -96,6 +96,12 @@ def refuse_odd_settings(folder: Path) -> None:
     for the answer. Weights under another name are read though they are not hashed. A tokenizer that cuts words at
     random gives a text other vectors in each call.
     """
+    for path in folder.rglob("*.bin"):
+        if path.with_suffix(".xml").is_file():
+            raise EncoderError(
+                "a model's folder has weights for OpenVINO, which are not told from a pickle", where=str(path),
+                expected="a folder without them", remedy=f"remove {path} and its .xml: sentfold does not read them",
+            )  # fmt: skip
     for path in folder.rglob("*.json"):
         blocks: list[dict[str, Any]] = []
         try:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from pyarrow.csv import write_csv
 from safetensors.numpy import save_file
 
 from sentfold.cli.encode import read_sentences
@@ -587,6 +588,42 @@ def test_vectors_beside_documents_as_the_corpus_has_them_are_matched(tmp_path: P
     parquet.write_table(table if title else table.drop(["title"]), tmp_path / "v.parquet")
     read = read_vectors(tmp_path / "v.parquet", read_dataset(tmp_path / "q"))[0]
     np.testing.assert_array_equal(read, x[[0, 1, 2, 4, 3]])
+
+
+@pytest.mark.parametrize("name", ["d.parquet", "d.csv"])
+@pytest.mark.parametrize("joined", [True, False])
+def test_titles_of_labelled_texts_are_joined_on_both_sides(tmp_path: Path, name: str, *, joined: bool) -> None:
+    x = np.eye(6, dtype=np.float32)
+    rows = [{"_id": f"d{n}", "title": f"thing {n}", "text": f"about {n}", "label": f"{n % 2}"} for n in range(6)]
+    table = pa.Table.from_pylist(rows)
+    write = parquet.write_table if name.endswith("parquet") else write_csv
+    write(table, tmp_path / name)
+    data = read_dataset(tmp_path / name)
+    assert read_sentences(tmp_path / name) == list(data.texts)
+    if joined:  # as whoever encodes the joined text may keep the title, too
+        table = table.set_column(2, "text", pa.array([f"{row['title']} {row['text']}" for row in rows]))
+    vectors = pa.array(list(x[::-1]), pa.list_(pa.float32()))
+    parquet.write_table(table.take(list(range(5, -1, -1))).append_column("vector", vectors), tmp_path / "v.parquet")
+    np.testing.assert_array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x)
+
+
+def test_the_column_called_vector_is_the_vectors_and_in_doubt_none_is(tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text("\n".join(["text,label", *(f"text {n},{n % 2}" for n in range(6))]))
+    data, texts = read_dataset(tmp_path / "l.csv"), [f"text {n}" for n in range(6)]
+    bits = np.random.default_rng(0).integers(0, 2, (6, 8)).astype(np.uint8)
+    shares = list(np.random.default_rng(1).random((6, 3)))
+    for columns, is_read in (
+        ({"vector": list(bits), "shares": shares}, True),
+        ({"embedding": list(bits), "shares": shares}, False),
+        ({"vector": [str(row) for row in bits.tolist()], "shares": shares}, False),
+        ({"embedding": list(bits), "tags": [["a"]] * 6}, True),
+    ):
+        parquet.write_table(pa.table({"text": texts, **columns}), tmp_path / "v.parquet")
+        if is_read:
+            np.testing.assert_array_equal(read_vectors(tmp_path / "v.parquet", data)[0], bits)
+        else:
+            with pytest.raises(DataError, match=r"does not hold one array|vectors are no numbers"):
+                read_vectors(tmp_path / "v.parquet", data)
 
 
 def test_texts_in_bytes_are_texts_and_other_bytes_are_none(tmp_path: Path) -> None:

@@ -262,6 +262,9 @@ def test_vectors_of_an_earlier_state_of_the_texts_show_no_other_text(tmp_path: P
     similar.command("snow number 15", tmp_path / "texts.txt", "wordllama", vectors=tmp_path / "now.npy", top=3)
     with pytest.raises(DataError, match="or of other texts"):
         similar.command("snow number 15", tmp_path / "texts.txt", "wordllama", vectors=tmp_path / "then.npy", top=3)
+    np.save(tmp_path / "turned.npy", x[:, ::-1])  # as of another encoder: nothing is near, which says nothing
+    with pytest.raises(DataError, match="another encoder or space"):
+        similar.command("snow", tmp_path / "texts.txt", "wordllama", vectors=tmp_path / "turned.npy", least=0.9)
 
 
 def test_rounding_of_texts_that_a_space_holds_makes_them_no_other_vectors(tmp_path: Path) -> None:

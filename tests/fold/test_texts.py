@@ -193,6 +193,16 @@ def test_a_part_with_code_of_its_own_and_weights_under_another_name_are_refused(
                 find_text_encoder(str(tmp_path))
 
 
+def test_weights_for_openvino_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    """Most models of the hub have them; they would be taken for a pickle."""
+    (tmp_path / "modules.json").write_text("[]")
+    (tmp_path / "openvino").mkdir()
+    for name in ("openvino_model.bin", "openvino_model.xml"):
+        (tmp_path / "openvino" / name).write_bytes(b"x")
+    with pytest.raises(EncoderError, match=r"(?s)OpenVINO.*to do.*remove"):
+        find_text_encoder(str(tmp_path))
+
+
 @pytest.mark.parametrize("name", ["notes.json", TOKENIZER])
 @pytest.mark.parametrize("is_link", [True, False])
 def test_a_pipe_or_a_device_in_a_model_folder_is_refused_unread(tmp_path: Path, name: str, *, is_link: bool) -> None:
