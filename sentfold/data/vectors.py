@@ -53,7 +53,7 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     array = _join(arrays, data, path)
     if array.ndim != 2 or not array.shape[1]:
         raise DataError("an array has no vectors", where=str(path), expected="shape (n, d)", got=f"shape {array.shape}")
-    texts = _texts_of(columns, data, path) if data.texts else None
+    texts = _texts_of(columns, data, path) if data.texts and len(arrays) == 1 else None
     if texts is None:
         _refuse_columns(columns, data, path)
     rows: Ints | None
@@ -325,13 +325,23 @@ def _refuse_columns(columns: Columns, data: Dataset, path: Path) -> None:
     Those belong to the rows of another table, perhaps in another order: then each text would get a wrong vector.
     """
     beside = [name for name in columns if data.texts or name != "text"]
+    alone = "leave the other columns out (pandas: vectors[['vector']].reset_index(drop=True))"
+    if not data.texts:
+        expected = "vectors alone: row 0, 1, 2, ... as the pairs call them"
+        remedy = f"sort the vectors by that number, with zeros for each number that has none; then {alone}"
+    elif data.kind == "pairs":
+        expected = f"a column `text`, one vector for each text; or vectors alone, in the order of {data.name}"
+        remedy = f"sort the rows as those of {data.name} are, by what tells a pair; then leave the other columns out"
+    else:
+        expected = f"a column `text`; or vectors alone, in the order of {data.name}"
+        remedy = (
+            "add the texts by their identifiers (pandas: vectors.merge(data, on='id')); or, if the rows are in the "
+        )
+        remedy += f"order of the data, {alone}"
     if beside:
         raise DataError(
-            "vectors have other columns beside them and no texts", where=str(path),
-            expected=f"a column `text`; or vectors alone, in the order of {data.name}" if data.texts else
-            "vectors alone, as the pairs name their rows", got=f"columns {', '.join(beside[:5])}",
-            remedy="add the texts by their identifiers (pandas: vectors.merge(data, on='id')); or, if the rows are in "
-            "the order of the data, leave the other columns out (pandas: vectors[['vector']].reset_index(drop=True))",
+            "vectors have other columns beside them and no texts", where=str(path), expected=expected,
+            got=f"columns {', '.join(beside[:5])}", remedy=remedy,
         )  # fmt: skip
 
 

@@ -607,6 +607,30 @@ def test_titles_of_labelled_texts_are_joined_on_both_sides(tmp_path: Path, name:
     np.testing.assert_array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x)
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_the_advice_for_pairs_whose_vectors_have_identifiers_leads_to_their_vectors(
+    tmp_path: Path, *, named: bool
+) -> None:
+    ids, x = [7, 3, 9, 4], np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
+    cells = [(n, n + 4) for n in range(4)] if named else [(f"text {n}", f"other {n}") for n in range(4)]
+    rows = [f"{pair},{left},{right},{n}" for n, (pair, (left, right)) in enumerate(zip(ids, cells, strict=True))]
+    (tmp_path / "p.csv").write_text("\n".join(["id,left,right,score", *rows]))
+    data, mixed = read_dataset(tmp_path / "p.csv"), [2, 0, 3, 1]
+    table = {"id": [ids[row] for row in mixed], "left": list(x[mixed]), "right": list(x[[row + 4 for row in mixed]])}
+    order = np.argsort(mixed)
+    if named:  # the rows 6 and 2 change places, and carry their numbers
+        table, order = (
+            {"id": [0, 1, 6, 3, 4, 5, 2, 7], "vector": list(x[[0, 1, 6, 3, 4, 5, 2, 7]])},
+            [0, 1, 6, 3, 4, 5, 2, 7],
+        )
+    parquet.write_table(pa.table(table), tmp_path / "v.parquet")
+    with pytest.raises(DataError, match=r"(?s)other columns beside them.*to do +sort the"):
+        read_vectors(tmp_path / "v.parquet", data)
+    done = parquet.read_table(tmp_path / "v.parquet").take(list(order)).drop(["id"])
+    parquet.write_table(done, tmp_path / "v.parquet")
+    np.testing.assert_array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x)
+
+
 def test_the_column_called_vector_is_the_vectors_and_in_doubt_none_is(tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("\n".join(["text,label", *(f"text {n},{n % 2}" for n in range(6))]))
     data, texts = read_dataset(tmp_path / "l.csv"), [f"text {n}" for n in range(6)]
