@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sentfold.cli.inputs import WORDS, Words, print_notes
+from sentfold.cli.inputs import WORDS, Words, print_notes, refuse_target_in_model
 from sentfold.numeric_profile import use_profile
 
 
@@ -33,6 +33,7 @@ def command(
         require_same_file,
     )
 
+    refuse_target_in_model(target, encoder)
     found, notes = read_texts(source, parse_columns(columns))
     print_notes(notes)
     texts = new_texts(target, found)

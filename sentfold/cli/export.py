@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sentfold.cli.inputs import WORDS, Words
+from sentfold.cli.inputs import WORDS, Words, refuse_target_in_model
 from sentfold.numeric_profile import use_profile
 
 
@@ -25,6 +25,7 @@ def command(
     from sentfold.decision.export import export_space
     from sentfold.decision.spaces import Unchanged, load_space
 
+    refuse_target_in_model(to, encoder)
     apart = export_space(space, encoder, to, words=words)
     checked = find_spec("sentence_transformers") is not None
     loads = "SentenceTransformer loads it" if checked else "SentenceTransformer is not installed here to load it"

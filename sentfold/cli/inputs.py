@@ -116,12 +116,9 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
     place = next(one for one in (place, *place.absolute().parents) if one.exists())
     if place.is_dir() and not os.access(place, os.W_OK | os.X_OK):
         raise ParameterError("the target cannot be written", where=str(target), expected=f"leave to write in {place}")
-    for model in [Path(path) for path in inputs if path is not None and Path(path).is_dir()]:
-        if model.resolve() in target.resolve().parents and _is_model(model):
-            raise ParameterError(
-                "the target is in the model's folder, whose files decide the vectors", where=str(target),
-                expected=f"a place outside of {model}",
-            )  # fmt: skip
+    for path in inputs:
+        if path is not None:
+            refuse_target_in_model(target, path)
     if not target.exists():
         return
     wanted = "a folder" if folder else "a file"
@@ -154,10 +151,19 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
                 )  # fmt: skip
 
 
-def _is_model(folder: Path) -> bool:
-    from sentfold.fold.texts import is_model
+def refuse_target_in_model(target: Path, encoder: Path | str) -> None:
+    """Raise ParameterError for a target in the folder of a model, which would be another model then."""
+    from sentfold.errors import ParameterError
 
-    return is_model(folder)
+    folder = Path(encoder)
+    if folder.is_dir() and folder.resolve() in target.resolve().parents:
+        from sentfold.fold.texts import is_model
+
+        if is_model(folder):
+            raise ParameterError(
+                "the target is in the model's folder, whose files decide the vectors", where=str(target),
+                expected=f"a place outside of {folder}",
+            )  # fmt: skip
 
 
 def _is_read(path: Path | str) -> bool:

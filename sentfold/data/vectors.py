@@ -334,10 +334,7 @@ def _refuse_columns(columns: Columns, data: Dataset, path: Path) -> None:
         remedy = f"sort the rows as those of {data.name} are, by what tells a pair; then leave the other columns out"
     else:
         expected = f"a column `text`; or vectors alone, in the order of {data.name}"
-        remedy = (
-            "add the texts by their identifiers (pandas: vectors.merge(data, on='id')); or, if the rows are in the "
-        )
-        remedy += f"order of the data, {alone}"
+        remedy = f"add the texts by their identifiers (pandas: vectors.merge(data, on='id')); or, if in order, {alone}"
     if beside:
         raise DataError(
             "vectors have other columns beside them and no texts", where=str(path), expected=expected,

@@ -275,7 +275,7 @@ def test_what_a_killed_decision_left_is_replaced(folder: Path) -> None:
 def test_word_vectors_and_a_model_are_no_target_and_a_name_is_no_folder(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sentfold.cli import compare, decide, threshold
+    from sentfold.cli import append, compare, decide, export, threshold
 
     monkeypatch.chdir(folder)
     words, model = Path("words.parquet"), Path("model")
@@ -290,6 +290,10 @@ def test_word_vectors_and_a_model_are_no_target_and_a_name_is_no_folder(
     for name in ("config.json", "new.json"):
         with pytest.raises(ParameterError, match="in the model's folder"):
             threshold.command(Path("pairs.tsv"), encoder="model", match_from=4.0, to=model / name)
+    with pytest.raises(ParameterError, match="in the model's folder"):
+        append.command(Path("pairs.tsv"), model / "new.parquet", "model", Path("verdict"))
+    with pytest.raises(ParameterError, match="in the model's folder"):
+        export.command(Path("verdict"), "model", model / "new")
     monkeypatch.chdir(model)
     with pytest.raises(ParameterError, match="in the model's folder"):  # it would make the model another one
         decide.command(folder / "pairs.tsv", encoder=".")
