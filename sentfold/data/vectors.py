@@ -259,7 +259,7 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
     """The columns of texts, others by their names alone, and the vectors: the lists of this name, or all of numbers."""
     table = read_arrow_table(path)
     lists = {field.name: field.type.value_type for field in table.schema if any(test(field.type) for test in LISTS)}
-    vectors = [name for name, kind in lists.items() if pa.types.is_floating(kind) or pa.types.is_integer(kind)]
+    vectors = [name for name, kind in lists.items() if _holds_numbers(kind)]
     halves = [name for names in HALVES.values() if set(names) <= set(lists) for name in names]
     vectors = ["vector"] if "vector" in table.column_names else halves or vectors or list(lists)
     columns: Columns = {}
@@ -271,6 +271,12 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
         else:
             columns[name] = column.to_pylist() if _are_texts(column.type) else []
     return columns, arrays
+
+
+def _holds_numbers(kind: pa.DataType) -> bool:
+    while any(test(kind) for test in LISTS):
+        kind = kind.value_type
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
 
 def _are_texts(kind: pa.DataType) -> bool:
