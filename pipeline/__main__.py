@@ -517,9 +517,10 @@ def pin_encoder(encoder: EncoderArgument) -> None:
     from sentfold.fold.texts import refuse_odd_settings
 
     source = load_parameters(ModelSource, f"encoders.{encoder}")
+    if source.folder:
+        refuse_odd_settings(encoder, Path(source.folder))
     if source.folder and (Path(source.folder) / "config.json").is_file():  # poolings and training need no modules.json
         digests = model_digests(Path(source.folder))
-        refuse_odd_settings(Path(source.folder))
         typer.echo("\n".join(["    sha256:", *(f"      {name}: {digest}" for name, digest in digests.items())]))
     else:
         typer.echo(escape_controls(pin_lines(encoder, source)))

@@ -371,6 +371,12 @@ def test_the_folder_of_a_bare_transformer_is_pinned_by_the_sha256_of_its_files(c
     pinned = yaml.safe_load(done.stdout)["sha256"]
     assert pinned == {name: hashlib.sha256(name.encode()).hexdigest() for name in pinned}
     assert set(pinned) == {"config.json", "model.safetensors", "vocab.txt"}
+    for place in ("config.json", "0_Transformer/config.json"):  # also where modules.json leads to the transformer
+        (folder / place).parent.mkdir(exist_ok=True)
+        (folder / place).write_text('{"transformers_weights": "adapter_model.bin"}')
+        refused = checkout.run("pin-encoder", "bare")
+        assert refused.returncode == 2 and f"{place}, transformers_weights" in refused.stderr
+        (folder / place).unlink()
 
 
 @pytest.mark.slow

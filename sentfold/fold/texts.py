@@ -73,10 +73,7 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
     Raises EncoderError if `name` is none of these, or holds no model that is known here.
     """
     folder, place = locate_encoder(name)
-    refuse_special_files(name, folder)
-    for file in folder.rglob("*"):
-        refuse_holes(file)
-    refuse_odd_settings(folder)
+    refuse_odd_settings(name, folder)
     if (folder / MODULES).is_file():
         return TextEncoder(kind="transformer", sha256=model_digests(folder), batch_size=batch_size, **place)
     if (folder / WEIGHTS).is_file():
@@ -89,13 +86,17 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
     )
 
 
-def refuse_odd_settings(folder: Path) -> None:
+def refuse_odd_settings(name: str, folder: Path) -> None:
     """Raise EncoderError for settings of a model that run code, read weights without a pin, or draw at random.
 
+    Raises EncoderError and DataError, too, for pipes, devices and files of holes, before any file is read.
     transformers asks on the terminal whether to run the code of a part of a model, and takes a line of standard input
     for the answer. Weights under another name are read though they are not hashed. A tokenizer that cuts words at
     random gives a text other vectors in each call.
     """
+    refuse_special_files(name, folder)
+    for path in folder.rglob("*"):
+        refuse_holes(path)
     for path in folder.rglob("*.bin"):
         if path.with_suffix(".xml").is_file():
             raise EncoderError(
