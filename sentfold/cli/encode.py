@@ -269,8 +269,10 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
             "a file has no such columns", where=f"--columns, {path}",
             expected="text=a for Parquet" if is_parquet else "no --columns: each line is a text", got=str(columns),
         )  # fmt: skip
-    if is_parquet and not wanted and {"_id", "title", "text"} <= set(column_names(path)):
-        return list(map(str, with_titles(read_table(path), {}).columns["text"]))
+    if is_parquet and not wanted and has_titles(path):
+        table = with_titles(read_table(path), {})
+        print_notes(table.notes)
+        return list(map(str, table.columns["text"]))
     if is_parquet:
         name = wanted.get("text", "text")
         texts: list[str] = read_columns(path, name).column(name).to_pylist()
@@ -285,14 +287,16 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def column_names(path: Path) -> list[str]:
-    """The names of the columns of a Parquet file; none if it cannot be read, which its reader says."""
+def has_titles(path: Path) -> bool:
+    """Whether a Parquet file has documents as a corpus of the BEIR form; not if it cannot be read: its reader says so."""
     from pyarrow import parquet
 
     try:
-        return list(parquet.read_schema(path).names)
+        schema = parquet.read_schema(path)
     except (OSError, ValueError, pa.ArrowException):
-        return []
+        return False
+    is_text = "title" in schema.names and schema.field("title").type in (pa.string(), pa.large_string())
+    return is_text and {"_id", "text"} <= set(schema.names)
 
 
 def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str, Any], texts: list[str]) -> None:

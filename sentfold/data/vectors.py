@@ -261,7 +261,8 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
     lists = {field.name: field.type.value_type for field in table.schema if any(test(field.type) for test in LISTS)}
     vectors = [name for name, kind in lists.items() if _holds_numbers(kind)]
     halves = [name for names in HALVES.values() if set(names) <= set(lists) for name in names]
-    vectors = ["vector"] if "vector" in table.column_names else halves or vectors or list(lists)
+    named = "vector" in lists or ("vector" in table.column_names and _is_written_list(table.column("vector")))
+    vectors = ["vector"] if named else halves or vectors or list(lists)
     columns: Columns = {}
     arrays = {}
     for name in table.column_names:
@@ -277,6 +278,11 @@ def _holds_numbers(kind: pa.DataType) -> bool:
     while any(test(kind) for test in LISTS):
         kind = kind.value_type
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+
+
+def _is_written_list(column: pa.ChunkedArray) -> bool:
+    """Whether a column has lists as texts, as pandas writes them to CSV: these are the vectors, and cannot be read."""
+    return _are_texts(column.type) and str(next((c for c in column.to_pylist() if c), "")).lstrip().startswith("[")
 
 
 def _are_texts(kind: pa.DataType) -> bool:
@@ -382,7 +388,8 @@ def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path)
         raise DataError(
             "a text has no vector", where=str(path), expected=f"the {len(data.texts)} texts of {data.name}",
             got=f"{len(missing)} are missing, the first: {shorten(missing[0])}",
-            remedy="where data have _id, title and text, a text is the title, a blank, and the text",
+            remedy="where data have _id, title and text, a text is the title, a blank, and the text; "
+            "--columns text=text reads the texts alone",
         )  # fmt: skip
     rows = [place[text] for text in data.texts]
     used = set(data.texts)

@@ -639,6 +639,8 @@ def test_the_column_called_vector_is_the_vectors_and_in_doubt_none_is(tmp_path: 
         ({"embedding": list(bits), "shares": shares}, False),
         ({"vector": [str(row) for row in bits.tolist()], "shares": shares}, False),
         ({"embedding": list(bits), "tags": [["a"]] * 6}, True),
+        ({"embedding": list(bits), "vector": ["email", "usb"] * 3}, True),
+        ({"embedding": list(bits), "vector": pa.nulls(6)}, True),
         ({"embedding": [[row] for row in bits.tolist()], "shares": shares}, False),
     ):
         parquet.write_table(pa.table({"text": texts, **columns}), tmp_path / "v.parquet")
