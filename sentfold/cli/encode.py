@@ -288,7 +288,7 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
 
 
 def has_titles(path: Path) -> bool:
-    """Whether a Parquet file has documents as a corpus of the BEIR form; not if it cannot be read: its reader says so."""
+    """Whether a Parquet file has documents with titles, as BEIR has them; not if it cannot be read."""
     from pyarrow import parquet
 
     try:

@@ -185,10 +185,7 @@ def with_titles(table: Table, named: Mapping[str, str]) -> Table:
     if not {"_id", "title", "text"} <= table.columns.keys() or {"title", "text"} & set(named.values()):
         return table
     joined = [titled_text(table, row) for row in range(len(table))]
-    notes = (
-        *table.notes,
-        "titles stand before the texts, as in a folder of the BEIR form; --columns text=text leaves them out",
-    )
+    notes = (*table.notes, "titles stand before the texts, as BEIR has it; --columns text=text leaves them out")
     columns = {name: values for name, values in table.columns.items() if name != "title"}
     return replace(table, columns={**columns, "text": joined}, notes=notes)
 
