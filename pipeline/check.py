@@ -30,6 +30,7 @@ from pipeline.words.published import find_location
 from sentfold.clusterers.base import ClusteringParameters
 from sentfold.encoders.model_folder import ModelSource, check_pin
 from sentfold.errors import ArtifactError, ParameterError, SourceError, SuiteError, located
+from sentfold.fold.texts import refuse_odd_settings
 from sentfold.manifold.base.protocol import SolverSettings
 from sentfold.measures.registry import evaluate_parameters, find_measure
 from sentfold.settings import Parameters, check_slug, refuse_unknown
@@ -87,7 +88,10 @@ def check_everything(suite: str) -> Suite:
     _check_selections(chosen)
     _check_clustered(chosen)
     for encoder in transformers_of(chosen):
-        check_pin(encoder, load_parameters(ModelSource, f"encoders.{encoder}"))
+        source = load_parameters(ModelSource, f"encoders.{encoder}")
+        check_pin(encoder, source)
+        if source.folder and Path(source.folder).is_dir():
+            refuse_odd_settings(encoder, Path(source.folder))
     _check_neighbors(chosen)
     _check_words(chosen)
     _check_word_encoders(chosen, content.get("word_encoders") or {})

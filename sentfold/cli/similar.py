@@ -44,7 +44,7 @@ def command(
     from sentfold.data.vectors import read_vectors
     from sentfold.decision.encoders import open_encoder
     from sentfold.decision.spaces import load_space
-    from sentfold.decision.use import map_vectors, most_similar, require_same_vectors
+    from sentfold.decision.use import PROBES, map_vectors, most_similar, require_same_vectors
 
     data = read_dataset(among, parse_columns(columns))
     if not data.texts:
@@ -66,7 +66,8 @@ def command(
     found = [(shown[place], cosine) for place, cosine in most_similar(image[0], images[shown], top)]
     if vectors:  # the vectors of a file can be of an earlier state of the texts
         remedy = "give the encoder's own vectors, which --space then maps; or leave --vectors out"
-        for (row, _), again in zip(found, encode([data.texts[row] for row, _ in found]), strict=True):
+        checked = found[: max(PROBES, sum(cosine >= least for _, cosine in found))]
+        for (row, _), again in zip(checked, encode([data.texts[row] for row, _ in checked]), strict=True):
             require_same_vectors([data.texts[row]], known[[row]], again[None], where=str(vectors), remedy=remedy)
     for row, cosine in found:
         if cosine < least:

@@ -260,7 +260,7 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
     table = read_arrow_table(path)
     lists = {field.name: field.type.value_type for field in table.schema if any(test(field.type) for test in LISTS)}
     vectors = [name for name, kind in lists.items() if _holds_numbers(kind)]
-    halves = [name for names in HALVES.values() if set(names) <= set(lists) for name in names]
+    halves = [name for names in HALVES.values() if set(names) <= set(vectors) for name in names]
     named = "vector" in lists or ("vector" in table.column_names and _is_written_list(table.column("vector")))
     vectors = ["vector"] if named else halves or vectors or list(lists)
     columns: Columns = {}

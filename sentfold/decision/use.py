@@ -68,7 +68,7 @@ def require_same_vectors(
 class Drift:
     """How many of new vectors are far from all landmarks of a space.
 
-    share  of them; low: its lower bound at 95%. Far is what 1 in 100 landmarks is from all others
+    share  of them; low: its lower bound at 95%. Far is what 1 in 100 landmarks is from all others but its nearest
     """
 
     vectors: int

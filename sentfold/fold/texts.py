@@ -98,10 +98,10 @@ def refuse_odd_settings(name: str, folder: Path) -> None:
     for path in folder.rglob("*"):
         refuse_holes(path)
     for path in folder.rglob("*.bin"):
-        if path.with_suffix(".xml").is_file():
+        if path.parent != folder and not (path.parent / "config.json").is_file():  # of OpenVINO, of CoreML
             raise EncoderError(
-                "a model's folder has weights for OpenVINO, which are not told from a pickle", where=str(path),
-                expected="a folder without them", remedy=f"remove {path} and its .xml: sentfold does not read them",
+                "a model's folder has weights for another library, which are not told from a pickle", where=str(path),
+                expected="a folder without them", remedy=f"remove {path.parent}: sentfold does not read it",
             )  # fmt: skip
     for path in folder.rglob("*.json"):
         blocks: list[dict[str, Any]] = []
@@ -112,7 +112,7 @@ def refuse_odd_settings(name: str, folder: Path) -> None:
         for block in blocks:
             odd = {"transformers_weights": "transformers_weights" in block}
             odd["auto_map"] = "auto_map" in block and block is not content
-            odd["transformer_task"] = block.get("transformer_task", PLAIN_TASK) != PLAIN_TASK  # it chooses the class
+            odd["transformer_task"] = block.get("transformer_task") not in (None, PLAIN_TASK)  # it chooses the class
             for key in [key for key, is_odd in odd.items() if is_odd]:
                 raise EncoderError(
                     "a model's settings name code, a class or weights of their own", where=f"{path}, {key}",

@@ -193,14 +193,17 @@ def test_a_part_with_code_of_its_own_and_weights_under_another_name_are_refused(
                 find_text_encoder(str(tmp_path))
 
 
-def test_weights_for_openvino_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    """Most models of the hub have them; they would be taken for a pickle."""
+@pytest.mark.parametrize("place", ["openvino/openvino_model.bin", "coreml/a.mlpackage/Data/weights/weight.bin"])
+def test_weights_for_another_library_are_refused_with_what_to_do(tmp_path: Path, place: str) -> None:
+    """Most models of the hub have some; they would be taken for a pickle."""
     (tmp_path / "modules.json").write_text("[]")
-    (tmp_path / "openvino").mkdir()
-    for name in ("openvino_model.bin", "openvino_model.xml"):
-        (tmp_path / "openvino" / name).write_bytes(b"x")
-    with pytest.raises(EncoderError, match=r"(?s)OpenVINO.*to do.*remove"):
+    (tmp_path / place).parent.mkdir(parents=True)
+    (tmp_path / place).write_bytes(b"x")
+    with pytest.raises(EncoderError, match=r"(?s)another library.*to do.*remove"):
         find_text_encoder(str(tmp_path))
+    shutil.rmtree(tmp_path / place.partition("/")[0])
+    (tmp_path / "sentence_bert_config.json").write_text('{"transformer_task": null}')
+    find_text_encoder(str(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["notes.json", TOKENIZER])
