@@ -332,11 +332,11 @@ def _texts_of(columns: Columns, data: Dataset, path: Path) -> list[str] | None:
 
 
 def _refuse_columns(columns: Columns, data: Dataset, path: Path) -> None:
-    """Raise DataError where vectors go to the data by their place, and have identifiers or labels beside them.
+    """Raise DataError if a file whose vectors are matched by their place has other columns, such as identifiers.
 
-    Those belong to the rows of another table, perhaps in another order: then each text would get a wrong vector.
+    The rows may be in another order than the data. Then each text would get the vector of another text.
     """
-    beside = [name for name in columns if data.texts or name != "text"]
+    others = [name for name in columns if data.texts or name != "text"]
     alone = "leave the other columns out (pandas: vectors[['vector']].reset_index(drop=True))"
     if not data.texts:
         expected = "vectors alone: row 0, 1, 2, ... as the pairs call them"
@@ -347,10 +347,10 @@ def _refuse_columns(columns: Columns, data: Dataset, path: Path) -> None:
     else:
         expected = f"a column `text`; or vectors alone, in the order of {data.name}"
         remedy = f"add the texts by their identifiers (pandas: vectors.merge(data, on='id')); or, if in order, {alone}"
-    if beside:
+    if others:
         raise DataError(
-            "vectors have other columns beside them and no texts", where=str(path), expected=expected,
-            got=f"columns {', '.join(beside[:5])}", remedy=remedy,
+            "a file of vectors has other columns and no texts", where=str(path), expected=expected,
+            got=f"columns {', '.join(others[:5])}", remedy=remedy,
         )  # fmt: skip
 
 

@@ -98,7 +98,8 @@ def refuse_odd_settings(name: str, folder: Path) -> None:
     for path in folder.rglob("*"):
         refuse_holes(path)
     for path in folder.rglob("*.bin"):
-        if path.parent != folder and not (path.parent / "config.json").is_file():  # of OpenVINO, of CoreML
+        has_settings = any(path.parent.glob("*config.json"))  # as modules have, and OpenVINO and CoreML have not
+        if path.parent != folder and not has_settings and not (path.parent / "model.safetensors").is_file():
             raise EncoderError(
                 "a model's folder has weights for another library, which are not told from a pickle", where=str(path),
                 expected="a folder without them", remedy=f"remove {path.parent}: sentfold does not read it",

@@ -202,6 +202,9 @@ def test_weights_for_another_library_are_refused_with_what_to_do(tmp_path: Path,
     with pytest.raises(EncoderError, match=r"(?s)another library.*to do.*remove"):
         find_text_encoder(str(tmp_path))
     shutil.rmtree(tmp_path / place.partition("/")[0])
+    (tmp_path / "0_LSTM").mkdir()
+    for name in ("lstm_config.json", "pytorch_model.bin"):  # a module's own pickle is not for another library
+        (tmp_path / "0_LSTM" / name).write_text("{}")
     (tmp_path / "sentence_bert_config.json").write_text('{"transformer_task": null}')
     find_text_encoder(str(tmp_path))
 
