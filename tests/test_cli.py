@@ -126,6 +126,14 @@ def write_ring_weights(suite: str, corpus: str, rows: int) -> Path:
 # --- what goes wrong --------------------------------------------------------------------------------
 
 CASES: dict[str, Callable[[Checkout], tuple[list[str], list[str]]]] = {}
+SLOW = {  # they reach the user on the way of the other cases
+    "a_mirror_that_is_no_folder", "a_mirror_without_the_corpus", "a_damaged_artifact",
+    "more_components_than_a_graph_has", "more_components_than_dimensions", "an_unknown_encoder",
+    "a_model_of_other_bytes", "an_unknown_group_in_params", "a_parameter_out_of_range", "no_params",
+    "an_unknown_corpus", "a_misspelled_corpus_of_a_suite", "a_suite_whose_corpus_has_a_slash",
+    "a_check_of_an_unknown_suite", "an_unknown_space", "a_misspelled_space",
+    "a_check_of_a_mirror_that_is_no_folder",
+}  # fmt: skip
 LIMITS = {"a_full_disk": 4096}
 STARTED = {"a_report_without_scores": "report: compares 17 spaces on 5 corpora\n"}  # what it prints before it fails
 
@@ -342,7 +350,7 @@ def check_refusal(
     assert checkout.files() == before
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CASES])
 def test_a_bad_input_is_refused_in_a_few_lines_and_leaves_no_file(checkout: Checkout, name: str) -> None:
     command, named = CASES[name](checkout)
     check_refusal(checkout, command, named, file_limit=LIMITS.get(name), printed=STARTED.get(name, ""))

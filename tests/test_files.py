@@ -134,7 +134,9 @@ BOMBS: dict[str, Callable[[], pa.Array]] = {
 }
 
 
-@pytest.mark.parametrize("case", BOMBS)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.slow] * (number > 4)) for number, case in enumerate(BOMBS)]
+)
 def test_a_small_file_that_decodes_to_gigabytes_is_refused_before_it_takes_them(case: str, tmp_path: Path) -> None:
     path = tmp_path / "bomb.parquet"
     table = pa.table({"column": BOMBS[case]()})

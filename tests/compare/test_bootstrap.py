@@ -224,6 +224,7 @@ def test_a_95_percent_interval_covers_the_truth_in_93_to_97_percent_of_simulatio
     assert 0.93 <= coverage(unit, 1500) <= (0.985 if unit == "texts" else 0.97)
 
 
+@pytest.mark.slow
 def test_items_that_hang_together_but_are_drawn_one_by_one_get_intervals_that_are_too_short() -> None:
     # Why the unit matters: the same texts data, resampled by pairs as if they were independent.
     target, hits = spearman_of_many_texts(), 0

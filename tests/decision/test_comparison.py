@@ -259,6 +259,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_of_labels_that_vote_for_each_other_noise_is_rarely_a_difference() -> None:
     wrong = 0
     for run in range(60):

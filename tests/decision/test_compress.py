@@ -61,6 +61,7 @@ def simulated() -> list[Compression]:
     return [compress(x, pairs=pairs, margin=margin, resamples=300, seed=1) for x, pairs in data]
 
 
+@pytest.mark.slow
 def test_a_form_at_the_margin_passes_in_at_most_5_of_100_data_sets_and_one_well_inside_in_most(
     simulated: list[Compression],
 ) -> None:
@@ -74,6 +75,7 @@ def test_a_form_at_the_margin_passes_in_at_most_5_of_100_data_sets_and_one_well_
     assert all(found.chosen for found in simulated)  # int8 loses next to nothing
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_true_loss_as_often_as_they_say(simulated: list[Compression]) -> None:
     truth = simulated[0].margin
     forms = [form for found in simulated for form in found.forms if form.code.name == f"8 {FIRST}"]
@@ -81,6 +83,7 @@ def test_intervals_hold_the_true_loss_as_often_as_they_say(simulated: list[Compr
     assert missed <= binom.ppf(1 - 1e-4, SIMULATIONS, 2 * LEVEL)
 
 
+@pytest.mark.slow
 def test_as_many_pairs_as_it_asks_for_let_the_form_pass_in_most_data_sets() -> None:
     margin = 2 * true_loss(12)
     needed, passes = [], 0
@@ -184,6 +187,7 @@ def test_chance_is_what_vectors_that_tell_nothing_score() -> None:
     assert abs(chance(task) - 100 * labels.size**-1 * 1_200) > 10  # not the share of the largest class
 
 
+@pytest.mark.slow
 def test_bits_are_enough_for_a_folder_of_queries_that_are_near_corners_of_a_cube(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     corners = signs(rng.normal(size=(60, 32)))

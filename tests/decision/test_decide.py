@@ -81,7 +81,7 @@ def rank_correlation(x: np.ndarray, left: np.ndarray, right: np.ndarray, scores:
     return float(spearmanr((unit[left] * unit[right]).sum(axis=1), scores).statistic)
 
 
-@pytest.mark.parametrize("kind", ["noise", "hurt"])
+@pytest.mark.parametrize("kind", ["noise", pytest.param("hurt", marks=pytest.mark.slow)])
 def test_where_nothing_helps_few_data_sets_get_a_recommendation(kind: str) -> None:
     found = 0
     for seed in range(30):

@@ -153,7 +153,7 @@ def share_below(cut: float) -> float:
     return float(norm.cdf(cut, MATCHES, SPREAD) / (norm.cdf(cut, MATCHES, SPREAD) + norm.cdf(cut, OTHERS, SPREAD)))
 
 
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("grouped", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_certified_band_breaks_its_promise_in_at_most_5_of_100_data_sets(grouped: bool) -> None:
     broken, found = np.zeros(2), np.zeros(2)
     for number in range(SIMULATIONS):

@@ -59,13 +59,13 @@ def test_the_command_folds_a_file_and_says_how_many_rows(tmp_path: Path) -> None
     ("options", "told"),
     [
         (["--landmarks=2"], "landmarks"),
-        (["--selection=first"], "kmeans++"),
-        (["--scaling=third"], "quarter"),
-        (["--tolerance=0"], "tolerance"),
+        pytest.param(["--selection=first"], "kmeans++", marks=pytest.mark.slow),
+        pytest.param(["--scaling=third"], "quarter", marks=pytest.mark.slow),
+        pytest.param(["--tolerance=0"], "tolerance", marks=pytest.mark.slow),
         (["--landmarks=100", "--components=99"], "n - 2 = 98"),
-        (["--landmarks=100", "--neighbors=100"], "n = 100"),
+        pytest.param(["--landmarks=100", "--neighbors=100"], "n = 100", marks=pytest.mark.slow),
         (["--encoder=no-such"], "no-such"),
-        (["--encoder=wordllama"], "text"),
+        pytest.param(["--encoder=wordllama"], "text", marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )

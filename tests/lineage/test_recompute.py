@@ -235,7 +235,7 @@ def test_a_stage_that_fails_is_named_with_its_first_words_and_what_reads_it_is_s
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("code", [75, 2])
+@pytest.mark.parametrize("code", [75, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_stage_whose_server_or_mirror_is_not_there_is_not_called_wrong(
     code: int, small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:

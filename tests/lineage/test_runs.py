@@ -166,7 +166,7 @@ EDIT = "from pathlib import Path; path = Path('{name}'); path.write_text(path.re
         ("sentfold/manifold/smooth.py", "from __future__", "# edited\nfrom __future__", False),
     ],
 )
-@pytest.mark.parametrize("end", ["pass", "sys.exit(0)"])
+@pytest.mark.parametrize("end", ["pass", pytest.param("sys.exit(0)", marks=pytest.mark.slow)])
 def test_a_stage_whose_code_or_parameters_are_changed_while_it_runs_fails(
     checkout: Path, name: str, old: str, new: str, refused: bool, end: str
 ) -> None:

@@ -198,7 +198,7 @@ def run_elsewhere(small: Small) -> None:
     small.run("dvc", "repro", "-q")
 
 
-@pytest.mark.parametrize("supported", [True, False])
+@pytest.mark.parametrize("supported", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_other_bytes_of_the_same_inputs_are_wrong_but_on_a_processor_outside_of_the_numeric_profile(
     small: Small, monkeypatch: pytest.MonkeyPatch, supported: bool
 ) -> None:

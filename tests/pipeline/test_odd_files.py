@@ -167,6 +167,7 @@ def test_a_link_among_what_all_suites_read_is_refused(tmp_path: Path, name: str)
         refuse_odd_suite("quick", tmp_path)
 
 
+@pytest.mark.slow
 def test_no_folder_of_data_in_a_checkout_is_imported(tmp_path: Path) -> None:
     """`json` stood in for a library; `snappy` is one that libraries try, whether it is installed or not."""
     root, mark = make_checkout(tmp_path / "checkout"), tmp_path / "imported"

@@ -124,7 +124,10 @@ def test_the_command_says_licence_and_hash_and_then_fetches(server: PageServer, 
     assert (tmp_path / "vectors/small.vec").read_bytes() == DATA
 
 
-@pytest.mark.parametrize("file", ["../mine.txt", "{0}/mine.txt", "..", ".", "", "a/b"])
+@pytest.mark.parametrize(
+    "file",
+    ["../mine.txt", "{0}/mine.txt", *(pytest.param(name, marks=pytest.mark.slow) for name in ("..", ".", "", "a/b"))],
+)
 def test_a_list_of_a_stranger_writes_into_the_folder_of_word_vectors_alone(
     file: str, server: PageServer, tmp_path: Path
 ) -> None:
