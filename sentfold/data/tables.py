@@ -9,6 +9,7 @@ import json
 import os
 import re
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from sentfold.errors import SentfoldError, first_line
 from sentfold.files import FREE, RATIO, read_parquet, require_regular
 
 LONGEST = 1_000_000  # characters of one cell
+ROW = 200  # bytes of memory that a row of a table takes at least
 HEADER = 100_000  # characters of a file that its header, and so its delimiter, is looked for in
 TRUE_WORDS = {"true": 1.0, "yes": 1.0, "match": 1.0, "duplicate": 1.0, "false": 0.0, "no": 0.0, "different": 0.0}
 SPLITS = {
@@ -222,7 +224,13 @@ def _read_json_lines(path: Path) -> Table:
             "the lines have too many different keys", where=str(path), expected="objects of the same keys",
             got=f"{len(names):,} keys in {len(records):,} lines",
         )  # fmt: skip
-    return Table(path.name, {name: [record.get(name) for record in records] for name in names}, places)
+    columns = {name.strip(): [record.get(name) for record in records] for name in names}
+    if len(columns) < len(names):
+        raise DataError(
+            "two keys have one name", where=str(path), expected="keys that differ in more than blanks",
+            got=", ".join(map(repr, names)), remedy="write one of them in all lines",
+        )  # fmt: skip
+    return Table(path.name, columns, places)
 
 
 def _read_delimited(path: Path) -> Table:
@@ -396,7 +404,11 @@ def _read_arrow(path: Path) -> Table:
 
 
 def _checked(table: pa.Table) -> pa.Table:
-    """The table. Raises pa.ArrowInvalid for what pyarrow would read beyond the end of, and for texts not in UTF-8."""
+    """The table, with names of columns as CSV has them: without blanks at their ends, which no option can name.
+
+    Raises pa.ArrowInvalid for what pyarrow would read beyond the end of, and for texts not in UTF-8.
+    """
+    table = table.rename_columns([name.strip() for name in table.column_names])
     if len(set(table.column_names)) < table.num_columns:
         raise pa.ArrowInvalid(f"two columns have one name: {', '.join(table.column_names)}")
     table.validate(full=True)
@@ -441,10 +453,11 @@ def _unreadable(path: Path, expected: str, error: Exception) -> DataError:
 
 def _from_arrow(path: Path, table: pa.Table) -> Table:
     """Its columns but those of lists, which are vectors. Raises DataError for more rows than a file of its size has."""
-    most = FREE + RATIO * path.stat().st_size
-    if 6 * table.num_rows > most:  # a row takes a hundred bytes of memory in Python, and none in the file if it is null
+    row = ROW + 8 * table.num_columns  # bytes of a row in memory; in the file it may take none
+    most = (FREE + RATIO * path.stat().st_size) // row
+    if table.num_rows > most:
         raise DataError(
-            "a file has too many rows for its size", where=str(path), expected=f"at most {most // 6:,}",
+            "a file has too many rows for its size", where=str(path), expected=f"at most {most:,}",
             got=f"{table.num_rows:,}",
         )  # fmt: skip
     columns, nested = {}, [field.name for field in table.schema if pa.types.is_nested(field.type)]
@@ -494,6 +507,14 @@ def _saved_parts(folder: Path) -> list[tuple[str, Path]]:
     for part, saved in parts.items():
         files = _read_list(saved / "state.json", "_data_files")
         found += [(part, saved / Path(str(file.get("filename"))).name) for file in files if isinstance(file, dict)]
+    counts = Counter(path for _, path in found)
+    for path, count in counts.items():
+        if count > 1 or path.is_dir():  # a folder could name itself, and a small file a table of any size
+            raise DataError(
+                "a saved data set names something else than its files", where=str(path.parent / "state.json"),
+                expected="each file once", got=f"{path.name} {count} times" if count > 1 else f"the folder {path.name}",
+                remedy="save the data set again",
+            )  # fmt: skip
     return found
 
 

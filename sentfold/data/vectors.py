@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sentfold.data.beir import join_title
 from sentfold.data.datasets import Dataset
-from sentfold.data.tables import DataError, read_arrow_table, refuse_holes, shorten
+from sentfold.data.tables import DataError, is_number, read_arrow_table, refuse_holes, shorten
 from sentfold.errors import first_line
 from sentfold.files import FREE, RATIO
 
@@ -23,7 +23,10 @@ Columns = dict[str, list[Any]]
 
 HALVES = {"pairs": ("left", "right"), "queries": ("corpus", "queries")}  # names of two arrays in one file
 TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+ZIP = b"PK"  # the first bytes of an archive
+LEAST_BYTES = 128  # of a vector as bytes; those that name a row, such as hashes, are shorter
 SAMPLE = 1_000  # vectors, about as many, that tell how far vectors are from each other
 BLOCK = 65_536  # rows that are converted and checked at a time
 LEAST, MOST = 1e-15, 1e15  # size of a vector's largest number; squares of others overflow or vanish in float32
@@ -51,6 +54,7 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     """
     columns, arrays = read_arrays(path)
     array = _join(arrays, data, path)
+    taken = [name for name in arrays if name not in ("", "vector")][: len(arrays) == 1]
     if array.ndim != 2 or not array.shape[1]:
         raise DataError("an array has no vectors", where=str(path), expected="shape (n, d)", got=f"shape {array.shape}")
     texts = _texts_of(columns, data, path) if data.texts and len(arrays) == 1 else None
@@ -62,6 +66,7 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     else:
         (vectors, rows), extra = _place(array, data, path), 0
     checked, notes = check_vectors(vectors, str(path), rows)
+    notes = [*(f"vectors: column {name}, {array.shape[-1]} numbers each" for name in taken), *notes]
     return checked, [*notes, *([f"{extra} vectors of other texts are used without labels"] if extra else [])]
 
 
@@ -211,8 +216,9 @@ def encode_texts(encoder: str | SentenceEncoder | Callable[[list[str]], Any], te
 
 def _read_npy(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
     try:
-        if path.suffix.lower() == ".npz":
-            _refuse_oversize(path)
+        with path.open("rb") as stream:
+            if stream.read(2) == ZIP:  # by which numpy tells an archive, whatever its name is
+                _refuse_oversize(path)
         content = np.load(path, allow_pickle=False)
         arrays = {"": content} if isinstance(content, np.ndarray) else dict(content)
         if not all(isinstance(array, np.ndarray) for array in arrays.values()):
@@ -256,13 +262,18 @@ def _read_safetensors(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]
 
 
 def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
-    """The columns of texts, others by their names alone, and the vectors: the lists of this name, or all of numbers."""
+    """The columns of texts, others by their names alone, and the vectors: the column `vector`, or all that may be some.
+
+    Bytes, and texts of lists, cannot be read as vectors. But where one of them may be the vectors, a list of numbers
+    beside it, such as a place on the map, may be something else.
+    """
     table = read_arrow_table(path)
     lists = {field.name: field.type.value_type for field in table.schema if any(test(field.type) for test in LISTS)}
     vectors = [name for name, kind in lists.items() if _holds_numbers(kind)]
     halves = [name for names in HALVES.values() if set(names) <= set(vectors) for name in names]
-    named = "vector" in lists or ("vector" in table.column_names and _is_written_list(table.column("vector")))
-    vectors = ["vector"] if named else halves or vectors or list(lists)
+    unread = [name for name in table.column_names if _may_be_vectors(table.column(name))]
+    named = "vector" in [*lists, *unread]
+    vectors = ["vector"] if named else halves or [*unread, *vectors] or list(lists)
     columns: Columns = {}
     arrays = {}
     for name in table.column_names:
@@ -280,9 +291,16 @@ def _holds_numbers(kind: pa.DataType) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
 
-def _is_written_list(column: pa.ChunkedArray) -> bool:
-    """Whether a column has lists as texts, as pandas writes them to CSV: these are the vectors, and cannot be read."""
-    return _are_texts(column.type) and str(next((c for c in column.to_pylist() if c), "")).lstrip().startswith("[")
+def _may_be_vectors(column: pa.ChunkedArray) -> bool:
+    """Whether a column has lists of numbers as texts, as pandas writes to CSV and pgvector gives them, or as bytes."""
+    if any(test(column.type) for test in BYTES):
+        lengths = pa.compute.min_max(pa.compute.binary_length(column)).as_py()
+        return lengths["min"] == lengths["max"] and (lengths["min"] or 0) >= LEAST_BYTES
+    if not _are_texts(column.type):
+        return False
+    first = next((text.strip() for text in (cell.as_py() for cell in column) if text and text.strip()), "")
+    numbers = first[1:-1].replace(",", " ").split() if first[:1] + first[-1:] == "[]" else []
+    return len(numbers) > 1 and all(number == "..." or is_number(number) for number in numbers)
 
 
 def _are_texts(kind: pa.DataType) -> bool:
@@ -293,7 +311,11 @@ def _are_texts(kind: pa.DataType) -> bool:
 def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
     """Lists of any Arrow kind, all of one length, as (n, d). Raises DataError."""
     if not any(test(column.type) for test in LISTS):
-        raise DataError("vectors are no numbers", where=where, expected="lists of numbers", got=str(column.type))
+        raise DataError(
+            "vectors are no numbers", where=where, expected="lists of numbers", got=str(column.type),
+            remedy="save the vectors as lists of numbers in a column `vector` (from texts: json.loads; from bytes of "
+            "numpy: np.frombuffer); if these are no vectors, call the column that has the vectors `vector`",
+        )  # fmt: skip
     if column.null_count:
         raise DataError("a vector is missing", where=where, expected="no nulls", got=f"{column.null_count} nulls")
     lengths = np.array(pa.compute.list_value_length(column)) if len(column) else np.empty(0)
@@ -313,16 +335,17 @@ def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
 
 
 def _texts_of(columns: Columns, data: Dataset, path: Path) -> list[str] | None:
-    """The column of texts: the one called `text`, or the only one with texts of the data; None without.
+    """The column of texts: of `text`, and of others if they have more, that with most texts of the data; None without.
 
-    Raises DataError for several.
+    Raises DataError for several without the name.
     """
     texts = {name: cells for name, cells in columns.items() if not set(cells).isdisjoint(data.texts)}
     if plain := columns.get("text"):
         titles = columns.get("title") or [None] * len(plain)
         joined = [join_title(*parts) for parts in zip(titles, plain, strict=True)]  # as data with titles are read
         stripped = [join_title(text) for text in plain]
-        return max((plain, stripped, joined), key=lambda one: len(set(one) & set(data.texts)))
+        forms = (plain, stripped, joined, *texts.values())
+        return max(forms, key=lambda one: len(set(one) & set(data.texts)))
     if len(texts) > 1:
         raise DataError(
             "it cannot be told which column has the texts", where=str(path), expected="a column `text`",
@@ -340,7 +363,7 @@ def _refuse_columns(columns: Columns, data: Dataset, path: Path) -> None:
     alone = "leave the other columns out (pandas: vectors[['vector']].reset_index(drop=True))"
     if not data.texts:
         expected = "vectors alone: row 0, 1, 2, ... as the pairs call them"
-        remedy = f"sort the vectors by that number, with zeros for each number that has none; then {alone}"
+        remedy = f"write the row of each vector into the pairs, in the place of its number; then {alone}"
     elif data.kind == "pairs":
         expected = f"a column `text`, one vector for each text; or vectors alone, in the order of {data.name}"
         remedy = f"sort the rows as those of {data.name} are, by what tells a pair; then leave the other columns out"

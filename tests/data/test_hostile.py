@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zipfile
 from pathlib import Path
@@ -84,6 +85,16 @@ def test_a_saved_dataset_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_arrow(tmp_path / "saved", table)
     columns = read_table(tmp_path / "saved").columns
     assert {name: columns[name] for name in columns if name != "split"} == table.drop(["l"]).to_pydict()
+
+
+@pytest.mark.parametrize("names", [["data.arrow", "data.arrow"], ["."], [".."], ["data.arrow", "more"]])
+def test_a_saved_dataset_that_names_a_file_twice_or_a_folder_is_refused(tmp_path: Path, names: list[str]) -> None:
+    """20,000 times the same name made a table of gigabytes; folders that name folders never ended."""
+    write_arrow(tmp_path / "saved", PAIRS)
+    write_arrow(tmp_path / "saved/more", PAIRS)
+    (tmp_path / "saved/state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names]}))
+    with pytest.raises(DataError, match="names something else than its files"):
+        read_table(tmp_path / "saved")
 
 
 def test_an_arrow_file_that_refers_beyond_its_end_does_not_end_the_process(tmp_path: Path) -> None:
@@ -223,23 +234,25 @@ def test_words_of_a_stranger_s_folder_do_not_take_the_place_of_the_installed_one
 def test_arrays_that_are_packed_in_another_way_than_numpy_does_are_refused_unread(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((4, 4)))
     for packing, read in ((zipfile.ZIP_STORED, True), (zipfile.ZIP_DEFLATED, True), (zipfile.ZIP_BZIP2, False)):
-        with zipfile.ZipFile(tmp_path / "v.npz", "w", packing) as archive:
-            archive.write(tmp_path / "x.npy", "x.npy")
-        if read:
-            assert read_arrays(tmp_path / "v.npz")[1]["x"].shape == (4, 4)
-        else:
-            with pytest.raises(DataError, match="packed in another way"):
-                read_arrays(tmp_path / "v.npz")
+        for name in ("v.npz", "v.npy"):  # numpy tells an archive by its first bytes
+            with zipfile.ZipFile(tmp_path / name, "w", packing) as archive:
+                archive.write(tmp_path / "x.npy", "x.npy")
+            if read:
+                assert read_arrays(tmp_path / name)[1]["x"].shape == (4, 4)
+            else:
+                with pytest.raises(DataError, match="packed in another way"):
+                    read_arrays(tmp_path / name)
 
 
+@pytest.mark.parametrize("rows", (1_000_000, 20_000_000))
 @pytest.mark.parametrize("form", ("arrow", "parquet"))
-def test_millions_of_rows_in_a_file_of_some_bytes_are_refused(tmp_path: Path, form: str) -> None:
-    table, path = pa.table({"text": pa.nulls(20_000_000)}), tmp_path / f"rows.{form}"
+def test_millions_of_rows_in_a_file_of_some_bytes_are_refused(tmp_path: Path, form: str, rows: int) -> None:
+    table, path = pa.table({"text": pa.nulls(rows)}), tmp_path / f"rows.{form}"
     if form == "arrow":
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
             stream.write_table(table)
     else:
-        parquet.write_table(pa.table({"match": pa.repeat(True, 20_000_000)}), path)
+        parquet.write_table(pa.table({"match": pa.repeat(True, rows)}), path)
     before = pa.total_allocated_bytes()
     with pytest.raises(DataError, match="too many rows for its size"):
         read_table(path)

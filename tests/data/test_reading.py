@@ -622,10 +622,21 @@ def test_the_advice_for_pairs_whose_vectors_have_identifiers_leads_to_their_vect
         order = np.array([0, 1, 6, 3, 4, 5, 2, 7])  # its own inverse
         table = {"id": order.tolist(), "vector": list(x[order])}
     parquet.write_table(pa.table(table), tmp_path / "v.parquet")
-    with pytest.raises(DataError, match=r"(?s)other columns and no texts.*to do +sort the"):
+    done = parquet.read_table(tmp_path / "v.parquet").drop(["id"])
+    advised = r"write the row of each vector into the pairs" if named else r"sort the rows as those of p\.csv"
+    with pytest.raises(DataError, match=f"(?s)other columns and no texts.*to do +{advised}"):
         read_vectors(tmp_path / "v.parquet", data)
-    done = parquet.read_table(tmp_path / "v.parquet").take(list(order)).drop(["id"])
-    parquet.write_table(done, tmp_path / "v.parquet")
+    if named:
+        row_of = {number: row for row, number in enumerate(order.tolist())}
+        rows = [f"{pair},{row_of[n]},{row_of[n + 4]},{n}" for n, pair in enumerate(ids)]
+        (tmp_path / "p.csv").write_text("\n".join(["id,left,right,score", *rows]))
+        parquet.write_table(done, tmp_path / "v.parquet")
+        data = read_dataset(tmp_path / "p.csv")
+        np.testing.assert_array_equal(
+            read_vectors(tmp_path / "v.parquet", data)[0][data.rows], x[[[0, 4], [1, 5], [2, 6], [3, 7]]]
+        )
+        return
+    parquet.write_table(done.take(list(order)), tmp_path / "v.parquet")
     np.testing.assert_array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x)
 
 
@@ -642,10 +653,17 @@ def test_the_column_called_vector_is_the_vectors_and_in_doubt_none_is(tmp_path: 
         ({"embedding": list(bits), "vector": ["email", "usb"] * 3}, True),
         ({"embedding": list(bits), "vector": pa.nulls(6)}, True),
         ({"embedding": [[row] for row in bits.tolist()], "shares": shares}, False),
+        # As pgvector gives vectors to a program that does not know its type, as pandas writes arrays, and as bytes.
+        ({"place": shares, "embedding": [str(row) for row in bits.tolist()]}, False),
+        ({"place": shares, "embedding": ["[0.1 0.2 ... 0.3]"] * 6}, False),
+        ({"place": shares, "embedding": [bytes([255]) * 128] * 6}, False),
+        ({"embedding": list(bits), "hash": [bytes([255]) * 32] * 6, "note": ["[2 points] [see 1, 2]"] * 6}, True),
     ):
         parquet.write_table(pa.table({"text": texts, **columns}), tmp_path / "v.parquet")
         if is_read:
-            np.testing.assert_array_equal(read_vectors(tmp_path / "v.parquet", data)[0], bits)
+            vectors, notes = read_vectors(tmp_path / "v.parquet", data)
+            np.testing.assert_array_equal(vectors, bits)
+            assert ("vectors: column embedding, 8 numbers each" in notes) == ("embedding" in columns)
         else:
             with pytest.raises(DataError, match=r"does not hold one array|vectors are no numbers"):
                 read_vectors(tmp_path / "v.parquet", data)
@@ -690,6 +708,30 @@ def test_a_title_is_read_alone_where_it_is_named(tmp_path: Path) -> None:
         columns = {"text": named, "label": "label"} if named else {}
         assert read_dataset(tmp_path / "c.jsonl", columns).texts[0] == first
         assert read_texts(tmp_path / "c.jsonl", {"text": named} if named else {})[0][0] == first
+        data, x = read_dataset(tmp_path / "c.jsonl", columns), np.eye(4, dtype=np.float32)
+        table = pa.Table.from_pylist(lines[::-1]).append_column("vector", pa.array(list(x), pa.list_(pa.float32())))
+        parquet.write_table(table, tmp_path / "v.parquet")
+        np.testing.assert_array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x[::-1])
+
+
+@pytest.mark.parametrize("name", ["d.parquet", "d.jsonl", "d.csv"])
+def test_blanks_around_a_columns_name_are_no_part_of_it(tmp_path: Path, name: str) -> None:
+    """As Excel keeps them behind headers. No option can name them, as options are cut at blanks."""
+    table = pa.table({" Ask ": ["a cat", "a dog", "a cow", "an owl"], "Kind ": ["pet", "pet", "farm", "wild"]})
+    if name.endswith("jsonl"):
+        (tmp_path / name).write_text("\n".join(map(json.dumps, table.to_pylist())))
+    else:
+        (parquet.write_table if name.endswith("parquet") else write_csv)(table, tmp_path / name)
+    data = read_dataset(tmp_path / name, parse_columns("text= Ask ,label=Kind "))
+    assert (data.texts[0], data.classes) == ("a cat", ("farm", "pet", "wild"))
+
+
+def test_names_of_columns_that_differ_by_blanks_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"text": "a cat", "label": 1}\n{"text ": "a dog", "label": 0}')
+    parquet.write_table(pa.table({"text": ["a", "b"], "text ": ["c", "d"]}), tmp_path / "d.parquet")
+    for name in ("d.jsonl", "d.parquet"):
+        with pytest.raises(DataError, match=r"(?s)two (keys|columns) have one name"):
+            read_dataset(tmp_path / name)
 
 
 def test_a_long_label_of_commas_takes_no_time(tmp_path: Path) -> None:

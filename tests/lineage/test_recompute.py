@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
 import shutil
 import subprocess
 import sys
+from base64 import b64encode
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,15 +24,18 @@ from pipeline.lineage.recompute import (
     Which,
     first_place,
     largest_gap,
+    read_as_text,
     recompute,
     remove_abandoned,
     scratch_folder,
 )
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.trees import WorkingTree
+from sentfold.report.page import pack
 from tests.lineage.small import Small, environment_of
 from tests.lineage.tamper import forge
 
+ROOT = Path(__file__).parents[2]
 HOLD = """
 from pipeline.lineage.recompute import scratch_folder
 with scratch_folder() as folder:
@@ -163,6 +168,24 @@ def test_other_bytes_pass_only_outside_of_the_numeric_profile_and_within_the_bou
     assert outcomes(found)["evaluate@mini"] == outcomes(found)["report"] == outcome
     assert outcomes(found)["download@first"] == "equal"
     assert found.failed(strict=True) == (outcome == "differs")
+
+
+def test_numbers_that_a_page_holds_packed_are_held_against_the_bound_too(tmp_path: Path) -> None:
+    """The letters of packed data differ in all places where one number differs in its last digit."""
+
+    def page(value: float, name: str = "cosine", place: str = "page.html") -> str:
+        (tmp_path / place).write_text(f"<script id=data>{pack({'rows': [[name, value]] * 30})}</script>")
+        return read_as_text(WorkingTree(tmp_path), place)
+
+    assert largest_gap(page(58.46), page(58.47)) == pytest.approx(0.01)
+    assert largest_gap(page(58.46), page(59.46)) == pytest.approx(1.0)
+    assert largest_gap(page(58.46), page(58.46, "dot product")) == math.inf
+    assert largest_gap(page(58.46, place="page.txt"), page(58.47, place="page.txt")) == math.inf
+    bomb = b64encode(gzip.compress(bytes(10**9), 1)).decode()
+    (tmp_path / "bomb.html").write_text(bomb)
+    assert read_as_text(WorkingTree(tmp_path), "bomb.html") == bomb
+    ours = read_as_text(WorkingTree(ROOT), "reports/quick/index.html")
+    assert "H4sI" not in ours and len(ours) > 2 * (ROOT / "reports/quick/index.html").stat().st_size
 
 
 def test_a_sample_is_the_same_for_the_same_seed_and_each_stage_runs_on_recorded_inputs(finished: Small) -> None:
