@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import yaml
@@ -175,7 +176,7 @@ def _refuse_own_stages(suite: str) -> None:
                 where=str(own),
                 expected=f"a link to ../../{DVC_FILE}",
                 got="another file, whose commands a run would execute",
-                remedy=f"remove {own}, and run `sentfold plan --suite {folder.name}`",
+                remedy=f"remove {quote(str(own))}, and run `sentfold plan --suite {quote(folder.name)}`",
             )
         for name in READ_BY_DVC:
             if os.path.lexists(folder / name):
@@ -183,7 +184,7 @@ def _refuse_own_stages(suite: str) -> None:
                     f"suite '{folder.name}' has a file that DVC would read",
                     where=str(folder / name),
                     expected=f"parameters in {PARAMS_FILE} of the checkout alone",
-                    remedy=f"remove {folder / name}",
+                    remedy=f"remove {quote(str(folder / name))}",
                 )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import PurePosixPath
 from pkgutil import iter_modules
+from shlex import quote
 from typing import Any
 
 from pipeline import stages
@@ -204,7 +205,9 @@ class DefinitionChecks:
             if (here and here.md5) == (head and head.md5):
                 continue
             state = "is not here" if here is None else "is not in git's HEAD" if head is None else "was edited here"
-            remedy = f"remove or commit {path}" if head is None else f"git checkout -- {path}, or commit it"
+            remedy = (
+                f"remove or commit {quote(path)}" if head is None else f"git checkout -- {quote(path)}, or commit it"
+            )
             message = f"it {state}; stages run it, and none declares it"
             yield Cause("code", path, message, remedy, state="uncommitted")
 

@@ -113,6 +113,11 @@ class CrateBuilder:
         about = {"name": "DVC", "alternateName": "dvc.yaml", "url": "https://dvc.org"}
         dvc = self.crate.add(ComputerLanguage(self.crate, "https://dvc.org", properties=about))
         source = (self.root / self.graph.dvcfile).resolve()
+        if source not in (self.root.resolve() / self.graph.dvcfile, self.root.resolve() / "dvc.yaml"):
+            raise LineageError(
+                "the stages of the suite are a link to another place", where=self.graph.dvcfile,
+                expected="a link to ../../dvc.yaml", remedy="see what `sentfold check` says",
+            )  # fmt: skip
         named = {"name": "sentfold", "version": self.commit}
         workflow = self.crate.add_workflow(source, "dvc.yaml", main=True, lang=dvc, properties=named)
         self.entities[self.graph.dvcfile] = workflow
@@ -132,9 +137,14 @@ class CrateBuilder:
         return self.entities[place]
 
     def _file(self, path: str) -> Any:
-        """A file that goes into the crate."""
+        """A file that goes into the crate. Raises LineageError for a link: behind it could be any file of the user."""
         if path not in self.entities:
             place = self.root / path
+            if not self._is_own(place):
+                raise LineageError(
+                    "a file of the crate is a link, or is not there", where=path, expected="a file",
+                    remedy=f"see what `sentfold check --suite {self.graph.suite}` says",
+                )  # fmt: skip
             kind = guess_type(path)[0] or "text/plain"
             about = {"name": path, "contentSize": str(place.stat().st_size), "encodingFormat": kind}
             self.entities[path] = self.crate.add_file(place, path, properties=about)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from shlex import quote
 
 from pipeline.lineage.hashes import Digest
 from pipeline.lineage.numbers import tables_folder
@@ -61,7 +62,7 @@ class FileChecks:
     def _altered_source(self, entry: Entry, here: Digest | None, head: Digest | None) -> Cause:
         if here is None and head is not None and head.md5 == entry.md5:  # deleted, or left out of a sparse checkout
             message = "it is not here; git's HEAD has the one that made these numbers"
-            remedy = f"git checkout --ignore-skip-worktree-bits HEAD -- {entry.path}"
+            remedy = f"git checkout --ignore-skip-worktree-bits HEAD -- {quote(entry.path)}"
             return Cause("code", entry.path, message, remedy, state="absent")
         now = "it is not here" if here is None else f"here it is {described(entry.path, here)}"
         message, remedy = f"these numbers were made with md5 {entry.md5}; {now}", self.scope.rerun()

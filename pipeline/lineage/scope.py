@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 from pipeline.lineage.hashes import Digest
@@ -167,7 +168,7 @@ class Scope:
 
 def restore(path: str) -> str:
     """The command that puts the committed files of a path back, and keeps what was there, files unknown to git too."""
-    return f"git stash -u -- {path}"
+    return f"git stash -u -- {quote(path)}"
 
 
 def listed(files: Sequence[str]) -> str:

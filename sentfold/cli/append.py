@@ -1,4 +1,4 @@
-"""Map new texts by a space without a refit, add them to a file, and say when a refit is due."""
+"""Map new texts by a space without a refit, and add them to a file."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def command(
     from sentfold.decision.spaces import load_space
     from sentfold.decision.use import (
         append_vectors,
+        describe_distances,
         map_vectors,
-        measure_drift,
         new_texts,
         read_texts,
         require_same_file,
@@ -46,5 +46,5 @@ def command(
     vectors = encode(texts)
     added, total = append_vectors(target, texts, map_vectors(fitted, vectors, space))
     print(f"{target}: {added:,} texts added, {total:,} in all")
-    drift = measure_drift(fitted, vectors)
-    print("  " + (drift.describe() if drift else "This space has no landmarks, so it cannot say when a refit is due."))
+    if distances := describe_distances(fitted, vectors):
+        print(f"  {distances}")

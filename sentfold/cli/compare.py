@@ -19,6 +19,7 @@ from sentfold.cli.inputs import (
     read_inputs,
     refuse_odd_names,
     refuse_target,
+    refuse_target_in_model,
 )
 from sentfold.errors import escape_controls
 from sentfold.numeric_profile import use_profile
@@ -50,6 +51,9 @@ def command(
     from sentfold.fold.texts import refuse_two_meanings
 
     refuse_target(to, first, second, on, words)
+    if mteb is not None:
+        for name in (first, second):
+            refuse_target_in_model(mteb / "results", name)
     by_mteb = [bool(prediction_files(Path(name))) for name in (first, second)]
     if any(by_mteb):
         for name in (first, second):

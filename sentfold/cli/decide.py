@@ -20,6 +20,7 @@ from sentfold.cli.inputs import (
     print_notes,
     read_inputs,
     refuse_target,
+    refuse_target_in_model,
 )
 from sentfold.numeric_profile import use_profile
 
@@ -49,6 +50,8 @@ def command(
     from sentfold.files import write_json
 
     refuse_target(to, source, vectors, encoder, words, folder=True)
+    if mteb is not None and encoder is not None:
+        refuse_target_in_model(mteb / "results", encoder)
     data, x, hashes, fitted = read_inputs(source, vectors, encoder, columns, words)
     if data.kind == "sentences":
         geometry = describe_sentences(x, seed=seed)

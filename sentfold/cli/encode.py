@@ -292,10 +292,13 @@ def has_titles(path: Path) -> bool:
     from pyarrow import parquet
 
     try:
+        require_regular(path)  # of a pipe nobody would come to write the rest
         schema = parquet.read_schema(path)
     except (OSError, ValueError, pa.ArrowException):
         return False
-    is_text = "title" in schema.names and schema.field("title").type in (pa.string(), pa.large_string())
+    kind = schema.field("title").type if "title" in schema.names else pa.null()
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind  # as a category of pandas is written
+    is_text = any(map(kind.equals, (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary())))
     return is_text and {"_id", "text"} <= set(schema.names)
 
 

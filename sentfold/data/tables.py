@@ -373,7 +373,7 @@ def _refuse_second_header(path: Path, header: list[str], rows: list[tuple[int, l
 def read_arrow_table(path: Path) -> pa.Table:
     """A Parquet file. Raises DataError."""
     try:
-        return decode_texts(_checked(read_parquet(path)))
+        return _checked(read_parquet(path))
     except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: a name that is not UTF-8
         raise _unreadable(path, "a whole Parquet file that does not grow out of all proportion", error) from None
 
@@ -412,7 +412,7 @@ def _checked(table: pa.Table) -> pa.Table:
     if len(set(table.column_names)) < table.num_columns:
         raise pa.ArrowInvalid(f"two columns have one name: {', '.join(table.column_names)}")
     table.validate(full=True)
-    return table
+    return decode_texts(table)
 
 
 def _refuse_packed(stream: pa.NativeFile) -> None:

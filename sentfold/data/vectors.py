@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from sentfold.data.beir import join_title
 from sentfold.data.datasets import Dataset
-from sentfold.data.tables import DataError, is_number, read_arrow_table, refuse_holes, shorten
+from sentfold.data.tables import DataError, read_arrow_table, refuse_holes, shorten
 from sentfold.errors import first_line
 from sentfold.files import FREE, RATIO
 
@@ -23,10 +24,9 @@ Columns = dict[str, list[Any]]
 
 HALVES = {"pairs": ("left", "right"), "queries": ("corpus", "queries")}  # names of two arrays in one file
 TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+VECTORS = re.compile(r"(?i:(?:^|[^a-z])(?:vec|emb))|Vec|Emb")  # in the names of columns of vectors, and not in member
 ZIP = b"PK"  # the first bytes of an archive
-LEAST_BYTES = 128  # of a vector as bytes; those that name a row, such as hashes, are shorter
 SAMPLE = 1_000  # vectors, about as many, that tell how far vectors are from each other
 BLOCK = 65_536  # rows that are converted and checked at a time
 LEAST, MOST = 1e-15, 1e15  # size of a vector's largest number; squares of others overflow or vanish in float32
@@ -262,18 +262,21 @@ def _read_safetensors(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]
 
 
 def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
-    """The columns of texts, others by their names alone, and the vectors: the column `vector`, or all that may be some.
+    """The columns of texts, others by their names alone, and the vectors: those whose names say so.
 
-    Bytes, and texts of lists, cannot be read as vectors. But where one of them may be the vectors, a list of numbers
-    beside it, such as a place on the map, may be something else.
+    Other lists of numbers, such as places on a map or the numbers of tokens, are never taken for vectors.
     """
     table = read_arrow_table(path)
-    lists = {field.name: field.type.value_type for field in table.schema if any(test(field.type) for test in LISTS)}
-    vectors = [name for name, kind in lists.items() if _holds_numbers(kind)]
-    halves = [name for names in HALVES.values() if set(names) <= set(vectors) for name in names]
-    unread = [name for name in table.column_names if _may_be_vectors(table.column(name))]
-    named = "vector" in [*lists, *unread]
-    vectors = ["vector"] if named else halves or [*unread, *vectors] or list(lists)
+    lists = [field.name for field in table.schema if any(test(field.type) for test in LISTS)]
+    named = [name for name in table.column_names if VECTORS.search(name)]
+    halves = [name for names in HALVES.values() if set(names) <= set(lists) for name in names]
+    vectors = ["vector"] if "vector" in lists else halves or [name for name in named if name in lists] or named
+    if not vectors:
+        raise DataError(
+            "a file has no column of vectors", where=str(path),
+            expected="lists of numbers in a column `vector`, or in one with vec or emb in its name",
+            got=f"the columns {', '.join(table.column_names)}", remedy="call the column of the vectors `vector`",
+        )  # fmt: skip
     columns: Columns = {}
     arrays = {}
     for name in table.column_names:
@@ -283,24 +286,6 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
         else:
             columns[name] = column.to_pylist() if _are_texts(column.type) else []
     return columns, arrays
-
-
-def _holds_numbers(kind: pa.DataType) -> bool:
-    while any(test(kind) for test in LISTS):
-        kind = kind.value_type
-    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
-
-
-def _may_be_vectors(column: pa.ChunkedArray) -> bool:
-    """Whether a column has lists of numbers as texts, as pandas writes to CSV and pgvector gives them, or as bytes."""
-    if any(test(column.type) for test in BYTES):
-        lengths = pa.compute.min_max(pa.compute.binary_length(column)).as_py()
-        return lengths["min"] == lengths["max"] and (lengths["min"] or 0) >= LEAST_BYTES
-    if not _are_texts(column.type):
-        return False
-    first = next((text.strip() for text in (cell.as_py() for cell in column) if text and text.strip()), "")
-    numbers = first[1:-1].replace(",", " ").split() if first[:1] + first[-1:] == "[]" else []
-    return len(numbers) > 1 and all(number == "..." or is_number(number) for number in numbers)
 
 
 def _are_texts(kind: pa.DataType) -> bool:
@@ -314,7 +299,7 @@ def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
         raise DataError(
             "vectors are no numbers", where=where, expected="lists of numbers", got=str(column.type),
             remedy="save the vectors as lists of numbers in a column `vector` (from texts: json.loads; from bytes of "
-            "numpy: np.frombuffer); if these are no vectors, call the column that has the vectors `vector`",
+            "numpy: np.frombuffer)",
         )  # fmt: skip
     if column.null_count:
         raise DataError("a vector is missing", where=where, expected="no nulls", got=f"{column.null_count} nulls")
@@ -411,8 +396,8 @@ def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path)
         raise DataError(
             "a text has no vector", where=str(path), expected=f"the {len(data.texts)} texts of {data.name}",
             got=f"{len(missing)} are missing, the first: {shorten(missing[0])}",
-            remedy="where data have _id, title and text, a text is the title, a blank, and the text; "
-            "--columns text=text reads the texts alone",
+            remedy="encode the texts as `sentfold encode` reads them from the data: of _id, title and text it is the "
+            "title, a blank, and the text" if data.kind != "pairs" else "encode the missing texts, too",
         )  # fmt: skip
     rows = [place[text] for text in data.texts]
     used = set(data.texts)

@@ -1,4 +1,4 @@
-"""The use of a space: the most similar texts, new texts added to a file without a refit, and when a refit is due."""
+"""The use of a space: the most similar texts, and new texts added to a file without a refit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from sentfold.data.columns import assign_columns, describe_columns, require_colu
 from sentfold.data.tables import DataError, read_arrow_table, read_table, shorten
 from sentfold.data.vectors import LISTS
 from sentfold.decision.encoders import VERDICT, clear_decision
-from sentfold.decision.shares import CONFIDENCE, bound_share
 from sentfold.decision.spaces import LandmarkSpace, SmoothedSpace, Space, space_widths
 from sentfold.errors import ArtifactError, first_line
 from sentfold.files import PARQUET, ROW_GROUP, fixed_lists, replace_whole
@@ -32,12 +30,10 @@ from sentfold.retrieval.base.ranking import first_places, unit_rows
 Floats = npt.NDArray[np.float32]
 Floating = npt.NDArray[np.floating[Any]]
 
-FAR = 0.99  # of the landmarks are nearer to another one than a vector that counts as far
 PATIENCE = 60  # seconds for which a file is waited for that another process holds
 PROBES = 16  # texts whose vectors are made again
 APART = 0.05  # between two vectors of one text at unit length: 8 or 16 bits, or batches of an encoder, give less
 OWN = 0.4  # of its amount: rounding decides whether smoothing takes a text for one of its pool, which moves it by less
-DUE = 0.05  # share of far vectors from which on a refit is due; 0.01 is expected without any change
 
 
 def most_similar(query: Floating, vectors: Floating, count: int) -> list[tuple[int, float]]:
@@ -64,47 +60,23 @@ def require_same_vectors(
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Drift:
-    """How many of new vectors are far from all landmarks of a space.
+def describe_distances(space: Space, vectors: Floating) -> str:
+    """How far (m, d) new vectors are from the rows that a space maps by, in words; "" for a space that has none.
 
-    share  of them; low: its lower bound at 95%. Far is what 1 in 100 landmarks is from all others but its nearest
-    """
-
-    vectors: int
-    share: float
-    low: float
-
-    @property
-    def refit(self) -> bool:
-        """Whether more than DUE are far, at 95%."""
-        return self.low > DUE
-
-    def describe(self) -> str:
-        """One sentence."""
-        seen = (
-            f"{100 * self.share:.1f}% of {self.vectors:,} new vectors are farther from all landmarks than 1% would be"
-        )
-        if self.refit:
-            return f"A refit is due: {seen}; fit the space again with such texts."
-        return f"No refit is due: {seen}."
-
-
-def measure_drift(space: Space, vectors: Floating) -> Drift | None:
-    """How far (m, d) new vectors are from the rows that a space maps by; None for a space that has none.
-
+    No verdict: texts of another kind can be as near to their nearest landmark as landmarks are to each other, and near
+    copies among the landmarks make sound new texts look far.
     Cost O((m + L) L d) for L landmarks.
     """
     fixed = space.landmarks if isinstance(space, LandmarkSpace) else None
     fixed = space.pool if isinstance(space, SmoothedSpace) else fixed
-    if fixed is None or not len(vectors):
-        return None
-    # Of texts that were drawn in pairs the nearest is the other text of the pair, which a new text does not have.
-    among = nearest_neighbors(fixed, min(2, len(fixed) - 1), workers=1).distances[:, -1]
+    if fixed is None or len(fixed) < 2 or not len(vectors):
+        return ""
+    among = nearest_neighbors(fixed, 1, workers=1).distances[:, 0]
     new = nearest_among(np.asarray(vectors, dtype=fixed.dtype), fixed, 1, workers=1).distances[:, 0]
-    far = new > np.quantile(among, FAR)
-    low, _ = bound_share(far, np.arange(len(far)), level=1 - CONFIDENCE)
-    return Drift(len(far), float(far.mean()), low)
+    return (
+        f"Median distance to the nearest of the {len(fixed):,} texts that the space was fitted on: "
+        f"{np.median(new):.3f} for new texts, {np.median(among):.3f} for these themselves."
+    )
 
 
 def map_vectors(space: Space, vectors: Floating, folder: Path) -> Floats:

@@ -97,9 +97,9 @@ def refuse_odd_settings(name: str, folder: Path) -> None:
     refuse_special_files(name, folder)
     for path in folder.rglob("*"):
         refuse_holes(path)
+    modules = _module_folders(folder)
     for path in folder.rglob("*.bin"):
-        has_settings = any(path.parent.glob("*config.json"))  # as modules have, and OpenVINO and CoreML have not
-        if path.parent != folder and not has_settings and not (path.parent / "model.safetensors").is_file():
+        if path.parent not in modules and not (path.parent / "model.safetensors").is_file():
             raise EncoderError(
                 "a model's folder has weights for another library, which are not told from a pickle", where=str(path),
                 expected="a folder without them", remedy=f"remove {path.parent}: sentfold does not read it",
@@ -126,6 +126,15 @@ def refuse_odd_settings(name: str, folder: Path) -> None:
                 "a tokenizer cuts words at random", where=f"{path}, model", expected="no dropout and no alpha",
                 got=str(chance)[:99], remedy="set it to null: it is of use in training alone",
             )  # fmt: skip
+
+
+def _module_folders(folder: Path) -> set[Path]:
+    """The folders of the modules that modules.json names, and the model's own."""
+    try:
+        entries = json.loads((folder / MODULES).read_bytes())
+        return {folder, *(folder / str(entry["path"]) for entry in entries)}
+    except (OSError, ValueError, RecursionError, TypeError, LookupError):
+        return {folder}  # the library says what is wrong with it
 
 
 def _keep(blocks: list[dict[str, Any]], block: dict[str, Any]) -> dict[str, Any]:

@@ -294,6 +294,11 @@ def test_word_vectors_and_a_model_are_no_target_and_a_name_is_no_folder(
         append.command(Path("pairs.tsv"), model / "new.parquet", "model", Path("verdict"))
     with pytest.raises(ParameterError, match="in the model's folder"):
         export.command(Path("verdict"), "model", model / "new")
+    for place in (model, model / "results"):
+        with pytest.raises(ParameterError, match="in the model's folder"):
+            compare.command("v.npy", "model", Path("pairs.tsv"), mteb=place)
+        with pytest.raises(ParameterError, match="in the model's folder"):
+            decide.command(Path("pairs.tsv"), encoder="model", mteb=place)
     monkeypatch.chdir(model)
     with pytest.raises(ParameterError, match="in the model's folder"):  # it would make the model another one
         decide.command(folder / "pairs.tsv", encoder=".")

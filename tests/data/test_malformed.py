@@ -203,7 +203,7 @@ VECTORS: dict[str, tuple[str, Callable[[Path], None], str, str]] = {
     "a text without a vector": (
         "v.parquet", _parquet(text=[*TEXTS[:5], "a fox"], vector=FINE.tolist()), "no vector", "v.parquet",
     ),
-    "no vectors in Parquet": ("v.parquet", _parquet(text=TEXTS), "one array", "v.parquet"),
+    "no vectors in Parquet": ("v.parquet", _parquet(text=TEXTS), "no column of vectors", "v.parquet"),
     "another kind of file": ("v.csv", lambda path: path.write_text(GOOD) and None, "cannot be read", "v.csv"),
 }  # fmt: skip
 

@@ -590,14 +590,16 @@ def test_vectors_beside_documents_as_the_corpus_has_them_are_matched(tmp_path: P
     np.testing.assert_array_equal(read, x[[0, 1, 2, 4, 3]])
 
 
-@pytest.mark.parametrize("name", ["d.parquet", "d.csv"])
+@pytest.mark.parametrize("name", ["d.parquet", "category.parquet", "bytes.parquet", "d.csv"])
 @pytest.mark.parametrize("joined", [True, False])
 def test_titles_of_labelled_texts_are_joined_on_both_sides(tmp_path: Path, name: str, *, joined: bool) -> None:
     x = np.eye(6, dtype=np.float32)
     rows = [{"_id": f"d{n}", "title": f"thing {n}", "text": f"about {n}", "label": f"{n % 2}"} for n in range(6)]
     table = pa.Table.from_pylist(rows)
     write = parquet.write_table if name.endswith("parquet") else write_csv
-    write(table, tmp_path / name)
+    titles = table.column("title")
+    forms = {"category.parquet": titles.dictionary_encode(), "bytes.parquet": titles.cast(pa.binary())}
+    write(table.set_column(1, "title", forms.get(name, titles)), tmp_path / name)
     data = read_dataset(tmp_path / name)
     assert read_sentences(tmp_path / name) == list(data.texts)
     if joined:  # as whoever encodes the joined text may keep the title, too
@@ -647,17 +649,20 @@ def test_the_column_called_vector_is_the_vectors_and_in_doubt_none_is(tmp_path: 
     shares = list(np.random.default_rng(1).random((6, 3)))
     for columns, is_read in (
         ({"vector": list(bits), "shares": shares}, True),
-        ({"embedding": list(bits), "shares": shares}, False),
+        ({"embedding": list(bits), "shares": shares}, True),
+        ({"shares": shares}, False),
+        ({"members": shares, "embedding": list(bits)}, True),
+        ({"embedding": list(bits), "vec2": shares}, False),
         ({"vector": [str(row) for row in bits.tolist()], "shares": shares}, False),
         ({"embedding": list(bits), "tags": [["a"]] * 6}, True),
         ({"embedding": list(bits), "vector": ["email", "usb"] * 3}, True),
         ({"embedding": list(bits), "vector": pa.nulls(6)}, True),
         ({"embedding": [[row] for row in bits.tolist()], "shares": shares}, False),
-        # As pgvector gives vectors to a program that does not know its type, as pandas writes arrays, and as bytes.
+        # As pgvector gives vectors to a program that does not know its type, as bytes, of Spark, and a column a number.
         ({"place": shares, "embedding": [str(row) for row in bits.tolist()]}, False),
-        ({"place": shares, "embedding": ["[0.1 0.2 ... 0.3]"] * 6}, False),
         ({"place": shares, "embedding": [bytes([255]) * 128] * 6}, False),
-        ({"embedding": list(bits), "hash": [bytes([255]) * 32] * 6, "note": ["[2 points] [see 1, 2]"] * 6}, True),
+        ({"place": shares, "embedding": [{"type": 1, "values": row} for row in bits.tolist()]}, False),
+        ({"place": shares, **{str(number): bits[:, number] for number in range(8)}}, False),
     ):
         parquet.write_table(pa.table({"text": texts, **columns}), tmp_path / "v.parquet")
         if is_read:
@@ -665,7 +670,7 @@ def test_the_column_called_vector_is_the_vectors_and_in_doubt_none_is(tmp_path: 
             np.testing.assert_array_equal(vectors, bits)
             assert ("vectors: column embedding, 8 numbers each" in notes) == ("embedding" in columns)
         else:
-            with pytest.raises(DataError, match=r"does not hold one array|vectors are no numbers"):
+            with pytest.raises(DataError, match=r"one array|no numbers|no column of vectors"):
                 read_vectors(tmp_path / "v.parquet", data)
 
 
@@ -675,6 +680,10 @@ def test_texts_in_bytes_are_texts_and_other_bytes_are_none(tmp_path: Path) -> No
     parquet.write_table(pa.table({"text": [text.encode() for text in texts], "label": label}), tmp_path / "d.parquet")
     data = read_dataset(tmp_path / "d.parquet")
     assert data.texts == tuple(texts) and read_sentences(tmp_path / "d.parquet") == texts
+    saved = pa.table({"text": pa.array([text.encode() for text in texts]), "label": label})
+    with pa.OSFile(str(tmp_path / "s.arrow"), "wb") as file, pa.ipc.new_stream(file, saved.schema) as stream:
+        stream.write_table(saved)
+    assert read_dataset(tmp_path / "s.arrow").texts == tuple(texts)
     for kind in (pa.binary(), pa.large_binary()):
         coded = pa.array([text.encode() for text in texts[::-1]], kind)
         parquet.write_table(pa.table({"text": coded, "vector": list(x[::-1])}), tmp_path / "v.parquet")
@@ -839,7 +848,7 @@ def test_vectors_in_parquet_are_matched_by_text_and_others_are_unlabelled(
 
 def test_texts_that_parquet_has_as_a_dictionary_are_matched_too(data: Dataset, tmp_path: Path) -> None:
     texts = pa.array(TEXTS[::-1]).dictionary_encode()
-    parquet.write_table(pa.table({"text": texts, "v": VECTORS[::-1].tolist()}), tmp_path / "v.parquet")
+    parquet.write_table(pa.table({"text": texts, "vectors": VECTORS[::-1].tolist()}), tmp_path / "v.parquet")
     assert np.array_equal(read_vectors(tmp_path / "v.parquet", data)[0], VECTORS)
 
 
@@ -847,7 +856,7 @@ def test_of_columns_with_texts_of_the_data_the_one_called_text_is_taken(data: Da
     x = np.random.default_rng(0).normal(size=(len(TEXTS), 4)).astype(np.float32)
     names = [f"u{row}" for row in range(len(TEXTS))]
     for key, name in (("key", "sentence"), ("raw", "text"), ("raw", "sentence")):
-        table = {key: names if key == "key" else TEXTS, name: TEXTS[::-1], "v": list(x[::-1])}
+        table = {key: names if key == "key" else TEXTS, name: TEXTS[::-1], "Text Emb.": list(x[::-1])}
         parquet.write_table(pa.table(table), tmp_path / "v.parquet")
         if (key, name) != ("raw", "sentence"):
             assert np.array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x)

@@ -1,4 +1,4 @@
-"""The most similar texts, files that grow, and a refit that is asked for when texts change and not before."""
+"""The most similar texts, files that grow, and how far new texts are from those that a space was fitted on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.neighbors import NearestNeighbors
 
 from sentfold.cli import append, similar
 from sentfold.data.datasets import read_dataset
@@ -22,8 +23,8 @@ from sentfold.decision.encoders import encode_by_name, require_encoder
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, Unchanged, load_space, save_space
 from sentfold.decision.use import (
     append_vectors,
+    describe_distances,
     map_vectors,
-    measure_drift,
     most_similar,
     new_texts,
     read_texts,
@@ -43,39 +44,16 @@ def test_the_most_similar_rows_are_those_of_largest_cosine_and_zero_vectors_come
     assert [cosine for _, cosine in found] == pytest.approx([1, 1, 0.5**0.5, 0.5**0.5])
 
 
-def test_a_refit_is_asked_for_when_texts_change_and_not_before() -> None:
-    asked = np.zeros(2)
-    for number in range(30):
-        rng = np.random.default_rng(number)
-        fixed, same = rng.normal(size=(400, 8)), rng.normal(size=(300, 8))
-        space = (
-            LandmarkSpace(fixed, rng.normal(size=(400, 3)), 10, 1e-3) if number % 2 else SmoothedSpace(fixed, 5, 0.3)
-        )
-        other = np.concatenate([same[:240], 6 + rng.normal(size=(60, 8))])  # one text in five is of another kind
-        for place, vectors in enumerate((same, other)):
-            drift = measure_drift(space, vectors)
-            assert drift is not None
-            asked[place] += drift.refit
-            assert drift.describe().startswith("A refit" if drift.refit else "No refit")
-    assert asked[0] <= 1  # 1 in 100 is far where nothing changed, and 5 in 100 are the border
-    assert asked[1] == 30
-
-
-def test_no_refit_is_asked_for_because_landmarks_were_drawn_in_pairs() -> None:
-    asked = 0
-    for number in range(20):
-        rng = np.random.default_rng(number)
-        pairs, new = rng.normal(size=(200, 8)), rng.normal(size=(300, 8))
-        space = SmoothedSpace(np.concatenate([pairs, pairs + 0.1 * rng.normal(size=pairs.shape)]), 5, 0.1)
-        drift = measure_drift(space, new)
-        assert drift is not None
-        asked += drift.refit
-    assert asked <= 1
-
-
-def test_a_linear_map_and_no_vectors_have_no_drift() -> None:
-    space = LinearSpace(LinearMap(np.zeros(3), np.eye(3), np.ones(3)))
-    assert measure_drift(space, np.ones((4, 3))) is None
+def test_the_distances_of_new_texts_to_landmarks_are_told_and_a_linear_map_has_none() -> None:
+    rng = np.random.default_rng(0)
+    fixed, new = rng.normal(size=(400, 8)), 6 + rng.normal(size=(60, 8))
+    near = np.median(NearestNeighbors(n_neighbors=1).fit(fixed).kneighbors()[0])
+    far = np.median(NearestNeighbors(n_neighbors=1).fit(fixed).kneighbors(new)[0])
+    for space in (LandmarkSpace(fixed, rng.normal(size=(400, 3)), 10, 1e-3), SmoothedSpace(fixed, 5, 0.3)):
+        said = describe_distances(space, new)
+        assert f"of the 400 texts that the space was fitted on: {far:.3f} for new texts, {near:.3f} for these" in said
+        assert describe_distances(space, new[:0]) == ""
+    assert describe_distances(LinearSpace(LinearMap(np.zeros(3), np.eye(3), np.ones(3))), np.ones((4, 3))) == ""
 
 
 def test_a_private_file_stays_private_and_a_link_stays_a_link(tmp_path: Path) -> None:

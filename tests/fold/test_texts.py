@@ -193,12 +193,15 @@ def test_a_part_with_code_of_its_own_and_weights_under_another_name_are_refused(
                 find_text_encoder(str(tmp_path))
 
 
+@pytest.mark.parametrize("settings", ["", "config.json"])  # optimum writes them beside OpenVINO's weights
 @pytest.mark.parametrize("place", ["openvino/openvino_model.bin", "coreml/a.mlpackage/Data/weights/weight.bin"])
-def test_weights_for_another_library_are_refused_with_what_to_do(tmp_path: Path, place: str) -> None:
+def test_weights_for_another_library_are_refused_with_what_to_do(tmp_path: Path, place: str, settings: str) -> None:
     """Most models of the hub have some; they would be taken for a pickle."""
-    (tmp_path / "modules.json").write_text("[]")
+    (tmp_path / "modules.json").write_text('[{"path": ""}, {"path": "0_LSTM"}]')
     (tmp_path / place).parent.mkdir(parents=True)
     (tmp_path / place).write_bytes(b"x")
+    if settings:
+        (tmp_path / place).with_name(settings).write_text("{}")
     with pytest.raises(EncoderError, match=r"(?s)another library.*to do.*remove"):
         find_text_encoder(str(tmp_path))
     shutil.rmtree(tmp_path / place.partition("/")[0])

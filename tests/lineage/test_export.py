@@ -135,6 +135,16 @@ def test_a_crate_is_not_written_over_anything_nor_of_what_has_not_run(small: Sma
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("name", ["plan.yaml", "params.yaml", "dvc.yaml"])
+def test_a_crate_takes_no_definitions_behind_a_link(small: Small, tmp_path: Path, name: str) -> None:
+    """A crate is made to be published, and YAML of a home directory, such as that of kubectl, has tokens."""
+    shutil.move(small.root / name, tmp_path / "other.yaml")
+    (small.root / name).symlink_to(tmp_path / "other.yaml")
+    with pytest.raises(LineageError, match="link"):
+        export_crate(small.root, "quick", tmp_path / "crate")
+    assert not (tmp_path / "crate").exists()
+
+
 def crate_python() -> Path:
     """The interpreter that has roc-validator; made on first use."""
     if not CRATE_PYTHON.exists():
