@@ -19,8 +19,8 @@ PASSED_OVER = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, "__pycache__/", "*.tmp"
 
 
 # In a pattern: the time of a match can grow to this power with the length of a name, and with that of a path.
-MOST_STARS, MOST_FOLDERS = 3, 2
-MOST_LINES = 1_000  # of .dvcignore, each of which is matched with each file
+MOST_STARS, MOST_FOLDERS = 2, 2
+MOST_LINES = 200  # of .dvcignore, each of which is matched with each file
 
 
 class LineageError(SentfoldError):

@@ -24,6 +24,7 @@ SUBMODULE = "160000"
 # Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
 MOST_FILES = 200_000  # files and folders; the project has 2,000
 MOST_BYTES = 1 << 30  # that are read of it
+MOST_NAMES = 64 << 20  # letters of the names of files in all folders that are hashed, one for each folder a file is in
 MOST_TEXT = 16 << 20  # bytes of text that is parsed, which takes a multiple in memory; the largest file has 6 MB
 LONGEST_PATH, LONGEST_NAME = 4096, 255  # bytes; no system has longer ones
 
@@ -165,6 +166,7 @@ class Revision:
         self._contents: dict[str, bytes] = {}
         self._known: dict[str, Digest | None] = {}
         self._bytes = 0  # read so far
+        self._names = 0  # letters of them, in digests so far
 
     @property
     def name(self) -> str:
@@ -191,6 +193,9 @@ class Revision:
         if content is not None:
             return Digest(md5_of_bytes(content))
         rules, inside = self._ignored, self.files_below(path)
+        self._names += sum(map(len, inside))
+        if self._names > MOST_NAMES:
+            raise self._unsound(path[:80], f"folders with at most {MOST_NAMES:,} letters of names in all", "more")
         hashed = [name for name in inside if not rules.skips(f"{path}/{name}")]
         if not hashed:
             # A checkout has something behind a link to a folder, or in a submodule: the commit does not say what.
