@@ -22,7 +22,7 @@ def command(
     """Texts that the file has are left out; the others are encoded, mapped and added."""
     use_profile()
     from sentfold.data.columns import parse_columns
-    from sentfold.decision.encoders import open_encoder
+    from sentfold.decision.encoders import open_encoder, unnamed_encoder
     from sentfold.decision.spaces import load_space
     from sentfold.decision.use import (
         append_vectors,
@@ -43,6 +43,7 @@ def command(
     fitted = load_space(space)
     encode = open_encoder(encoder, words, space=space, fit_on=())
     require_same_file(target, fitted, lambda held: map_vectors(fitted, encode(held), space))
+    print_notes([note] if (note := unnamed_encoder(space, encoder)) else [])
     vectors = encode(texts)
     added, total = append_vectors(target, texts, map_vectors(fitted, vectors, space))
     print(f"{target}: {added:,} texts added, {total:,} in all")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sentfold.cli.inputs import WORDS, Words, refuse_target_in_model
+from sentfold.cli.inputs import WORDS, Words, print_notes, refuse_target_in_model
 from sentfold.numeric_profile import use_profile
 
 
@@ -22,11 +22,13 @@ def command(
 ) -> None:
     """Write the folder, load it again, and compare its vectors with the library's."""
     use_profile()
+    from sentfold.decision.encoders import unnamed_encoder
     from sentfold.decision.export import export_space
     from sentfold.decision.spaces import Unchanged, load_space
 
     refuse_target_in_model(to, encoder)
     apart = export_space(space, encoder, to, words=words)
+    print_notes([note] if (note := unnamed_encoder(space, encoder)) else [])
     checked = find_spec("sentence_transformers") is not None
     loads = "SentenceTransformer loads it" if checked else "SentenceTransformer is not installed here to load it"
     if isinstance(load_space(space), Unchanged):

@@ -42,9 +42,9 @@ def command(
     from sentfold.data.datasets import read_dataset
     from sentfold.data.tables import DataError
     from sentfold.data.vectors import read_vectors
-    from sentfold.decision.encoders import open_encoder
-    from sentfold.decision.spaces import load_space
-    from sentfold.decision.use import PROBES, map_vectors, most_similar, require_same_vectors
+    from sentfold.decision.encoders import open_encoder, unnamed_encoder
+    from sentfold.decision.spaces import Unchanged, load_space
+    from sentfold.decision.use import PROBES, map_vectors, most_similar, require_same_lengths, require_same_vectors
 
     data = read_dataset(among, parse_columns(columns))
     if not data.texts:
@@ -52,6 +52,7 @@ def command(
     print_notes(data.notes)
     fitted = load_space(space) if space else None
     encode = open_encoder(encoder, words, space=space, fit_on=data.texts)
+    print_notes([note] if space and (note := unnamed_encoder(space, encoder)) else [])
     known = read_vectors(vectors, data)[0][: len(data.texts)] if vectors else encode(data.texts)
     query = encode([text])
     if query.shape[1] != known.shape[1]:
@@ -67,8 +68,11 @@ def command(
     if vectors:  # the vectors of a file can be of an earlier state of the texts
         remedy = "give the encoder's own vectors, which --space then maps; or leave --vectors out"
         checked = found[: max(PROBES, sum(cosine >= least for _, cosine in found))]
-        for (row, _), again in zip(checked, encode([data.texts[row] for row, _ in checked]), strict=True):
+        now = encode([data.texts[row] for row, _ in checked])
+        for (row, _), again in zip(checked, now, strict=True):
             require_same_vectors([data.texts[row]], known[[row]], again[None], where=str(vectors), remedy=remedy)
+        if not isinstance(fitted, Unchanged | None):
+            require_same_lengths(known[[row for row, _ in checked]], now, where=str(vectors))
     for row, cosine in found:
         if cosine < least:
             break

@@ -37,6 +37,8 @@ IDLE_NAMES = (
     "lang", "language", "source", "genre",
 )  # fmt: skip
 PANDAS = ("__index_level_", "unnamed:")
+# Names of a third text, as of triples, whose score is about all three.
+THIRD = re.compile(r"(^|_)neg|^(text|sentence|sent|s|passage|document|answer|response)_?(3|c)$")
 KINDS = {"pairs": ("left", "right", "score"), "labels": ("text", "label"), "sentences": ("text",)}
 
 
@@ -64,6 +66,14 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
     for role in roles.keys() - wanted.keys():
         if len(several := _known(table, role)) > 1:
             raise _unclear(table, f"each of {', '.join(several)} may be the {role}")
+    if kind == "pairs" and not set(KINDS[kind]) <= wanted.keys():
+        used = [roles[role] for role in KINDS[kind]]
+        rest = [name for name in table.columns if name not in roles.values() and THIRD.search(_plain(name))]
+        if rest := [name for name in rest if _is_text(table.columns[name])]:
+            error = _unclear(table, f"besides {', '.join(used)} there is {', '.join(rest)}")
+            option = _option(",".join(f"{role}={column}" for role, column in roles.items()))
+            error.remedy = f"if each {used[2]} is about {used[0]} and {used[1]} alone: {option}"
+            raise error
     if "text" in roles and "text" not in wanted and (rest := _unused(table, roles)):
         raise _unclear(table, f"besides {', '.join(roles[role] for role in KINDS[kind])} there is {', '.join(rest)}")
     return kind, roles

@@ -34,6 +34,8 @@ Kind = Literal["pairs", "labels", "queries", "sentences"]
 
 SCORE = f"a number, or one of {', '.join(TRUE_WORDS)}"
 WHOLE = re.compile(r"-?\d+\.0", re.ASCII)  # a whole number as pandas writes it
+# What spreadsheets, databases and programs write for a cell without a value; pandas reads them so, too.
+MISSING = frozenset(("#N/A", "#NA", "\\N", "<NA>", "NA", "N/A", "n/a", "NULL", "null", "NaN", "nan", "NaT"))
 JUDGED = 20  # texts from which on a verdict is given
 
 
@@ -128,6 +130,11 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
         value = table.columns[roles["label"]][row]
         if value is None or value != value or not str(value).strip():
             raise refuse_value(table, row, roles["label"], "a label is empty", expected="a class")
+        if str(value).strip() in MISSING:
+            raise refuse_value(
+                table, row, roles["label"], "a label may be missing", expected="a class",
+                remedy="leave out the rows without a label; if it is the name of a class, call the class otherwise",
+            )  # fmt: skip
         if _is_list(value):
             raise refuse_value(
                 table, row, roles["label"], "a text has a list of labels", expected="one class a text",
@@ -138,6 +145,8 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
     spellings = Counter(name.casefold() for name in classes)
     if twins := [name for name in classes if spellings[name.casefold()] > 1]:
         notes.append(f"{len(twins)} classes differ from others in capitals alone; the first: {twins[0]}")
+    if unsaid := [name for name in classes if name.casefold() in ("none", "-")]:
+        notes.append(f"{names.count(unsaid[0])} texts have the class {unsaid[0]}; does it mean that there is none?")
     if len(classes) < 2:
         raise DataError(
             "there is one class alone", where=f"{table.name}, column {roles['label']}", expected="at least two classes",
@@ -282,7 +291,7 @@ def class_name(label: object) -> str:
 
 
 def _drop_empty(table: Table, columns: Sequence[str], notes: list[str]) -> list[int]:
-    """The rows whose texts are not empty. Raises DataError if fewer than two are left."""
+    """The rows whose texts are not empty or missing. Raises DataError if fewer than two are left."""
     empty = [
         row for row in range(len(table)) if any(_is_empty(table.columns[column][row]) for column in columns)
     ]  # fmt: skip
@@ -293,12 +302,15 @@ def _drop_empty(table: Table, columns: Sequence[str], notes: list[str]) -> list[
             "a file has too few rows", where=table.name, expected="at least two rows with texts", got=str(len(kept))
         )
     if empty:
-        notes.append(f"{len(empty)} rows with an empty text are left out; the first: {table.place(empty[0])}")
+        cells = {str(table.columns[column][row]).strip() for column in columns for row in empty}
+        words = f" ({', '.join(sorted(cells & MISSING))} is taken for none)" if cells & MISSING else ""
+        notes.append(f"{len(empty)} rows with an empty text are left out; the first: {table.place(empty[0])}" + words)
     return kept
 
 
 def _is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
+    """Whether a cell has no text, or a word for none, which many rows would share as a text."""
+    return value is None or (isinstance(value, str) and (not value.strip() or value.strip() in MISSING))
 
 
 def _is_row(value: Any) -> bool:

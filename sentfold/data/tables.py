@@ -22,6 +22,7 @@ from sentfold.errors import SentfoldError, first_line
 from sentfold.files import FREE, RATIO, read_parquet, require_regular
 
 LONGEST = 1_000_000  # characters of one cell
+MOST_COLUMNS = 5_000  # of Parquet; the time that pyarrow takes grows with the square of their number
 ROW = 200  # bytes of memory that a row of a table takes at least
 HEADER = 100_000  # characters of a file that its header, and so its delimiter, is looked for in
 TRUE_WORDS = {"true": 1.0, "yes": 1.0, "match": 1.0, "duplicate": 1.0, "false": 0.0, "no": 0.0, "different": 0.0}
@@ -372,7 +373,12 @@ def _refuse_second_header(path: Path, header: list[str], rows: list[tuple[int, l
 
 def read_arrow_table(path: Path) -> pa.Table:
     """A Parquet file. Raises DataError."""
+    from pyarrow import parquet
+
     try:
+        require_regular(path)
+        if (columns := parquet.read_metadata(path).num_columns) > MOST_COLUMNS:
+            raise pa.ArrowInvalid(f"{columns:,} columns; at most {MOST_COLUMNS:,} are read")
         return _checked(read_parquet(path))
     except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: a name that is not UTF-8
         raise _unreadable(path, "a whole Parquet file that does not grow out of all proportion", error) from None
@@ -380,11 +386,12 @@ def read_arrow_table(path: Path) -> pa.Table:
 
 def decode_texts(table: pa.Table) -> pa.Table:
     """The table, with columns of bytes that are UTF-8 as texts: Impala and others write texts without saying so."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    for name, column in columns.items():
+        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
             with suppress(pa.ArrowInvalid):
-                table = table.set_column(place, field.name, table.column(place).cast(pa.large_string()))
-    return table
+                columns[name] = column.cast(pa.large_string())
+    return pa.table(columns) if columns else table
 
 
 def _read_parquet(path: Path) -> Table:

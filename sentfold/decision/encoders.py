@@ -293,14 +293,21 @@ def open_encoder(name: str, words: str, *, space: Path | None, fit_on: Sequence[
     return lambda texts: refitted.encode(texts).vectors
 
 
-def require_encoder(space: Path, name: str) -> None:
+def unnamed_encoder(space: Path, name: str) -> str:
+    """What to say of an encoder that the decision in the folder of a space does not name; "" where it is checked."""
+    if require_encoder(space, name) or (space / FIT).is_file():
+        return ""
+    return f"the decision in {space} names no encoder, so nothing shows that its vectors were those of {name}"
+
+
+def require_encoder(space: Path, name: str) -> bool:
     """Raise EncoderError if verdict.json in the folder of a space names other files than those of this encoder.
 
     Two models of one width would give vectors without a word, which no verdict judged. The word vectors of a method
-    are compared by load_fit. Raises DataError for a verdict.json of holes.
+    are compared by load_fit. Returns whether an encoder is named. Raises DataError for a verdict.json of holes.
     """
     if name.lower() in known_methods():
-        return
+        return False
     refuse_holes(space / VERDICT)
     try:
         require_regular(space / VERDICT)
@@ -310,7 +317,7 @@ def require_encoder(space: Path, name: str) -> None:
         recorded = json.loads((space / VERDICT).read_bytes())["inputs"]
         encoder, before = str(recorded["encoder"]), _files_of(recorded)
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        return  # nothing is recorded: the vectors came from a file, or from the caller of the library
+        return False  # nothing is recorded: the vectors came from a file, or from the caller of the library
     now, aside = _files_of(hash_encoder(name)), _names_aside(Path(name))
     for file in sorted({*before, *now}):
         if before.get(file) != now.get(file) and not aside & {file.partition("/")[0], file.rpartition("/")[2]}:
@@ -320,6 +327,7 @@ def require_encoder(space: Path, name: str) -> None:
                 expected=f"{encoder}, as {VERDICT} has it", got=f"{name}, {got}",
                 remedy=f"--encoder {shlex.quote(encoder)} with the files of that time; or decide again with this one",
             )  # fmt: skip
+    return True
 
 
 def _files_of(inputs: dict[str, str]) -> dict[str, str]:

@@ -29,6 +29,7 @@ from sentfold.decision.encoders import (
     open_encoder,
     require_encoder,
     save_words,
+    unnamed_encoder,
 )
 from sentfold.decision.spaces import ARRAYS, LinearSpace, Space, Unchanged, load_space, save_space, space_widths
 from sentfold.encoders.base.protocol import known_methods
@@ -137,6 +138,7 @@ def _write_model(folder: Path, space: Space, encoder: str, partial: Path, texts:
     wanted = space.transform(encode_texts(encoder, texts) if static else _encode(model, texts))
     for module in _modules(space):
         model.append(module)
+    model.similarity_fn_name = "cosine"  # which was judged, also where the encoder's own is the dot product
     model.save_pretrained(str(partial), create_model_card=False)
     card = model_card(folder, space, encoder, digests, plain=isinstance(space, LinearSpace | Unchanged))
     write_text(partial / "README.md", card)
@@ -284,6 +286,7 @@ def model_card(folder: Path, space: Space, encoder: str, digests: dict[str, str]
         "```", "",
         "" if plain else "Modules named `sentfold...` come from the installed sentfold; this folder has no code.", "",
         "## What it is worth", "", record["verdict"], "", *_numbers(record), "",
+        *([f"Note: {unnamed}.", ""] if (unnamed := unnamed_encoder(folder, encoder)) else []),
         "## Fitted on", "", *[f"- `{name}`: {digest}" for name, digest in record.get("inputs", {}).items()],
         *[f"- {note}" for note in record.get("notes", [])], "",
         "## Hashes", "", f"- `{ARRAYS}`: {sha256_of(folder / ARRAYS)}",

@@ -54,9 +54,15 @@ class Shape:
 
 @dataclass(frozen=True)
 class Geometry:
-    """What sentences alone show. cosine_hubness: of the encoder's own space; reasons: family -> why it is left out."""
+    """What sentences alone show.
+
+    looked_at       of the texts, which all numbers are of; hubness grows with their number
+    cosine_hubness  of the encoder's own space
+    reasons         family -> why it is left out
+    """
 
     texts: int
+    looked_at: int
     cosine_hubness: float
     shapes: tuple[Shape, ...]
     reasons: dict[str, str]
@@ -67,7 +73,7 @@ class Geometry:
         lines = [
             "No decision: without scores or labels nothing tells which space is better. The numbers only describe.",
             f"  About {most:,} pairs with scores would show a difference of {MARGIN:g} points in each of these spaces.",
-            f"  cosine, {self.texts:,} texts: hubness {self.cosine_hubness:.1f}",
+            f"  cosine, {self.looked_at:,} of {self.texts:,} texts: hubness {self.cosine_hubness:.1f}",
         ]
         lines += [
             f"  {shape.name}, {shape.point or 'no parameter'}: {shape.kept:.0%} of the nearest {NEAREST} kept, "
@@ -103,7 +109,7 @@ def describe_sentences(vectors: Floating, *, families: tuple[Family, ...] = FAMI
                 shapes.append(_shape_of(family, held_out, first, second, seed))
             except (SentfoldError, ValueError, np.linalg.LinAlgError) as error:
                 reasons[family.name] = str(error).partition("\n")[0]
-    return Geometry(len(vectors), _hubness(held_out), tuple(shapes), reasons)
+    return Geometry(len(vectors), len(held_out), _hubness(held_out), tuple(shapes), reasons)
 
 
 def _shape_of(family: Family, held_out: Floating, first: Floating, second: Floating, seed: int) -> Shape:

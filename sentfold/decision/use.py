@@ -180,6 +180,20 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
     return len(new), int(table.num_rows)
 
 
+def require_same_lengths(vectors: Floating, again: Floating, *, where: str) -> None:
+    """Raise DataError where vectors of a file have other lengths than an encoder gives the same texts now.
+
+    Their cosines are the same, but a space maps them to other places.
+    """
+    length, now = (float(np.median(np.linalg.norm(rows, axis=1))) for rows in (vectors, again))
+    if abs(length - now) > APART * max(length, now):
+        raise DataError(
+            "the vectors have other lengths than the encoder gives, and a space maps these elsewhere", where=where,
+            expected=f"lengths of about {now:.3g}", got=f"{length:.3g}",
+            remedy="leave --vectors out, with a space that was decided with --encoder",
+        )  # fmt: skip
+
+
 @contextmanager
 def renewed(folder: Path) -> Iterator[Path]:
     """An empty folder to write a decision into, whose files then replace those of an earlier decision in `folder`.

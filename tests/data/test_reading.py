@@ -207,6 +207,11 @@ NAMED = [  # header, a row, and the kind that the names tell; "" where they do n
     ("question,sentence,label", "a cat {n},a dog {n},{c}", "pairs"),
     ("question,answer,label", "a cat {n},a dog {n},{c}", "pairs"),
     ("premise,hypothesis,label,explanation", "a cat {n},a dog {n},{c},it is so {n}", "pairs"),
+    # A score of triples is a margin, and says nothing about the first two texts alone.
+    ("query,positive,negative,score", "a cat {n},a dog {n},an owl {n},{n}", ""),
+    ("text1,text2,text3,label", "a cat {n},a dog {n},an owl {n},{n}", ""),
+    ("anchor,positive,hard_negative,label", "a cat {n},a dog {n},an owl {n},{n}", ""),
+    ("query,positive,negative,score", "a cat {n},a dog {n},{c},{n}", "pairs"),
 ]
 
 
@@ -733,6 +738,31 @@ def test_blanks_around_a_columns_name_are_no_part_of_it(tmp_path: Path, name: st
         (parquet.write_table if name.endswith("parquet") else write_csv)(table, tmp_path / name)
     data = read_dataset(tmp_path / name, parse_columns("text= Ask ,label=Kind "))
     assert (data.texts[0], data.classes) == ("a cat", ("farm", "pet", "wild"))
+
+
+MISSING_WORDS = ["#N/A", "NA", "\\N", "NULL", "nan", "<NA>", " N/A "]
+
+
+@pytest.mark.parametrize("word", MISSING_WORDS)
+def test_words_for_a_missing_value_are_no_class_and_no_text(tmp_path: Path, word: str) -> None:
+    """As R, Excel, PostgreSQL and pandas write a cell without a value. An empty one is refused, or left out."""
+    (tmp_path / "l.csv").write_text(f"text,label\na cat,pet\na dog,pet\na cow,{word}\nan owl,wild\n")
+    with pytest.raises(DataError, match=r"(?s)a label may be missing.*line 4, column label"):
+        read_dataset(tmp_path / "l.csv")
+    (tmp_path / "p.csv").write_text(f"left,right,score\na cat,a dog,3\na cow,{word},1\nan owl,a hen,2\n{word},nana,0\n")
+    data = read_dataset(tmp_path / "p.csv")
+    assert (len(data), data.texts) == (2, ("a cat", "an owl", "a dog", "a hen"))
+    assert any(
+        f"2 rows with an empty text are left out; the first: {tmp_path}/p.csv, line 3 ({word.strip()} is" in note
+        for note in data.notes
+    )
+
+
+def test_a_class_called_none_is_read_and_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text("text,label\na cat,pet\na dog,None\na cow,pet\nan owl,None\n")
+    data = read_dataset(tmp_path / "l.csv")
+    assert data.classes == ("None", "pet")
+    assert "2 texts have the class None; does it mean that there is none?" in data.notes
 
 
 def test_names_of_columns_that_differ_by_blanks_are_refused(tmp_path: Path) -> None:

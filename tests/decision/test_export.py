@@ -98,6 +98,9 @@ def test_the_card_says_what_was_fitted_on_what_with_intervals_and_hashes(tmp_pat
     export_space(tmp_path / "space", "all-MiniLM-L6-v2", tmp_path / "model")
     card = (tmp_path / "model/README.md").read_text()
     assert found.verdict in card
+    assert "names no encoder, so nothing shows that its vectors were those of all-MiniLM-L6-v2" in card
+    config = json.loads((tmp_path / "model/config_sentence_transformers.json").read_text())
+    assert config["similarity_fn_name"] == "cosine"  # of some encoders it is the dot product, which nothing judged
     form = found.forms[0]
     assert f"| {form.code.name} | {form.difference:+.2f} | {form.low:+.2f} | {form.high:+.2f} |" in card
     assert "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db" in card  # MiniLM's weights

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import skew
+from sklearn.neighbors import NearestNeighbors
 
 from sentfold.data.tables import DataError
 from sentfold.decision.families import WIDEST, Family, all_but_the_top, mean_removal, smoothing
@@ -59,7 +61,19 @@ def test_too_few_sentences_for_nearest_neighbours_are_an_error_and_enough_are_de
     with pytest.raises(DataError, match="too few different sentences") as refused:
         describe_sentences(x[:32])
     assert (refused.value.expected, refused.value.got) == ("at least 33", "32")
-    assert describe_sentences(x, families=(Family("mean removal", mean_removal),)).texts == 33
+    found = describe_sentences(x, families=(Family("mean removal", mean_removal),))
+    assert (found.texts, found.looked_at) == (33, 11)
+
+
+def test_the_numbers_are_said_to_be_of_the_texts_that_were_looked_at() -> None:
+    """Hubness grows with the number of texts: that of a sample is not that of all."""
+    x = np.random.default_rng(0).normal(size=(3_000, 8)).astype(np.float32)
+    found = describe_sentences(x, families=(Family("mean removal", mean_removal),))
+    assert f"cosine, 667 of 3,000 texts: hubness {found.cosine_hubness:.1f}" in found.describe()
+    order = np.random.default_rng(0).permutation(3_000)[:2_000]
+    unit = x[order[:667]] / np.linalg.norm(x[order[:667]], axis=1, keepdims=True)
+    near = NearestNeighbors(n_neighbors=10).fit(unit).kneighbors(return_distance=False)
+    assert found.cosine_hubness == pytest.approx(skew(np.bincount(near.ravel(), minlength=667)), abs=0.01)
 
 
 def test_zero_vectors_are_no_neighbours_of_all_others() -> None:

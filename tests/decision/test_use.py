@@ -19,7 +19,7 @@ from sklearn.neighbors import NearestNeighbors
 from sentfold.cli import append, similar
 from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
-from sentfold.decision.encoders import encode_by_name, require_encoder
+from sentfold.decision.encoders import encode_by_name, hash_encoder, require_encoder
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, Unchanged, load_space, save_space
 from sentfold.decision.use import (
     append_vectors,
@@ -32,7 +32,7 @@ from sentfold.decision.use import (
     require_same_file,
 )
 from sentfold.errors import ArtifactError
-from sentfold.files import fixed_lists
+from sentfold.files import fixed_lists, write_json
 from sentfold.manifold.base.linear import LinearMap
 from tests.cli.test_main import sentfold
 
@@ -229,6 +229,27 @@ def test_vectors_of_another_space_or_encoder_are_not_mixed_with_those_of_a_file(
     with pytest.raises(DataError, match="another encoder or space"):
         similar.command("A dog.", tmp_path / "texts.txt", "wordllama", vectors=target, space=tmp_path / "space", top=1)
     similar.command("A dog.", tmp_path / "texts.txt", "wordllama", vectors=own, space=tmp_path / "space", top=1)
+    np.save(tmp_path / "long.npy", 5 * encode_by_name("wordllama", texts))  # a space of other lengths has another mean
+    with pytest.raises(DataError, match="other lengths than the encoder gives"):
+        similar.command(
+            "A dog.", tmp_path / "texts.txt", "wordllama", vectors=tmp_path / "long.npy", space=tmp_path / "space"
+        )
+    for space in (None, tmp_path / "plain"):  # the cosine is that of any lengths
+        similar.command("A dog.", tmp_path / "texts.txt", "wordllama", vectors=tmp_path / "long.npy", space=space)
+
+
+def test_a_decision_that_names_no_encoder_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "texts.txt").write_text("The dog sleeps.\nThe cat falls.")
+    save_space(Unchanged(), tmp_path / "space")
+    append.command(tmp_path / "texts.txt", tmp_path / "v.parquet", "wordllama", tmp_path / "space")
+    similar.command("A dog.", tmp_path / "texts.txt", "wordllama", space=tmp_path / "space")
+    assert (
+        capsys.readouterr().err.count("names no encoder, so nothing shows that its vectors were those of wordllama")
+        == 2
+    )
+    write_json(tmp_path / "space/verdict.json", {"inputs": {"encoder": "wordllama", **hash_encoder("wordllama")}})
+    similar.command("A dog.", tmp_path / "texts.txt", "wordllama", space=tmp_path / "space")
+    assert "names no encoder" not in capsys.readouterr().err
 
 
 def test_vectors_of_an_earlier_state_of_the_texts_show_no_other_text(tmp_path: Path) -> None:
