@@ -57,7 +57,7 @@ class FileChecks:
         elif head is None or head.md5 != entry.md5:
             other = "has no such file" if head is None else f"has other bytes{listed(here.differing(head))}"
             message = f"what made these numbers is here, and git's HEAD {other}"
-            yield Cause("code", entry.path, message, f"commit {entry.path}", state="uncommitted")
+            yield Cause("code", entry.path, message, f"commit {quote(entry.path)}", state="uncommitted")
 
     def _altered_source(self, entry: Entry, here: Digest | None, head: Digest | None) -> Cause:
         if here is None and head is not None and head.md5 == entry.md5:  # deleted, or left out of a sparse checkout
@@ -105,7 +105,7 @@ class FileChecks:
         message = f"it read {entry.path} as md5 {entry.md5}; as its writers left it, it is md5 {made}"
         if strange:
             message = f"it reads {entry.path}, and no stage writes{listed(strange)}"
-        remedy = (f"remove {', '.join(strange[:3])}, then " if strange else "") + self.scope.rerun()
+        remedy = (f"remove {', '.join(map(quote, strange[:3]))}, then " if strange else "") + self.scope.rerun()
         return Cause("lock", f"{self.graph.lockfile}, stage {name}", message, remedy)
 
     # --- outputs ----------------------------------------------------------------------------------

@@ -19,8 +19,10 @@ PASSED_OVER = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, "__pycache__/", "*.tmp"
 
 
 # In a pattern: the time of a match can grow to this power with the length of a name, and with that of a path.
-MOST_STARS, MOST_FOLDERS = 2, 2
-MOST_LINES = 200  # of .dvcignore, each of which is matched with each file
+MOST_STARS, MOST_FOLDERS = 3, 2
+MOST_LINES = 200  # of patterns in .dvcignore, each of which is matched with each file
+# Letters of paths, once for each pattern that they are matched with; an audit of the largest suite has one million.
+MOST_MATCHED = 10_000_000
 
 
 class LineageError(SentfoldError):
@@ -77,21 +79,29 @@ class IgnoreRules:
 
     def __init__(self, content: bytes | None) -> None:
         lines = [] if content is None else content.decode("utf-8", "replace").splitlines()
-        if len(lines) > MOST_LINES:
-            raise _unusable(0, f"at most {MOST_LINES:,} lines", f"{len(lines):,}")
-        for number, line in enumerate(lines, 1):
+        patterns = {number: line for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")}
+        if len(patterns) > MOST_LINES:
+            raise _unusable(0, f"at most {MOST_LINES:,} patterns", f"{len(patterns):,}")
+        for number, line in patterns.items():
             # `**` between slashes counts once; elsewhere each star of a row of them is tried by itself.
             folders = len(re.findall(r"(?<![^/])\*\*(?![^/])", line))
-            if line.count("*") - folders > MOST_STARS or folders > MOST_FOLDERS:
-                expected = f"at most {MOST_STARS} times *, and {MOST_FOLDERS} times **, as to match more can take hours"
+            if line.count("*") - 2 * folders > MOST_STARS or folders > MOST_FOLDERS:
+                expected = f"at most {MOST_STARS} times *, and {MOST_FOLDERS} times **, as more can take hours to match"
                 raise _unusable(number, expected, line)
+        self._count, self._matched = len(patterns), 0
         try:
             self._rules = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, *lines])
         except ValueError as error:
             raise _unusable(0, "patterns as .gitignore has them", str(error)) from None
 
     def skips(self, path: str) -> bool:
-        """Whether a file, or a folder if the path ends with a slash, is kept out of the hash."""
+        """Whether a file, or a folder if the path ends with a slash, is kept out of the hash.
+
+        Raises LineageError where all paths together take too long.
+        """
+        self._matched += len(path) * self._count
+        if self._matched > MOST_MATCHED:
+            raise _unusable(0, "fewer patterns, or fewer files", f"{self._count} patterns for very many or long paths")
         return self._rules.match_file(path)
 
     def hides(self, path: str) -> bool:

@@ -16,7 +16,6 @@ import typer
 from sentfold.cli.inputs import WORDS, print_notes, refuse_target
 from sentfold.data.words import (
     read_clusters,
-    read_columns,
     read_directions,
     read_lexicon,
     readers_installed,
@@ -253,7 +252,7 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
     """
     from sentfold.data.beir import with_titles
     from sentfold.data.columns import parse_columns
-    from sentfold.data.tables import DataError, read_table, refuse_holes
+    from sentfold.data.tables import DataError, read_arrow_table, refuse_holes, table_of
 
     refuse_holes(path)
     wanted = parse_columns(columns)
@@ -269,14 +268,18 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
             "a file has no such columns", where=f"--columns, {path}",
             expected="text=a for Parquet" if is_parquet else "no --columns: each line is a text", got=str(columns),
         )  # fmt: skip
-    if is_parquet and not wanted and has_titles(path):
-        table = with_titles(read_table(path), {})
-        print_notes(table.notes)
-        return list(map(str, table.columns["text"]))
     if is_parquet:
-        name = wanted.get("text", "text")
-        texts: list[str] = read_columns(path, name).column(name).to_pylist()
-        return texts
+        arrow, name = read_arrow_table(path), wanted.get("text", "text")
+        used = [column for column in arrow.column_names if column in ("_id", "title", name)]
+        table = with_titles(table_of(path, arrow.select(used)), wanted)
+        print_notes(table.notes)
+        if None in (cells := table.columns.get(name, [None])):
+            raise DataError(
+                f"a file has no complete column '{name}'", where=str(path), expected="a text in each row",
+                got="nulls" if name in table.columns else f"the columns {', '.join(arrow.column_names)}",
+                remedy="name the column of texts: --columns text=a; and leave out the rows without one",
+            )  # fmt: skip
+        return cells
     try:
         require_regular(path)
         text = path.read_bytes().decode("utf-8-sig")
@@ -285,21 +288,6 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
     # Not splitlines(), which also splits at characters inside of a sentence.
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     return lines[:-1] if lines[-1] == "" else lines
-
-
-def has_titles(path: Path) -> bool:
-    """Whether a Parquet file has documents with titles, as BEIR has them; not if it cannot be read."""
-    from pyarrow import parquet
-
-    try:
-        require_regular(path)  # of a pipe nobody would come to write the rest
-        schema = parquet.read_schema(path)
-    except (OSError, ValueError, pa.ArrowException):
-        return False
-    kind = schema.field("title").type if "title" in schema.names else pa.null()
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind  # as a category of pandas is written
-    is_text = any(map(kind.equals, (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary())))
-    return is_text and {"_id", "text"} <= set(schema.names)
 
 
 def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str, Any], texts: list[str]) -> None:

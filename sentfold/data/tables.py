@@ -23,6 +23,7 @@ from sentfold.files import FREE, RATIO, read_parquet, require_regular
 
 LONGEST = 1_000_000  # characters of one cell
 MOST_COLUMNS = 5_000  # of Parquet; the time that pyarrow takes grows with the square of their number
+MOST_ROWS = 2_000_000  # of a file of any size: pairs of few texts take less than a byte a row in Parquet
 ROW = 200  # bytes of memory that a row of a table takes at least
 HEADER = 100_000  # characters of a file that its header, and so its delimiter, is looked for in
 TRUE_WORDS = {"true": 1.0, "yes": 1.0, "match": 1.0, "duplicate": 1.0, "false": 0.0, "no": 0.0, "different": 0.0}
@@ -380,7 +381,8 @@ def read_arrow_table(path: Path) -> pa.Table:
         if (columns := parquet.read_metadata(path).num_columns) > MOST_COLUMNS:
             raise pa.ArrowInvalid(f"{columns:,} columns; at most {MOST_COLUMNS:,} are read")
         return _checked(read_parquet(path))
-    except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: a name that is not UTF-8
+    except (OSError, ValueError, NotImplementedError, pa.ArrowException) as error:
+        # ValueError: a name that is not UTF-8; NotImplementedError: a type of an extension, such as a tensor
         raise _unreadable(path, "a whole Parquet file that does not grow out of all proportion", error) from None
 
 
@@ -395,7 +397,7 @@ def decode_texts(table: pa.Table) -> pa.Table:
 
 
 def _read_parquet(path: Path) -> Table:
-    return _from_arrow(path, read_arrow_table(path))
+    return table_of(path, read_arrow_table(path))
 
 
 def _read_arrow(path: Path) -> Table:
@@ -405,7 +407,7 @@ def _read_arrow(path: Path) -> Table:
             _refuse_packed(stream)
             stream.seek(0)
             table = _checked(pa.ipc.open_stream(stream).read_all())
-            return _from_arrow(path, table)
+            return table_of(path, table)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, "an Arrow stream, as `datasets` saves one", error) from None
 
@@ -458,14 +460,14 @@ def _unreadable(path: Path, expected: str, error: Exception) -> DataError:
     return DataError(what, where=str(path), expected=expected, got=first_line(error))
 
 
-def _from_arrow(path: Path, table: pa.Table) -> Table:
+def table_of(path: Path, table: pa.Table) -> Table:
     """Its columns but those of lists, which are vectors. Raises DataError for more rows than a file of its size has."""
     row = ROW + 8 * table.num_columns  # bytes of a row in memory; in the file it may take none
-    most = (FREE + RATIO * path.stat().st_size) // row
+    most = max(MOST_ROWS, (FREE + RATIO * path.stat().st_size) // row)
     if table.num_rows > most:
         raise DataError(
             "a file has too many rows for its size", where=str(path), expected=f"at most {most:,}",
-            got=f"{table.num_rows:,}",
+            got=f"{table.num_rows:,}", remedy="if it is your own, write it as CSV",
         )  # fmt: skip
     columns, nested = {}, [field.name for field in table.schema if pa.types.is_nested(field.type)]
     notes = (f"columns of lists and structs are left out: {', '.join(nested)}",) if nested else ()
@@ -512,7 +514,7 @@ def _saved_parts(folder: Path) -> list[tuple[str, Path]]:
         parts = {Path(str(name)).name: folder / Path(str(name)).name for name in names}
     found = []
     for part, saved in parts.items():
-        files = _read_list(saved / "state.json", "_data_files")
+        files = _read_list(saved / "state.json", "_data_files", may_be_empty=len(parts) > 1)
         found += [(part, saved / Path(str(file.get("filename"))).name) for file in files if isinstance(file, dict)]
     counts = Counter(path for _, path in found)
     for path, count in counts.items():
@@ -525,11 +527,11 @@ def _saved_parts(folder: Path) -> list[tuple[str, Path]]:
     return found
 
 
-def _read_list(path: Path, key: str) -> list[Any]:
+def _read_list(path: Path, key: str, *, may_be_empty: bool = False) -> list[Any]:
     """The list that `save_to_disk` wrote under a key of a JSON file. Raises DataError."""
     try:
         values = json.loads(read_text(path))[key]
-        if not isinstance(values, list) or not values:
+        if not isinstance(values, list) or not (values or may_be_empty):
             raise ValueError(f"{key}: {shorten(values)}")
     except DataError:
         raise

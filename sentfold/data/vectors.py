@@ -24,6 +24,7 @@ Columns = dict[str, list[Any]]
 
 HALVES = {"pairs": ("left", "right"), "queries": ("corpus", "queries")}  # names of two arrays in one file
 TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 VECTORS = re.compile(r"(?i:(?:^|[^a-z])(?:vec|emb))|Vec|Emb")  # in the names of columns of vectors, and not in member
 ZIP = b"PK"  # the first bytes of an archive
@@ -268,9 +269,9 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
     """
     table = read_arrow_table(path)
     lists = [field.name for field in table.schema if any(test(field.type) for test in LISTS)]
-    named = [name for name in table.column_names if VECTORS.search(name)]
+    named = [name for name in table.column_names if VECTORS.search(name) and _may_be_vectors(table.column(name))]
     halves = [name for names in HALVES.values() if set(names) <= set(lists) for name in names]
-    vectors = ["vector"] if "vector" in lists else halves or [name for name in named if name in lists] or named
+    vectors = ["vector"] if "vector" in named else halves or named
     if not vectors:
         raise DataError(
             "a file has no column of vectors", where=str(path),
@@ -279,13 +280,20 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
         )  # fmt: skip
     columns: Columns = {}
     arrays = {}
-    for name in table.column_names:
+    for name in sorted(table.column_names, key=lambda name: name in lists):  # what cannot be read is refused first
         column = table.column(name).combine_chunks()
         if name in vectors:
             arrays[name] = _matrix_of(column, f"{path}, column {name}")
         else:
             columns[name] = column.to_pylist() if _are_texts(column.type) else []
     return columns, arrays
+
+
+def _may_be_vectors(column: pa.ChunkedArray) -> bool:
+    """Whether a column has lists, or vectors in a form that cannot be read: lists as texts, bytes, structs of Spark."""
+    if _are_texts(column.type):
+        return next((text for text in (cell.as_py() for cell in column) if text), "").lstrip().startswith("[")
+    return pa.types.is_nested(column.type) or any(test(column.type) for test in BYTES)
 
 
 def _are_texts(kind: pa.DataType) -> bool:
@@ -320,16 +328,16 @@ def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
 
 
 def _texts_of(columns: Columns, data: Dataset, path: Path) -> list[str] | None:
-    """The column of texts: of `text`, and of others if they have more, that with most texts of the data; None without.
+    """The column of texts: the one called `text`, with titles or these alone, or the only one with texts of the data.
 
-    Raises DataError for several without the name.
+    None without. Raises DataError for several.
     """
     texts = {name: cells for name, cells in columns.items() if not set(cells).isdisjoint(data.texts)}
     if plain := columns.get("text"):
         titles = columns.get("title") or [None] * len(plain)
         joined = [join_title(*parts) for parts in zip(titles, plain, strict=True)]  # as data with titles are read
         stripped = [join_title(text) for text in plain]
-        forms = (plain, stripped, joined, *texts.values())
+        forms = (plain, stripped, joined, titles)
         return max(forms, key=lambda one: len(set(one) & set(data.texts)))
     if len(texts) > 1:
         raise DataError(
@@ -396,8 +404,7 @@ def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path)
         raise DataError(
             "a text has no vector", where=str(path), expected=f"the {len(data.texts)} texts of {data.name}",
             got=f"{len(missing)} are missing, the first: {shorten(missing[0])}",
-            remedy="encode the texts as `sentfold encode` reads them from the data: of _id, title and text it is the "
-            "title, a blank, and the text" if data.kind != "pairs" else "encode the missing texts, too",
+            remedy="add them; `sentfold encode` of the data, with the same text in --columns, writes them all",
         )  # fmt: skip
     rows = [place[text] for text in data.texts]
     used = set(data.texts)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -102,7 +103,7 @@ def refuse_odd_settings(name: str, folder: Path) -> None:
         if path.parent not in modules and not (path.parent / "model.safetensors").is_file():
             raise EncoderError(
                 "a model's folder has weights for another library, which are not told from a pickle", where=str(path),
-                expected="a folder without them", remedy=f"remove {path.parent}: sentfold does not read it",
+                expected="a folder without them", remedy=f"remove {quote(str(path.parent))}: sentfold does not read it",
             )  # fmt: skip
     for path in folder.rglob("*.json"):
         blocks: list[dict[str, Any]] = []

@@ -331,7 +331,7 @@ def test_a_parquet_file_is_encoded_by_the_column_that_is_named(tmp_path: Path) -
     for file, named in (("r.PARQUET", "left=text,right=body"), ("lines.txt", "text=a")):
         with pytest.raises(DataError, match="no such columns"):
             read_sentences(tmp_path / file, named)
-    with pytest.raises(ArtifactError):
+    with pytest.raises(DataError, match="no complete column 'none'"):
         read_sentences(tmp_path / "r.PARQUET", "text=none")
 
 

@@ -667,6 +667,10 @@ def test_the_column_called_vector_is_the_vectors_and_in_doubt_none_is(tmp_path: 
         ({"place": shares, "embedding": [str(row) for row in bits.tolist()]}, False),
         ({"place": shares, "embedding": [bytes([255]) * 128] * 6}, False),
         ({"place": shares, "embedding": [{"type": 1, "values": row} for row in bits.tolist()]}, False),
+        ({"umap_embedding": shares, "vector": [str(row) for row in bits.tolist()]}, False),
+        ({"umap_embedding": shares, "vector": [bytes(row) for row in bits + 128]}, False),
+        ({"umap_embedding": shares, "embedding": [str(row) for row in bits.tolist()]}, False),
+        ({"embedding_model": ["a model"] * 6, "embedding": list(bits)}, True),
         ({"place": shares, **{str(number): bits[:, number] for number in range(8)}}, False),
     ):
         parquet.write_table(pa.table({"text": texts, **columns}), tmp_path / "v.parquet")
@@ -738,6 +742,7 @@ def test_blanks_around_a_columns_name_are_no_part_of_it(tmp_path: Path, name: st
         (parquet.write_table if name.endswith("parquet") else write_csv)(table, tmp_path / name)
     data = read_dataset(tmp_path / name, parse_columns("text= Ask ,label=Kind "))
     assert (data.texts[0], data.classes) == ("a cat", ("farm", "pet", "wild"))
+    assert read_sentences(tmp_path / name, "text=Ask") == list(data.texts)
 
 
 MISSING_WORDS = ["#N/A", "NA", "\\N", "NULL", "nan", "<NA>", " N/A "]
