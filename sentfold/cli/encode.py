@@ -273,10 +273,11 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
         used = [column for column in arrow.column_names if column in ("_id", "title", name)]
         table = with_titles(table_of(path, arrow.select(used)), wanted)
         print_notes(table.notes)
-        if None in (cells := table.columns.get(name, [None])):
+        cells = table.columns.get(name, [None])
+        if not all(isinstance(cell, str) for cell in cells):
             raise DataError(
                 f"a file has no complete column '{name}'", where=str(path), expected="a text in each row",
-                got="nulls" if name in table.columns else f"the columns {', '.join(arrow.column_names)}",
+                got="nulls or other types" if name in table.columns else f"the columns {', '.join(arrow.column_names)}",
                 remedy="name the column of texts: --columns text=a; and leave out the rows without one",
             )  # fmt: skip
         return cells

@@ -35,7 +35,27 @@ Kind = Literal["pairs", "labels", "queries", "sentences"]
 SCORE = f"a number, or one of {', '.join(TRUE_WORDS)}"
 WHOLE = re.compile(r"-?\d+\.0", re.ASCII)  # a whole number as pandas writes it
 # What spreadsheets, databases and programs write for a cell without a value; pandas reads them so, too.
-MISSING = frozenset(("#N/A", "#NA", "\\N", "<NA>", "NA", "N/A", "n/a", "NULL", "null", "NaN", "nan", "NaT"))
+MISSING = frozenset(
+    (
+        "#N/A",
+        "#NA",
+        "#NAME?",
+        "#REF!",
+        "#VALUE!",
+        "\\N",
+        "<NA>",
+        "NA",
+        "N/A",
+        "N/a",
+        "n/a",
+        "NULL",
+        "null",
+        "NaN",
+        "nan",
+        "NaT",
+    )
+)
+MANY, SHARE = 3, 0.02  # rows from which on a text of one word that stands out is asked about
 JUDGED = 20  # texts from which on a verdict is given
 
 
@@ -291,7 +311,7 @@ def class_name(label: object) -> str:
 
 
 def _drop_empty(table: Table, columns: Sequence[str], notes: list[str]) -> list[int]:
-    """The rows whose texts are not empty or missing. Raises DataError if fewer than two are left."""
+    """The rows whose texts are not empty. Raises DataError if fewer than two are left."""
     empty = [
         row for row in range(len(table)) if any(_is_empty(table.columns[column][row]) for column in columns)
     ]  # fmt: skip
@@ -302,15 +322,16 @@ def _drop_empty(table: Table, columns: Sequence[str], notes: list[str]) -> list[
             "a file has too few rows", where=table.name, expected="at least two rows with texts", got=str(len(kept))
         )
     if empty:
-        cells = {str(table.columns[column][row]).strip() for column in columns for row in empty}
-        words = f" ({', '.join(sorted(cells & MISSING))} is taken for none)" if cells & MISSING else ""
-        notes.append(f"{len(empty)} rows with an empty text are left out; the first: {table.place(empty[0])}" + words)
+        notes.append(f"{len(empty)} rows with an empty text are left out; the first: {table.place(empty[0])}")
+    cells = Counter(table.columns[column][row] for column in columns for row in kept)
+    (text, most), (_, next_most) = [*cells.most_common(2), ("", 0), ("", 0)][:2]
+    if most >= max(MANY, SHARE * len(kept), 5 * next_most) and len(str(text).split()) == 1:
+        notes.append(f"{most} rows have the text {shorten(text)}; does it mean that there is none? then leave them out")
     return kept
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether a cell has no text, or a word for none, which many rows would share as a text."""
-    return value is None or (isinstance(value, str) and (not value.strip() or value.strip() in MISSING))
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _is_row(value: Any) -> bool:

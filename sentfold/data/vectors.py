@@ -27,6 +27,7 @@ TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 VECTORS = re.compile(r"(?i:(?:^|[^a-z])(?:vec|emb))|Vec|Emb")  # in the names of columns of vectors, and not in member
+NAMES = ("vectors", "embedding", "embeddings", "emb")  # of columns that are vectors rather than others with such names
 ZIP = b"PK"  # the first bytes of an archive
 SAMPLE = 1_000  # vectors, about as many, that tell how far vectors are from each other
 BLOCK = 65_536  # rows that are converted and checked at a time
@@ -271,7 +272,8 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
     lists = [field.name for field in table.schema if any(test(field.type) for test in LISTS)]
     named = [name for name in table.column_names if VECTORS.search(name) and _may_be_vectors(table.column(name))]
     halves = [name for names in HALVES.values() if set(names) <= set(lists) for name in names]
-    vectors = ["vector"] if "vector" in named else halves or named
+    plain = [name for name in named if name in NAMES]
+    vectors = ["vector"] if "vector" in named else halves or plain or named
     if not vectors:
         raise DataError(
             "a file has no column of vectors", where=str(path),
@@ -404,7 +406,7 @@ def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path)
         raise DataError(
             "a text has no vector", where=str(path), expected=f"the {len(data.texts)} texts of {data.name}",
             got=f"{len(missing)} are missing, the first: {shorten(missing[0])}",
-            remedy="add them; `sentfold encode` of the data, with the same text in --columns, writes them all",
+            remedy="add them. A column `text` is taken for the texts: if another one was encoded, call that one `text`",
         )  # fmt: skip
     rows = [place[text] for text in data.texts]
     used = set(data.texts)

@@ -657,7 +657,8 @@ def test_the_column_called_vector_is_the_vectors_and_in_doubt_none_is(tmp_path: 
         ({"embedding": list(bits), "shares": shares}, True),
         ({"shares": shares}, False),
         ({"members": shares, "embedding": list(bits)}, True),
-        ({"embedding": list(bits), "vec2": shares}, False),
+        ({"embedding": list(bits), "vec2": shares}, True),
+        ({"my_emb": list(bits), "vec2": shares}, False),
         ({"vector": [str(row) for row in bits.tolist()], "shares": shares}, False),
         ({"embedding": list(bits), "tags": [["a"]] * 6}, True),
         ({"embedding": list(bits), "vector": ["email", "usb"] * 3}, True),
@@ -671,6 +672,7 @@ def test_the_column_called_vector_is_the_vectors_and_in_doubt_none_is(tmp_path: 
         ({"umap_embedding": shares, "vector": [bytes(row) for row in bits + 128]}, False),
         ({"umap_embedding": shares, "embedding": [str(row) for row in bits.tolist()]}, False),
         ({"embedding_model": ["a model"] * 6, "embedding": list(bits)}, True),
+        ({"text_to_embed": ["[Music] a"] * 6, "emb_meta": [{"dim": 8}] * 6, "embedding": list(bits)}, True),
         ({"place": shares, **{str(number): bits[:, number] for number in range(8)}}, False),
     ):
         parquet.write_table(pa.table({"text": texts, **columns}), tmp_path / "v.parquet")
@@ -749,18 +751,24 @@ MISSING_WORDS = ["#N/A", "NA", "\\N", "NULL", "nan", "<NA>", " N/A "]
 
 
 @pytest.mark.parametrize("word", MISSING_WORDS)
-def test_words_for_a_missing_value_are_no_class_and_no_text(tmp_path: Path, word: str) -> None:
-    """As R, Excel, PostgreSQL and pandas write a cell without a value. An empty one is refused, or left out."""
+def test_words_for_a_missing_value_are_no_class(tmp_path: Path, word: str) -> None:
+    """As R, Excel, PostgreSQL and pandas write a cell without a value. An empty one is refused, too."""
     (tmp_path / "l.csv").write_text(f"text,label\na cat,pet\na dog,pet\na cow,{word}\nan owl,wild\n")
     with pytest.raises(DataError, match=r"(?s)a label may be missing.*line 4, column label"):
         read_dataset(tmp_path / "l.csv")
-    (tmp_path / "p.csv").write_text(f"left,right,score\na cat,a dog,3\na cow,{word},1\nan owl,a hen,2\n{word},nana,0\n")
-    data = read_dataset(tmp_path / "p.csv")
-    assert (len(data), data.texts) == (2, ("a cat", "an owl", "a dog", "a hen"))
-    assert any(
-        f"2 rows with an empty text are left out; the first: {tmp_path}/p.csv, line 3 ({word.strip()} is" in note
-        for note in data.notes
-    )
+
+
+@pytest.mark.parametrize("word", ["NA", "None", "#NAME?", "(null)"])
+def test_a_word_that_many_rows_have_as_their_text_is_asked_about(tmp_path: Path, word: str) -> None:
+    rows = [f"a cat {n},{word if n % 5 == 0 else f'a dog {n}'},{n}" for n in range(40)]
+    (tmp_path / "p.csv").write_text("\n".join(["left,right,score", *rows]))
+    asked = f"8 rows have the text {word!r}; does it mean that there is none? then leave them out"
+    assert asked in read_dataset(tmp_path / "p.csv").notes
+    (tmp_path / "p.csv").write_text("\n".join(["left,right,score", *(row.replace(word, "an owl") for row in rows)]))
+    assert not any("does it mean" in note for note in read_dataset(tmp_path / "p.csv").notes)
+    names = [f"name{n},name{m},{int(n == m + 1)}" for n in range(20) for m in range(n)]  # all pairs of names
+    (tmp_path / "p.csv").write_text("\n".join(["left,right,score", *names]))
+    assert not any("does it mean" in note for note in read_dataset(tmp_path / "p.csv").notes)
 
 
 def test_a_class_called_none_is_read_and_asked_about(tmp_path: Path) -> None:

@@ -380,9 +380,16 @@ def test_blanks_around_a_label_make_no_class() -> None:
     assert decide(x, labels=classes, families=FEW).to_json() == decide(x, labels=plain, families=FEW).to_json()
 
 
-def test_a_class_may_be_called_nan_and_splits_may_be_an_array() -> None:
+@pytest.mark.parametrize("word", ["nan", "NA", "#N/A", "NULL"])
+def test_words_for_a_missing_label_are_refused_by_the_library_too(word: str) -> None:
+    """numpy makes the word nan of NaN where it makes an array of texts."""
+    with pytest.raises(DataError, match=r"(?s)a label is missing.*row 2 "):
+        decide(pairs_of(60)[0], labels=np.array(["a", "b", word, "a"] * 30), families=FEW)
+
+
+def test_a_class_may_be_called_none_and_splits_may_be_an_array() -> None:
     x, (left, right, scores) = pairs_of(60)
-    assert decide(x, labels=["nan", "None"] * 60, families=FEW).items == 120
+    assert decide(x, labels=["none", "None"] * 60, families=FEW).items == 120
     splits = np.array(["train"] * 30 + ["test"] * 30)
     assert decide(x, pairs=(left, right, scores), splits=splits, families=FEW).items == 30
 
