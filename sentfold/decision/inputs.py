@@ -241,8 +241,8 @@ def _classes(labels: Any) -> npt.NDArray[Any]:
         if label is None or str(label).strip() in MISSING:
             raise DataError(
                 "a label is missing", where=f"labels, row {row} (from 0)", expected="a class", got=str(label),
-                remedy="leave the row out: labels=(rows, classes), with the rows that have a class; or call a class of this "
-                "name otherwise",
+                remedy="leave the row out: labels=(rows, classes), with the rows that have a class; or call a class of "
+                "this name otherwise",
             )  # fmt: skip
     found = np.asarray(labels)
     return np.array([class_name(label) for label in found.ravel()]) if found.dtype.kind in "OU" else found
