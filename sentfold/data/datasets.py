@@ -35,7 +35,9 @@ Kind = Literal["pairs", "labels", "queries", "sentences"]
 SCORE = f"a number, or one of {', '.join(TRUE_WORDS)}"
 WHOLE = re.compile(r"-?\d+\.0", re.ASCII)  # a whole number as pandas writes it
 # What spreadsheets, databases and programs write for a cell without a value; pandas reads them so, too.
-MISSING = frozenset("#N/A #NA #NAME? #REF! #VALUE! \\N <NA> NA N/A N/a n/a NULL null NaN nan NaT".split())
+MISSING = {"#N/A", "#NA", "#NAME?", "#REF!", "#VALUE!", "\\N", "<NA>", "NA", "N/A", "N/a", "n/a", "NULL", "null"} | {
+    "NaN", "nan", "NaT",
+}  # fmt: skip
 MANY, SHARE = 3, 0.02  # rows from which on a text of one word that stands out is asked about
 JUDGED = 20  # texts from which on a verdict is given
 
