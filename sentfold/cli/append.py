@@ -43,7 +43,7 @@ def command(
     fitted = load_space(space)
     encode = open_encoder(encoder, words, space=space, fit_on=())
     require_same_file(target, fitted, lambda held: map_vectors(fitted, encode(held), space))
-    print_notes([note] if (note := unnamed_encoder(space, encoder)) else [])
+    print_notes(unnamed_encoder(space, encoder))
     vectors = encode(texts)
     added, total = append_vectors(target, texts, map_vectors(fitted, vectors, space))
     print(f"{target}: {added:,} texts added, {total:,} in all")

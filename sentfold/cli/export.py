@@ -28,7 +28,7 @@ def command(
 
     refuse_target_in_model(to, encoder)
     apart = export_space(space, encoder, to, words=words)
-    print_notes([note] if (note := unnamed_encoder(space, encoder)) else [])
+    print_notes(unnamed_encoder(space, encoder))
     checked = find_spec("sentence_transformers") is not None
     loads = "SentenceTransformer loads it" if checked else "SentenceTransformer is not installed here to load it"
     if isinstance(load_space(space), Unchanged):

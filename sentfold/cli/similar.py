@@ -52,7 +52,7 @@ def command(
     print_notes(data.notes)
     fitted = load_space(space) if space else None
     encode = open_encoder(encoder, words, space=space, fit_on=data.texts)
-    print_notes([note] if space and (note := unnamed_encoder(space, encoder)) else [])
+    print_notes(unnamed_encoder(space, encoder) if space else [])
     known = read_vectors(vectors, data)[0][: len(data.texts)] if vectors else encode(data.texts)
     query = encode([text])
     if query.shape[1] != known.shape[1]:

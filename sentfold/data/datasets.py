@@ -38,7 +38,8 @@ WHOLE = re.compile(r"-?\d+\.0", re.ASCII)  # a whole number as pandas writes it
 MISSING = {"#N/A", "#NA", "#NAME?", "#REF!", "#VALUE!", "\\N", "<NA>", "NA", "N/A", "N/a", "n/a", "NULL", "null"} | {
     "NaN", "nan", "NaT",
 }  # fmt: skip
-MANY, SHARE = 3, 0.02  # rows from which on a text of one word that stands out is asked about
+# So many rows, and such a share of them, have one word as their text before a note asks what the word means.
+LEAST_REPEATS, REPEATED_SHARE = 3, 0.02
 JUDGED = 20  # texts from which on a verdict is given
 
 
@@ -306,9 +307,9 @@ def _drop_empty(table: Table, columns: Sequence[str], notes: list[str]) -> list[
         )
     if empty:
         notes.append(f"{len(empty)} rows with an empty text are left out; the first: {table.place(empty[0])}")
-    cells = Counter(table.columns[column][row] for column in columns for row in kept)
+    cells = Counter(str(table.columns[column][row]) for column in columns for row in kept)
     (text, most), (_, next_most) = [*cells.most_common(2), ("", 0), ("", 0)][:2]
-    if most >= max(MANY, SHARE * len(kept), 5 * next_most) and len(str(text).split()) == 1:
+    if most >= max(LEAST_REPEATS, REPEATED_SHARE * len(kept), 5 * next_most) and len(text.split()) == 1:
         notes.append(f"{most} rows have the text {shorten(text)}; does it mean that there is none? then leave them out")
     return kept
 

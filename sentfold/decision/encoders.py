@@ -293,11 +293,11 @@ def open_encoder(name: str, words: str, *, space: Path | None, fit_on: Sequence[
     return lambda texts: refitted.encode(texts).vectors
 
 
-def unnamed_encoder(space: Path, name: str) -> str:
-    """What to say of an encoder that the decision in the folder of a space does not name; "" where it is checked."""
+def unnamed_encoder(space: Path, name: str) -> list[str]:
+    """A note on an encoder that the decision in the folder of a space does not name; [] where it names this one."""
     if require_encoder(space, name) or (space / FIT).is_file():
-        return ""
-    return f"the decision in {space} names no encoder, so nothing shows that its vectors were those of {name}"
+        return []
+    return [f"the decision in {space} names no encoder, so nothing shows that its vectors were those of {name}"]
 
 
 def require_encoder(space: Path, name: str) -> bool:

@@ -286,7 +286,7 @@ def model_card(folder: Path, space: Space, encoder: str, digests: dict[str, str]
         "```", "",
         "" if plain else "Modules named `sentfold...` come from the installed sentfold; this folder has no code.", "",
         "## What it is worth", "", record["verdict"], "", *_numbers(record), "",
-        *([f"Note: {unnamed}.", ""] if (unnamed := unnamed_encoder(folder, encoder)) else []),
+        *[f"Note: {note}.\n" for note in unnamed_encoder(folder, encoder)],
         "## Fitted on", "", *[f"- `{name}`: {digest}" for name, digest in record.get("inputs", {}).items()],
         *[f"- {note}" for note in record.get("notes", [])], "",
         "## Hashes", "", f"- `{ARRAYS}`: {sha256_of(folder / ARRAYS)}",

@@ -771,6 +771,13 @@ def test_a_word_that_many_rows_have_as_their_text_is_asked_about(tmp_path: Path,
     assert not any("does it mean" in note for note in read_dataset(tmp_path / "p.csv").notes)
 
 
+def test_a_list_in_the_place_of_a_text_is_an_error_and_no_traceback(tmp_path: Path) -> None:
+    lines = [{"left": ["a cat"], "right": f"a dog {number}", "score": number} for number in range(4)]
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(DataError, match="a text is of another type"):
+        read_dataset(tmp_path / "p.jsonl")
+
+
 def test_a_class_called_none_is_read_and_asked_about(tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("text,label\na cat,pet\na dog,None\na cow,pet\nan owl,None\n")
     data = read_dataset(tmp_path / "l.csv")
