@@ -8,8 +8,6 @@ import io
 import json
 import os
 import re
-import struct
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,15 +31,10 @@ SPLITS = {
 }  # fmt: skip
 DELIMITERS = (",", "\t", ";", "|")
 ONE_A_LINE = "write a list as one object a line: jq -c '.[]' list.json > lines.jsonl"
-# What `datasets` writes of texts, numbers and vectors: types whose values take as many bytes in the file.
-PLAIN = (
-    pa.types.is_string, pa.types.is_large_string, pa.types.is_primitive, pa.types.is_null, pa.types.is_list,
-    pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_struct, pa.types.is_decimal,
-    pa.types.is_binary, pa.types.is_large_binary,
-)  # fmt: skip
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".txt")  # of the parts in a folder
 LIKE_PART = re.compile(f"({'|'.join([*SPLITS, 'eval', 'evaluation'])})(?![a-z])", re.IGNORECASE)
+SAVED = ("dataset_dict.json", "state.json")  # of a folder that `save_to_disk` of datasets wrote
 IDLE = (".md", ".py", ".ipynb", ".sh", ".log", ".yaml", ".yml", ".npy", ".npz", ".safetensors")  # and names of a part
 PART = re.compile(r"(\w+)-(\d+)-of-(\d+)(?:-[0-9a-f]+)?")  # train-00000-of-00002, and a hash behind it
 
@@ -77,8 +70,8 @@ class Table:
 def read_table(path: Path) -> Table:
     """The rows of a file or a folder. Raises DataError that names file and line.
 
-    The first line of CSV and TSV is the header. A folder is one that `datasets` saved, or holds files named by their
-    part (train.csv, test-00000-of-00002.parquet); the part then becomes the column `split`.
+    The first line of CSV and TSV is the header. A folder holds files named by their part (train.csv,
+    test-00000-of-00002.parquet); the part then becomes the column `split`.
     """
     if path.is_dir():
         return _read_folder(path)
@@ -87,7 +80,6 @@ def read_table(path: Path) -> Table:
         ".json": _read_json_lines,
         ".ndjson": _read_json_lines,
         ".parquet": _read_parquet,
-        ".arrow": _read_arrow,
         ".txt": _read_lines,
     }
     if not path.exists():
@@ -400,18 +392,6 @@ def _read_parquet(path: Path) -> Table:
     return table_of(path, read_arrow_table(path))
 
 
-def _read_arrow(path: Path) -> Table:
-    try:
-        require_regular(path)
-        with pa.memory_map(str(path)) as stream:
-            _refuse_packed(stream)
-            stream.seek(0)
-            table = _checked(pa.ipc.open_stream(stream).read_all())
-            return table_of(path, table)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise _unreadable(path, "an Arrow stream, as `datasets` saves one", error) from None
-
-
 def _checked(table: pa.Table) -> pa.Table:
     """The table, with names of columns as CSV has them: without blanks at their ends, which no option can name.
 
@@ -422,37 +402,6 @@ def _checked(table: pa.Table) -> pa.Table:
         raise pa.ArrowInvalid(f"two columns have one name: {', '.join(table.column_names)}")
     table.validate(full=True)
     return decode_texts(table)
-
-
-def _refuse_packed(stream: pa.NativeFile) -> None:
-    """Raise pa.ArrowInvalid for dictionaries, views and compressed buffers: small files of them unpack to gigabytes."""
-    schema = pa.ipc.read_schema(stream)
-    for field in schema:
-        if not any(test(field.type) for test in PLAIN):
-            raise pa.ArrowInvalid(f"column {field.name} is of the type {field.type}")
-    with suppress(EOFError):
-        while (message := pa.ipc.read_message(stream)) is not None:
-            if message.type != "record batch" or _is_compressed(message.metadata.to_pybytes()):
-                raise pa.ArrowInvalid(f"a compressed {message.type}")
-
-
-def _is_compressed(metadata: bytes) -> bool:
-    """Whether the flatbuffer of a record batch has the field `compression` (Message.fbs of Arrow's format)."""
-
-    def number(form: str, at: int) -> int:
-        return int(struct.unpack_from(form, metadata, at)[0])
-
-    def field(table: int, index: int) -> int:
-        entries = table - number("<i", table)  # the list of places of the table's fields, behind two lengths
-        known = 4 + 2 * index < number("<H", entries)
-        place = number("<H", entries + 4 + 2 * index) if known else 0
-        return table + place if place else 0
-
-    try:
-        header = field(number("<I", 0), 2)
-        return bool(field(header + number("<I", header), 3))
-    except struct.error as error:
-        raise pa.ArrowInvalid(f"a message that cannot be read: {error}") from None
 
 
 def _unreadable(path: Path, expected: str, error: Exception) -> DataError:
@@ -483,7 +432,7 @@ def table_of(path: Path, table: pa.Table) -> Table:
 def _read_folder(folder: Path) -> Table:
     """The parts of a folder: train, dev, test, then others. Raises DataError unless all have the same columns."""
     order = ["train", "dev", "test"]
-    found = _saved_parts(folder) or _named_parts(folder)
+    found = _named_parts(folder)
     named = {part: SPLITS.get(part.lower(), part) for part, _ in found}
     parts = sorted(found, key=lambda part: order.index(named[part[0]]) if named[part[0]] in order else len(order))
     tables = [(part, read_table(path)) for part, path in parts]
@@ -503,46 +452,6 @@ def _read_folder(folder: Path) -> Table:
     return Table(folder.name, columns, [place for _, table in tables for place in table.places], tuple(notes))
 
 
-def _saved_parts(folder: Path) -> list[tuple[str, Path]]:
-    """The part and path of each file that `datasets` saved; [] for another folder. Raises DataError.
-
-    dataset_dict.json names the parts and state.json their files: those of an earlier save stay in the folder.
-    """
-    parts = {"": folder} if (folder / "state.json").is_file() else {}
-    if (folder / "dataset_dict.json").is_file():
-        names = _read_list(folder / "dataset_dict.json", "splits")
-        parts = {Path(str(name)).name: folder / Path(str(name)).name for name in names}
-    found = []
-    for part, saved in parts.items():
-        files = _read_list(saved / "state.json", "_data_files", may_be_empty=len(parts) > 1)
-        found += [(part, saved / Path(str(file.get("filename"))).name) for file in files if isinstance(file, dict)]
-    counts = Counter(path for _, path in found)
-    for path, count in counts.items():
-        if count > 1 or path.is_dir():  # a folder could name itself, and a small file a table of any size
-            raise DataError(
-                "a saved data set names something else than its files", where=str(path.parent / "state.json"),
-                expected="each file once", got=f"{path.name} {count} times" if count > 1 else f"the folder {path.name}",
-                remedy="save the data set again",
-            )  # fmt: skip
-    return found
-
-
-def _read_list(path: Path, key: str, *, may_be_empty: bool = False) -> list[Any]:
-    """The list that `save_to_disk` wrote under a key of a JSON file. Raises DataError."""
-    try:
-        values = json.loads(read_text(path))[key]
-        if not isinstance(values, list) or not (values or may_be_empty):
-            raise ValueError(f"{key}: {shorten(values)}")
-    except DataError:
-        raise
-    except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise DataError(
-            "a file does not say what was saved", where=str(path), expected=f"a list of {key}, as `save_to_disk` "
-            "of datasets writes it", got=first_line(error), remedy="save the data set again",
-        ) from None  # fmt: skip
-    return values
-
-
 def _named_parts(folder: Path) -> list[tuple[str, Path]]:
     """The part and path of each table in a folder, by its name: train.csv, or test-00000-of-00002.parquet.
 
@@ -550,6 +459,12 @@ def _named_parts(folder: Path) -> list[tuple[str, Path]]:
     for a part that comes twice, lacks a file, or is in a form that is not read.
     """
     shown = [path for path in sorted(folder.iterdir()) if not path.name.startswith((".", "_"))]
+    if saved := [path.name for path in shown if path.name in SAVED]:
+        raise DataError(
+            "a folder that `save_to_disk` of datasets wrote is not read", where=str(folder), expected="Parquet",
+            got=", ".join(saved), remedy="load it by datasets.load_from_disk, and call to_parquet('train.parquet') of "
+            "each part",
+        )  # fmt: skip
     files: dict[str, list[tuple[Path, int, int]]] = {}  # with its number, and the number of all, or 0
     for path in shown:
         numbered = PART.fullmatch(path.stem)
@@ -571,8 +486,7 @@ def _named_parts(folder: Path) -> list[tuple[str, Path]]:
     if not files:
         raise DataError(
             "a folder holds no data", where=str(folder),
-            expected="what `save_to_disk` of datasets wrote, files named by part (train.csv, test.csv), or "
-            "corpus.jsonl with queries.jsonl",
+            expected="files named by part (train.csv, test.csv), or corpus.jsonl with queries.jsonl",
             got=", ".join(path.name for path in shown[:8]) or "an empty folder",
             remedy="give the folder or file that holds the data",
         )  # fmt: skip

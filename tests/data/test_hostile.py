@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import zipfile
 from pathlib import Path
@@ -62,67 +61,6 @@ def test_words_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     parquet.write_table(words, tmp_path / "w.parquet")
     with pytest.raises(ArtifactError, match="a file cannot be read"):
         read_columns(tmp_path / "w.parquet", "word", "vector")
-
-
-# --- Arrow, as `datasets` saves it --------------------------------------------------------------------------
-
-
-def write_arrow(folder: Path, table: pa.Table, compression: str | None = None) -> Path:
-    folder.mkdir(exist_ok=True)
-    (folder / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}]}')
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(str(folder / "data.arrow"), table.schema, options=options) as stream:
-        stream.write_table(table)
-    return folder / "data.arrow"
-
-
-PAIRS = pa.table({"left": TEXTS, "right": TEXTS, "score": SCORES})
-
-
-def test_a_saved_dataset_is_read_as_it_was_written(tmp_path: Path) -> None:
-    more = {"day": pa.array([1] * ROWS, pa.int32()).cast(pa.date32()), "yes": pa.array([True, None] * (ROWS // 2))}
-    table = pa.table({**{name: PAIRS[name] for name in PAIRS.column_names}, **more, "l": pa.array([[1.0]] * ROWS)})
-    write_arrow(tmp_path / "saved", table)
-    columns = read_table(tmp_path / "saved").columns
-    assert {name: columns[name] for name in columns if name != "split"} == table.drop(["l"]).to_pydict()
-
-
-@pytest.mark.parametrize("names", [["data.arrow", "data.arrow"], ["."], [".."], ["data.arrow", "more"]])
-def test_a_saved_dataset_that_names_a_file_twice_or_a_folder_is_refused(tmp_path: Path, names: list[str]) -> None:
-    """20,000 times the same name made a table of gigabytes; folders that name folders never ended."""
-    write_arrow(tmp_path / "saved", PAIRS)
-    write_arrow(tmp_path / "saved/more", PAIRS)
-    (tmp_path / "saved/state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names]}))
-    with pytest.raises(DataError, match="names something else than its files"):
-        read_table(tmp_path / "saved")
-
-
-def test_an_arrow_file_that_refers_beyond_its_end_does_not_end_the_process(tmp_path: Path) -> None:
-    """pyarrow takes the offsets of texts on trust, and reads whatever memory they point at."""
-    path = write_arrow(tmp_path / "saved", PAIRS)
-    offsets = np.frombuffer(TEXTS.buffers()[1], dtype=np.int32)[: ROWS + 1]
-    content = path.read_bytes()
-    assert offsets.tobytes() in content
-    forged = np.concatenate([offsets[:1], offsets[1:] + 2**30]).astype(np.int32)
-    path.write_bytes(content.replace(offsets.tobytes(), forged.tobytes(), 1))
-    with pytest.raises(DataError, match="a file cannot be read"):
-        read_table(tmp_path / "saved")
-
-
-PACKED: dict[str, tuple[pa.Table, str | None]] = {
-    "compressed": (PAIRS, "zstd"),
-    "texts of a dictionary": (PAIRS.set_column(0, "left", TEXTS.dictionary_encode()), None),
-    "a dictionary in a list": (PAIRS.append_column("l", pa.array([["a"]] * ROWS, pa.list_(
-        pa.dictionary(pa.int32(), pa.string())))), None),
-    "views of texts": (PAIRS.set_column(0, "left", TEXTS.cast(pa.string_view())), None),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", PACKED)
-def test_an_arrow_file_that_can_unpack_to_gigabytes_is_refused_unread(tmp_path: Path, case: str) -> None:
-    write_arrow(tmp_path / "saved", *PACKED[case])
-    with pytest.raises(DataError, match="a file cannot be read"):
-        read_table(tmp_path / "saved")
 
 
 # --- text files -------------------------------------------------------------------------------------------------
@@ -247,17 +185,11 @@ def test_arrays_that_are_packed_in_another_way_than_numpy_does_are_refused_unrea
 
 
 @pytest.mark.parametrize("rows", (2_100_000, 20_000_000))
-@pytest.mark.parametrize("form", ("arrow", "parquet"))
-def test_millions_of_rows_in_a_file_of_some_bytes_are_refused(tmp_path: Path, form: str, rows: int) -> None:
-    table, path = pa.table({"text": pa.nulls(rows)}), tmp_path / f"rows.{form}"
-    if form == "arrow":
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
-            stream.write_table(table)
-    else:
-        parquet.write_table(pa.table({"match": pa.repeat(True, rows)}), path)
+def test_millions_of_rows_in_a_file_of_some_bytes_are_refused(tmp_path: Path, rows: int) -> None:
+    parquet.write_table(pa.table({"match": pa.repeat(True, rows)}), tmp_path / "rows.parquet")
     before = pa.total_allocated_bytes()
     with pytest.raises(DataError, match="too many rows for its size"):
-        read_table(path)
+        read_table(tmp_path / "rows.parquet")
     assert pa.total_allocated_bytes() <= before + (1 << 20)
 
 
@@ -278,15 +210,6 @@ def test_a_tensor_in_parquet_is_an_error_and_no_traceback(tmp_path: Path) -> Non
         read_arrays(tmp_path / "v.parquet")
 
 
-def test_a_part_of_a_saved_dataset_may_be_empty(tmp_path: Path) -> None:
-    (tmp_path / "saved").mkdir()
-    (tmp_path / "saved/dataset_dict.json").write_text('{"splits": ["train", "validation"]}')
-    write_arrow(tmp_path / "saved/train", PAIRS)
-    (tmp_path / "saved/validation").mkdir()
-    (tmp_path / "saved/validation/state.json").write_text('{"_data_files": []}')
-    assert len(read_table(tmp_path / "saved")) == ROWS
-
-
 def test_a_file_of_thousands_of_columns_is_refused_before_it_takes_minutes(tmp_path: Path) -> None:
     columns = {f"c{number}": pa.array([b"a", b"b"]) for number in range(5_001)}
     parquet.write_table(pa.table(columns), tmp_path / "wide.parquet", write_statistics=False)
@@ -303,11 +226,6 @@ def test_a_file_of_which_most_was_never_written_is_refused_whatever_reads_it(tmp
         (tmp_path / name).write_text("text\na cat\na cow\n")
         if name != "whole.txt":
             os.truncate(tmp_path / name, 1 << 40)
-    for part in ("", "train"):
-        (tmp_path / "saved" / part).mkdir()
-        (tmp_path / "saved" / part / "dataset_dict.json").write_text('{"splits": ["train"]}')
-        (tmp_path / "saved" / part / "state.json").touch()
-    os.truncate(tmp_path / "saved/train/state.json", 1 << 40)
     space = tmp_path / "space"
     save_space(Unchanged(), space)
     os.truncate(space / ARRAYS, 1 << 40)
@@ -315,7 +233,7 @@ def test_a_file_of_which_most_was_never_written_is_refused_whatever_reads_it(tmp
         lambda: read_dataset(tmp_path / "t.csv"), lambda: read_dataset(tmp_path / "t.parquet"),
         lambda: read_arrays(tmp_path / "v.npy"), lambda: read_columns(tmp_path / "t.parquet", "text"),
         lambda: read_sentences(tmp_path / "lines.txt"), lambda: load_space(space),
-        lambda: read_dataset(tmp_path / "saved"), lambda: list_source(tmp_path / "t.parquet", "text"),
+        lambda: list_source(tmp_path / "t.parquet", "text"),
     ):  # fmt: skip
         with pytest.raises((DataError, ArtifactError), match="most of a file was never written"):
             read()

@@ -85,7 +85,6 @@ TABLES: dict[str, tuple[str, bytes, str, str]] = {
     "brackets without end": ("p.jsonl", b'{"left": ' + b"[" * 100_000 + b"\n", "not JSON", "line 1"),
     "text named .parquet": ("p.parquet", GOOD.encode(), "cannot be read", "p.parquet"),
     "half a Parquet file": ("p.parquet", b"PAR1" + bytes(50), "cannot be read", "p.parquet"),
-    "text named .arrow": ("p.arrow", GOOD.encode(), "cannot be read", "p.arrow"),
 }  # fmt: skip
 
 
