@@ -10,7 +10,8 @@ if sys.argv[:1] == ["-m"] and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109
 
 import hashlib
 import importlib
-from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
+from collections.abc import Sequence
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import ClassVar
@@ -73,6 +74,27 @@ def find_source(folder: str) -> FileFinder:
     return FileFinder(folder, (SourceLoader, SOURCE_SUFFIXES))
 
 
+class LayerFinder:
+    """Finds the layers in the checkout alone, before Python looks anywhere else.
+
+    `pip install .` puts a copy of sentfold among the libraries, and `pip install -e .` and PYTHONPATH can name another
+    checkout. A stage would run code from there, and the code of this checkout would be recorded as what ran.
+    """
+
+    @staticmethod
+    def find_spec(
+        fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """None for a name that is no layer's. Raises ModuleNotFoundError for a module that the checkout lacks."""
+        if fullname.partition(".")[0] not in LAYERS:
+            return None
+        found = PathFinder.find_spec(fullname, path if "." in fullname else [str(ROOT)], target)
+        if found is None:
+            raise ModuleNotFoundError(f"no module {fullname} in {ROOT}", name=fullname)
+        return found
+
+
+sys.meta_path.insert(0, LayerFinder)
 sys.path_hooks.insert(0, find_source)
 sys.path_importer_cache.clear()  # of the finders that were made before
 

@@ -7,15 +7,14 @@ import shlex
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import PurePosixPath
-from pkgutil import iter_modules
 from shlex import quote
 from typing import Any
 
-from pipeline import stages
 from pipeline.lineage.file_checks import FileChecks
 from pipeline.lineage.machine import is_code
 from pipeline.lineage.scope import MISSING, STATES, Cause, Scope, State, brief, leaves, value_in
 from pipeline.lineage.stages import Locked, Stage, alike, related, tracked_values
+from pipeline.lineage.trees import Tree
 from pipeline.lineage.witnesses import WitnessChecks
 
 PACKAGE = "pipeline"
@@ -23,8 +22,8 @@ PLACES = ("package", "mirror", "hub", "archive", "inline")  # of data sets of th
 MOST_CAUSES = 200  # that are kept of a stage, the worst first
 # A stage runs the command of a module of pipeline/stages, or checks the plan. Other commands of the pipeline, such as
 # `trace --svg`, could copy a number from a file. Letters that begin a second command in a shell are not allowed.
-VERBS = ("plan --check", *(module.name for module in iter_modules(stages.__path__)))
-PIPELINE = re.compile(rf"python -m {PACKAGE} (?:{'|'.join(VERBS)})(?: [\w./:@=,+-]+)+")
+PLAN = "plan --check"
+PIPELINE = re.compile(rf"python -m {PACKAGE} ({PLAN}|\w+)(?: [\w./:@=,+-]+)+")
 
 
 class StageChecks:
@@ -126,6 +125,12 @@ class StageChecks:
         return Cause("parameter", place, message, f"restore {file}, or {self.scope.rerun()}", state=state)
 
 
+def runs_a_stage(command: str, tree: Tree) -> bool:
+    """Whether a command is that of a stage which the code of a tree has, or checks the plan, and does nothing else."""
+    found = PIPELINE.fullmatch(command)
+    return found is not None and (found[1] == PLAN or tree.read(f"{PACKAGE}/stages/{found[1]}.py") is not None)
+
+
 class DefinitionChecks:
     """Whether stages, and the code that they run undeclared, are those of git's HEAD. A commit is its own witness."""
 
@@ -141,7 +146,7 @@ class DefinitionChecks:
             message = "git's HEAD defines it otherwise, or not at all; `git status` and `git diff HEAD` say more"
             remedy = f"commit {self.dvcfile} and its variables, or git checkout -- {self.dvcfile}"
             yield Cause("definition", place, message, remedy, state="uncommitted")
-        if self._has_pipeline and not PIPELINE.fullmatch(stage.command):
+        if self._has_pipeline and not runs_a_stage(stage.command, self.scope.tree):
             place = f"{self.dvcfile}, stage {stage.name.partition('@')[0]}"
             message = f"it runs '{brief(stage.command)}', which is not the pipeline alone: its outputs can be anything"
             yield Cause("definition", place, message, "make it a command of the pipeline", state="unwitnessed")

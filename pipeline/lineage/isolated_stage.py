@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,6 +16,8 @@ from pipeline.environment import audit_environment
 from pipeline.lineage.checks import entry_files, package_of
 from pipeline.lineage.stages import Graph, Stage, read_yaml, tracked_values
 from pipeline.lineage.trees import Tree
+
+LIBRARY = re.compile(r"^from (sentfold(?:\.\w+)+) import", re.MULTILINE)
 
 
 def lay_out(tree: Tree, graph: Graph, stage: Stage, *, artifacts: Path, folder: Path) -> None:
@@ -52,7 +55,19 @@ def undeclared_code(tree: Tree, stage: Stage) -> list[str]:
     # A suite's own catalogue is read together with the shared one, which has no data set of the same name (checks.py).
     shared = [f"{package}/catalogue.yaml" for file in stage.params if PurePosixPath(file).name == "catalogue.yaml"]
     modules = [f"{package}/{name}" + ("" if inner else ".py") for name, inner in imports]
-    return [*entry_files(stage), *modules, *shared[:1]]
+    return [*entry_files(stage), *modules, *_library_modules(tree, package, modules), *shared[:1]]
+
+
+def _library_modules(tree: Tree, package: str, modules: Iterable[str]) -> list[str]:
+    """The modules of the library that the entry of a package and some of its modules import at their top."""
+    inside = [f"{path}/{file}" for path in modules for file in tree.files_below(path)]
+    waiting, found = [f"{package}/__main__.py", *modules, *inside], dict[str, None]()
+    while waiting:
+        source = (tree.read(waiting.pop()) or b"").decode("utf-8", "replace")
+        names = [name.replace(".", "/") + ".py" for name in re.findall(LIBRARY, source)]
+        waiting += [name for name in names if name not in found]
+        found |= dict.fromkeys(names)
+    return list(found)
 
 
 def _copy_files(tree: Tree, path: str, folder: Path) -> None:

@@ -69,6 +69,11 @@ def differing_packages(pins: Mapping[str, str], packages: Mapping[str, str]) -> 
     return {name: have.get(name, "none") for name, pin in pins.items() if have.get(name, "").split("+")[0] != pin}
 
 
+def describe_differences(pins: Mapping[str, str], packages: Mapping[str, str]) -> list[str]:
+    """The packages of differing_packages, each in words."""
+    return [f"{name} {version}, pinned {pins[name]}" for name, version in differing_packages(pins, packages).items()]
+
+
 def _distributions() -> list[Path]:
     folders = {Path(entry) for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))}
     return sorted(record for folder in folders for record in folder.glob("*.dist-info"))

@@ -16,7 +16,7 @@ import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -26,9 +26,11 @@ from pipeline.corpora.unpack import unpack_gzip
 from pipeline.lineage.checks import StageChecks
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.isolated_stage import lay_out, run_command
-from pipeline.lineage.scope import Cause, Scope, brief
+from pipeline.lineage.machine import describe_differences, describe_packages, pins_in
+from pipeline.lineage.scope import Cause, Scope, brief, listed
 from pipeline.lineage.stages import Entry, Graph, Stage
 from pipeline.lineage.trees import Tree, WorkingTree
+from pipeline.lineage.witnesses import REQUIREMENTS
 from sentfold.errors import SourceError, first_line
 from sentfold.files import read_parquet
 from sentfold.numeric_profile import NAME, is_supported
@@ -52,12 +54,17 @@ AROUND = 30  # characters that a message shows on either side of a difference
 
 @dataclass(frozen=True)
 class Remade:
-    """What came of running one stage again. about: the first difference, or why it was skipped or failed."""
+    """What came of running one stage again.
+
+    about     the first difference, or why it was skipped or failed
+    packages  those of other versions than the audited code pins, in words; other bytes are then no evidence
+    """
 
     stage: str
     outcome: Outcome
     about: str = ""
     seconds: float = 0.0
+    packages: str = ""
 
 
 def recompute(
@@ -165,6 +172,8 @@ class Bench:
         self.made = folder / "made"
         self.exact = exact
         self.tell = tell
+        pins = pins_in((scope.tree.read(REQUIREMENTS) or b"").decode("utf-8", "replace"))
+        self.packages = listed(describe_differences(pins, describe_packages()))
 
     def remake_all(self) -> list[Remade]:
         """Every stage in order, from nothing."""
@@ -218,7 +227,7 @@ class Bench:
             (self.made / out).parent.mkdir(parents=True, exist_ok=True)
             (self.alone / out).rename(self.made / out)
         self.tell(f"{name}: {remade.outcome}, {seconds:.1f} s")
-        return remade
+        return replace(remade, packages=self.packages)
 
     def _compared(self, stage: Stage, seconds: float) -> Remade:
         locked, differing = self.graph.locked[stage.name], []
@@ -346,6 +355,11 @@ def causes_of(remade: Sequence[Remade]) -> list[Cause]:
             found.append(Cause("recomputation", f"stage {one.stage}", message, remedy, state="unwitnessed"))
         elif one.outcome in ("differs", "failed"):
             what = "wrote something else" if one.outcome == "differs" else "failed"
+            if one.packages:
+                message = f"run again with packages of other versions{one.packages}, it {what}: {one.about}"
+                remedy = f"install the {REQUIREMENTS} of the audited code, and audit again"
+                found.append(Cause("recomputation", f"stage {one.stage}", message, remedy, state="unwitnessed"))
+                continue
             remedy = "sentfold run, and commit what comes out; or find out what made the recorded files"
             found.append(Cause("recomputation", f"stage {one.stage}", f"run again, it {what}: {one.about}", remedy))
     return found

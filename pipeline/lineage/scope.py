@@ -154,6 +154,10 @@ class Scope:
         """The command that makes stages anew, those alone whose records disagree."""
         return f"{self._first}sentfold run --suite {self.suite}"
 
+    def run_again(self, stage: str) -> str:
+        """The command that makes one stage anew although DVC finds nothing changed."""
+        return f"{self._first}dvc repro --force --single-item {quote(f'{self.graph.dvcfile}:{stage}')}"
+
     def fetch(self, entry: Entry, *, altered: bool = False) -> str:
         """The command that brings a recorded file back, or else makes it."""
         tracked = self.head_digest(entry.path)

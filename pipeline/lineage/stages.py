@@ -317,7 +317,7 @@ def _stage(dvcfile: str, name: str, filled: Mapping[str, Any]) -> Stage:
         _require_inside([*deps, *outs, *params])
         if not shlex.split(filled["cmd"]):  # which raises ValueError for a quote without its end
             raise ValueError("an empty command")
-        return Stage(name, " ".join(filled["cmd"].split()), tuple(deps), params, tuple(outs), tuple(uncached))
+        return Stage(name, filled["cmd"].strip(), tuple(deps), params, tuple(outs), tuple(uncached))
 
 
 def _paths(entries: list[Any]) -> Iterator[str]:
@@ -338,7 +338,7 @@ def _locked(lockfile: str, name: str, entry: Mapping[str, Any]) -> Locked:
         if not all(isinstance(values, dict) for values in (params, *params.values())):
             raise TypeError(f"params: {params}")
         _require_inside([*deps, *outs])
-        return Locked(name, " ".join(str(entry["cmd"]).split()), deps, params, outs)
+        return Locked(name, str(entry["cmd"]).strip(), deps, params, outs)
 
 
 def _recorded(items: list[Any]) -> dict[str, Entry]:
@@ -371,7 +371,8 @@ def is_inside(path: str) -> bool:
     """Whether a path can be one in the checkout, and is not the checkout itself."""
     parts = PurePosixPath(path).parts
     named = "\0" not in path and len(path) < LONGEST_PATH and all(len(part) <= LONGEST_NAME for part in parts)
-    return named and not (path.startswith("/") or ".." in parts or path in ("", "."))
+    # DVC asks a server for ssh://host/file.
+    return named and not (not parts or path.startswith("/") or ".." in parts or ":" in parts[0])
 
 
 @contextmanager

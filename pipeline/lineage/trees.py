@@ -145,6 +145,7 @@ class Revision:
         self.root = root
         commit = git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if not commit:
+            _require_no_refusal(root)
             raise LineageError(
                 f"there is no commit '{revision}'",
                 where=str(root),
@@ -383,10 +384,37 @@ def git_environment() -> dict[str, str]:
     return {**kept, **plain}
 
 
+class GitRefusalError(LineageError):
+    """git does not read a repository that is there."""
+
+
+def _require_no_refusal(root: Path) -> None:
+    """Raise GitRefusalError where git does not read a repository, as that of another account in a container."""
+    if not (root / ".git").exists():
+        return
+    try:
+        words = ["git", "rev-parse", "--git-dir"]
+        done = subprocess.run(words, cwd=root, env=git_environment(), capture_output=True, text=True, check=False)
+    except OSError:
+        return
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [""]
+        advised = next((line.strip() for line in said if line.strip().startswith("git config")), "")
+        raise GitRefusalError(
+            "git does not read this repository", where=str(root), got=said[0].removeprefix("fatal: "),
+            remedy=f"if you trust the checkout: {advised}" if advised else "correct what git names",
+        )  # fmt: skip
+
+
 def head_of(root: Path) -> Revision | None:
-    """The commit that is checked out, or None where there is no git, or `root` is a folder of another repository."""
+    """The commit that is checked out, or None where there is no git, or `root` is a folder of another repository.
+
+    Raises GitRefusalError where git does not read the repository.
+    """
     try:
         return Revision(root, "HEAD")
+    except GitRefusalError:
+        raise
     except LineageError:
         return None
 

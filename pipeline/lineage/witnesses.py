@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pipeline.lineage.hashes import PASSED_OVER, LineageError
-from pipeline.lineage.machine import differing_packages, hash_code, hash_packages, is_code, pins_in
+from pipeline.lineage.machine import describe_differences, hash_code, hash_packages, is_code, pins_in
 from pipeline.lineage.runs import RunFinder, files_under, sealed_inputs
 from pipeline.lineage.scope import Cause, Scope, listed
 from pipeline.lineage.stages import Locked, Stage, related
@@ -85,16 +85,22 @@ class WitnessChecks:
         code, when = run["code"], str(run["started"])[:19]
         if not code.get("commit") or "sha256" not in code:
             return
+        again, head = self.scope.run_again(str(run["stage"])), self.scope.head
+        # What was edited when the stage ran may have been committed since, all of it.
+        if head is not None and self._hash_of_commit(head.commit) == code["sha256"]:
+            known = set(head.all_files())
+        else:
+            known = set()
         for file in code.get("others", ()):
-            message = f"it was not as in commit {code['commit'][:10]} when stages ran that do not declare it"
-            remedy = f"commit or remove it, then {self.scope.rerun()}"
-            yield Cause("record", file, message, remedy, state="uncommitted")
+            if file not in known:
+                message = f"it was not as in commit {code['commit'][:10]} when stages ran that do not declare it"
+                yield Cause("record", file, message, f"commit or remove it, then {again}", state="uncommitted")
         committed = self._hash_of_commit(code["commit"])
         if not code.get("others") and not code["dirty"] and committed not in (None, code["sha256"]):
             message = (
                 f"it names commit {code['commit'][:10]} without edits, and a hash of other code than that commit has"
             )
-            yield Cause("record", f"run of {run['stage']}, {when}", message, self.scope.rerun())
+            yield Cause("record", f"run of {run['stage']}, {when}", message, again)
 
     def _hash_commit(self, commit: str) -> str | None:
         try:
@@ -108,10 +114,10 @@ class WitnessChecks:
         entry = locked.deps.get(REQUIREMENTS)
         if entry is None or not self.scope.is_as_recorded(entry):
             return
-        if other := differing_packages(self._pins, run["packages"]):
-            named = listed([f"{name} {version}, pinned {self._pins[name]}" for name, version in other.items()])
-            message = f"stages ran with other versions than those of {REQUIREMENTS}{named}"
-            yield Cause("record", "installed packages", message, f"install {REQUIREMENTS}, then {self.scope.rerun()}")
+        if other := describe_differences(self._pins, run["packages"]):
+            message = f"stages ran with other versions than those of {REQUIREMENTS}{listed(other)}"
+            again = self.scope.run_again(str(run["stage"]))
+            yield Cause("record", "installed packages", message, f"install {REQUIREMENTS}, then {again}")
 
     @cached_property
     def _pins(self) -> dict[str, str]:

@@ -406,3 +406,16 @@ def test_the_gap_of_two_texts_is_that_of_their_numbers_and_infinite_where_their_
     recorded: str, remade: str, gap: float
 ) -> None:
     assert largest_gap(recorded, remade) == largest_gap(remade, recorded) == pytest.approx(gap)
+
+
+def test_other_bytes_by_other_packages_are_no_evidence_against_a_report(small: Small) -> None:
+    commit_forgery(small, "reports/quick/summary.txt", "", "better\n")
+    before = audited(small, which="report")
+    assert before.count("wrong") > 0
+    (small.root / "requirements.lock").write_text("PyYAML==5.1\n")
+    small.commit("Pins")
+    found = audited(small, which="report")
+    (cause,) = found.causes
+    assert (found.count("wrong"), found.count("unwitnessed")) == (0, before.count("wrong"))
+    assert "packages of other versions (pyyaml " in cause.message and "pinned 5.1" in cause.message
+    assert found.failed(strict=True)

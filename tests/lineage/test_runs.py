@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import time
+from ast import literal_eval
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -16,15 +18,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.lineage.isolated_stage import lay_out
 from pipeline.lineage.machine import describe_code, describe_machine, hash_code
 from pipeline.lineage.recorder import start_run, suite_of
 from pipeline.lineage.runs import append_line, ended_runs, read_lines, runs_path
-from pipeline.lineage.stages import load_stages
+from pipeline.lineage.stages import load_graph, load_stages
 from pipeline.lineage.trees import WorkingTree
 from sentfold.numeric_profile import NAME, NATIVE, is_supported
 from tests.checkout import environment, make_checkout
 from tests.lineage.small import Small, environment_of
 
+ROOT = Path(__file__).parents[2]
 DOWNLOAD = ("download", "wordsim", "--suite", "quick")
 
 
@@ -96,6 +100,34 @@ def test_a_file_in_the_checkout_does_not_stand_in_for_a_library_and_the_record_n
         stranger.unlink()
     assert done.returncode == 0, done.stderr
     assert ended_runs(checkout, "quick")[-1]["code"]["others"] == [f"{name}.py"]
+
+
+def test_no_copy_of_the_library_stands_in_for_the_checkouts(tmp_path: Path) -> None:
+    """`pip install .` leaves one among the libraries; PYTHONPATH can name another checkout."""
+    copy = tmp_path / "copy"
+    (copy / "sentfold").mkdir(parents=True)
+    for name in ("__init__.py", "errors.py", "elsewhere.py"):
+        (copy / "sentfold" / name).touch()
+    found = "import pipeline, sentfold.errors as e; print(e.__file__); import sentfold.elsewhere"
+    done = subprocess.run(
+        [sys.executable, "-c", found], cwd=ROOT, env={**os.environ, "PYTHONPATH": f"{copy}{os.pathsep}{ROOT}"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == str(ROOT / "sentfold/errors.py")
+    assert f"no module sentfold.elsewhere in {ROOT}" in done.stderr
+
+
+def test_a_stage_that_runs_again_has_the_library_of_its_own_folder(tmp_path: Path) -> None:
+    """An audit of another commit would run modules of the auditor's checkout, which the stage does not declare."""
+    tree = WorkingTree(ROOT)
+    graph = load_graph(tree, "quick")
+    lay_out(tree, graph, graph.stages["report"], artifacts=ROOT, folder=tmp_path)
+    found = "import pipeline.__main__, sys; print([m.__file__ for n, m in sys.modules.items() if n[:9] == 'sentfold.'])"
+    done = subprocess.run([sys.executable, "-c", found], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    files = [file for file in literal_eval(done.stdout) if file is not None]
+    assert f"{tmp_path}/sentfold/suggestions.py" in files
+    assert all(file.startswith(f"{tmp_path}/") for file in files)
 
 
 def test_code_that_git_is_told_to_ignore_is_in_the_record(small: Small) -> None:

@@ -15,6 +15,7 @@ import yaml
 
 from pipeline.lineage.audit import Audit, audit
 from pipeline.lineage.crate import export_crate
+from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.machine import describe_code, describe_packages
 from pipeline.lineage.runs import append_line, read_lines, runs_path
 from pipeline.lineage.scope import Scope
@@ -221,6 +222,37 @@ def test_code_that_ran_undeclared_and_was_put_back_is_named(small: Small) -> Non
     assert subjects(found, "uncommitted") == {"schedule.py", "yaml.py"}
     assert verdict_of(found, "sts.csv", "mini-lp", "first") == "uncommitted"
     assert verdict_of(found, "sts.csv", "mini", "first") == "verified"
+
+
+def test_undeclared_code_that_was_committed_as_it_ran_is_not_named(small: Small) -> None:
+    """CONTRIBUTING.md asks for one commit of code and results, and the stages run before it."""
+    (small.root / "schedule.py").write_text("A = 1\n")
+    small.commit("A schedule")
+    small.edit("schedule.py", "A = 1", "A = 2")
+    record_with_code(small)
+    (cause,) = audit(small.root, "quick").causes
+    assert "dvc repro --force --single-item dvc.yaml:fold@mini" in cause.remedy
+    small.commit("Code and results")
+    assert audit(small.root, "quick").causes == {}
+    small.edit("schedule.py", "A = 2", "A = 3")
+    small.commit("More code")
+    assert subjects(audit(small.root, "quick"), "uncommitted") == {"schedule.py"}
+
+
+def test_a_repository_that_git_does_not_read_is_an_error_with_the_advice_of_git(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root in a container meets the host's account, and would read "no git repository"."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    if os.getuid():
+        pytest.skip("root alone gives files to another account")
+    os.chown(small.root, 54_321, 54_321)
+    os.chown(small.root / ".git", 54_321, 54_321)
+    for revision in (None, "HEAD"):
+        with pytest.raises(LineageError, match="dubious ownership") as refused:
+            audit(small.root, "quick", revision=revision)
+        assert f"git config --global --add safe.directory {small.root}" in refused.value.remedy
 
 
 def test_a_record_that_names_a_commit_and_hides_an_edit_contradicts_itself(small: Small) -> None:
