@@ -154,8 +154,8 @@ def _example(table: Table) -> str:
 def parse_columns(text: str | None) -> dict[str, str]:
     """`left=a,right=b,score=c` as role -> column, whose name may have commas. Raises DataError."""
     roles: dict[str, str] = {}
-    # A comma without a role behind it belongs to the name before it.
-    for part in re.split(r",(?=[^,=]*=|\s*$)", text or ""):
+    # A comma without a role behind it belongs to the name before it: such as `Same? (1=yes, 0=no)`.
+    for part in re.split(rf",(?=\s*(?:{'|'.join(NAMES)})\s*=|\s*$)", text or ""):
         role, sign, column = (piece.strip() for piece in part.partition("="))
         if part.strip() and (not sign or role not in NAMES or not column or role in roles):
             raise DataError(

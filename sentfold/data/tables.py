@@ -254,13 +254,14 @@ def _read_delimited(path: Path) -> Table:
 
 
 def find_delimiter(text: str) -> str:
-    """The delimiter that cuts the header into most cells; a comma if none cuts it."""
+    """The delimiter that cuts the header into most cells, and the first row into as many; a comma if none cuts it."""
 
-    def width(delimiter: str) -> int:
-        records = csv.reader(io.StringIO(text[:HEADER], newline=""), delimiter=delimiter)
-        return len(next(filter(any, records), []))
+    def fit(delimiter: str) -> tuple[bool, int]:
+        records = filter(any, csv.reader(io.StringIO(text[:HEADER], newline=""), delimiter=delimiter))
+        header, first = (len(next(records, [])) for _ in range(2))
+        return header == first > 1, header
 
-    return max(DELIMITERS, key=width)
+    return max(DELIMITERS, key=fit)
 
 
 def is_number(cell: object) -> bool:

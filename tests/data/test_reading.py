@@ -83,6 +83,13 @@ def test_parquet_gives_the_same_pairs(tmp_path: Path) -> None:
     same_pairs(read_dataset(tmp_path / "p.parquet"))
 
 
+def test_commas_in_a_name_are_no_delimiter_where_the_rows_have_another(tmp_path: Path) -> None:
+    rows = [f"eine Frage {n};{'ab'[n % 2]}" for n in range(12)]
+    (tmp_path / "l.csv").write_text("\n".join(["Frage (gekürzt, anonym, alt);Art", *rows]))
+    columns = parse_columns("text=Frage (gekürzt, anonym, alt),label=Art")
+    assert read_dataset(tmp_path / "l.csv", columns).classes == ("a", "b")
+
+
 @pytest.mark.parametrize("parts", [["train", "test"], []])
 def test_a_folder_that_datasets_saved_is_refused_with_what_to_do(parts: list[str], tmp_path: Path) -> None:
     """Its form is Arrow's, which trusts the bytes of a file: a small one can end the process or fill the memory."""
@@ -214,7 +221,13 @@ def test_a_column_that_a_spreadsheet_emptied_is_left_out(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "header", ['Question A,Question B,"How similar, of 5?"', "What do you see in the first?,And then?,score", "0,1,2"]
+    "header",
+    [
+        'Question A,Question B,"How similar, of 5?"',
+        'A,"B, 2=long","Same? (1=yes, 0=no)"',
+        "What do you see in the first?,And then?,score",
+        "0,1,2",
+    ],
 )
 def test_the_first_line_is_the_header_whatever_its_words(header: str, tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("\n".join([header, *(f"a text {n},one more text {n},{n % 2}" for n in range(12))]))
