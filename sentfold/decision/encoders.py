@@ -172,7 +172,10 @@ def clear_decision(folder: Path) -> None:
 
 def is_page(path: Path) -> bool:
     """Whether a file is the page of a decision."""
-    return path.is_file() and path.read_bytes()[: len(PAGE_START)] == PAGE_START
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(PAGE_START)) == PAGE_START
 
 
 def is_own(path: Path) -> bool:

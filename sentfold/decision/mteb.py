@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sentfold.data.datasets import Dataset, class_name
-from sentfold.data.tables import SPLITS, DataError, read_text
+from sentfold.data.tables import SPLITS, DataError, read_text, refuse_holes
 from sentfold.decision.inputs import copy_notes, first_copies, task_of
 from sentfold.decision.tasks import TOP, LabelsTask, Task, ndcg
-from sentfold.files import write_json
+from sentfold.files import require_regular, write_json
 
 Float64 = npt.NDArray[np.float64]
 
@@ -164,14 +164,16 @@ def _cosines(content: Any, data: Dataset) -> Float64:
 
 def _right_classes(content: Any, data: Dataset) -> Float64:
     """The mean over mteb's experiments, each a list of classes."""
-    names = np.array(data.classes)[data.values.astype(np.int64)]
+    names = [data.classes[number] for number in data.values.astype(np.int64)]
     predicted = [[class_name(label) for label in labels] for labels in content]
     counts = {len(labels) for labels in predicted} - {len(names)}
     if counts:
         raise ValueError(f"{min(counts)} labels for {len(names)} texts")
     if not {label for labels in predicted for label in labels} & set(data.classes):
         raise ValueError(f"no label is a class of the data, such as {data.classes[0]}")
-    return np.asarray(np.mean([np.array(labels) == names for labels in predicted], axis=0), dtype=np.float64)
+    # An array of texts would take the longest text in each place.
+    right = [[label == name for label, name in zip(labels, names, strict=True)] for labels in predicted]
+    return np.asarray(np.mean(right, axis=0), dtype=np.float64)
 
 
 def _gains(content: Any, data: Dataset) -> Float64:
@@ -246,6 +248,8 @@ def write_task_results(
 def _own_revision(file: Path) -> str:
     """The data of a result that write_task_results wrote; "" for others: mteb puts its version into its own."""
     try:
+        require_regular(file)
+        refuse_holes(file)
         result = json.loads(file.read_bytes())
         return "" if result["mteb_version"] is not None else str(result["dataset_revision"])
     except (OSError, ValueError, TypeError, KeyError, RecursionError):

@@ -18,6 +18,7 @@ from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError, read_table, refuse_holes
 from sentfold.data.vectors import read_arrays
 from sentfold.data.words import read_centroids, read_columns, read_word_vectors
+from sentfold.decision.encoders import PAGE_START, is_page
 from sentfold.decision.spaces import ARRAYS, SETTINGS, Unchanged, load_space, save_space
 from sentfold.decision.use import append_vectors, new_texts
 from sentfold.errors import ArtifactError
@@ -243,3 +244,14 @@ def test_a_file_of_which_most_was_never_written_is_refused_whatever_reads_it(tmp
     refuse_holes(tmp_path / "whole.txt")
     refuse_holes(tmp_path / "none.txt")
     refuse_holes(tmp_path)
+
+
+def test_of_a_page_the_first_bytes_alone_are_read(tmp_path: Path) -> None:
+    """Whether a file may be replaced by the page of a decision: a file of holes can have any size."""
+    page = tmp_path / "verdict.html"
+    page.write_bytes(PAGE_START)
+    os.truncate(page, 1 << 40)
+    assert is_page(page)
+    page.write_bytes(b"<html>")
+    os.truncate(page, 1 << 40)
+    assert not is_page(page)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 from sentfold.cli import compare
-from sentfold.data.datasets import Dataset
+from sentfold.data.datasets import Dataset, read_dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.comparison import compare_predictions, compare_vectors
 from sentfold.decision.mteb import item_values, read_predictions, write_task_results
@@ -344,3 +346,30 @@ def test_a_result_of_other_data_is_not_lost_and_one_of_the_same_data_is_written_
                 write_task_results(tmp_path, "test", {"a": score}, {"metric": "accuracy"}, data=data)
     (file,) = tmp_path.rglob("test.json")
     assert json.loads(file.read_text())["scores"]["test"][0]["main_score"] == 0.6
+
+
+def test_a_result_that_is_a_pipe_or_a_file_of_holes_is_refused_unread(pairs: Dataset, tmp_path: Path) -> None:
+    record = {"metric": "spearman"}
+    place = tmp_path / "Own.intervals.json"
+    os.mkfifo(place)
+    with pytest.raises(DataError, match="would be lost"):
+        write_task_results(tmp_path, "Own", {"one": 50.0}, record, data={"p.csv": "0"})
+    place.unlink()
+    place.touch()
+    os.truncate(place, 1 << 40)
+    with pytest.raises(DataError, match="would be lost"):
+        write_task_results(tmp_path, "Own", {"one": 50.0}, record, data={"p.csv": "0"})
+
+
+def test_a_label_of_a_million_letters_takes_its_letters_once(tmp_path: Path) -> None:
+    """numpy makes each text of an array as long as the longest: 5 GB of a file of a megabyte."""
+    (tmp_path / "l.csv").write_text("text,label\n" + "".join(f"text {n},{'ab'[n % 2]}\n" for n in range(200)))
+    data = read_dataset(tmp_path / "l.csv")
+    labels = ["x" * 1_000_000, *("ab"[n % 2] for n in range(1, 200))]
+    found = read_predictions(saved(tmp_path, "one", [labels]))
+    tracemalloc.start()
+    values = item_values(found, data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert values.tolist() == [0.0, *[1.0] * 199]
+    assert peak < 50_000_000
