@@ -35,9 +35,8 @@ Kind = Literal["pairs", "labels", "queries", "sentences"]
 SCORE = f"a number, or one of {', '.join(TRUE_WORDS)}"
 WHOLE = re.compile(r"-?\d+\.0", re.ASCII)  # a whole number as pandas writes it
 # What spreadsheets, databases and programs write for a cell without a value; pandas reads them so, too.
-MISSING = {"#N/A", "#NA", "#NAME?", "#REF!", "#VALUE!", "\\N", "<NA>", "NA", "N/A", "N/a", "n/a", "NULL", "null"} | {
-    "NaN", "nan", "NaT",
-}  # fmt: skip
+MISSING = {"#NA", "\\N", "<NA>", "NA", "N/A", "N/a", "n/a", "NULL", "null", "NaN", "nan", "NaT"}
+ERROR = re.compile(r"#NV|#\w+/\w+!?|#\w+[!?]")  # of a spreadsheet, in its language: #N/A, #NV, #N/D, #DIV/0!, #BEZUG!
 # So many rows, and such a share of them, have one word as their text before a note asks what the word means.
 LEAST_REPEATS, REPEATED_SHARE = 3, 0.02
 JUDGED = 20  # texts from which on a verdict is given
@@ -121,10 +120,17 @@ def _read_pairs(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dat
     return replace(data, notes=tuple(notes))
 
 
+def is_missing(label: object) -> bool:
+    """Whether a label says that there is none: None, NaN, or a word that programs write for them."""
+    word = str(label).strip()
+    return label is None or word in MISSING or ERROR.fullmatch(word) is not None
+
+
 def _is_list(label: object) -> bool:
-    """Whether a label is a list of labels, or the text of one as pandas writes it."""
+    """Whether a label is a list of labels, or the text of one as pandas or a tool of labelling writes it."""
     written = str(label).strip()
-    return isinstance(label, (list, dict)) or (written.startswith("[") and written.endswith("]") and "," in written)
+    text = (written[:1] == "[" and written[-1:] == "]" and "," in written) or (written[:1], written[-1:]) == ("{", "}")
+    return isinstance(label, (list, dict)) or text
 
 
 def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dataset:
@@ -134,7 +140,7 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
         value = table.columns[roles["label"]][row]
         if value is None or value != value or not str(value).strip():
             raise refuse_value(table, row, roles["label"], "a label is empty", expected="a class")
-        if str(value).strip() in MISSING:
+        if is_missing(value):
             raise refuse_value(
                 table, row, roles["label"], "a label may be missing", expected="a class",
                 remedy="leave out the rows without a label; if it is the name of a class, call the class otherwise",
@@ -149,7 +155,7 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
     spellings = Counter(name.casefold() for name in classes)
     if twins := [name for name in classes if spellings[name.casefold()] > 1]:
         notes.append(f"{len(twins)} classes differ from others in capitals alone; the first: {twins[0]}")
-    if unsaid := [name for name in classes if name.casefold() in ("none", "-")]:
+    if unsaid := [name for name in classes if name.casefold() in ("none", "-", "-1")]:
         notes.append(f"{names.count(unsaid[0])} texts have the class {unsaid[0]}; does it mean that there is none?")
     if len(classes) < 2:
         raise DataError(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from sentfold.data.datasets import MISSING, Dataset, class_name, compose, refuse_hidden
+from sentfold.data.datasets import Dataset, class_name, compose, is_missing, refuse_hidden
 from sentfold.data.tables import DataError, shorten
 from sentfold.data.vectors import encode_texts, refuse_masked
 from sentfold.decision.encoders import encode_by_name
@@ -238,7 +238,7 @@ def _classes(labels: Any) -> npt.NDArray[Any]:
     Raises DataError for a missing label, which numpy would take for a class called `nan`, and for words for one.
     """
     for row, label in enumerate(np.asarray(labels, dtype=object).ravel().tolist()):
-        if label is None or str(label).strip() in MISSING:
+        if is_missing(label):
             raise DataError(
                 "a label is missing", where=f"labels, row {row} (from 0)", expected="a class", got=str(label),
                 remedy="leave the row out: labels=(rows, classes), with the rows that have a class; or call a class of "

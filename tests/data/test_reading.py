@@ -542,7 +542,9 @@ def test_a_list_of_labels_is_refused_and_lists_in_parquet_are_named(tmp_path: Pa
     lines = [json.dumps({"text": f"a text {n}", "labels": of}) for n, of in enumerate(labels)]
     (tmp_path / "l.jsonl").write_text("\n".join(lines))
     (tmp_path / "l.csv").write_text("\n".join(["text,label", *(f'a text {n},"{of}"' for n, of in enumerate(labels))]))
-    for name in ("l.jsonl", "l.csv"):
+    chosen = ['"{""choices"": [""a"", ""b""]}"', "a", "b", "a"]  # as Label Studio writes several
+    (tmp_path / "s.csv").write_text("\n".join(["text,label", *(f"a text {n},{of}" for n, of in enumerate(chosen))]))
+    for name in ("l.jsonl", "l.csv", "s.csv"):
         with pytest.raises(DataError, match="a list of labels"):
             read_dataset(tmp_path / name)
     parquet.write_table(pa.table({"text": [f"a text {n}" for n in range(4)], "labels": labels}), tmp_path / "l.parquet")
@@ -732,7 +734,7 @@ def test_blanks_around_a_columns_name_are_no_part_of_it(tmp_path: Path, name: st
     assert read_sentences(tmp_path / name, "text=Ask") == list(data.texts)
 
 
-MISSING_WORDS = ["#N/A", "NA", "\\N", "NULL", "nan", "<NA>", " N/A "]
+MISSING_WORDS = ["#NV", "#N/D", "#BEZUG!", "#DIV/0!", "#N/A", "NA", "\\N", "NULL", "nan", "<NA>", " N/A "]
 
 
 @pytest.mark.parametrize("word", MISSING_WORDS)
@@ -763,11 +765,17 @@ def test_a_list_in_the_place_of_a_text_is_an_error_and_no_traceback(tmp_path: Pa
         read_dataset(tmp_path / "p.jsonl")
 
 
-def test_a_class_called_none_is_read_and_asked_about(tmp_path: Path) -> None:
-    (tmp_path / "l.csv").write_text("text,label\na cat,pet\na dog,None\na cow,pet\nan owl,None\n")
+@pytest.mark.parametrize("name", ["None", "-1"])  # the second as pandas numbers a missing class, and clusterings noise
+def test_a_class_that_may_mean_none_is_read_and_asked_about(name: str, tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text(f"text,label\na cat,pet\na dog,{name}\na cow,pet\nan owl,{name}\n")
     data = read_dataset(tmp_path / "l.csv")
-    assert data.classes == ("None", "pet")
-    assert "2 texts have the class None; does it mean that there is none?" in data.notes
+    assert set(data.classes) == {name, "pet"}
+    assert f"2 texts have the class {name}; does it mean that there is none?" in data.notes
+
+
+def test_hashtags_are_classes(tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text("text,label\na cat,#USA\na dog,#C/C++\na cow,#USA\nan owl,#NVIDIA\n")
+    assert set(read_dataset(tmp_path / "l.csv").classes) == {"#USA", "#C/C++", "#NVIDIA"}
 
 
 def test_names_of_columns_that_differ_by_blanks_are_refused(tmp_path: Path) -> None:
