@@ -69,7 +69,7 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
     if kind == "pairs" and not set(KINDS[kind]) <= wanted.keys():
         used = [roles[role] for role in KINDS[kind]]
         rest = [name for name in table.columns if name not in roles.values() and THIRD.search(_plain(name))]
-        if rest := [name for name in rest if _is_text(table.columns[name])]:
+        if rest := [name for name in rest if len({v for v in table.columns[name] if not _is_value(v)}) > 2]:
             error = _unclear(table, f"besides {', '.join(used)} there is {', '.join(rest)}")
             option = _option(",".join(f"{role}={column}" for role, column in roles.items()))
             error.remedy = f"if each {used[2]} is about {used[0]} and {used[1]} alone: {option}"

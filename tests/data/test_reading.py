@@ -194,6 +194,7 @@ NAMED = [  # header, a row, and the kind that the names tell; "" where they do n
     ("query,positive,negative,score", "a cat {n},a dog {n},an owl {n},{n}", ""),
     ("text1,text2,text3,label", "a cat {n},a dog {n},an owl {n},{n}", ""),
     ("anchor,positive,hard_negative,label", "a cat {n},a dog {n},an owl {n},{n}", ""),
+    ("query,positive,negative,score", "cat{n},dog{n},owl{n},{n}", ""),
     ("query,positive,negative,score", "a cat {n},a dog {n},{c},{n}", "pairs"),
 ]
 
