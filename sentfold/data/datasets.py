@@ -39,6 +39,7 @@ MISSING = {"#NA", "\\N", "<NA>", "NA", "N/A", "N/a", "n/a", "NULL", "null", "NaN
 ERROR = re.compile(r"#NV|#\w+/\w+!?|#\w+[!?]")  # of a spreadsheet, in its language: #N/A, #NV, #N/D, #DIV/0!, #BEZUG!
 # So many rows, and such a share of them, have one word as their text before a note asks what the word means.
 LEAST_REPEATS, REPEATED_SHARE = 3, 0.02
+CODE = 0.75  # so far from all others, in units of their range, is a score that a note asks about
 JUDGED = 20  # texts from which on a verdict is given
 
 
@@ -359,18 +360,32 @@ def odd_pairs(pairs: Ints, scores: Float64, splits: Sequence[str], place: Callab
     """What is odd about pairs, in words: copies, contradictions, scores off the scale, texts in two parts."""
     keys = [tuple(sorted(pair)) for pair in pairs.tolist()]
     same = [int(item) for item in np.flatnonzero(pairs[:, 0] == pairs[:, 1])]
-    low, high = np.quantile(scores, [0.01, 0.99])
-    reach = 3 * (high - low)
-    beyond = np.flatnonzero((reach > 0) & ((scores < low - reach) | (scores > high + reach)))
+    beyond = np.flatnonzero(_far_scores(scores))
     marked = len(np.unique(scores)) > 2 and bool(((scores == -1) | (scores >= 0)).all())
     unknown = np.flatnonzero(scores == -1) if marked else beyond[:0]
     return [
         *_counted("pairs of a text with itself", same, place),
         *_repeats("pairs", keys, scores.tolist(), place),
-        *_counted("scores are far from all others; is this one scale?", beyond.tolist(), place),
+        *_counted(
+            "scores are far from all others; is this one scale, or do they mean that there is none?",
+            beyond.tolist(),
+            place,
+        ),
         *_counted("scores are -1 and all others at least 0; does -1 mean that there is none?", unknown.tolist(), place),
         *_leaks([set(key) for key in keys], splits, place),
     ]
+
+
+def _far_scores(scores: Float64) -> npt.NDArray[np.bool_]:
+    """Scores far from 98% of all, and a value that is far from all others, as codes such as 99 or -9 are."""
+    low, high = np.quantile(scores, [0.01, 0.99])
+    reach = 3 * (high - low)
+    far = (reach > 0) & ((scores < low - reach) | (scores > high + reach))
+    values = np.unique(scores)
+    if len(values) > 3:
+        far |= (scores == values[-1]) & (values[-1] - values[-2] >= CODE * (values[-2] - values[0]))
+        far |= (scores == values[0]) & (values[1] - values[0] >= CODE * (values[-1] - values[1]))
+    return np.asarray(far, dtype=np.bool_)
 
 
 def odd_labels(rows: Ints, values: Float64, splits: Sequence[str], place: Callable[[int], str]) -> list[str]:

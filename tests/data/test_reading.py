@@ -766,6 +766,17 @@ def test_a_list_in_the_place_of_a_text_is_an_error_and_no_traceback(tmp_path: Pa
         read_dataset(tmp_path / "p.jsonl")
 
 
+@pytest.mark.parametrize(("code", "asked"), [(99, True), (9, True), (-9, True), (6, False), (2.5, False)])
+def test_a_code_among_scores_is_asked_about_however_many_pairs_have_it(
+    code: float, asked: bool, tmp_path: Path
+) -> None:
+    """As SPSS writes a missing value; here a tenth of the pairs has it."""
+    rows = [f"a cat {n},a dog {n},{code if n % 10 == 0 else n % 6}" for n in range(100)]
+    (tmp_path / "p.csv").write_text("\n".join(["left,right,score", *rows]))
+    notes = read_dataset(tmp_path / "p.csv").notes
+    assert any("10 scores are far from all others" in note for note in notes) == asked
+
+
 @pytest.mark.parametrize("name", ["None", "-1"])  # the second as pandas numbers a missing class, and clusterings noise
 def test_a_class_that_may_mean_none_is_read_and_asked_about(name: str, tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text(f"text,label\na cat,pet\na dog,{name}\na cow,pet\nan owl,{name}\n")
