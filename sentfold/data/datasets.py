@@ -366,11 +366,7 @@ def odd_pairs(pairs: Ints, scores: Float64, splits: Sequence[str], place: Callab
     return [
         *_counted("pairs of a text with itself", same, place),
         *_repeats("pairs", keys, scores.tolist(), place),
-        *_counted(
-            "scores are far from all others; is this one scale, or do they mean that there is none?",
-            beyond.tolist(),
-            place,
-        ),
+        *_counted("scores are far from all others; do they mean that there is none?", beyond.tolist(), place),
         *_counted("scores are -1 and all others at least 0; does -1 mean that there is none?", unknown.tolist(), place),
         *_leaks([set(key) for key in keys], splits, place),
     ]
