@@ -180,8 +180,8 @@ def read_text(path: Path) -> str:
             where=f"{path}, line {content[: error.start].count(10) + 1}",
             expected="UTF-8, or UTF-16 with a byte order mark",
             got=f"byte {content[error.start : error.start + 1]!r}",
-            remedy="save the file as UTF-8, in Excel as `CSV UTF-8`; or iconv -f ENCODING -t utf-8, with the encoding of "
-            "the file: cp1252 for Western Europe, cp1251 for Cyrillic. Then look at the texts: iconv takes any encoding",
+            remedy="save the file as UTF-8, in Excel as `CSV UTF-8`; or iconv -f ENCODING -t utf-8, with the encoding "
+            "of the file: cp1252 for Western Europe, cp1251 for Cyrillic. Then look at the texts: iconv takes any",
         ) from None
 
 
