@@ -32,6 +32,7 @@ STARTUP_SECONDS = 600.0
 PATIENCE_SECONDS = 60.0
 HEALTH_SECONDS = 5.0
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 CONFIGURED = "PREFECT_API_URL, or the active Prefect profile"
 
 
@@ -82,8 +83,16 @@ class Server:
         )
 
 
+def reach_this_machine() -> None:
+    """Let no proxy stand between this process and servers of this machine: the proxy would get their passwords."""
+    for name in ("NO_PROXY", "no_proxy"):
+        known = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+        os.environ[name] = ",".join(filter(None, [known, *(host for host in LOOPBACK if host not in known)]))
+
+
 def quieten_prefect() -> None:
     """Set what Prefect reads when it is imported; the user's own settings win."""
+    reach_this_machine()
     # The flow prints its own lines; Prefect's go to its server, where its pages show them.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")

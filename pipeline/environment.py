@@ -27,8 +27,14 @@ DOWNLOADS = (
 # The same, but secret: they travel encrypted or not at all.
 TOKENS = ("HF_TOKEN",)
 
+# A password with a slash in it parts an address that nobody can read.
+ADDRESSES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "HF_ENDPOINT")
+
 # The address of a server with its user's password. That of a proxy may lack `http://`.
 PASSWORD = re.compile(r"(^|://)[^/]*:[^/]*@|://[^/]*@")
+
+# Names of what opens something, such as HF_HUB_TOKEN.
+SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD)$", re.IGNORECASE)
 
 # Of the programs that start stages; no stage sees them.
 STARTERS = ("PREFECT_*", "DASK_*")
@@ -64,7 +70,7 @@ def audit_environment() -> dict[str, str]:
     return {
         name: value
         for name, value in stage_environment().items()
-        if name.upper() not in TOKENS and not PASSWORD.search(value)
+        if not SECRET.search(name) and not PASSWORD.search(value) and not ("@" in value and name.upper() in ADDRESSES)
     }
 
 

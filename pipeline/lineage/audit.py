@@ -235,7 +235,10 @@ class Auditor:
         else:
             folder = suite_folder(scope.suite)
             own = [str(folder / name) for name in ("suite.yaml", "catalogue.yaml", scope.suite)]
-            defining = dict.fromkeys([*DEFINING, *scope.plans, *own])
+            read = [path for stage in graph.stages.values() for path in (*stage.deps, *stage.params)]
+            sources = [path for path in dict.fromkeys(read) if not graph.makers_of(path)]
+            apart = [path for path in sources if not path.startswith(("pipeline/", "sentfold/", "flows/"))]
+            defining = dict.fromkeys([*DEFINING, *scope.plans, *own, *apart])
             others = [path for path in defining if scope.head.digest(path) != scope.artifacts.digest(path)]
             if others:
                 yield (

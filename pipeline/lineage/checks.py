@@ -53,6 +53,12 @@ class StageChecks:
             message = "stages have run here; git's HEAD has no such entries of them"
             remedy = f"commit {graph.lockfile} and reports/{graph.suite}"
             yield Cause("lock", graph.lockfile, message, remedy, state="uncommitted")
+            return
+        for out in graph.stages[name].uncached if self.scope.has_witness else ():
+            head = self.scope.head_digest(out)
+            if head is None or head.md5 != graph.locked[name].outs[out].md5:
+                message = "it is as recorded here; git's HEAD has other bytes of it, or none"
+                yield Cause("artifact", out, message, f"commit {quote(out)}", state="uncommitted")
 
     def _check(self, name: str) -> Iterator[Cause]:
         stage, locked = self.graph.stages[name], self.graph.locked.get(name)

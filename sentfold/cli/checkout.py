@@ -81,10 +81,10 @@ def find_checkout(folder: Path) -> Path | None:
 
 def _is_worktree(root: Path, outer: Path) -> bool:
     """Whether the repository of `outer` has a worktree at `root`; its own list says so, which no unpacked data can."""
-    words = ["git", "-C", str(outer), "worktree", "list", "--porcelain", "-z"]
+    words = ["git", "-C", str(outer), "worktree", "list", "--porcelain"]  # -z is new in git 2.36
     plain = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # a hook has GIT_DIR
     with suppress(OSError):
-        listed = subprocess.run(words, env=plain, capture_output=True, check=False).stdout.split(b"\0")
+        listed = subprocess.run(words, env=plain, capture_output=True, check=False).stdout.split(b"\n")
         return f"worktree {root.resolve()}".encode() in listed
     return False
 

@@ -108,7 +108,9 @@ def test_a_password_in_an_address_reaches_no_strangers_stage_and_travels_encrypt
     monkeypatch.setenv("https_proxy", "http://me:hush@proxy:3128")
     monkeypatch.setenv("HF_ENDPOINT", "https://me:hush@hub.example/api")
     monkeypatch.setenv("HTTP_PROXY", "me:hush@proxy:3128")
-    assert not {"https_proxy", "HTTP_PROXY", "HF_ENDPOINT"} & audit_environment().keys()
+    monkeypatch.setenv("ALL_PROXY", "http://me:hu/sh@proxy:3128")
+    monkeypatch.setenv("HF_HUB_TOKEN", "hush")
+    assert not {"https_proxy", "HTTP_PROXY", "ALL_PROXY", "HF_ENDPOINT", "HF_HUB_TOKEN"} & audit_environment().keys()
     assert "HF_ENDPOINT" in travelling(encrypted=True) and "HF_ENDPOINT" not in travelling(encrypted=False)
 
 

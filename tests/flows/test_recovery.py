@@ -75,6 +75,17 @@ def test_a_lock_cut_short_anywhere_is_put_back_or_holds_whole_stages_alone(root:
     assert put_back > len(lengths) * 0.9
 
 
+def test_a_lock_that_is_replaced_is_kept(root: Path) -> None:
+    """Some editors write no line break at the end, and a merge by hand is in no other file."""
+    first = LOCK[: LOCK.index("  vocabulary")].rstrip("\n")
+    (root / "dvc.lock").write_text(LOCK)
+    recover(root)
+    (root / "dvc.lock").write_text(first)
+    recover(root)
+    assert (root / "dvc.lock").read_text() == LOCK
+    assert (root / COPIES / "dvc.lock.replaced").read_text() == first
+
+
 def test_a_lock_cut_short_anywhere_without_a_copy_keeps_its_whole_stages(tmp_path: Path) -> None:
     lock, whole = tmp_path / "dvc.lock", yaml.safe_load(LOCK)["stages"]
     second = LOCK.index("  vocabulary")
@@ -119,7 +130,7 @@ def test_the_holder_of_a_checkout_finds_it_mended(root: Path, capsys: pytest.Cap
     (root / "dvc.lock").write_text(LOCK[:100])
     with hold_checkout(root, wait=False, purpose="test"):
         assert (root / "dvc.lock").read_text() == LOCK
-    assert "dvc.lock was damaged by a run that was cut short" in capsys.readouterr().out
+    assert "dvc.lock was damaged; the last whole one was put back; as it was it is .dvc/tmp" in capsys.readouterr().out
 
 
 def merge(root: Path, *, style: str) -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from flows import server as module
 from flows.server import Server, unanswered
+from pipeline.environment import flow_environment
 from sentfold.errors import RunError
 
 
@@ -40,6 +42,23 @@ def test_any_answer_is_one_and_none_is_told_with_its_reason(answering: http.serv
     place = f"http://127.0.0.1:{answering.server_port}"
     assert unanswered(place) == unanswered(f"{place}/refuse") == ""
     assert "http://127.0.0.1:9/health" in unanswered("http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("known", ["", "example.org"])
+def test_no_proxy_is_asked_for_a_server_of_this_machine(
+    known: str, answering: http.server.HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proxy would get the password of the server, and would answer in its place."""
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, known)
+    place = f"http://127.0.0.1:{answering.server_port}"
+    for prepare, said in ((lambda: None, "refused"), (module.quieten_prefect, "")):
+        prepare()
+        monkeypatch.setattr(urllib.request, "_opener", None)  # it keeps the proxies of its first call
+        assert said in unanswered(place) and bool(unanswered(place)) == bool(said)
+    assert flow_environment()["NO_PROXY"].startswith(known)
 
 
 def test_an_answer_of_another_process_on_the_port_is_not_taken_for_the_server_that_was_started(

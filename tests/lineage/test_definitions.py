@@ -157,6 +157,13 @@ def test_an_audit_of_a_commit_says_which_code_is_not_that_of_the_checkout(small:
             one for one in audit(small.root, "quick", revision="HEAD").remarks if "of the audited commit" in one
         ]
         assert name in remark
+    small.edit("dvc.yaml", "deps: [stage.py, code/rules.py, code/texts.py]",
+               "deps: [stage.py, code/rules.py, code/texts.py, requirements-train.lock]")  # fmt: skip
+    (small.root / "requirements-train.lock").write_text("torch==1\n")
+    small.commit("Pins of trainings")
+    (small.root / "requirements-train.lock").write_text("torch==2\n")
+    (remark,) = [one for one in audit(small.root, "quick", revision="HEAD").remarks if "of the audited commit" in one]
+    assert "requirements-train.lock" in remark
 
 
 def test_a_suite_s_own_catalogue_gives_no_public_corpus_another_place(tmp_path: Path) -> None:

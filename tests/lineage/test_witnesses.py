@@ -224,6 +224,18 @@ def test_code_that_ran_undeclared_and_was_put_back_is_named(small: Small) -> Non
     assert verdict_of(found, "sts.csv", "mini", "first") == "verified"
 
 
+def test_reports_that_are_not_those_of_the_commit_are_uncommitted(small: Small) -> None:
+    """`git add dvc.lock` alone: the tables here are as recorded, and those of the commit are others."""
+    table = small.root / TABLES / "sts.csv"
+    sound = table.read_bytes()
+    table.write_bytes(sound.replace(b"1", b"2"))
+    small.commit("Another table")
+    table.write_bytes(sound)
+    found = audit(small.root, "quick")
+    assert subjects(found, "uncommitted") == {TABLES}
+    assert found.failed(strict=True) and not found.failed(strict=False)
+
+
 def test_undeclared_code_that_was_committed_as_it_ran_is_not_named(small: Small) -> None:
     """CONTRIBUTING.md asks for one commit of code and results, and the stages run before it."""
     (small.root / "schedule.py").write_text("A = 1\n")
