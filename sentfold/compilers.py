@@ -5,30 +5,52 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cache
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 
-from sentfold.errors import ParameterError
-
+SETTINGS = "numba.core.config"  # the module of numba that reads SETTINGS_FILE
 SETTINGS_FILE = ".numba_config.yaml"
 
 
-def prepare_compilers() -> None:
-    """Keep numba and torch from what other people can write. Called before either is imported; imports neither.
+class SettingsFinder:
+    """Lets numba look for its settings in the account's own folder, and never in the working folder.
 
-    Raises ParameterError if the working folder has settings for numba. They can name a folder of compiled code, and
-    numba would run that code: a folder of data could do so.
+    The settings can name a folder of compiled code, and numba runs that code. A folder of data can have such a file.
+    Where other accounts may write, the file can come at any moment.
     """
-    if os.path.lexists(SETTINGS_FILE):
-        raise ParameterError(
-            "numba would take its settings from this folder, and could run code from it",
-            where=str(Path.cwd() / SETTINGS_FILE),
-            expected="no such file",
-            got="settings of numba",
-            state="nothing was read",
-            remedy="remove the file, or work in another folder",
-        )
+
+    @classmethod
+    def find_spec(
+        cls, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """None for every other module."""
+        found = PathFinder.find_spec(name, path, target) if name == SETTINGS else None
+        if found is not None and isinstance(found.loader, SourceFileLoader):
+            found.loader = _SettingsLoader(found.loader.name, found.loader.path)
+        return found
+
+
+class _SettingsLoader(SourceFileLoader):
+    def exec_module(self, module: ModuleType) -> None:
+        # numba takes the file's name as seen from the working folder, when it is imported and whenever it compiles.
+        here = Path.cwd()
+        os.chdir(_cache_folder())
+        try:
+            super().exec_module(module)
+        finally:
+            os.chdir(here)
+        module.__dict__["_config_fname"] = str(_cache_folder() / SETTINGS_FILE)
+
+
+def prepare_compilers() -> None:
+    """Keep numba and torch from what other people can write. Called before either is imported; imports neither."""
+    if SettingsFinder not in sys.meta_path:
+        sys.meta_path.insert(0, SettingsFinder)
     folder = _cache_folder()
     # Torch's own place is a name in /tmp that anybody can take.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "torchinductor"))

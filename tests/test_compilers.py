@@ -12,34 +12,39 @@ import pytest
 from sentfold.compilers import _cache_folder, prepare_compilers
 from tests.checkout import ROOT
 
-KERNEL = "import sentfold; sentfold.compress"
+KERNEL = """
+import os
+import sentfold
+sentfold.compress
+import numba
+from numba.core import config
+print(config.CHROME_TRACE)
+print(os.getcwd())
+print(numba.njit(lambda x: x + 1)(2))
+config.reload_config()
+assert config.CHROME_TRACE == "" and config.CACHE_DIR == os.environ.get("NUMBA_CACHE_DIR", "")
+"""
 
 
-def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+def python(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **more}
     command = [sys.executable, *words]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["-c", KERNEL],
-        ["-m", "sentfold.cli.main", "decide", "pairs.csv"],
-        ["-m", "pipeline", "check"],
-        ["-m", "flows", "run"],
-    ],
-)
-def test_settings_for_numba_in_a_folder_of_data_are_refused_before_numba_reads_them(
-    tmp_path: Path, words: list[str]
-) -> None:
-    """`cache_dir` names a folder whose pickles numba loads, and `chrome_trace` a file that numba overwrites."""
+def test_numba_takes_no_settings_from_the_working_folder_at_any_time(tmp_path: Path) -> None:
+    """`cache_dir` names a folder whose pickles numba loads, and `chrome_trace` a file that numba overwrites.
+
+    The file comes behind every check that a command could make: numba looks for it when it compiles.
+    """
+    own = tmp_path / "cache"
+    own.mkdir(mode=0o700)
     lost = tmp_path / "notes.txt"
     lost.write_text("three years of notes")
-    (tmp_path / ".numba_config.yaml").write_text(f"chrome_trace: {lost}\n")
-    done = python(tmp_path, *words)
-    assert done.returncode != 0
-    assert "numba would take its settings from this folder" in done.stderr
+    (tmp_path / ".numba_config.yaml").write_text(f"chrome_trace: {lost}\ncache_dir: {tmp_path}/theirs\n")
+    done = python(tmp_path, "-c", KERNEL, XDG_CACHE_HOME=str(own))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:3] == ["", str(tmp_path), "3"]
     assert lost.read_text() == "three years of notes"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from pipeline.base.suite import suite_folder
-from pipeline.lineage.checks import StageChecks
+from pipeline.lineage.checks import StageChecks, worst
 from pipeline.lineage.numbers import Number, Scores, read_numbers, tables_folder
 from pipeline.lineage.recompute import Remade, causes_of, report_writers
 from pipeline.lineage.scope import STATES, Cause, Scope, State, listed
@@ -123,7 +123,7 @@ class Auditor:
             if out == self.scores.path(space := PurePosixPath(out).stem)
         }
         self._ancestors = cache(scope.graph.ancestors)
-        self._faults = cache(lambda stages: tuple(self._faults_of(stages)))
+        self._faults = cache(lambda stages: worst(tuple(self._faults_of(stages))))
         # Reported files that no record has a hash of: hidden from the hash of a folder, or written by no stage.
         self.strays = tuple(self.checks.witnesses.strays())
         causes = (cause for name in self.writers for cause in self.checks.of(name))
@@ -134,7 +134,7 @@ class Auditor:
         checked = counted(numbers, len(numbers), "number")
         findings = tuple(Finding(number, tuple(dict.fromkeys(self._causes(number)))) for number in checked)
         named = {cause for finding in findings for cause in finding.causes}
-        every = dict.fromkeys([*self._faults(tuple(self.scope.graph.stages)), *self.strays])
+        every = dict.fromkeys([*self._faults_of(tuple(self.scope.graph.stages)), *self.strays])
         apart = tuple(cause for cause in every if cause not in named)
         commit = "" if self.scope.head is None else self.scope.head.commit
         remarks = tuple(self._remarks())

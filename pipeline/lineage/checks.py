@@ -19,11 +19,18 @@ from pipeline.lineage.witnesses import WitnessChecks
 
 PACKAGE = "pipeline"
 PLACES = ("package", "mirror", "hub", "archive", "inline")  # of data sets of the shared catalogue
-MOST_CAUSES = 200  # that are kept of a stage, the worst first
+MOST_CAUSES = 200  # that are kept of a stage, and of all stages that a number rests on
 # A stage runs the command of a module of pipeline/stages, or checks the plan. Other commands of the pipeline, such as
 # `trace --svg`, could copy a number from a file. Letters that begin a second command in a shell are not allowed.
 PLAN = "plan --check"
 PIPELINE = re.compile(rf"python -m {PACKAGE} ({PLAN}|\w+)(?: [\w./:@=,+-]+)+")
+
+
+def worst(found: tuple[Cause, ...]) -> tuple[Cause, ...]:
+    """At most MOST_CAUSES, the worst: each number has all of its stages', and dvc.lock can name thousands of inputs."""
+    if len(found) <= MOST_CAUSES:
+        return found
+    return tuple(sorted(found, key=lambda cause: STATES.index(cause.state))[:MOST_CAUSES])
 
 
 class StageChecks:
@@ -40,10 +47,7 @@ class StageChecks:
     def of(self, name: str) -> tuple[Cause, ...]:
         """The faults of one stage. Cost: hashing its inputs and outputs, each file once for all stages."""
         if name not in self._known:
-            found = tuple(self._check(name)) or tuple(self._uncommitted(name))
-            # Each number of the stage has all of them, and dvc.lock can name thousands of inputs.
-            worst = sorted(found, key=lambda cause: STATES.index(cause.state))[:MOST_CAUSES]
-            self._known[name] = found if len(found) <= MOST_CAUSES else tuple(worst)
+            self._known[name] = worst(tuple(self._check(name)) or tuple(self._uncommitted(name)))
         return self._known[name]
 
     def _uncommitted(self, name: str) -> Iterator[Cause]:

@@ -140,9 +140,8 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
             refuse_target(target / name, *inputs)
         foreign = [name for name in SIGNED if not is_own(target / name)]
         foreign += [] if is_page(target / PAGE) else [PAGE]
-        # A decision that was killed can leave a file without the one that it comes with; see use.renewed.
-        if not (target / ".decision.new").exists():
-            foreign += [name for name, with_it in WITH.items() if not (target / with_it).exists()]
+        # A decision that is killed can leave the second of a pair alone: it is written first and removed last.
+        foreign += [name for name, with_it in WITH.items() if not (target / with_it).exists()]
         for name in foreign:
             if (target / name).exists():
                 raise ParameterError(

@@ -54,9 +54,10 @@ def command(
             "a threshold needs pairs", where=data.name, expected="pairs with scores", got=data.kind,
             remedy='name the columns of pairs: --columns "left=a,right=b,score=c"',
         )  # fmt: skip
-    match = matches_from(data.values, match_from)
+    matches_from(data.values, match_from)
     require_groups(group_design(data.numbered_rows, [""] * len(data)), len(data))
     data, x, hashes, _ = read_inputs(source, vectors, encoder, columns, words)
+    match = matches_from(data.values, match_from)  # of the rows that are judged, if the file was written in between
     copies = first_copies(x, texts=data.texts)
     notes = copy_notes(copies, data.texts)
     if data.splits:

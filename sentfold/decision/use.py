@@ -218,9 +218,9 @@ def renewed(folder: Path) -> Iterator[Path]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder and what is in it; of a link, the link alone."""
-    if folder.is_symlink() or folder.is_file():
-        folder.unlink()
+    """Remove a folder and what is in it; of a link, the link alone; or what else has its name, such as a pipe."""
+    if folder.is_symlink() or not folder.is_dir():
+        folder.unlink(missing_ok=True)
     else:
         shutil.rmtree(folder, ignore_errors=True)
 

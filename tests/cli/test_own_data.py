@@ -259,11 +259,13 @@ def test_data_that_are_written_between_the_two_models_of_a_comparison_are_refuse
 def test_what_a_killed_decision_left_is_replaced(folder: Path) -> None:
     left = folder / "left"
     left.mkdir()
+    (left / ".decision.new").mkdir()
     for name, content in (("verdict.html", PAGE.encode()), (ARRAYS, b""), (".decision.lock", b"")):
         (left / name).write_bytes(content)
     with pytest.raises(ParameterError, match="would be lost"):
-        refuse_target(left, folder=True)  # a decision that ended leaves its lock, too
-    (left / ".decision.new").mkdir()
+        refuse_target(left, folder=True)  # no decision leaves the arrays of a space without its settings
+    (left / ARRAYS).unlink()
+    (left / SETTINGS).write_text('{"kind": "linear"}')
     refuse_target(left, folder=True)  # raises nothing
     from sentfold.cli import decide
 

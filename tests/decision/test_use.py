@@ -209,6 +209,13 @@ def test_a_decision_that_cannot_be_written_leaves_the_earlier_one(tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == [".decision.lock", "space.safetensors", "verdict.html"]
 
 
+def test_a_pipe_in_the_place_of_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".decision.new")
+    with renewed(tmp_path) as fresh:
+        assert fresh.is_dir()
+    assert [path.name for path in tmp_path.iterdir()] == [".decision.lock"]
+
+
 def test_vectors_of_another_space_or_encoder_are_not_mixed_with_those_of_a_file(tmp_path: Path) -> None:
     """`append` took any space of the same width; `similar` mapped vectors a second time that `append` had mapped."""
     texts = [f"The {noun} {verb}." for noun in ("dog", "cat", "snow", "price") for verb in ("sleeps", "falls", "rose")]
