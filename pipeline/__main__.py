@@ -431,12 +431,12 @@ def new_suite(
 ) -> None:
     """Write suites/NAME/ from a file of yours: its data, its spaces, its plan. No other file changes."""
     from pipeline.new_suite import write_suite
+    from sentfold.cli.inputs import print_notes
     from sentfold.data.columns import parse_columns
 
     made = tuple(filter(None, manifolds.split(",")))
     folder, notes = write_suite(name, file, encoder, columns=parse_columns(columns), manifolds=made)
-    for note in notes:
-        typer.echo(note, err=True)
+    print_notes(notes)
     typer.echo(f"{folder}: suite.yaml, catalogue.yaml, plan.yaml, and your data in {folder / name}")
     typer.echo(f"next: `sentfold run --suite {name}`, or `dvc repro {folder / 'dvc.yaml'}`; then commit {folder}")
 

@@ -60,6 +60,7 @@ def run_in_checkout(words: list[str], folder: Path) -> None:
             remedy=f"work in {outer}; if the inner checkout is yours, move it out",
         )
     refuse_others_code(root, folder)
+    os.environ.pop("PYTHONSAFEPATH", None)  # pipeline/__init__.py keeps other modules of the folder out
     os.environ[FOLDER_VARIABLE] = os.path.relpath(folder, root)
     os.chdir(root)
     package, _ = CHECKOUT_COMMANDS[words[0]]

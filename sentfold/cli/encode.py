@@ -19,10 +19,8 @@ from sentfold.data.words import (
     read_directions,
     read_lexicon,
     readers_installed,
-    unreadable,
 )
 from sentfold.errors import EncoderError, ParameterError
-from sentfold.files import require_regular
 from sentfold.numeric_profile import processor_flags
 from sentfold.suggestions import refuse_unreadable_addresses
 
@@ -245,14 +243,14 @@ def fit_directions(encoder: Any, path: Path) -> Fitted:
 
 
 def read_sentences(path: Path, columns: str | None = None) -> list[str]:
-    """The lines of a UTF-8 file, or one column of a Parquet file, `text` unless named; empty texts included.
+    """The lines of a text file, or one column of a Parquet file, `text` unless named; empty texts included.
 
     Of another table, or a folder, the texts of its columns, as `sentfold append` reads them. Raises ArtifactError, and
     DataError for columns that the file has not.
     """
     from sentfold.data.beir import with_titles
     from sentfold.data.columns import parse_columns
-    from sentfold.data.tables import DataError, read_arrow_table, refuse_holes, table_of
+    from sentfold.data.tables import DataError, read_arrow_table, read_text, refuse_holes, table_of
 
     refuse_holes(path)
     wanted = parse_columns(columns)
@@ -281,11 +279,7 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
                 remedy="name the column of texts: --columns text=a; and leave out the rows without one",
             )  # fmt: skip
         return cells
-    try:
-        require_regular(path)
-        text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise unreadable(path, "UTF-8, one sentence a line", error) from None
+    text = read_text(path)
     # Not splitlines(), which also splits at characters inside of a sentence.
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     return lines[:-1] if lines[-1] == "" else lines

@@ -46,6 +46,7 @@ def command(
     from sentfold.decision.spaces import Unchanged, load_space
     from sentfold.decision.use import PROBES, map_vectors, most_similar, require_same_lengths, require_same_vectors
 
+    text = text.encode("utf-8", "replace").decode()  # a shell hands on bytes that are no UTF-8
     data = read_dataset(among, parse_columns(columns))
     if not data.texts:
         raise DataError("there are no texts to show", where=data.name, got="rows of vectors")

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from sentfold.data.tables import TRUE_WORDS, DataError, Table, is_number
+from sentfold.data.tables import TRUE_WORDS, DataError, Table, is_number, plain_name
 
 # Names that columns of public data sets have, by role; the first that a table has is taken.
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -156,7 +156,7 @@ def parse_columns(text: str | None) -> dict[str, str]:
     roles: dict[str, str] = {}
     # A comma without a role behind it belongs to the name before it: such as `Same? (1=yes, 0=no)`.
     for part in re.split(rf",(?=\s*(?:{'|'.join(NAMES)})\s*=|\s*$)", text or ""):
-        role, sign, column = (piece.strip() for piece in part.partition("="))
+        role, sign, column = (plain_name(piece) for piece in part.partition("="))
         if part.strip() and (not sign or role not in NAMES or not column or role in roles):
             raise DataError(
                 "--columns cannot be read",

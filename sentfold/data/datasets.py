@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +40,7 @@ ERROR = re.compile(r"#NV|#\w+/\w+!?|#\w+[!?]")  # of a spreadsheet, in its langu
 # So many rows, and such a share of them, have one word as their text before a note asks what the word means.
 LEAST_REPEATS, REPEATED_SHARE = 3, 0.02
 CODE = 0.75  # so far from all others, in units of their range, is a score that a note asks about
+CLASSES = SCORES = 8  # that a note names
 JUDGED = 20  # texts from which on a verdict is given
 
 
@@ -121,17 +122,41 @@ def _read_pairs(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dat
     return replace(data, notes=tuple(notes))
 
 
-def is_missing(label: object) -> bool:
-    """Whether a label says that there is none: None, NaN, or a word that programs write for them."""
-    word = str(label).strip()
-    return label is None or word in MISSING or ERROR.fullmatch(word) is not None
+def describe_classes(names: Iterable[object]) -> str:
+    """The classes with their numbers of texts, the largest first: a code for no class, such as -1, is seen there."""
+    counts = Counter(names).most_common()
+    shown = [f"{shorten(name, 40) if len(str(name)) > 40 else name} ({count:,})" for name, count in counts[:CLASSES]]
+    return f"{len(counts):,} classes: {', '.join(shown)}" + ", ..." * (len(counts) > CLASSES)
 
 
-def _is_list(label: object) -> bool:
-    """Whether a label is a list of labels, or the text of one as pandas or a tool of labelling writes it."""
+def describe_scores(scores: npt.NDArray[Any]) -> str:
+    """The scores with their numbers of pairs if they are few, else their range: codes such as 99 are seen there."""
+    values, counts = np.unique(scores, return_counts=True)
+    if len(values) > SCORES:
+        return f"scores from {values[0]:g} to {values[-1]:g}, median {np.median(scores):g}"
+    return f"scores: {', '.join(f'{value:g} ({count:,})' for value, count in zip(values, counts, strict=True))}"
+
+
+def refuse_label(label: object, refuse: Callable[..., DataError]) -> None:
+    """Raise DataError for a label that names no class: none, a word for none, or several labels.
+
+    refuse  (what, expected=, remedy=) -> the error, with the place of the label
+    """
     written = str(label).strip()
-    text = (written[:1] == "[" and written[-1:] == "]" and "," in written) or (written[:1], written[-1:]) == ("{", "}")
-    return isinstance(label, (list, dict)) or text
+    ends = written[:1] + written[-1:]
+    is_list = ends == "{}" or (ends == "[]" and "," in written)
+    if label is None or label != label or not written:  # NaN is not itself
+        raise refuse("a label is empty", expected="a class", remedy="leave out the rows without a label")
+    if written in MISSING or ERROR.fullmatch(written):
+        raise refuse(
+            "a label may be missing", expected="a class",
+            remedy="leave out the rows without a label; if it is the name of a class, call the class otherwise",
+        )  # fmt: skip
+    if is_list or isinstance(label, (list, tuple, set, dict)):
+        raise refuse(
+            "a text has a list of labels", expected="one class a text",
+            remedy="keep one label of each text, or make a file for each label with yes and no",
+        )  # fmt: skip
 
 
 def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dataset:
@@ -139,25 +164,13 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
     names = []
     for row in kept:
         value = table.columns[roles["label"]][row]
-        if value is None or value != value or not str(value).strip():
-            raise refuse_value(table, row, roles["label"], "a label is empty", expected="a class")
-        if is_missing(value):
-            raise refuse_value(
-                table, row, roles["label"], "a label may be missing", expected="a class",
-                remedy="leave out the rows without a label; if it is the name of a class, call the class otherwise",
-            )  # fmt: skip
-        if _is_list(value):
-            raise refuse_value(
-                table, row, roles["label"], "a text has a list of labels", expected="one class a text",
-                remedy="keep one label of each text, or make a file for each label with yes and no",
-            )  # fmt: skip
+        refuse_label(value, partial(refuse_value, table, row, roles["label"]))
         names.append(class_name(value))
     classes = tuple(sorted(set(names), key=_natural))
     spellings = Counter(name.casefold() for name in classes)
     if twins := [name for name in classes if spellings[name.casefold()] > 1]:
         notes.append(f"{len(twins)} classes differ from others in capitals alone; the first: {twins[0]}")
-    if unsaid := [name for name in classes if name.casefold() in ("none", "-", "-1")]:
-        notes.append(f"{names.count(unsaid[0])} texts have the class {unsaid[0]}; does it mean that there is none?")
+    notes.append(describe_classes(names))
     if len(classes) < 2:
         raise DataError(
             "there is one class alone", where=f"{table.name}, column {roles['label']}", expected="at least two classes",
@@ -283,9 +296,9 @@ def _long_runs_of_marks() -> re.Pattern[str]:
     return re.compile(f"([{found}]{{30}})[{found}]+")
 
 
-def compose(text: str, form: Literal["NFC", "NFKC"]) -> str:
-    """Unicode's normal form of a text, of which more than 30 marks in a row are cut to 30."""
-    return text if text.isascii() else unicodedata.normalize(form, _long_runs_of_marks().sub(r"\1", text))
+def compose(text: str) -> str:
+    """Unicode's form NFC of a text, of which more than 30 marks in a row are cut to 30."""
+    return text if text.isascii() else unicodedata.normalize("NFC", _long_runs_of_marks().sub(r"\1", text))
 
 
 def class_name(label: object) -> str:
@@ -297,7 +310,7 @@ def class_name(label: object) -> str:
     if isinstance(label, float) and label.is_integer():
         label = int(label)
     seen = " ".join(UNSEEN.sub("", str(label)).strip(JOINERS).split())
-    name = compose(seen or str(label), "NFC")
+    name = compose(seen or str(label))
     return name.removesuffix(".0") if WHOLE.fullmatch(name) else name
 
 
@@ -364,6 +377,7 @@ def odd_pairs(pairs: Ints, scores: Float64, splits: Sequence[str], place: Callab
     marked = len(np.unique(scores)) > 2 and bool(((scores == -1) | (scores >= 0)).all())
     unknown = np.flatnonzero(scores == -1) if marked else beyond[:0]
     return [
+        describe_scores(scores),
         *_counted("pairs of a text with itself", same, place),
         *_repeats("pairs", keys, scores.tolist(), place),
         *_counted("scores are far from all others; do they mean that there is none?", beyond.tolist(), place),

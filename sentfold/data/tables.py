@@ -213,13 +213,19 @@ def _read_json_lines(path: Path) -> Table:
             )  # fmt: skip
         records.append(record)
         places.append((str(path), "line", number))
+    if len(records) == 1 and all(isinstance(value, (dict, list)) for value in records[0].values()):
+        raise DataError(
+            "a file holds one object of columns or rows", where=str(path), expected="one object a line, for each row",
+            got=f"the keys {', '.join(map(shorten, [*records[0]][:5]))}",
+            remedy="pandas: df.to_json(path, orient='records', lines=True)",
+        )  # fmt: skip
     names = list(dict.fromkeys(name for record in records for name in record))
     if 8 * len(names) * len(records) > FREE + RATIO * path.stat().st_size:
         raise DataError(
             "the lines have too many different keys", where=str(path), expected="objects of the same keys",
             got=f"{len(names):,} keys in {len(records):,} lines",
         )  # fmt: skip
-    columns = {name.strip(): [record.get(name) for record in records] for name in names}
+    columns = {plain_name(name): [record.get(name) for record in records] for name in names}
     if len(columns) < len(names):
         raise DataError(
             "two keys have one name", where=str(path), expected="keys that differ in more than blanks",
@@ -246,12 +252,17 @@ def _read_delimited(path: Path) -> Table:
     if not records:
         raise DataError("a file is empty", where=str(path), expected="a header and rows")
     (line, header), *rows = records
-    names = [cell.strip() for cell in header]
+    names = [plain_name(cell) for cell in header]
     _check_shape(f"{path}, line {line}", names, [(f"{path}, line {line}", cells) for line, cells in rows])
     if len(names) > 1:
         _refuse_second_header(path, header, rows)
     columns = {name: [cells[place] for _, cells in rows] for place, name in enumerate(names) if name}
     return Table(path.name, columns, [(str(path), "line", line) for line, _ in rows], tuple(notes))
+
+
+def plain_name(name: str) -> str:
+    """The name of a column, with single blanks in the place of line breaks, as spreadsheets have them in headers."""
+    return " ".join(name.split())
 
 
 def find_delimiter(text: str) -> str:
@@ -399,7 +410,7 @@ def _checked(table: pa.Table) -> pa.Table:
 
     Raises pa.ArrowInvalid for what pyarrow would read beyond the end of, and for texts not in UTF-8.
     """
-    table = table.rename_columns([name.strip() for name in table.column_names])
+    table = table.rename_columns([plain_name(name) for name in table.column_names])
     if len(set(table.column_names)) < table.num_columns:
         raise pa.ArrowInvalid(f"two columns have one name: {', '.join(table.column_names)}")
     table.validate(full=True)
@@ -422,12 +433,15 @@ def table_of(path: Path, table: pa.Table) -> Table:
         )  # fmt: skip
     columns, nested = {}, [field.name for field in table.schema if pa.types.is_nested(field.type)]
     notes = (f"columns of lists and structs are left out: {', '.join(nested)}",) if nested else ()
+    lacking: list[str] = []
     for name in table.column_names:
         if name not in nested:
             try:
                 columns[name] = table.column(name).to_pylist()
-            except (ValueError, OverflowError, LookupError) as error:  # a date or a time zone that Python lacks
-                raise _unreadable(path, f"values of Python in the column {name}", error) from None
+            except (ValueError, OverflowError, LookupError):  # a date, a time or a time zone that Python lacks
+                lacking.append(name)
+    if lacking:
+        notes = (*notes, f"columns of values that Python lacks are left out: {', '.join(lacking)}")
     return Table(path.name, columns, [(str(path), "row", number) for number in range(1, table.num_rows + 1)], notes)
 
 
@@ -461,6 +475,13 @@ def _named_parts(folder: Path) -> list[tuple[str, Path]]:
     for a part that comes twice, lacks a file, or is in a form that is not read.
     """
     shown = [path for path in sorted(folder.iterdir()) if not path.name.startswith((".", "_"))]
+    if {"corpus", "queries"} <= {path.name for path in shown if path.is_dir()}:
+        raise DataError(
+            "queries and documents are not in BEIR's form", where=str(folder), expected="corpus.jsonl, queries.jsonl "
+            "and qrels/test.tsv", got=", ".join(path.name for path in shown[:8]),
+            remedy="write them from Parquet: df.to_json('corpus.jsonl', orient='records', lines=True), and "
+            "df.to_csv('qrels/test.tsv', sep='\\t', index=False)",
+        )  # fmt: skip
     if saved := [path.name for path in shown if path.name in SAVED]:
         raise DataError(
             "a folder that `save_to_disk` of datasets wrote is not read", where=str(folder), expected="Parquet",

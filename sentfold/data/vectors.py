@@ -246,7 +246,9 @@ def _refuse_oversize(path: Path) -> None:
     if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
         raise ValueError("a member that is packed in another way than numpy does")
     if unpacked > FREE + RATIO * path.stat().st_size:
-        raise ValueError(f"arrays of {unpacked:,} bytes in a file of {path.stat().st_size:,}")
+        raise ValueError(
+            f"arrays of {unpacked:,} bytes in a file of {path.stat().st_size:,}; if it is your own, save it by np.save"
+        )
 
 
 def _read_safetensors(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
@@ -285,7 +287,7 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
     for name in sorted(table.column_names, key=lambda name: name in lists):  # what cannot be read is refused first
         column = table.column(name).combine_chunks()
         if name in vectors:
-            arrays[name] = _matrix_of(column, f"{path}, column {name}")
+            arrays[name] = matrix_of(column, f"{path}, column {name}")
         else:
             columns[name] = column.to_pylist() if _are_texts(column.type) else []
     return columns, arrays
@@ -303,7 +305,7 @@ def _are_texts(kind: pa.DataType) -> bool:
     return any(test(kind) for test in TEXTS)
 
 
-def _matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
+def matrix_of(column: pa.Array, where: str) -> npt.NDArray[Any]:
     """Lists of any Arrow kind, all of one length, as (n, d). Raises DataError."""
     if not any(test(column.type) for test in LISTS):
         raise DataError(
@@ -413,7 +415,10 @@ def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path)
     again = np.array([row for row, text in enumerate(texts) if text in used and place[text] != row], dtype=np.int64)
     first = np.array([place[texts[row]] for row in again], dtype=np.int64)
     wanted = "one vector for each text"
-    _refuse_apart(array, again, first, path, wanted, lambda row: texts[row], "keep one of the two rows")
+    remedy = "keep one of the two rows"
+    if data.kind == "queries":
+        remedy = "of an encoder with two prompts save two arrays: np.savez(FILE, corpus=..., queries=...)"
+    _refuse_apart(array, again, first, path, wanted, lambda row: texts[row], remedy)
     others = [row for text, row in place.items() if text not in used and str(text).strip()]
     taken = np.array([*rows, *sorted(others)])
     return array[taken], taken, len(others)

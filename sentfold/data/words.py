@@ -261,18 +261,11 @@ def read_words(table: pa.Table, path: Path) -> tuple[str, ...]:
 
 
 def read_matrix(table: pa.Table, path: Path) -> npt.NDArray[Any]:
-    """The column vector, lists of one length, as an (n, d) array. Raises ArtifactError."""
-    lists = table.column("vector").to_pylist()
-    lengths = {len(row) if isinstance(row, list) else 0 for row in lists}
-    if len(lengths) != 1 or 0 in lengths:
-        got = str(table.schema.field("vector").type)
-        raise ArtifactError(
-            "the column 'vector' has no vectors", where=str(path), expected="lists of one length", got=got
-        )
-    vectors = np.array(lists)
-    if vectors.dtype.kind not in "fiu":
-        raise ArtifactError(
-            "the column 'vector' has no numbers", where=str(path), expected="lists of numbers, without nulls",
-            got=str(table.schema.field("vector").type),
-        )  # fmt: skip
+    """The column vector, lists of one length, as an (n, d) array. Raises DataError."""
+    from sentfold.data.vectors import matrix_of
+
+    where = f"{path}, column vector"
+    vectors = matrix_of(table.column("vector").combine_chunks(), where)
+    if not vectors.shape[1]:
+        raise DataError("vectors have no numbers", where=where, expected="lists of numbers", got="empty lists")
     return vectors

@@ -38,6 +38,7 @@ from sentfold.decision.inputs import (
     make_task,
     refuse_one_cosine,
     task_of,
+    value_notes,
 )
 from sentfold.decision.nested import ENOUGH, Material, label_free_rows
 from sentfold.decision.progress import counted, open_bar
@@ -209,6 +210,7 @@ def compress(
     copies = first_copies(x, texts=texts)
     task, needed, free = make_task(copies, pairs, labels, texts)
     check_splits(splits, task)
+    notes = [*value_notes(pairs, labels), *notes]
     material = Material(x, needed, free, task, plan_folds(task, splits, seed=seed, repeats=1))
     told = (*notes, *copy_notes(copies, texts))
     return compress_material(material, margin, resamples=resamples, seed=seed, notes=told)

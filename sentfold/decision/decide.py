@@ -25,6 +25,7 @@ from sentfold.decision.inputs import (
     make_task,
     refuse_one_cosine,
     task_of,
+    value_notes,
 )
 from sentfold.decision.nested import Fitted, Material, fit_families, measurer, space_of_all
 from sentfold.decision.progress import counted
@@ -164,6 +165,7 @@ def decide(
     copies = first_copies(x, texts=texts)
     task, needed, free = make_task(copies, pairs, labels, texts)
     check_splits(splits, task)
+    notes = [*value_notes(pairs, labels), *notes]
     material = Material(x, needed, free, task, plan_folds(task, splits, seed=seed))
     return decide_task(material, families, seed, (*notes, *copy_notes(copies, texts)))
 

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sentfold.data.tables import refuse_holes
 from sentfold.errors import ArtifactError, ParameterError, first_line
 from sentfold.files import (
     PARQUET,
@@ -124,6 +125,7 @@ def read_receipt(task: Task) -> Part | None:
     try:
         path = Path(task.target) / Part(file, 0, 0, "", {}).receipt
         require_regular(path)
+        refuse_holes(path)  # whose DataError is a ValueError
         receipt = json.loads(path.read_bytes())
         if receipt.pop("record") != json.loads(json_bytes(task.record())):
             return None

@@ -15,6 +15,7 @@ import pytest
 
 from sentfold.cli.encode import command, read_sentences
 from sentfold.data.datasets import read_dataset
+from sentfold.data.tables import DataError
 from sentfold.data.vectors import read_vectors
 from sentfold.data.words import read_columns, read_integers
 from sentfold.decision.encoders import encode_by_name
@@ -234,7 +235,7 @@ def test_a_file_that_is_not_what_it_should_be_is_named(files: Files, tmp_path: P
         lists = [vectors[0].tolist()[: (5, 6, 7)[i % 3]] for i in range(len(words))]
         lists[0] = lists[0][:4]
         pq.write_table(pa.table({"word": words, "vector": pa.array(lists, pa.list_(pa.float32()))}), files.words)
-    with pytest.raises(ArtifactError) as caught:
+    with pytest.raises(SentfoldError) as caught:
         run(files, tmp_path / "out.parquet", "average")
     assert "words.parquet" in str(caught.value)
 
@@ -266,3 +267,11 @@ def test_what_encode_writes_of_a_file_with_a_blank_text_is_read(tmp_path: Path) 
         np.testing.assert_array_equal(
             read_vectors(tmp_path / "v.parquet", data)[0], encode_by_name("wordllama", list(data.texts))
         )
+
+
+def test_a_text_file_in_utf_16_is_read_as_other_commands_read_it(tmp_path: Path) -> None:
+    (tmp_path / "u.txt").write_bytes("Der Drucker ist kaputt\r\n\r\nBitte kündigen\r\n".encode("utf-16"))
+    assert read_sentences(tmp_path / "u.txt") == ["Der Drucker ist kaputt", "", "Bitte kündigen"]
+    (tmp_path / "u.txt").write_bytes("Bitte kündigen".encode("cp1252"))
+    with pytest.raises(DataError, match="a file is not UTF-8"):
+        read_sentences(tmp_path / "u.txt")

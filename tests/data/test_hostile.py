@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -39,14 +41,10 @@ def spoil(data: pa.Array, place: int, old: bytes, new: bytes) -> pa.Array:
 ODD: dict[str, pa.Table] = {
     "texts that are not UTF-8": pa.table({"left": spoil(TEXTS, 2, b"t", b"\xff"), "right": TEXTS, "score": SCORES}),
     "two columns of one name": pa.Table.from_arrays([TEXTS, TEXTS, SCORES], ["left", "left", "score"]),
-    "a date that Python lacks": pa.table({
-        "left": TEXTS, "right": TEXTS, "score": SCORES, "when": pa.array([2**30] * ROWS, pa.int32()).cast(pa.date32()),
-    }),
-    "a time zone that nobody has": pa.table({
-        "left": TEXTS, "right": TEXTS, "score": SCORES,
-        "when": pa.array([0] * ROWS).cast(pa.timestamp("us", "Nowhere/Land")),
-    }),
 }  # fmt: skip
+
+
+PAIRS = pa.table({"left": TEXTS, "right": TEXTS, "score": SCORES})
 
 
 @pytest.mark.parametrize("case", ODD)
@@ -55,6 +53,31 @@ def test_a_parquet_file_that_python_cannot_hold_is_refused(tmp_path: Path, case:
     with pytest.raises(DataError, match="a file cannot be read") as caught:
         read_dataset(tmp_path / "p.parquet")
     assert caught.value.where == str(tmp_path / "p.parquet")
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pa.array([2**30] * ROWS, pa.int32()).cast(pa.date32()),
+        pa.array([0] * ROWS).cast(pa.timestamp("us", "Nowhere/Land")),
+    ],
+    ids=["a date that Python lacks", "a time zone that nobody has"],
+)
+def test_a_column_of_times_that_python_lacks_is_left_out(tmp_path: Path, times: pa.Array) -> None:
+    parquet.write_table(PAIRS.append_column("when", times), tmp_path / "p.parquet")
+    data = read_dataset(tmp_path / "p.parquet")
+    assert len(data) == ROWS and "columns of values that Python lacks are left out: when" in data.notes
+
+
+def test_nanoseconds_are_left_out_where_pandas_is_not_installed(tmp_path: Path) -> None:
+    times = pa.array([1_700_000_003_333_333_254] * ROWS).cast(pa.timestamp("ns"))
+    parquet.write_table(PAIRS.append_column("when", times), tmp_path / "p.parquet")
+    hide = "\nclass Hidden:\n def find_spec(name, *_):\n  if name == 'pandas': raise ImportError(name)\n"
+    code = f"import sys{hide}sys.meta_path.insert(0, Hidden)\nfrom pathlib import Path\n"
+    code += "import sentfold.data.datasets as d\nprint(d.read_dataset(Path(sys.argv[1])).notes)"
+    words = [sys.executable, "-c", code, str(tmp_path / "p.parquet")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "columns of values that Python lacks are left out: when" in done.stdout
 
 
 def test_words_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
@@ -153,9 +176,9 @@ def test_vectors_that_are_texts_or_not_finite_are_refused(tmp_path: Path) -> Non
     path = tmp_path / "c.parquet"
     for rows in ([["a", "b"]], [[1.0, None]], [[True, False]]):
         parquet.write_table(pa.table({"cluster": [0], "word": ["a"], "vector": pa.array(rows)}), path)
-        with pytest.raises(ArtifactError, match="has no numbers"):
+        with pytest.raises(DataError, match="vectors are no numbers"):
             read_centroids(path)
-        with pytest.raises(ArtifactError, match="has no numbers"):
+        with pytest.raises(DataError, match="vectors are no numbers"):
             read_word_vectors(["a"], "regex", str(path), 1, False)
     parquet.write_table(pa.table({"cluster": [0], "vector": pa.array([[1.0, np.nan]])}), path)
     with pytest.raises(ArtifactError, match="a centroid is not finite"):

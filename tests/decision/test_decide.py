@@ -43,6 +43,15 @@ from sentfold.errors import ArtifactError, ParameterError
 from sentfold.manifold.abtt import removal_map
 from sentfold.manifold.base.linear import LinearMap, principal_axes
 
+
+def column_of(values: list[object]) -> np.ndarray:
+    """As pandas hands out a column of lists or arrays."""
+    column = np.empty(len(values), dtype=object)
+    for row, value in enumerate(values):
+        column[row] = value
+    return column
+
+
 FEW = (Family("mean removal", mean_removal), Family("all but the top", all_but_the_top))
 ADAPTER = Family("linear adapter from labels", linear_adapter, supervised=True)
 Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -198,7 +207,9 @@ def test_what_the_test_part_also_has_is_not_learnt() -> None:
         pairs = left[items], right[items], scores[items]
         found.append(decide(x, pairs=pairs, splits=splits, families=(*FEW, ADAPTER)))
     assert found[0].candidates == found[1].candidates
-    assert found[0].notes[1].startswith("100 pairs of the other parts share a text with the test part")
+    assert any(
+        note.startswith("100 pairs of the other parts share a text with the test part") for note in found[0].notes
+    )
     alone = left[both[60:]], right[both[60:]], scores[both[60:]]
     with pytest.raises(DataError, match="nothing that the test part does not have"):
         decide(x, pairs=alone, splits=["train"] * 100 + ["test"] * 100, families=FEW)
@@ -221,7 +232,7 @@ def test_a_text_under_another_row_is_the_same_text(by: str) -> None:
     decision = decide(tiled, families=(*FEW, ADAPTER), **data)
     assert decision.groups == (60 if by == "pairs" else 120)
     assert not decision.recommended
-    assert decision.notes[0].startswith("600 texts have the vector of an earlier one")
+    assert any(note.startswith("600 texts have the vector of an earlier one") for note in decision.notes)
     assert sentfold.compress(tiled, resamples=50, **data).groups == decision.groups
 
 
@@ -262,6 +273,8 @@ def test_kin_are_joined_by_their_text_or_by_a_copy_and_symbols_and_vowel_signs_c
     texts = ["A b.", "a b!", "A  B", "c", "C++", "...", "!!!", "कि", "की", "Straße", "STRASSE"]
     assert kin_of(np.arange(11), texts).tolist() == [0, 0, 0, 3, 4, 5, 6, 7, 8, 9, 9]
     assert kin_of(np.array([0, 1, 2, 0]), ["x", "y", "y.", "z"]).tolist() == [0, 1, 1, 0]
+    compatible = ["\uff76\uff9e", "\u30ac", "\u30ab\u3099", "\ufb01x", "FIx", "\u2460", "1", "\u30ab"]
+    assert kin_of(np.arange(8), compatible).tolist() == [0, 0, 0, 3, 3, 5, 5, 7]
     assert kin_of(np.array([0, 0]), ()).tolist() == [0, 0]
 
 
@@ -279,7 +292,7 @@ def test_a_million_marks_on_one_letter_take_no_time(marks: str) -> None:
 def test_every_mark_of_unicode_is_counted_in_a_run() -> None:
     for code in range(sys.maxunicode + 1):
         if unicodedata.combining(chr(code)) or unicodedata.combining(unicodedata.normalize("NFKD", chr(code))[0]):
-            assert len(compose("a" + 50 * chr(code), "NFC")) < 32 * 3
+            assert len(compose("a" + 50 * chr(code))) < 32 * 3
 
 
 def test_rows_are_copies_by_all_their_vectors_or_by_their_text_and_zeros_are_none() -> None:
@@ -362,9 +375,14 @@ def test_resamples_of_many_items_are_held_a_few_at_a_time() -> None:
         ({"labels": [0, 1] * 10, "splits": ["train"] * 20}, "splits do not fit"),
         ({"labels": [0, 1] * 10, "splits": ["train", "test"]}, "splits do not fit"),
         ({"labels": [0, 1] * 5 + [-1] * 10, "splits": ["train"] * 10 + ["test"] * 10}, "no class of the other parts"),
-        ({"labels": np.array([0.0, 1.0] * 9 + [np.nan] * 2)}, "a label is missing"),
-        ({"labels": ["a", "b"] * 9 + ["a", float("nan")]}, "a label is missing"),
-        ({"labels": (np.arange(3), np.array(["a", "b", None], dtype=object))}, "a label is missing"),
+        ({"labels": np.array([0.0, 1.0] * 9 + [np.nan] * 2)}, "a label is empty"),
+        ({"labels": ["a", "b"] * 9 + ["a", float("nan")]}, "a label is empty"),
+        ({"labels": ["a", "b"] * 9 + ["a", " "]}, "a label is empty"),
+        ({"labels": [["a"], ["b"]] * 9 + [["a", "b"], ["a"]]}, "a text has a list of labels"),
+        ({"labels": column_of([["a"], ["b"]] * 10)}, "a text has a list of labels"),
+        ({"labels": ["a", '{"choices": ["a", "b"]}'] * 10}, "a text has a list of labels"),
+        ({"pairs": [(0, 1, 1.0), (1, 2, 0.0)]}, "pairs are not given by columns"),
+        ({"labels": (np.arange(3), np.array(["a", "b", None], dtype=object))}, "a label is empty"),
     ],
 )
 def test_arrays_that_do_not_fit_are_value_errors(arguments: dict[str, object], named: str) -> None:
@@ -383,8 +401,22 @@ def test_blanks_around_a_label_make_no_class() -> None:
 @pytest.mark.parametrize("word", ["nan", "NA", "#N/A", "NULL"])
 def test_words_for_a_missing_label_are_refused_by_the_library_too(word: str) -> None:
     """numpy makes the word nan of NaN where it makes an array of texts."""
-    with pytest.raises(DataError, match=r"(?s)a label is missing.*row 2 "):
+    with pytest.raises(DataError, match=r"(?s)a label may be missing.*row 2 "):
         decide(pairs_of(60)[0], labels=np.array(["a", "b", word, "a"] * 30), families=FEW)
+
+
+@pytest.mark.parametrize("word", ["", " "])
+def test_an_empty_text_is_refused_by_the_library_too(word: str) -> None:
+    """`df.fillna("")` makes one vector of all texts that are missing."""
+    texts = ["a cat", "a dog", word, "a cow"] * 10
+    with pytest.raises(DataError, match=r"(?s)a text is empty.*column 1 .*row 2 .*10 empty texts"):
+        decide("wordllama", pairs=([f"text {n}" for n in range(40)], texts, list(range(40))))
+
+
+def test_a_column_of_arrays_is_an_array() -> None:
+    x, labels = pairs_of(60)[0], ["a", "b"] * 60
+    column = column_of(list(x))
+    assert decide(column, labels=labels, families=FEW).to_json() == decide(x, labels=labels, families=FEW).to_json()
 
 
 def test_a_class_may_be_called_none_and_splits_may_be_an_array() -> None:
