@@ -112,6 +112,7 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
 
     if target is None:
         return
+    refuse_odd_names(None if target.is_dir() else target)
     place = target if folder else target.parent
     place = next(one for one in (place, *place.absolute().parents) if one.exists())
     if place.is_dir() and not os.access(place, os.W_OK | os.X_OK):

@@ -256,6 +256,13 @@ def test_data_that_are_written_between_the_two_models_of_a_comparison_are_refuse
         compare.command(str(folder / "v.npy"), str(folder / "v.npy"), on=folder / "pairs.tsv")
 
 
+def test_a_target_whose_name_is_not_utf8_is_refused_before_anything_is_computed(folder: Path) -> None:
+    name = Path(os.fsdecode(os.fsencode(folder) + b"/o\xff.parquet"))
+    for as_folder in (True, False):
+        with pytest.raises(DataError, match="not UTF-8"):
+            refuse_target(name, folder=as_folder)
+
+
 def test_what_a_killed_decision_left_is_replaced(folder: Path) -> None:
     left = folder / "left"
     left.mkdir()
