@@ -86,8 +86,8 @@ class Server:
 def reach_this_machine() -> None:
     """Let no proxy stand between this process and servers of this machine: the proxy would get their passwords."""
     for name in ("NO_PROXY", "no_proxy"):
-        known = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
-        os.environ[name] = ",".join(filter(None, [known, *(host for host in LOOPBACK if host not in known)]))
+        known = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(",")
+        os.environ[name] = ",".join(dict.fromkeys([*filter(None, known), *LOOPBACK]))
 
 
 def quieten_prefect() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 SETTINGS = "numba.core.config"  # the module of numba that reads SETTINGS_FILE
 SETTINGS_FILE = ".numba_config.yaml"
@@ -36,15 +36,13 @@ class SettingsFinder:
 
 
 class _SettingsLoader(SourceFileLoader):
-    def exec_module(self, module: ModuleType) -> None:
-        # numba takes the file's name as seen from the working folder, when it is imported and whenever it compiles.
-        here = Path.cwd()
-        os.chdir(_cache_folder())
-        try:
-            super().exec_module(module)
-        finally:
-            os.chdir(here)
-        module.__dict__["_config_fname"] = str(_cache_folder() / SETTINGS_FILE)
+    def get_code(self, fullname: str) -> CodeType | None:
+        """The code of numba's module, with a path in the place of the file's name, which is seen from anywhere."""
+        code = super().get_code(fullname)
+        if code is None:
+            return None
+        path = str(_cache_folder() / SETTINGS_FILE)
+        return code.replace(co_consts=tuple(path if value == SETTINGS_FILE else value for value in code.co_consts))
 
 
 def prepare_compilers() -> None:

@@ -22,6 +22,7 @@ print(config.CHROME_TRACE)
 print(os.getcwd())
 print(numba.njit(lambda x: x + 1)(2))
 config.reload_config()
+assert os.path.isabs(config._config_fname)
 assert config.CHROME_TRACE == "" and config.CACHE_DIR == os.environ.get("NUMBA_CACHE_DIR", "")
 """
 

@@ -57,7 +57,7 @@ class Remade:
     """What came of running one stage again.
 
     about     the first difference, or why it was skipped or failed
-    packages  those of other versions than the audited code pins, in words; other bytes are then no evidence
+    packages  those of other versions than the audited code pins, in words
     """
 
     stage: str
@@ -355,11 +355,9 @@ def causes_of(remade: Sequence[Remade]) -> list[Cause]:
             found.append(Cause("recomputation", f"stage {one.stage}", message, remedy, state="unwitnessed"))
         elif one.outcome in ("differs", "failed"):
             what = "wrote something else" if one.outcome == "differs" else "failed"
-            if one.packages:
-                message = f"run again with packages of other versions{one.packages}, it {what}: {one.about}"
-                remedy = f"install the {REQUIREMENTS} of the audited code, and audit again"
-                found.append(Cause("recomputation", f"stage {one.stage}", message, remedy, state="unwitnessed"))
-                continue
             remedy = "sentfold run, and commit what comes out; or find out what made the recorded files"
+            if one.packages:  # which need not be the reason: a commit can pin what it likes
+                what = f"{what}, with packages of other versions than it pins{one.packages}"
+                remedy = f"install the {REQUIREMENTS} of the audited code, and audit again; then: {remedy}"
             found.append(Cause("recomputation", f"stage {one.stage}", f"run again, it {what}: {one.about}", remedy))
     return found

@@ -38,7 +38,7 @@ IDLE_NAMES = (
 )  # fmt: skip
 PANDAS = ("__index_level_", "unnamed:")
 # Names of a third text, as of triples, whose score is about all three.
-THIRD = re.compile(r"(^|_)neg|^(text|sentence|sent|s|passage|document|answer|response)_?(3|c)$")
+THIRD = re.compile(r"(^|_)neg(ative)?s?(_?\d+)?$|^(text|sentence|sent|s|passage|document|answer|response)_?(3|c)$")
 KINDS = {"pairs": ("left", "right", "score"), "labels": ("text", "label"), "sentences": ("text",)}
 
 
@@ -178,7 +178,7 @@ def require_columns(table: Table, wanted: Mapping[str, str]) -> None:
                 where=f"{table.name}, {role}",
                 expected=f"one of: {', '.join(table.columns)}",
                 got=column,
-                remedy="correct --columns",
+                remedy="correct --columns" + f"; the roles are {', '.join(NAMES)}" * ("=" in column),
             )
 
 

@@ -36,7 +36,7 @@ SCORE = f"a number, or one of {', '.join(TRUE_WORDS)}"
 WHOLE = re.compile(r"-?\d+\.0", re.ASCII)  # a whole number as pandas writes it
 # What spreadsheets, databases and programs write for a cell without a value; pandas reads them so, too.
 MISSING = {"#NA", "\\N", "<NA>", "NA", "N/A", "N/a", "n/a", "NULL", "null", "NaN", "nan", "NaT"}
-ERROR = re.compile(r"#NV|#\w+/\w+!?|#\w+[!?]")  # of a spreadsheet, in its language: #N/A, #NV, #N/D, #DIV/0!, #BEZUG!
+ERROR = re.compile(r"#NV|#[NН]/\w|#\w+/0!|#[^\W\d_a-z]+[!?]")  # of a spreadsheet: #NV, #N/A, #N/D, #DIV/0!, #BEZUG!
 # So many rows, and such a share of them, have one word as their text before a note asks what the word means.
 LEAST_REPEATS, REPEATED_SHARE = 3, 0.02
 CODE = 0.75  # so far from all others, in units of their range, is a score that a note asks about
@@ -133,8 +133,8 @@ def describe_scores(scores: npt.NDArray[Any]) -> str:
     """The scores with their numbers of pairs if they are few, else their range: codes such as 99 are seen there."""
     values, counts = np.unique(scores, return_counts=True)
     if len(values) > SCORES:
-        return f"scores from {values[0]:g} to {values[-1]:g}, median {np.median(scores):g}"
-    return f"scores: {', '.join(f'{value:g} ({count:,})' for value, count in zip(values, counts, strict=True))}"
+        return f"scores from {values[0]:.9g} to {values[-1]:.9g}, median {np.median(scores):.9g}"
+    return f"scores: {', '.join(f'{value:.9g} ({count:,})' for value, count in zip(values, counts, strict=True))}"
 
 
 def refuse_label(label: object, refuse: Callable[..., DataError]) -> None:
@@ -144,18 +144,18 @@ def refuse_label(label: object, refuse: Callable[..., DataError]) -> None:
     """
     written = str(label).strip()
     ends = written[:1] + written[-1:]
-    is_list = ends == "{}" or (ends == "[]" and "," in written)
-    if label is None or label != label or not written:  # NaN is not itself
+    is_list = (ends == "{}" and re.search("[,:]", written)) or (ends == "[]" and "," in written)
+    if is_list or isinstance(label, (list, tuple, set, dict, np.ndarray)):
+        raise refuse(
+            "a text has a list of labels", expected="one class a text",
+            remedy="keep one label of each text, or make a file for each label with yes and no",
+        )  # fmt: skip
+    if label is None or (isinstance(label, float) and label != label) or not written:  # NaN is not itself
         raise refuse("a label is empty", expected="a class", remedy="leave out the rows without a label")
     if written in MISSING or ERROR.fullmatch(written):
         raise refuse(
             "a label may be missing", expected="a class",
             remedy="leave out the rows without a label; if it is the name of a class, call the class otherwise",
-        )  # fmt: skip
-    if is_list or isinstance(label, (list, tuple, set, dict)):
-        raise refuse(
-            "a text has a list of labels", expected="one class a text",
-            remedy="keep one label of each text, or make a file for each label with yes and no",
         )  # fmt: skip
 
 

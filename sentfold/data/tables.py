@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +24,7 @@ LONGEST = 1_000_000  # characters of one cell
 MOST_COLUMNS = 5_000  # of Parquet; the time that pyarrow takes grows with the square of their number
 MOST_ROWS = 2_000_000  # of a file of any size: pairs of few texts take less than a byte a row in Parquet
 ROW = 200  # bytes of memory that a row of a table takes at least
-HEADER = 100_000  # characters of a file that its header, and so its delimiter, is looked for in
+HEADER, FIRST = 100_000, 20  # characters and rows of a file, with its header, that its delimiter is looked for in
 TRUE_WORDS = {"true": 1.0, "yes": 1.0, "match": 1.0, "duplicate": 1.0, "false": 0.0, "no": 0.0, "different": 0.0}
 SPLITS = {
     "train": "train", "training": "train", "dev": "dev", "validation": "dev", "valid": "dev", "val": "dev",
@@ -266,12 +267,15 @@ def plain_name(name: str) -> str:
 
 
 def find_delimiter(text: str) -> str:
-    """The delimiter that cuts the header into most cells, and the first row into as many; a comma if none cuts it."""
+    """The delimiter that cuts most of the first rows into as many cells as the header; a comma if none cuts the header.
 
-    def fit(delimiter: str) -> tuple[bool, int]:
+    Of several, the one that cuts the header into most.
+    """
+
+    def fit(delimiter: str) -> tuple[int, int]:
         records = filter(any, csv.reader(io.StringIO(text[:HEADER], newline=""), delimiter=delimiter))
-        header, first = (len(next(records, [])) for _ in range(2))
-        return header == first > 1, header
+        header, *rows = [len(record) for record in islice(records, FIRST)] or [0]
+        return rows.count(header) if header > 1 else 0, header
 
     return max(DELIMITERS, key=fit)
 
@@ -475,7 +479,8 @@ def _named_parts(folder: Path) -> list[tuple[str, Path]]:
     for a part that comes twice, lacks a file, or is in a form that is not read.
     """
     shown = [path for path in sorted(folder.iterdir()) if not path.name.startswith((".", "_"))]
-    if {"corpus", "queries"} <= {path.name for path in shown if path.is_dir()}:
+    is_table = any(path.suffix.lower() in TABLES and path.is_file() for path in shown)
+    if {"corpus", "queries"} <= {path.name for path in shown if path.is_dir()} and not is_table:
         raise DataError(
             "queries and documents are not in BEIR's form", where=str(folder), expected="corpus.jsonl, queries.jsonl "
             "and qrels/test.tsv", got=", ".join(path.name for path in shown[:8]),
@@ -485,8 +490,8 @@ def _named_parts(folder: Path) -> list[tuple[str, Path]]:
     if saved := [path.name for path in shown if path.name in SAVED]:
         raise DataError(
             "a folder that `save_to_disk` of datasets wrote is not read", where=str(folder), expected="Parquet",
-            got=", ".join(saved), remedy="load it by datasets.load_from_disk, and call to_parquet('train.parquet') of "
-            "each part",
+            got=", ".join(saved), remedy="load it by datasets.load_from_disk, and call to_parquet of each part, as "
+            "train.parquet and test.parquet in a new folder",
         )  # fmt: skip
     files: dict[str, list[tuple[Path, int, int]]] = {}  # with its number, and the number of all, or 0
     for path in shown:

@@ -52,10 +52,11 @@ def embed_texts(
     refuse_masked(vectors=vectors, **dict(named))
     for part in labels if isinstance(labels, tuple) else (labels,):
         refuse_masked(labels=part)
-    if pairs is not None and len(pairs) != 3:
+    if pairs is not None and (not hasattr(pairs, "__len__") or len(pairs) != 3):
         raise DataError(
             "pairs are not given by columns", where="pairs", expected="pairs=(left, right, scores)",
-            got=f"{len(pairs):,} parts", remedy="of rows: pairs=tuple(zip(*rows))",
+            got=f"{len(pairs):,} parts" if hasattr(pairs, "__len__") else type(pairs).__name__,
+            remedy="of a list of rows: left, right, scores = zip(*rows); of a table: (df.left, df.right, df.score)",
         )  # fmt: skip
     if not (isinstance(vectors, str) or callable(vectors) or hasattr(vectors, "encode")):
         array = np.asarray(vectors)
@@ -268,7 +269,12 @@ def _classes(labels: Any) -> npt.NDArray[Any]:
 
     Raises DataError for a label that names no class: numpy would take NaN for a class called `nan`.
     """
-    cells = np.asarray(labels).tolist() if hasattr(labels, "__array__") else list(labels)
+    if not hasattr(labels, "__len__"):
+        raise DataError(
+            "labels are no list", where="labels", expected="a class for each row", got=type(labels).__name__
+        )
+    array = np.asarray(labels) if hasattr(labels, "__array__") else None
+    cells = list(labels) if array is None else (array.ravel() if array.shape[1:] == (1,) else array).tolist()
     for row, label in enumerate(cells):
         refuse_label(label, partial(DataError, where=f"labels, row {row} (from 0)", got=shorten(label)))
     if all(isinstance(label, (int, float, np.number)) for label in cells):

@@ -209,7 +209,7 @@ def renewed(folder: Path) -> Iterator[Path]:
             fresh.mkdir()
             yield fresh
             clear_decision(folder)
-            for path in sorted(fresh.iterdir(), key=lambda path: path.name == VERDICT):
+            for path in sorted(fresh.iterdir(), key=lambda path: (path.name == VERDICT, path.name)):
                 path.replace(folder / path.name)
         except OSError as error:
             raise ArtifactError("a decision cannot be written", where=str(folder), got=first_line(error)) from None

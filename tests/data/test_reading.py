@@ -107,6 +107,9 @@ def test_commas_in_a_name_are_no_delimiter_where_the_rows_have_another(tmp_path:
     (tmp_path / "l.csv").write_text("\n".join(["Frage (gekürzt, anonym, alt);Art", *rows]))
     columns = parse_columns("text=Frage (gekürzt, anonym, alt),label=Art")
     assert read_dataset(tmp_path / "l.csv", columns).classes == ("a", "b")
+    rows[0] = "eine Frage, mit Kommas, und, noch mehr;a"
+    (tmp_path / "l.csv").write_text("\n".join(["Frage (gekürzt, anonym, alt);Art", *rows]))
+    assert read_dataset(tmp_path / "l.csv", columns).classes == ("a", "b")
 
 
 @pytest.mark.parametrize("parts", [["train", "test"], []])
@@ -214,6 +217,7 @@ NAMED = [  # header, a row, and the kind that the names tell; "" where they do n
     ("text1,text2,text3,label", "a cat {n},a dog {n},an owl {n},{n}", ""),
     ("anchor,positive,hard_negative,label", "a cat {n},a dog {n},an owl {n},{n}", ""),
     ("query,positive,negative,score", "cat{n},dog{n},owl{n},{n}", ""),
+    ("left,right,score,negation", "a cat {n},a dog {n},{n},word{n}", "pairs"),
     ("query,positive,negative,score", "a cat {n},a dog {n},{c},{n}", "pairs"),
 ]
 
@@ -805,8 +809,10 @@ def test_classes_are_told_with_their_numbers_of_texts(name: str, tmp_path: Path)
 
 
 def test_hashtags_are_classes(tmp_path: Path) -> None:
-    (tmp_path / "l.csv").write_text("text,label\na cat,#USA\na dog,#C/C++\na cow,#USA\nan owl,#NVIDIA\n")
-    assert set(read_dataset(tmp_path / "l.csv").classes) == {"#USA", "#C/C++", "#NVIDIA"}
+    (tmp_path / "l.csv").write_text(
+        "text,label\na cat,#USA\na dog,#C/C++\na cow,#USA\nan owl,#metoo!\na hen,{greeting}\n"
+    )
+    assert set(read_dataset(tmp_path / "l.csv").classes) == {"#USA", "#C/C++", "#metoo!", "{greeting}"}
 
 
 def test_names_of_columns_that_differ_by_blanks_are_refused(tmp_path: Path) -> None:

@@ -380,6 +380,7 @@ def test_resamples_of_many_items_are_held_a_few_at_a_time() -> None:
         ({"labels": ["a", "b"] * 9 + ["a", " "]}, "a label is empty"),
         ({"labels": [["a"], ["b"]] * 9 + [["a", "b"], ["a"]]}, "a text has a list of labels"),
         ({"labels": column_of([["a"], ["b"]] * 10)}, "a text has a list of labels"),
+        ({"labels": column_of([np.array(["a"]), np.array(["b"])] * 10)}, "a text has a list of labels"),
         ({"labels": ["a", '{"choices": ["a", "b"]}'] * 10}, "a text has a list of labels"),
         ({"pairs": [(0, 1, 1.0), (1, 2, 0.0)]}, "pairs are not given by columns"),
         ({"labels": (np.arange(3), np.array(["a", "b", None], dtype=object))}, "a label is empty"),
@@ -417,6 +418,10 @@ def test_a_column_of_arrays_is_an_array() -> None:
     x, labels = pairs_of(60)[0], ["a", "b"] * 60
     column = column_of(list(x))
     assert decide(column, labels=labels, families=FEW).to_json() == decide(x, labels=labels, families=FEW).to_json()
+    one_column = np.array(labels, dtype=object)[:, None]  # as df[["label"]] has them
+    assert decide(x, labels=one_column, families=FEW).to_json() == decide(x, labels=labels, families=FEW).to_json()
+    with pytest.raises(DataError, match="labels are no list"):
+        decide(x, labels=(label for label in labels), families=FEW)
 
 
 def test_a_class_may_be_called_none_and_splits_may_be_an_array() -> None:

@@ -44,7 +44,7 @@ def test_any_answer_is_one_and_none_is_told_with_its_reason(answering: http.serv
     assert "http://127.0.0.1:9/health" in unanswered("http://127.0.0.1:9")
 
 
-@pytest.mark.parametrize("known", ["", "example.org"])
+@pytest.mark.parametrize("known", ["", "example.org", "127.0.0.11,localhost:8080"])
 def test_no_proxy_is_asked_for_a_server_of_this_machine(
     known: str, answering: http.server.HTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -295,6 +295,10 @@ def test_a_folder_where_others_may_write_can_be_exchanged(place: str, mode: int,
     (tmp_path / "t/model/a").touch()
     (tmp_path / "t" / place).chmod(mode)
     assert others_can_exchange(tmp_path / "t/model") == found
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/link").symlink_to(tmp_path / "t/model")
+    with private_copy(tmp_path / "theirs/link") as copy:  # the link can lead elsewhere a moment later
+        assert copy.name == "model" and (copy == (tmp_path / "t/model").resolve()) != found
     with private_copy(tmp_path / "t/model") as copy:
         assert (copy == tmp_path / "t/model") != found
         assert [path.name for path in copy.iterdir()] == ["a"] and (not found or copy.parent.stat().st_mode & 0o77 == 0)
