@@ -209,6 +209,26 @@ def test_a_decision_that_cannot_be_written_leaves_the_earlier_one(tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == [".decision.lock", "space.safetensors", "verdict.html"]
 
 
+def test_of_a_decision_settings_come_before_their_arrays_and_the_verdict_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed process leaves no arrays without settings, which the next decision would take for somebody else's."""
+    names = ["verdict.json", "space.safetensors", "encoder.safetensors", "space.json", "encoder.json", "verdict.html"]
+    moved: list[str] = []
+    move = Path.replace
+
+    def note(path: Path, to: Path) -> Path:
+        moved.append(path.name)
+        return move(path, to)
+
+    monkeypatch.setattr(Path, "replace", note)
+    with renewed(tmp_path) as fresh:
+        for name in names:
+            (fresh / name).touch()
+    assert moved[-1] == "verdict.json" and sorted(moved) == sorted(names)
+    assert all(moved.index(f"{one}.json") < moved.index(f"{one}.safetensors") for one in ("space", "encoder"))
+
+
 def test_a_pipe_in_the_place_of_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".decision.new")
     with renewed(tmp_path) as fresh:
