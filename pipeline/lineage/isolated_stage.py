@@ -18,6 +18,7 @@ from pipeline.lineage.stages import Graph, Stage, read_yaml, tracked_values
 from pipeline.lineage.trees import Tree
 
 LIBRARY = re.compile(r"^from (sentfold(?:\.\w+)+) import", re.MULTILINE)
+LATE = re.compile(r"^\s*from (sentfold(?:\.\w+)+) import", re.MULTILINE)  # also in functions
 
 
 def lay_out(tree: Tree, graph: Graph, stage: Stage, *, artifacts: Path, folder: Path) -> None:
@@ -59,15 +60,21 @@ def undeclared_code(tree: Tree, stage: Stage) -> list[str]:
 
 
 def _library_modules(tree: Tree, package: str, modules: Iterable[str]) -> list[str]:
-    """The modules of the library that the entry of a package and some of its modules import at their top."""
-    inside = [f"{path}/{file}" for path in modules for file in tree.files_below(path)]
-    waiting, found = [f"{package}/__main__.py", *modules, *inside], dict[str, None]()
+    """The modules of the library that the entry of a package imports at its top, and some of its modules anywhere."""
+    inside = [f"{path}/{file}" for path in modules for file in tree.files_below(path) if file.endswith(".py")]
+    late = [name for path in (*modules, *inside) for name in _imports(tree, path, LATE)]
+    waiting, found = [f"{package}/__main__.py", *late], dict.fromkeys(["sentfold/__init__.py", *late])
     while waiting:
-        source = (tree.read(waiting.pop()) or b"").decode("utf-8", "replace")
-        names = [name.replace(".", "/") + ".py" for name in re.findall(LIBRARY, source)]
+        names = _imports(tree, waiting.pop(), LIBRARY)
         waiting += [name for name in names if name not in found]
         found |= dict.fromkeys(names)
     return list(found)
+
+
+def _imports(tree: Tree, path: str, form: re.Pattern[str]) -> list[str]:
+    """The files of the modules of the library that a file imports."""
+    source = (tree.read(path) or b"").decode("utf-8", "replace")
+    return [name.replace(".", "/") + ".py" for name in form.findall(source)]
 
 
 def _copy_files(tree: Tree, path: str, folder: Path) -> None:

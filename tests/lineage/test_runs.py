@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -117,15 +118,30 @@ def test_no_copy_of_the_library_stands_in_for_the_checkouts(tmp_path: Path) -> N
     assert f"no module sentfold.elsewhere in {ROOT}" in done.stderr
 
 
-def test_a_stage_that_runs_again_has_the_library_of_its_own_folder(tmp_path: Path) -> None:
+def first_of_each_command() -> list[Any]:
+    """A suite, a stage of it, and the stage's command: the first of each command in all suites; `report` by default."""
+    tree, found = WorkingTree(ROOT), dict[str, Any]()
+    for suite in ("quick", "paper-mirror", "train-mirror", "layers-mirror"):
+        for name in load_graph(tree, suite).stages:
+            command = name.partition("@")[0]
+            marks = [] if command == "report" else [pytest.mark.slow]
+            if command != "plan":
+                found.setdefault(command, pytest.param(suite, name, id=command, marks=marks))
+    return list(found.values())
+
+
+@pytest.mark.parametrize(("suite", "name"), first_of_each_command())
+def test_a_stage_that_runs_again_has_the_library_of_its_own_folder(suite: str, name: str, tmp_path: Path) -> None:
     """An audit of another commit would run modules of the auditor's checkout, which the stage does not declare."""
     tree = WorkingTree(ROOT)
-    graph = load_graph(tree, "quick")
-    lay_out(tree, graph, graph.stages["report"], artifacts=ROOT, folder=tmp_path)
-    found = "import pipeline.__main__, sys; print([m.__file__ for n, m in sys.modules.items() if n[:9] == 'sentfold.'])"
+    graph = load_graph(tree, suite)
+    lay_out(tree, graph, graph.stages[name], artifacts=tmp_path / "none", folder=tmp_path)
+    found = f"import sys, pipeline.__main__, pipeline.lineage.commands, pipeline.stages.{name.partition('@')[0]}\n"
+    found += "pipeline.lineage.commands.slug('a')\n"
+    found += "print([m.__file__ for n, m in sys.modules.items() if n.partition('.')[0] in ('sentfold', 'pipeline')])"
     done = subprocess.run([sys.executable, "-c", found], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    files = [file for file in literal_eval(done.stdout) if file is not None]
+    files = [file for file in literal_eval(done.stdout.splitlines()[-1]) if file is not None]
     assert f"{tmp_path}/sentfold/suggestions.py" in files
     assert all(file.startswith(f"{tmp_path}/") for file in files)
 
