@@ -89,6 +89,16 @@ def test_the_command_imports_nothing_of_pipeline_or_flows() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_command_of_a_checkout_runs_where_python_is_told_to_leave_out_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pipeline").mkdir()
+    (tmp_path / "dvc.yaml").touch()
+    (tmp_path / "pipeline" / "__main__.py").write_text("print('this code runs')\n")
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    assert "this code runs" in sentfold("show", folder=tmp_path).stdout
+
+
 def test_a_folder_without_pipeline_is_no_checkout(tmp_path: Path) -> None:
     (tmp_path / "dvc.yaml").touch()
     assert find_checkout(tmp_path) is None

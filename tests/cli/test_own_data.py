@@ -256,6 +256,29 @@ def test_data_that_are_written_between_the_two_models_of_a_comparison_are_refuse
         compare.command(str(folder / "v.npy"), str(folder / "v.npy"), on=folder / "pairs.tsv")
 
 
+def test_a_threshold_takes_matches_and_texts_of_one_reading(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that was sorted and saved between the two readings had a precision of 50.0 for 99.2."""
+    from sentfold.cli import inputs, threshold
+
+    lines = (folder / "pairs.tsv").read_text().splitlines()
+    texts = [line.split("\t")[place] for place in (0, 1) for line in lines[1:]]
+    table = pa.table({"text": texts, "vector": list(np.load(folder / "v.npy"))})
+    pq.write_table(table, folder / "v.parquet")
+    backwards = "\n".join([lines[0], *lines[:0:-1]]) + "\n"
+
+    def write_and_read(*given: Any, **options: Any) -> inputs.Inputs:
+        (folder / "pairs.tsv").write_text(backwards)
+        return inputs.read_inputs(*given, **options)
+
+    given = {"vectors": folder / "v.parquet", "match_from": 4.0}
+    with monkeypatch.context() as patch:
+        patch.setattr(threshold, "read_inputs", write_and_read)
+        threshold.command(folder / "pairs.tsv", **given, to=folder / "one.json")
+    assert (folder / "pairs.tsv").read_text() == backwards
+    threshold.command(folder / "pairs.tsv", **given, to=folder / "two.json")
+    assert (folder / "one.json").read_bytes() == (folder / "two.json").read_bytes()
+
+
 def test_a_target_whose_name_is_not_utf8_is_refused_before_anything_is_computed(folder: Path) -> None:
     name = Path(os.fsdecode(os.fsencode(folder) + b"/o\xff.parquet"))
     for as_folder in (True, False):
