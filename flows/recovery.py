@@ -43,8 +43,9 @@ def recover(root: Path) -> None:
 
     A sound dvc.lock, of whichever suite, is copied; a damaged one is replaced by that copy. The copy may be some
     stages behind: those run again, or DVC restores them. Without a copy, a file that was cut short keeps its whole
-    stages; a file with other damage stays as it is, and an error names it. A file that is replaced is kept beside the
-    copy. Prints what was repaired. Only for the holder of the checkout (see lock.py).
+    stages; a file with other damage stays as it is, and an error names it. Before a damaged file is replaced, it is
+    copied to `dvc.lock.replaced` beside the sound copy. Prints what was repaired. Only for the holder of the checkout
+    (see lock.py).
 
     Raises SuiteError if a dvc.lock holds a merge conflict, as only the user can say which side is right, and for a
     suite with a pipe or a link, which DVC would read; LineageError for a dvc.lock with other entries than those that
@@ -117,16 +118,16 @@ def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:
         return
     # An editor may have left out the last line break, and what the user wrote there is in no other file.
     replaced = copy.with_name(f"{copy.name}.replaced")
-    as_it_was = f"as it was it is {COPIES / replaced.name}"
+    told = f"the damaged file is kept as {COPIES / replaced.name}"
     if copy.exists():
         write_bytes_atomically(replaced, content)
         write_bytes_atomically(lock, copy.read_bytes())
-        typer.echo(f"{name} was damaged; the last whole one was put back; {as_it_was}")
+        typer.echo(f"{name} was damaged; the last whole one was put back; {told}")
     elif (kept := _whole_stages(content)) is not None:
         write_bytes_atomically(replaced, content)
         write_bytes_atomically(lock, kept)
         read_locked(str(name), _read_whole(kept) or {})
-        typer.echo(f"{name} was cut short; {len(read_lock(kept) or ())} whole stages were kept; {as_it_was}")
+        typer.echo(f"{name} was cut short; {len(read_lock(kept) or ())} whole stages were kept; {told}")
     else:
         read_locked(str(name), read_yaml(WorkingTree(lock.parent), lock.name, of_dvc=True) or {})
 

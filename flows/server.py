@@ -32,7 +32,8 @@ STARTUP_SECONDS = 600.0
 PATIENCE_SECONDS = 60.0
 HEALTH_SECONDS = 5.0
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")  # names of this machine
+
 CONFIGURED = "PREFECT_API_URL, or the active Prefect profile"
 
 
@@ -83,16 +84,12 @@ class Server:
         )
 
 
-def reach_this_machine() -> None:
-    """Let no proxy stand between this process and servers of this machine: the proxy would get their passwords."""
+def prepare_prefect() -> None:
+    """Set what Prefect reads when it is imported; the user's own settings win. No proxy is asked for this machine."""
+    # A proxy of the environment would get the password of the server.
     for name in ("NO_PROXY", "no_proxy"):
         known = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(",")
         os.environ[name] = ",".join(dict.fromkeys([*filter(None, known), *LOOPBACK]))
-
-
-def quieten_prefect() -> None:
-    """Set what Prefect reads when it is imported; the user's own settings win."""
-    reach_this_machine()
     # The flow prints its own lines; Prefect's go to its server, where its pages show them.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
@@ -104,7 +101,7 @@ def configured_url() -> str | None:
 
     Raises RunError if the server does not answer.
     """
-    quieten_prefect()
+    prepare_prefect()
     from prefect.settings import PREFECT_API_URL
 
     url = PREFECT_API_URL.value()

@@ -37,7 +37,7 @@ class SettingsFinder:
 
 class _SettingsLoader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType | None:
-        """The code of numba's module, with a path in the place of the file's name, which is seen from anywhere."""
+        """The code of numba's module, with an absolute path instead of a name that starts at the working folder."""
         code = super().get_code(fullname)
         if code is None:
             return None

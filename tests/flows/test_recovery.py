@@ -130,7 +130,10 @@ def test_the_holder_of_a_checkout_finds_it_mended(root: Path, capsys: pytest.Cap
     (root / "dvc.lock").write_text(LOCK[:100])
     with hold_checkout(root, wait=False, purpose="test"):
         assert (root / "dvc.lock").read_text() == LOCK
-    assert "dvc.lock was damaged; the last whole one was put back; as it was it is .dvc/tmp" in capsys.readouterr().out
+    assert (
+        "dvc.lock was damaged; the last whole one was put back; the damaged file is kept as .dvc/tmp"
+        in capsys.readouterr().out
+    )
 
 
 def merge(root: Path, *, style: str) -> str:

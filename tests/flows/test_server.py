@@ -54,7 +54,7 @@ def test_no_proxy_is_asked_for_a_server_of_this_machine(
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.setenv(name, known)
     place = f"http://127.0.0.1:{answering.server_port}"
-    for prepare, said in ((lambda: None, "refused"), (module.quieten_prefect, "")):
+    for prepare, said in ((lambda: None, "refused"), (module.prepare_prefect, "")):
         prepare()
         monkeypatch.setattr(urllib.request, "_opener", None)  # it keeps the proxies of its first call
         assert said in unanswered(place) and bool(unanswered(place)) == bool(said)
