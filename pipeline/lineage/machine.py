@@ -10,6 +10,7 @@ import resource
 import socket
 import sys
 from collections.abc import Mapping
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +108,10 @@ def _container() -> str | None:
 def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     """The commit that is checked out, and what of the code differs from it.
 
-    dirty   files that decide the stage's result
-    others  other files of code, and what Python could import from the root in place of a library
-    sha256  over all code that git tracks, as it is here
+    dirty       files that decide the stage's result
+    undeclared  other code that stages can import, also what has the name of a library in the root -> the name that git
+                gives to its content, "" of a file that is gone
+    sha256      over all code that git tracks, as it is here
     """
     commit = git(root, "rev-parse", "HEAD")
     if commit is None:
@@ -120,13 +122,15 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     status = _names(git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"))
     # `git status` says nothing of files that .gitignore or .git/info/exclude name; they would be imported all the same.
     untracked = _names(git(root, "ls-files", "--others", "-z", "--", *LAYERS))
-    ignored = {name for name in untracked if is_code(name) and "__pycache__" not in name}
-    edited = sorted({entry[3:] for entry in status} | ignored)
+    new = {name for name in untracked if is_code(name) and "__pycache__" not in name}
+    edited = sorted({entry[3:] for entry in status} | new)
     dirty = [file for file in edited if any(related(file, path) for path in deciding)]
     tracked = _names(git(root, "ls-files", "-z"))
-    others = {file for file in edited if is_code(file) and file not in dirty} | set(_strangers(root, tracked))
+    code = ((set(edited) & set(tracked)) | new) - set(dirty)
+    undeclared = {file for file in code if is_code(file)} | set(_strangers(root, tracked))
     here = {name: (root / name).read_bytes() for name in tracked if is_code(name) and (root / name).is_file()}
-    return {"commit": commit.decode().strip(), "dirty": dirty, "others": sorted(others), "sha256": hash_code(here)}
+    head = commit.decode().strip()
+    return {"commit": head, "dirty": dirty, "undeclared": _contents(root, sorted(undeclared)), "sha256": hash_code(here)}
 
 
 def is_code(path: str) -> bool:
@@ -142,11 +146,30 @@ def hash_code(files: Mapping[str, bytes]) -> str:
     return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
+def _contents(root: Path, files: list[str]) -> dict[str, str]:
+    """The name that git gives to the content of each file; "" of those that are gone."""
+    here = [file for file in files if (root / file).is_file()]
+    names = (git(root, "hash-object", "--", *here) or b"").decode().split() if here else []
+    return {**dict.fromkeys(files, ""), **dict(zip(here, names, strict=False))}
+
+
 def _strangers(root: Path, tracked: list[str]) -> list[str]:
-    """Modules and packages in the root that git does not track, ignored ones too."""
-    known = {name.partition("/")[0] for name in tracked}
-    named = (place for place in root.iterdir() if place.name not in known and place.name.split(".")[0].isidentifier())
-    return [place.name for place in named if place.suffix in (".py", ".so", ".pyc") or (place / "__init__.py").exists()]
+    """Modules and packages in the root that have the name of a library and that git does not track, ignored ones too.
+
+    The project's packages alone are found in the root, but by the few modules that Python loads before `pipeline`.
+    """
+    places = [place for place in root.iterdir() if place.name not in {name.partition("/")[0] for name in tracked}]
+    places += [place / "__init__.py" for place in places]
+    modules = {place: place.parent.name if place.stem == "__init__" else place.name.split(".")[0] for place in places}
+    return [
+        str(place.relative_to(root))
+        for place, name in modules.items()
+        if place.suffix in (".py", ".so", ".pyc") and place.is_file() and name.isidentifier() and _is_library(name)
+    ]
+
+
+def _is_library(name: str) -> bool:
+    return name in sys.modules or PathFinder.find_spec(name) is not None
 
 
 def _names(listing: bytes | None) -> list[str]:

@@ -102,8 +102,8 @@ def _is_whole(record: Mapping[str, Any]) -> bool:
         and "host" in record["machine"]
         and isinstance(record["stage"], str | None)
         and isinstance(record["code"]["commit"], str | None)
-        and isinstance(others := record["code"].get("others", []), list)
-        and all(isinstance(name, str) for name in others)
+        and isinstance(undeclared := record["code"].get("undeclared", {}), dict)
+        and all(isinstance(content, str) for content in undeclared.values())
         and all(isinstance(facts, dict) and "sha256" in facts for facts in record["outputs"].values())
     )
 

@@ -25,6 +25,7 @@ class WitnessChecks:
         self.graph = scope.graph
         self.finder = RunFinder(scope.root, scope.suite)
         self._hash_of_commit = cache(self._hash_commit)
+        self._was_committed = cache(self._find_committed)
 
     def of(self, stage: Stage, locked: Locked) -> Iterator[Cause]:
         """What they find of one stage. Cost: sha256 of what its outputs were made of, and of recorded outputs."""
@@ -83,24 +84,26 @@ class WitnessChecks:
     def _code(self, run: Mapping[str, Any]) -> Iterator[Cause]:
         """The code that ran, declared or not, against the commit of the run."""
         code, when = run["code"], str(run["started"])[:19]
-        if not code.get("commit") or "sha256" not in code:
+        if not code.get("commit") or "undeclared" not in code:
             return
-        again, head = self.scope.run_again(str(run["stage"])), self.scope.head
-        # What was edited when the stage ran may have been committed since, all of it.
-        if head is not None and self._hash_of_commit(head.commit) == code["sha256"]:
-            known = set(head.all_files())
-        else:
-            known = set()
-        for file in code.get("others", ()):
-            if file not in known:
+        again, undeclared = self.scope.run_again(str(run["stage"])), code["undeclared"]
+        for file, content in undeclared.items():
+            if not self._was_committed(file, content):  # before the run, or since
                 message = f"it was not as in commit {code['commit'][:10]} when stages ran that do not declare it"
                 yield Cause("record", file, message, f"commit or remove it, then {again}", state="uncommitted")
         committed = self._hash_of_commit(code["commit"])
-        if not code.get("others") and not code["dirty"] and committed not in (None, code["sha256"]):
+        if not undeclared and not code["dirty"] and committed not in (None, code["sha256"]):
             message = (
                 f"it names commit {code['commit'][:10]} without edits, and a hash of other code than that commit has"
             )
             yield Cause("record", f"run of {run['stage']}, {when}", message, again)
+
+    def _find_committed(self, file: str, content: str) -> bool:
+        """Whether git's history has a file with this content, by the name that git gives to the content."""
+        if not content:  # the file was gone
+            return self.scope.head is not None and file not in self.scope.head.all_files()
+        found = ("log", "-1", "--full-history", "--format=%H", f"--find-object={content}", "HEAD", "--", file)
+        return bool(git(self.scope.root, *found))
 
     def _hash_commit(self, commit: str) -> str | None:
         try:

@@ -437,7 +437,7 @@ def test_a_record_of_runs_of_other_types_is_left_out(tmp_path: Path) -> None:
         {"code": {"commit": [], "dirty": 0}},
         {"stage": ["a"]},
     ]
-    wrong += [{"code": {"commit": None, "dirty": None, "others": others}} for others in (5, "a", [["a"]])]
+    wrong += [{"code": {"commit": None, "dirty": None, "undeclared": found}} for found in (5, "a", ["a"], {"a": 5})]
     path = runs_path(tmp_path, "quick")
     path.parent.mkdir(parents=True)
     path.write_text("".join(json.dumps(whole | other) + "\n" for other in ({}, *wrong, {"machine": {}})))

@@ -54,7 +54,7 @@ def test_a_run_of_a_stage_leaves_one_line_with_all_that_made_its_result(checkout
     run = ended_runs(checkout, "quick")[-1]
     assert (run["stage"], run["suite"], run["exit"], run["by_dvc"]) == ("download@wordsim", "quick", 0, True)
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True, check=True)
-    assert (run["code"]["commit"], run["code"]["dirty"], run["code"]["others"]) == (head.stdout.strip(), [], [])
+    assert (run["code"]["commit"], run["code"]["dirty"], run["code"]["undeclared"]) == (head.stdout.strip(), [], {})
     tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=checkout, capture_output=True, text=True, check=True)
     files = {name: (checkout / name).read_bytes() for name in tracked.stdout.split()}
     assert run["code"]["sha256"] == hash_code(files)
@@ -100,7 +100,7 @@ def test_a_file_in_the_checkout_does_not_stand_in_for_a_library_and_the_record_n
     finally:
         stranger.unlink()
     assert done.returncode == 0, done.stderr
-    assert ended_runs(checkout, "quick")[-1]["code"]["others"] == [f"{name}.py"]
+    assert list(ended_runs(checkout, "quick")[-1]["code"]["undeclared"]) == [f"{name}.py"]
 
 
 def test_no_copy_of_the_library_stands_in_for_the_checkouts(tmp_path: Path) -> None:
@@ -152,7 +152,8 @@ def test_code_that_git_is_told_to_ignore_is_in_the_record(small: Small) -> None:
     (small.root / "sentfold/files/__pycache__").mkdir(parents=True)
     for name in ("files/__init__.py", "files.abi3.so", "files/__pycache__/x.cpython-311.pyc", "notes.txt"):
         (small.root / "sentfold" / name).write_bytes(b"")
-    assert describe_code(small.root, None)["others"] == ["sentfold/files.abi3.so", "sentfold/files/__init__.py"]
+    found = describe_code(small.root, None)["undeclared"]
+    assert list(found) == ["sentfold/files.abi3.so", "sentfold/files/__init__.py"]
 
 
 def test_a_failed_run_is_recorded_with_its_error(checkout: Path) -> None:

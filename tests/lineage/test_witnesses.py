@@ -248,7 +248,21 @@ def test_undeclared_code_that_was_committed_as_it_ran_is_not_named(small: Small)
     assert audit(small.root, "quick").causes == {}
     small.edit("schedule.py", "A = 2", "A = 3")
     small.commit("More code")
-    assert subjects(audit(small.root, "quick"), "uncommitted") == {"schedule.py"}
+    assert audit(small.root, "quick").causes == {}, "git's history has what ran"
+
+
+def test_new_and_deleted_code_that_was_committed_as_it_ran_is_not_named(small: Small) -> None:
+    """A new method, as docs/add-a-method.md has it, is a new file when its stages run."""
+    (small.root / "schedule.py").write_text("A = 1\n")
+    small.commit("A schedule")
+    (small.root / "schedule.py").unlink()
+    (small.root / "sentfold").mkdir(exist_ok=True)
+    (small.root / "sentfold/method.py").write_text("B = 1\n")
+    (small.root / "make_example.py").write_text("C = 1\n")  # no stage can import it
+    record_with_code(small)
+    assert subjects(audit(small.root, "quick"), "uncommitted") == {"schedule.py", "sentfold/method.py"}
+    small.commit("A method")
+    assert audit(small.root, "quick").causes == {}
 
 
 def test_a_repository_that_git_does_not_read_is_an_error_with_the_advice_of_git(
@@ -271,7 +285,7 @@ def test_a_record_that_names_a_commit_and_hides_an_edit_contradicts_itself(small
     small.edit("code/rules.py", "RULE = 1", "RULE = 2")
     edited = describe_code(small.root, None)
     small.run("git", "checkout", "--", "code")
-    record_with_code(small, code=edited | {"dirty": [], "others": []})
+    record_with_code(small, code=edited | {"dirty": [], "undeclared": {}})
     (fault,) = faults(audit(small.root, "quick"))
     assert fault[0] == "record"
     assert fault[1].startswith("run of fold@mini, ")
