@@ -130,7 +130,12 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     undeclared = {file for file in code if is_code(file)} | set(_strangers(root, tracked))
     here = {name: (root / name).read_bytes() for name in tracked if is_code(name) and (root / name).is_file()}
     head = commit.decode().strip()
-    return {"commit": head, "dirty": dirty, "undeclared": _contents(root, sorted(undeclared)), "sha256": hash_code(here)}
+    return {
+        "commit": head,
+        "dirty": dirty,
+        "undeclared": _contents(root, sorted(undeclared)),
+        "sha256": hash_code(here),
+    }
 
 
 def is_code(path: str) -> bool:
