@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.lineage.stages import Stage, related
-from pipeline.lineage.trees import git
+from pipeline.lineage.trees import Revision, git
 from sentfold.numeric_profile import profile_name
 
 DATA_FOLDERS = ("data/", "reports/")  # dependencies under these are no code
@@ -111,7 +111,7 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     dirty       files that decide the stage's result
     undeclared  other code that stages can import, also what has the name of a library in the root -> the name that git
                 gives to its content, "" of a file that is gone
-    sha256      over all code that git tracks, as it is here
+    sha256      over all code of the layers that git tracks, as it is here
     """
     commit = git(root, "rev-parse", "HEAD")
     if commit is None:
@@ -128,7 +128,10 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     tracked = _names(git(root, "ls-files", "-z"))
     code = ((set(edited) & set(tracked)) | new) - set(dirty)
     undeclared = {file for file in code if is_code(file)} | set(_strangers(root, tracked))
-    here = {name: (root / name).read_bytes() for name in tracked if is_code(name) and (root / name).is_file()}
+    listed = [name for name in tracked if is_code(name)]
+    here = {name: (root / name).read_bytes() for name in listed if (root / name).is_file()}
+    if left_out := set(listed) - here.keys() - set(edited):  # of a sparse checkout
+        here |= Revision(root, "HEAD").read_all(left_out)
     head = commit.decode().strip()
     return {
         "commit": head,
@@ -139,10 +142,8 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
 
 
 def is_code(path: str) -> bool:
-    """Whether a file in git is code that may run in a stage: Python, also compiled, outside of tests and benchmarks."""
-    return path.endswith((".py", ".so", ".pyc")) and not path.startswith(
-        (*DATA_FOLDERS, "tests/", "benchmarks/", "docs/")
-    )
+    """Whether a file is code that stages can import: Python, also compiled, of the layers."""
+    return path.endswith((".py", ".so", ".pyc")) and path.partition("/")[0] in LAYERS
 
 
 def hash_code(files: Mapping[str, bytes]) -> str:

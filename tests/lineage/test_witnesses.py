@@ -196,6 +196,12 @@ def test_a_signature_of_a_key_that_nobody_trusts_is_none(signing: Small, tmp_pat
 # --- the record of a run ----------------------------------------------------------------------------------
 
 
+def write(small: Small, path: str, content: str) -> None:
+    """Write a file, in a new folder if need be."""
+    (small.root / path).parent.mkdir(exist_ok=True)
+    (small.root / path).write_text(content)
+
+
 def record_with_code(small: Small, **more: object) -> None:
     """Record a run of a stage with the code as it is now."""
     record_run(small, "fold@mini")
@@ -211,15 +217,15 @@ def test_a_run_on_committed_code_adds_nothing(small: Small) -> None:
 
 
 def test_code_that_ran_undeclared_and_was_put_back_is_named(small: Small) -> None:
-    (small.root / "schedule.py").write_text("A = 1\n")
+    write(small, "flows/schedule.py", "A = 1\n")
     small.commit("A schedule")
-    small.edit("schedule.py", "A = 1", "A = 2")
+    small.edit("flows/schedule.py", "A = 1", "A = 2")
     (small.root / "yaml.py").write_text("# in place of a library\n")
     record_with_code(small)
-    small.run("git", "checkout", "--", "schedule.py")
+    small.run("git", "checkout", "--", "flows/schedule.py")
     (small.root / "yaml.py").unlink()
     found = audit(small.root, "quick")
-    assert subjects(found, "uncommitted") == {"schedule.py", "yaml.py"}
+    assert subjects(found, "uncommitted") == {"flows/schedule.py", "yaml.py"}
     assert verdict_of(found, "sts.csv", "mini-lp", "first") == "uncommitted"
     assert verdict_of(found, "sts.csv", "mini", "first") == "verified"
 
@@ -238,31 +244,41 @@ def test_reports_that_are_not_those_of_the_commit_are_uncommitted(small: Small) 
 
 def test_undeclared_code_that_was_committed_as_it_ran_is_not_named(small: Small) -> None:
     """CONTRIBUTING.md asks for one commit of code and results, and the stages run before it."""
-    (small.root / "schedule.py").write_text("A = 1\n")
+    write(small, "flows/schedule.py", "A = 1\n")
     small.commit("A schedule")
-    small.edit("schedule.py", "A = 1", "A = 2")
+    small.edit("flows/schedule.py", "A = 1", "A = 2")
     record_with_code(small)
     (cause,) = audit(small.root, "quick").causes
     assert "dvc repro --force --single-item dvc.yaml:fold@mini" in cause.remedy
     small.commit("Code and results")
     assert audit(small.root, "quick").causes == {}
-    small.edit("schedule.py", "A = 2", "A = 3")
+    small.edit("flows/schedule.py", "A = 2", "A = 3")
     small.commit("More code")
     assert audit(small.root, "quick").causes == {}, "git's history has what ran"
 
 
 def test_new_and_deleted_code_that_was_committed_as_it_ran_is_not_named(small: Small) -> None:
     """A new method, as docs/add-a-method.md has it, is a new file when its stages run."""
-    (small.root / "schedule.py").write_text("A = 1\n")
+    write(small, "flows/schedule.py", "A = 1\n")
     small.commit("A schedule")
-    (small.root / "schedule.py").unlink()
-    (small.root / "sentfold").mkdir(exist_ok=True)
-    (small.root / "sentfold/method.py").write_text("B = 1\n")
-    (small.root / "make_example.py").write_text("C = 1\n")  # no stage can import it
+    (small.root / "flows/schedule.py").unlink()
+    write(small, "sentfold/method.py", "B = 1\n")
+    write(small, "make_example.py", "C = 1\n")  # no stage can import it
     record_with_code(small)
-    assert subjects(audit(small.root, "quick"), "uncommitted") == {"schedule.py", "sentfold/method.py"}
+    assert subjects(audit(small.root, "quick"), "uncommitted") == {"flows/schedule.py", "sentfold/method.py"}
     small.commit("A method")
     assert audit(small.root, "quick").causes == {}
+
+
+def test_a_run_in_a_sparse_checkout_is_a_run_on_the_code_of_its_commit(small: Small) -> None:
+    write(small, "flows/schedule.py", "A = 1\n")
+    write(small, ".ci/pages.py", "A = 1\n")
+    small.commit("More code")
+    whole = describe_code(small.root, None)
+    folders = {path.name for path in small.root.iterdir() if path.is_dir()} - {"flows", ".ci", ".git"}
+    small.run("git", "sparse-checkout", "set", *sorted(folders))
+    assert not (small.root / "flows").exists()
+    assert describe_code(small.root, None) == whole
 
 
 def test_a_repository_that_git_does_not_read_is_an_error_with_the_advice_of_git(
@@ -282,9 +298,11 @@ def test_a_repository_that_git_does_not_read_is_an_error_with_the_advice_of_git(
 
 
 def test_a_record_that_names_a_commit_and_hides_an_edit_contradicts_itself(small: Small) -> None:
-    small.edit("code/rules.py", "RULE = 1", "RULE = 2")
+    write(small, "flows/schedule.py", "A = 1\n")
+    small.commit("A schedule")
+    small.edit("flows/schedule.py", "A = 1", "A = 2")
     edited = describe_code(small.root, None)
-    small.run("git", "checkout", "--", "code")
+    small.run("git", "checkout", "--", "flows")
     record_with_code(small, code=edited | {"dirty": [], "undeclared": {}})
     (fault,) = faults(audit(small.root, "quick"))
     assert fault[0] == "record"
