@@ -189,6 +189,11 @@ def read_text(path: Path) -> str:
 def _read_lines(path: Path) -> Table:
     lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
     kept = [(number, line) for number, line in enumerate(lines, start=1) if line]
+    if kept and all("\t" in line for _, line in kept):
+        raise DataError(
+            "each line of a text file has a tab, as a table has", where=str(path), expected="one text a line",
+            got=shorten(kept[0][1]), remedy="if it is a table, call it .tsv; if not, write blanks in place of the tabs",
+        )  # fmt: skip
     return Table(path.name, {"text": [line for _, line in kept]}, [(str(path), "line", number) for number, _ in kept])
 
 

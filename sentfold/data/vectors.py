@@ -68,6 +68,9 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     else:
         (vectors, rows), extra = _place(array, data, path), 0
     checked, notes = check_vectors(vectors, str(path), rows)
+    if texts is None and data.texts:
+        one = "distinct text" if rows is None else "cell"
+        notes.insert(0, f"vectors without texts: one for each {one}, in the order of the data")
     notes = [*(f"vectors: column {name}, {array.shape[-1]} numbers each" for name in taken), *notes]
     return checked, [*notes, *([f"{extra} vectors of other texts are used without labels"] if extra else [])]
 

@@ -213,7 +213,10 @@ def matches_from(scores: Float64, match_from: float | None) -> Flags:
             got=f"{len(values)} different scores, {low:g} to {high:g}",
             remedy=f"for example --match-from {high - (high - low) / 4:g}",
         )
-    return np.asarray(scores >= (values[-1] if match_from is None else match_from))
+    if match_from is None:
+        return np.asarray(scores == values[-1])
+    with np.errstate(over="ignore"):
+        return np.asarray(scores.astype(np.float32) >= np.float32(match_from))  # float32 3.8 is below 3.8 as float64
 
 
 def _check(pairs: Labelled, design: Design, few: float, most: float) -> None:

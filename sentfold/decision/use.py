@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -200,29 +201,20 @@ def renewed(folder: Path) -> Iterator[Path]:
 
     So a full disk or an error leaves the earlier decision. The verdict comes last: where a killed process left none,
     nothing was decided. Two decisions at once would mix their files, so other processes are kept from the folder, by a
-    lock in it, as the folder above may be somebody else's. Raises ArtifactError, as hold_file does.
+    lock in it, as the folder above may be somebody else's. The empty folder is a private temporary one, as other
+    accounts may be able to write in `folder`. Raises ArtifactError, as hold_file does.
     """
-    fresh = folder / ".decision.new"
-    with hold_file(folder / ".decision"):
-        _remove(fresh)  # of a killed process
-        try:
-            fresh.mkdir()
-            yield fresh
-            clear_decision(folder)
-            for path in sorted(fresh.iterdir(), key=lambda path: (path.name == VERDICT, path.name)):
-                path.replace(folder / path.name)
-        except OSError as error:
-            raise ArtifactError("a decision cannot be written", where=str(folder), got=first_line(error)) from None
-        finally:
-            _remove(fresh)
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder and what is in it; of a link, the link alone; or what else has its name, such as a pipe."""
-    if folder.is_symlink() or not folder.is_dir():
-        folder.unlink(missing_ok=True)
-    else:
-        shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with hold_file(folder / ".decision"), tempfile.TemporaryDirectory(prefix="sentfold-decision-") as private:
+            yield (fresh := Path(private))
+            # The files get their names in the order of the names, and the verdict last: ExitStack ends the last first.
+            names = sorted((path.name for path in fresh.iterdir()), key=lambda name: (name == VERDICT, name))
+            with ExitStack() as written:
+                for name in reversed(names):
+                    shutil.copyfile(fresh / name, written.enter_context(replace_whole(folder / name)))
+                clear_decision(folder)
+    except OSError as error:
+        raise ArtifactError("a decision cannot be written", where=str(folder), got=first_line(error)) from None
 
 
 @contextmanager

@@ -289,7 +289,6 @@ def test_a_target_whose_name_is_not_utf8_is_refused_before_anything_is_computed(
 def test_what_a_killed_decision_left_is_replaced(folder: Path) -> None:
     left = folder / "left"
     left.mkdir()
-    (left / ".decision.new").mkdir()
     for name, content in (("verdict.html", PAGE.encode()), (ARRAYS, b""), (".decision.lock", b"")):
         (left / name).write_bytes(content)
     with pytest.raises(ParameterError, match="would be lost"):

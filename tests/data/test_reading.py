@@ -380,7 +380,8 @@ def test_bytes_are_no_vectors_unless_they_are_bits(tmp_path: Path) -> None:
         assert any("packed bits?" in note for note in read_vectors(tmp_path / "v.npy", data)[1])
     np.save(tmp_path / "v.npy", np.unpackbits(packed, axis=1))
     found, notes = read_vectors(tmp_path / "v.npy", data)
-    assert found.tolist() == bits.tolist() and not notes
+    assert found.tolist() == bits.tolist()
+    assert notes == ["vectors without texts: one for each distinct text, in the order of the data"]
 
 
 def test_judgements_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
@@ -499,6 +500,9 @@ def test_what_is_odd_about_queries_and_sentences_is_counted_with_its_first_place
         assert said in notes
     (tmp_path / "s.txt").write_text("a cat\na dog\n\na cat\na cat\n")
     notes = "\n".join(read_dataset(tmp_path / "s.txt").notes)
+    (tmp_path / "t.txt").write_bytes("left\tright\tscore\na cat\ta dog\t1\n".encode("utf-16"))  # Excel's Unicode text
+    with pytest.raises(DataError, match="has a tab, as a table has"):
+        read_dataset(tmp_path / "t.txt")
     assert f"2 sentences repeat earlier ones and count once; the first: {tmp_path}/s.txt, line 4" in notes
 
 

@@ -284,6 +284,10 @@ def test_what_cannot_be_judged_is_refused() -> None:
         matches_from(np.array([0.0, 2.5, 5.0]), None)
     assert matches_from(np.array([0.0, 2.5, 5.0]), 2.5).tolist() == [False, True, True]
     assert matches_from(np.array([0.0, 1.0]), None).tolist() == [False, True]
+    assert matches_from(np.array([1e9, 1e9 + 1]), None).tolist() == [False, True]
+    stored = np.array([3.6, 3.8, 4.0], dtype=np.float32).astype(np.float64)  # as datasets stores the scores of STSb
+    assert stored[1] < 3.8
+    assert matches_from(stored, 3.8).tolist() == [False, True, True]
 
 
 def test_matches_that_come_in_larger_groups_than_other_pairs_certify_no_more_than_5_percent_wrongly() -> None:

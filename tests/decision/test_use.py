@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -71,7 +72,7 @@ def test_a_private_file_stays_private_and_a_link_stays_a_link(tmp_path: Path) ->
 def test_the_folder_in_which_a_command_runs_can_be_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with renewed(Path()):
-        assert sorted(path.name for path in tmp_path.iterdir()) == [".decision.lock", ".decision.new"]
+        pass
     assert [path.name for path in tmp_path.iterdir()] == [".decision.lock"]
 
 
@@ -193,12 +194,10 @@ def test_two_decisions_do_not_write_into_one_folder_at_once(tmp_path: Path, monk
 
 
 def test_a_decision_that_cannot_be_written_leaves_the_earlier_one(tmp_path: Path) -> None:
-    """As on a full disk; and what a killed process left is removed."""
+    """As on a full disk."""
     earlier = {"verdict.json": '{"kind": "labels", "cosine": 1}', "verdict.html": "a page of somebody else"}
     for name, text in earlier.items():
         (tmp_path / name).write_text(text)
-    (tmp_path / ".decision.new").mkdir()
-    (tmp_path / ".decision.new/space.json").write_text("half")
     with pytest.raises(ArtifactError, match="No space left"), renewed(tmp_path) as fresh:
         assert list(fresh.iterdir()) == []
         (fresh / "space.safetensors").write_bytes(b"new")
@@ -218,7 +217,7 @@ def test_of_a_decision_settings_come_before_their_arrays_and_the_verdict_last(
     move = Path.replace
 
     def note(path: Path, to: Path) -> Path:
-        moved.append(path.name)
+        moved.append(Path(to).name)
         return move(path, to)
 
     monkeypatch.setattr(Path, "replace", note)
@@ -229,11 +228,40 @@ def test_of_a_decision_settings_come_before_their_arrays_and_the_verdict_last(
     assert all(moved.index(f"{one}.json") < moved.index(f"{one}.safetensors") for one in ("space", "encoder"))
 
 
-def test_a_pipe_in_the_place_of_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / ".decision.new")
-    with renewed(tmp_path) as fresh:
-        assert fresh.is_dir()
-    assert [path.name for path in tmp_path.iterdir()] == [".decision.lock"]
+def test_nothing_of_a_folder_in_which_others_write_becomes_part_of_a_decision(tmp_path: Path) -> None:
+    """Files of the user behind a link `.decision.new` of another account were moved to that account's folder."""
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private/letter.txt").write_text("dear")
+    (tmp_path / "to").mkdir()
+    (tmp_path / "to/.decision.new").symlink_to(tmp_path / "private")
+    with renewed(tmp_path / "to") as fresh:
+        assert fresh.stat().st_mode & 0o777 == 0o700
+        assert not fresh.is_relative_to(tmp_path / "to")
+        (fresh / "verdict.json").touch()
+    assert (tmp_path / "private/letter.txt").read_text() == "dear"
+    assert sorted(path.name for path in (tmp_path / "to").iterdir()) == [
+        ".decision.lock", ".decision.new", "verdict.json",
+    ]  # fmt: skip
+
+
+def test_a_disk_that_is_full_at_the_end_leaves_the_earlier_decision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "verdict.json").write_text('{"kind": "labels", "cosine": 1}')
+    (tmp_path / "space.json").write_text('{"kind": "unchanged"}')
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    copy = shutil.copyfile
+
+    def fill(source: Path, target: Path) -> Path:
+        if Path(source).name == "encoder.json":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return copy(source, target)
+
+    monkeypatch.setattr(shutil, "copyfile", fill)
+    with pytest.raises(ArtifactError, match="ENOSPC"), renewed(tmp_path) as fresh:
+        for name in ("encoder.json", "space.json", "verdict.json"):
+            (fresh / name).touch()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != ".decision.lock"} == before
 
 
 def test_vectors_of_another_space_or_encoder_are_not_mixed_with_those_of_a_file(tmp_path: Path) -> None:
