@@ -111,7 +111,7 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     dirty       files that decide the stage's result
     undeclared  other code that stages can import, also what has the name of a library in the root -> the name that git
                 gives to its content, "" of a file that is gone
-    sha256      over all code of the layers that git tracks, as it is here
+    sha256      over all code that git tracks, as it is here
     """
     commit = git(root, "rev-parse", "HEAD")
     if commit is None:
@@ -142,8 +142,10 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
 
 
 def is_code(path: str) -> bool:
-    """Whether a file is code that stages can import: Python, also compiled, of the layers."""
-    return path.endswith((".py", ".so", ".pyc")) and path.partition("/")[0] in LAYERS
+    """Whether a file in git is code that may run in a stage: Python, also compiled, outside of tests and benchmarks."""
+    return path.endswith((".py", ".so", ".pyc")) and not path.startswith(
+        (*DATA_FOLDERS, "tests/", "benchmarks/", "docs/")
+    )
 
 
 def hash_code(files: Mapping[str, bytes]) -> str:

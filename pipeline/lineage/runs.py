@@ -109,33 +109,30 @@ def _is_whole(record: Mapping[str, Any]) -> bool:
 
 
 class RunFinder:
-    """Finds the recorded run that wrote what dvc.lock records of a stage and what is here. Hashes each file once."""
+    """Finds the recorded runs that wrote what dvc.lock records of a stage and what is here. Hashes each file once."""
 
     def __init__(self, root: Path, suite: str) -> None:
         self.root = root
         self.ended = ended_runs(root, suite)
-        self.known: dict[str, Mapping[str, Any] | None] = {}  # stage -> its run, as far as it was asked for
+        self.known: dict[str, list[Mapping[str, Any]]] = {}  # stage -> its runs, as far as they were asked for
         self._sha256: dict[str, str] = {}
 
     def run_of(self, locked: Locked) -> Mapping[str, Any] | None:
-        """The last run with these parameters whose outputs are the files that are here; None if none is recorded.
+        """The last of runs_of; None if none is recorded."""
+        return next(iter(self.runs_of(locked)), None)
+
+    def runs_of(self, locked: Locked) -> list[Mapping[str, Any]]:
+        """The runs with these parameters whose outputs are the files that are here, the last one first.
 
         Cost: hashing the stage's outputs, if a run with these parameters is recorded.
         """
         if locked.name not in self.known:
-            self.known[locked.name] = self._find(locked)
+            here = {file for out in locked.outs for file in files_under(self.root, out)}
+            runs = [run for run in reversed(self.ended) if run["stage"] == locked.name and run["exit"] == 0]
+            runs = [run for run in runs if here and run["outputs"].keys() == here]
+            runs = [run for run in runs if _as_json(run["parameters"]) == _as_json(locked.params)]
+            self.known[locked.name] = [run for run in runs if self._wrote(run)]
         return self.known[locked.name]
-
-    def _find(self, locked: Locked) -> Mapping[str, Any] | None:
-        here = {file for out in locked.outs for file in files_under(self.root, out)}
-        runs: list[Mapping[str, Any]] = [
-            run for run in reversed(self.ended) if run["stage"] == locked.name and run["exit"] == 0
-        ]
-        for run in runs if here else ():
-            same = run["outputs"].keys() == here and _as_json(run["parameters"]) == _as_json(locked.params)
-            if same and self._wrote(run):
-                return run
-        return None
 
     def _wrote(self, run: Mapping[str, Any]) -> bool:
         return all(self.sha256(file) == facts["sha256"] for file, facts in run["outputs"].items())

@@ -111,7 +111,7 @@ def _read_pairs(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dat
     scores = parse_scores(table, roles["score"], kept)
     splits = _parse_splits(table, roles, kept, notes)
     if all(_is_row(table.columns[name][row]) for name in (left, right) for row in kept):
-        pairs = np.array([[int(table.columns[name][row]) for name in (left, right)] for row in kept])
+        pairs = np.array([[int(class_name(table.columns[name][row])) for name in (left, right)] for row in kept])
         notes.append(f"{left} and {right} are rows of the vectors, counted from 0")
         data = Dataset(table.name, "pairs", (), pairs, scores, splits)
     else:
@@ -339,7 +339,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _is_row(value: Any) -> bool:
-    text = str(value)
+    text = class_name(value)  # which knows 267.0, as pandas writes a column that had a gap
     return text.isdecimal() and len(text) < 19  # more digits fit into no row number
 
 

@@ -172,12 +172,10 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
             for part, rows in ((known, old), ([texts[row] for row in new], vectors[new]))
         ]
         table = pa.concat_tables(tables if known else tables[1:])
-        with replace_whole(path) as temporary:
-            if path.exists():
-                temporary.touch(mode=0o600)  # texts of a private file are private in the temporary file too
-            parquet.write_table(table, temporary, row_group_size=ROW_GROUP, **PARQUET)
-            if path.exists():
-                shutil.copymode(path, temporary)
+        with replace_whole(path) as temporary, temporary.open("xb") as stream:  # follows no link of another account
+            if path.exists():  # texts of a private file are private in the temporary file too
+                os.fchmod(stream.fileno(), path.stat().st_mode & 0o777)
+            parquet.write_table(table, stream, row_group_size=ROW_GROUP, **PARQUET)
     return len(new), int(table.num_rows)
 
 

@@ -854,6 +854,16 @@ def test_two_grades_of_one_document_in_two_parts_are_refused(tmp_path: Path) -> 
     assert refused.value.where == "qrels, query q"
 
 
+def test_rows_with_a_decimal_as_pandas_writes_them_are_rows(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("left,right,score\n0.0,1.0,1\n2.0,0.0,2\n1.0,2.0,3\n")
+    lines = ('{"left": 0.0, "right": 1.0, "score": 1}', '{"left": 2.0, "right": 0.0, "score": 2}',
+             '{"left": 1.0, "right": 2.0, "score": 3}')  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    for name in ("rows.csv", "rows.jsonl"):
+        data = read_dataset(tmp_path / name)
+        assert (data.texts, data.rows.tolist()) == ((), [[0, 1], [2, 0], [1, 2]])
+
+
 def test_classes_with_a_decimal_as_pandas_writes_them_are_whole_numbers_and_new_ones_are_named(tmp_path: Path) -> None:
     rows = [f"a text {n},{n % 3},train" for n in range(12)] + [f"one more {n},{n % 3}.0,test" for n in range(12)]
     (tmp_path / "l.csv").write_text("\n".join(["text,label,split", *rows]))

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.lineage.isolated_stage import lay_out
-from pipeline.lineage.machine import LAYERS, describe_code, describe_machine, hash_code
+from pipeline.lineage.machine import describe_code, describe_machine, hash_code
 from pipeline.lineage.recorder import start_run, suite_of
 from pipeline.lineage.runs import append_line, ended_runs, read_lines, runs_path
 from pipeline.lineage.stages import load_graph, load_stages
@@ -55,8 +55,7 @@ def test_a_run_of_a_stage_leaves_one_line_with_all_that_made_its_result(checkout
     assert (run["stage"], run["suite"], run["exit"], run["by_dvc"]) == ("download@wordsim", "quick", 0, True)
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True, check=True)
     assert (run["code"]["commit"], run["code"]["dirty"], run["code"]["undeclared"]) == (head.stdout.strip(), [], {})
-    listed = ["git", "ls-files", *(f"{layer}/*.py" for layer in LAYERS)]
-    tracked = subprocess.run(listed, cwd=checkout, capture_output=True, text=True, check=True)
+    tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=checkout, capture_output=True, text=True, check=True)
     files = {name: (checkout / name).read_bytes() for name in tracked.stdout.split()}
     assert run["code"]["sha256"] == hash_code(files)
     assert "pipeline/__main__.py" in files and "flows/flow.py" in files

@@ -270,6 +270,23 @@ def test_new_and_deleted_code_that_was_committed_as_it_ran_is_not_named(small: S
     assert audit(small.root, "quick").causes == {}
 
 
+def test_a_run_of_another_branch_that_left_the_same_bytes_takes_no_witness_away(small: Small) -> None:
+    write(small, "flows/schedule.py", "A = 1\n")
+    small.commit("A schedule")
+    record_with_code(small)
+    path = runs_path(small.root, "quick")
+    sound, _ = read_lines(path)
+    small.edit("flows/schedule.py", "A = 1", "A = 2")
+    record_with_code(small)
+    small.run("git", "checkout", "--", "flows/schedule.py")
+    assert subjects(audit(small.root, "quick"), "uncommitted") == {"flows/schedule.py"}
+    other, _ = read_lines(path)
+    path.unlink()
+    for record in (*sound, *other):
+        append_line(path, record)
+    assert audit(small.root, "quick").causes == {}
+
+
 def test_a_run_in_a_sparse_checkout_is_a_run_on_the_code_of_its_commit(small: Small) -> None:
     write(small, "flows/schedule.py", "A = 1\n")
     write(small, ".ci/pages.py", "A = 1\n")
