@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from sentfold.cli.checkout import program_name
-from sentfold.compilers import prepare_compilers
 from sentfold.errors import ParameterError, SentfoldError
+from sentfold.libraries import prepare_libraries
 from sentfold.suggestions import message_of, plain_error, prepare_streams
 
 app = typer.Typer(
@@ -105,7 +105,7 @@ def main() -> None:
     """Entry point: an error of sentfold is printed without a traceback; exit code 2."""
     try:
         prepare_streams()
-        prepare_compilers()
+        prepare_libraries()
         app(prog_name=program_name("flows"))
     except (SentfoldError, OSError) as error:
         if (plain := plain_error(error)) is None:

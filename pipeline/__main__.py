@@ -19,9 +19,9 @@ from pipeline.lineage.commands import from_users_folder, slug
 from pipeline.lineage.recorder import recorded
 from pipeline.parent import die_with_parent
 from sentfold.cli.checkout import program_name
-from sentfold.compilers import prepare_compilers
 from sentfold.decision.progress import progress_bars
 from sentfold.errors import RunError, SentfoldError, SourceError, escape_controls
+from sentfold.libraries import prepare_libraries
 from sentfold.numeric_profile import is_supported, use_profile
 from sentfold.suggestions import message_of, plain_error, prepare_streams, refuse_unreadable_addresses
 
@@ -566,7 +566,7 @@ def main() -> None:
     """Entry point: an error of sentfold is printed without a traceback; its exit code says whether to try again."""
     try:
         prepare_streams()
-        prepare_compilers()
+        prepare_libraries()
         if sys.argv[1:2] and sys.argv[1] in DOWNLOADERS:
             refuse_unreadable_addresses()
         with recorded(sys.argv[1:]), progress_bars():

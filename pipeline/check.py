@@ -60,6 +60,8 @@ NAMED: dict[str, Callable[[str], object]] = {
     "searches": load_search,
     "pools": load_pool,
 }
+# The last part of the name of a model that published.csv calls otherwise.
+OFFICIAL = {"SBERT-base": "bert-base-nli-mean-tokens", "SBERT-large": "bert-large-nli-mean-tokens"}
 
 
 def check_everything(suite: str) -> Suite:
@@ -76,11 +78,19 @@ def check_everything(suite: str) -> Suite:
             got=str(neighbors),
             remedy="set it to 3; scores.csv would have the others, and no table",
         )
+    if round(100 * content["evaluate"]["confidence"], 9) % 1:
+        raise ParameterError(
+            "the report prints the level of intervals in whole percent",
+            where=f"{PARAMS_FILE}: evaluate.confidence",
+            expected="a level such as 0.95 or 0.99",
+            got=str(content["evaluate"]["confidence"]),
+        )
     for group, load in NAMED.items():
         for name in content.get(group) or {}:
             _check_name(group, name)
             load(name)
     _check_named_spaces(content)
+    _check_published(content)
     check_plan(suite)
     chosen = load_suite(suite)
     for corpus in chosen.stages["download"]:
@@ -112,6 +122,22 @@ def _check_name(group: str, name: Any) -> None:
         check_slug(str(name))
     except ValueError as error:
         raise ParameterError("a name cannot be used", where=f"{PARAMS_FILE}: {group}", got=str(error)) from None
+
+
+def _check_published(content: dict[str, Any]) -> None:
+    """That the report calls no model of the user's by the name of one in published.csv."""
+    for encoder, entry in (content["report"].get("published") or {}).items():
+        source = (content.get("encoders") or {}).get(encoder) or {}
+        found = next((str(source[key]) for key in ("hub", "package", "folder") if source.get(key)), "")
+        wanted = OFFICIAL.get(entry["model"], entry["model"])
+        if found and not found.lower().rstrip("/").endswith(wanted.lower()):
+            raise ParameterError(
+                f"the report would call this model {entry['model']}, and show printed figures of that one with it",
+                where=f"{PARAMS_FILE}: encoders.{encoder}",
+                expected=f"a hub's name, a package or a folder that ends with {wanted}",
+                got=found,
+                remedy=f"give your model a block of its own, or take {encoder} out of report.published",
+            )
 
 
 def _check_named_spaces(content: dict[str, Any]) -> None:

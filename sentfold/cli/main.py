@@ -19,9 +19,9 @@ from pathlib import Path
 import typer
 
 from sentfold.cli.checkout import CHECKOUT_COMMANDS, run_in_checkout
-from sentfold.compilers import prepare_compilers
 from sentfold.decision.progress import progress_bars
 from sentfold.errors import SentfoldError
+from sentfold.libraries import prepare_libraries
 from sentfold.suggestions import message_of, nearest_names, plain_error, prepare_streams
 
 HELP_OPTIONS = ("--help", "-h", "help")
@@ -33,7 +33,7 @@ def main() -> None:
     words = sys.argv[1:]
     try:
         prepare_streams()
-        prepare_compilers()
+        prepare_libraries()
         run(words)
     except BrokenPipeError:  # a reader such as `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, files
@@ -17,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from sentfold.accounts import private_copy
 from sentfold.data.tables import refuse_holes
 from sentfold.encoders.base.protocol import Encoded
 from sentfold.encoders.model_folder import ModelSource, locate_model, model_digests
@@ -236,12 +234,6 @@ def load_token_means(encoder: TextEncoder) -> TokenMeans:
     """The token vectors of an encoder of this kind. Raises EncoderError if its files have other bytes."""
     name = str(encoder.package or encoder.folder)
     folder = _package_folder(encoder.package) if encoder.package else Path(str(encoder.folder))
-    with nullcontext(folder) if encoder.package else private_copy(folder) as own:
-        _require_digests(name, own, encoder)
-        return TokenMeans.load(own)
-
-
-def _require_digests(name: str, folder: Path, encoder: TextEncoder) -> None:
     if _digests_of(folder) != encoder.sha256:
         raise EncoderError(
             f"the token vectors of '{name}' have other bytes than at the start of the fold",
@@ -251,6 +243,7 @@ def _require_digests(name: str, folder: Path, encoder: TextEncoder) -> None:
             state="finished parts are kept",
             remedy="install the same version on every worker",
         )
+    return TokenMeans.load(folder)
 
 
 def _lack(tables: list[npt.NDArray[Any]], largest: int) -> str:
@@ -262,16 +255,11 @@ def _lack(tables: list[npt.NDArray[Any]], largest: int) -> str:
 def load_transformer(name: str, source: ModelSource, batch_size: int = 64) -> FittedTransformer:
     """The model of a folder whose files have the sha256 of `source`. No code of a folder runs. Raises EncoderError."""
     folder = locate_model(name, source)
-    with private_copy(folder) if source.folder else nullcontext(folder) as own:
-        if own != folder:  # its files may be others than those that were checked
-            refuse_odd_settings(name, own)
-            source = source.model_copy(update={"folder": str(own), "package": None})
-        if not has_space(name, own):
-            return TransformerEncoder(name, source, batch_size).fit()
-        from sentfold.decision.module import load_exported
+    if not has_space(name, folder):
+        return TransformerEncoder(name, source, batch_size).fit()
+    from sentfold.decision.module import load_exported
 
-        locate_model(name, source)
-        return FittedTransformer(load_exported(name, own), batch_size)
+    return FittedTransformer(load_exported(name, folder), batch_size)
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer, models, normalizers
 
-from sentfold.accounts import others_can_exchange, private_copy
 from sentfold.data.tables import DataError
 from sentfold.encoders.model_folder import ModelSource, locate_model
-from sentfold.encoders.model_safety import has_space
 from sentfold.encoders.transformer import encode_sentences, load_model
 from sentfold.errors import EncoderError
-from sentfold.fold import texts as texts_module
-from sentfold.fold.texts import CHUNK, MOST_TOKENS, find_text_encoder, load_transformer, locate_encoder, sum_rows
+from sentfold.fold.texts import CHUNK, MOST_TOKENS, find_text_encoder, sum_rows
 from sentfold.words.wordllama import TOKENIZER, WEIGHTS
 from tests.fold.corpus import sentences
 
@@ -255,50 +252,3 @@ def test_a_folder_with_a_file_of_holes_or_a_tokenizer_that_draws_is_refused_befo
             with pytest.raises(EncoderError, match="cuts words at random"):
                 find_text_encoder(str(tmp_path))
             (tmp_path / name).unlink()
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="root alone gives files to another account")
-@pytest.mark.parametrize("foreign", ["", "modules.json", ".."])
-def test_a_model_that_another_account_can_exchange_is_loaded_from_a_private_copy(
-    foreign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The account exchanged modules.json between the check and the loading, and its code ran."""
-    folder = tmp_path / "theirs" / "model"
-    shutil.copytree(locate_encoder("all-MiniLM-L6-v2")[0], folder)
-    encoder, known = find_text_encoder(str(folder)), has_space
-
-    def exchange(name: str, place: Path) -> bool:
-        (folder / "modules.json").write_text('[{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]')
-        return known(name, place)
-
-    monkeypatch.setattr(texts_module, "has_space", exchange)
-    with pytest.raises(EncoderError, match=r"evil|modules\.json"):
-        load_transformer("model", ModelSource(folder=str(folder), sha256=encoder.sha256))
-    shutil.copy(locate_encoder("all-MiniLM-L6-v2")[0] / "modules.json", folder)
-    os.chown(folder / foreign, 54_321, 54_321)
-    found = load_transformer("model", ModelSource(folder=str(folder), sha256=encoder.sha256))
-    assert found.encode(["a lamp"]).vectors.shape == (1, 384)
-
-
-@pytest.mark.parametrize(
-    ("place", "mode", "found"),
-    [
-        ("model", 0o755, False),
-        ("model", 0o777, True),
-        ("model/a", 0o666, True),
-        (".", 0o777, True),
-        (".", 0o1777, False),
-    ],
-)
-def test_a_folder_where_others_may_write_can_be_exchanged(place: str, mode: int, found: bool, tmp_path: Path) -> None:
-    (tmp_path / "t/model").mkdir(parents=True)
-    (tmp_path / "t/model/a").touch()
-    (tmp_path / "t" / place).chmod(mode)
-    assert others_can_exchange(tmp_path / "t/model") == found
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs/link").symlink_to(tmp_path / "t/model")
-    with private_copy(tmp_path / "theirs/link") as copy:  # the link can lead elsewhere a moment later
-        assert copy.name == "model" and (copy == (tmp_path / "t/model").resolve()) != found
-    with private_copy(tmp_path / "t/model") as copy:
-        assert (copy == tmp_path / "t/model") != found
-        assert [path.name for path in copy.iterdir()] == ["a"] and (not found or copy.parent.stat().st_mode & 0o77 == 0)

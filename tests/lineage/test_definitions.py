@@ -128,6 +128,28 @@ def test_vectors_that_a_commit_has_in_the_place_of_a_stage_are_without_witness(s
     assert found.failed(strict=True)
 
 
+def test_a_block_added_to_params_for_another_suite_makes_no_number_wrong(small: Small) -> None:
+    small.edit(
+        "dvc.yaml",
+        "stages:\n",
+        """stages:
+  plan:
+    cmd: "true plan --check --suite ${suite} && touch checked"
+    deps: [params.yaml, plan.yaml]
+    outs: [checked]
+""",
+    )
+    small.run("dvc", "repro", "-q")
+    small.commit("A check of the plan")
+    before = faults(audit(small.root, "quick"))
+    small.edit("params.yaml", "fold: {", "manifolds: {pca-16: {method: pca}}\nfold: {")
+    small.commit("A block")
+    assert faults(audit(small.root, "quick")) == before
+    small.edit("plan.yaml", "[first, second]", "[second, first]")
+    small.commit("Another plan")
+    assert ("code", "plan.yaml") in faults(audit(small.root, "quick"))
+
+
 @pytest.mark.parametrize("old", ['"data/${suite}/plan", "${item.reads}"', " plan --check "])
 def test_stages_that_no_check_of_the_plan_comes_before_are_without_witness(old: str, tmp_path: Path) -> None:
     """Names of spaces exchanged in plan.yaml alone would be names in every table, whatever runs again."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sentfold.compilers import _cache_folder, prepare_compilers
+from sentfold.libraries import _cache_folder, prepare_libraries
 from tests.checkout import ROOT
 
 KERNEL = """
@@ -63,10 +63,10 @@ def test_compiled_code_has_a_place_where_neither_the_code_nor_the_home_can_be_wr
     for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    monkeypatch.setattr("sentfold.compilers.os.access", lambda *_: False)
+    monkeypatch.setattr("sentfold.libraries.os.access", lambda *_: False)
     _cache_folder.cache_clear()
     try:
-        prepare_compilers()
+        prepare_libraries()
     finally:
         _cache_folder.cache_clear()
     assert Path.home() == (home if has_home else Path(os.environ["NUMBA_CACHE_DIR"]).parent)
@@ -75,8 +75,21 @@ def test_compiled_code_has_a_place_where_neither_the_code_nor_the_home_can_be_wr
         assert folder.stat().st_mode & 0o077 == 0 and folder.stat().st_uid == os.getuid()
 
 
-def test_the_folder_of_torch_is_no_name_that_another_user_can_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
-    prepare_compilers()
-    assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).is_relative_to(Path.home())
+@pytest.mark.parametrize("name", ["TORCHINDUCTOR_CACHE_DIR", "POLARS_OOC_SPILL_DIR"])
+def test_the_folder_of_a_library_is_no_name_that_another_user_can_take(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "")
+    monkeypatch.delenv(name)
+    prepare_libraries()
+    assert Path(os.environ[name]).is_relative_to(Path.home())
+
+
+def test_polars_removes_folders_from_its_own_place_alone(tmp_path: Path) -> None:
+    """Folders called 2019 in a folder of the user were lost, to which /var/tmp/polars-USER/spill was a link."""
+    left = tmp_path / "sentfold/polars/99999999"  # the number of no process
+    left.mkdir(parents=True)
+    run = "import os; os.environ.pop('POLARS_OOC_SPILL_DIR', None)\nfrom sentfold.libraries import prepare_libraries\n"
+    done = python(tmp_path, "-c", f"{run}prepare_libraries()\nimport polars", XDG_CACHE_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert not left.exists()

@@ -1,4 +1,4 @@
-"""What numba and torch take from outside: settings from the working folder, and folders for compiled code."""
+"""What numba, torch and polars take from outside: settings from the working folder, and folders of their own."""
 
 from __future__ import annotations
 
@@ -45,13 +45,16 @@ class _SettingsLoader(SourceFileLoader):
         return code.replace(co_consts=tuple(path if value == SETTINGS_FILE else value for value in code.co_consts))
 
 
-def prepare_compilers() -> None:
-    """Keep numba and torch from what other people can write. Called before either is imported; imports neither."""
+def prepare_libraries() -> None:
+    """Keep libraries from what other people can write. Called before one of them is imported; imports none."""
     if SettingsFinder not in sys.meta_path:
         sys.meta_path.insert(0, SettingsFinder)
     folder = _cache_folder()
     # Torch's own place is a name in /tmp that anybody can take.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "torchinductor"))
+    # polars removes folders with numbers for names from its own place, /var/tmp/polars-USER/spill, which anybody can
+    # make first, as a link to a folder of the user.
+    os.environ.setdefault("POLARS_OOC_SPILL_DIR", str(folder / "polars"))
     if not os.access(Path(__file__).parent, os.W_OK):  # numba keeps compiled code next to the source if it can
         os.environ.setdefault("NUMBA_CACHE_DIR", str(folder / "numba"))
 
