@@ -130,11 +130,13 @@ def _check_published(content: dict[str, Any]) -> None:
         source = (content.get("encoders") or {}).get(encoder) or {}
         found = next((str(source[key]) for key in ("hub", "package", "folder") if source.get(key)), "")
         wanted = OFFICIAL.get(entry["model"], entry["model"])
-        if found and not found.lower().rstrip("/").endswith(wanted.lower()):
+        parts = found.lower().replace("--", "/").split("/")  # the hub's cache has models--OWNER--NAME/snapshots/COMMIT
+        named = wanted.lower() in parts or bool(source.get("package") and found.lower().endswith(f"-{wanted.lower()}"))
+        if found and not named:
             raise ParameterError(
                 f"the report would call this model {entry['model']}, and show printed figures of that one with it",
                 where=f"{PARAMS_FILE}: encoders.{encoder}",
-                expected=f"a hub's name, a package or a folder that ends with {wanted}",
+                expected=f"a name of the hub or a folder with the part {wanted}, or a package that ends with it",
                 got=found,
                 remedy=f"give your model a block of its own, or take {encoder} out of report.published",
             )

@@ -172,7 +172,7 @@ def _strangers(root: Path, tracked: list[str]) -> list[str]:
     return [
         str(place.relative_to(root))
         for place, name in modules.items()
-        if place.suffix in (".py", ".so", ".pyc") and place.is_file() and name.isidentifier() and _is_library(name)
+        if place.suffix in (".py", ".so", ".pyc") and name.isidentifier() and _is_library(name) and place.is_file()
     ]
 
 

@@ -104,6 +104,8 @@ def _is_whole(record: Mapping[str, Any]) -> bool:
         and isinstance(record["code"]["commit"], str | None)
         and isinstance(undeclared := record["code"].get("undeclared", {}), dict)
         and all(isinstance(content, str) for content in undeclared.values())
+        and isinstance(others := record["code"].get("others", []), list)  # of an older record
+        and all(isinstance(name, str) for name in others)
         and all(isinstance(facts, dict) and "sha256" in facts for facts in record["outputs"].values())
     )
 

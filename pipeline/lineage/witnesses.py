@@ -33,6 +33,7 @@ class WitnessChecks:
         yield from self._sealed(locked)
         runs = [] if self.scope.revision is not None else self.finder.runs_of(locked)
         # A run on another branch can have left the same bytes; where one run is sound, the bytes have a witness.
+        runs = [run for run in runs if run["code"].get("commit")] or runs
         found = [[*self._code(run), *self._packages(locked, run)] for run in runs]
         yield from min(
             found, key=lambda causes: (any(cause.state == "wrong" for cause in causes), len(causes)), default=[]
@@ -86,9 +87,10 @@ class WitnessChecks:
     def _code(self, run: Mapping[str, Any]) -> Iterator[Cause]:
         """The code that ran, declared or not, against the commit of the run."""
         code, when = run["code"], str(run["started"])[:19]
-        if not code.get("commit") or "undeclared" not in code:
+        if not code.get("commit") or "sha256" not in code:
             return
-        again, undeclared = self.scope.run_again(str(run["stage"])), code["undeclared"]
+        again = self.scope.run_again(str(run["stage"]))
+        undeclared = code.get("undeclared", dict.fromkeys(code.get("others", ()), "unknown"))  # of an older record
         for file, content in undeclared.items():
             if not self._was_committed(file, content):  # before the run, or since
                 message = f"it was not as in commit {code['commit'][:10]} when stages ran that do not declare it"
@@ -104,7 +106,7 @@ class WitnessChecks:
         """Whether git's history has a file with this content, by the name that git gives to the content."""
         if not content:  # the file was gone
             return self.scope.head is not None and file not in self.scope.head.all_files()
-        found = ("log", "-1", "--full-history", "--format=%H", f"--find-object={content}", "HEAD", "--", file)
+        found = ("log", "-1", "-m", "--full-history", "--format=%H", f"--find-object={content}", "HEAD", "--", file)
         return bool(git(self.scope.root, *found))
 
     def _hash_commit(self, commit: str) -> str | None:

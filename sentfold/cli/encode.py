@@ -243,31 +243,32 @@ def fit_directions(encoder: Any, path: Path) -> Fitted:
 
 
 def read_sentences(path: Path, columns: str | None = None) -> list[str]:
-    """The lines of a text file, or one column of a Parquet file, `text` unless named; empty texts included.
+    """The lines of a text file, or one column of a Parquet file, `text` unless others are named; empty texts included.
 
-    Of another table, or a folder, the texts of its columns, as `sentfold append` reads them. Raises ArtifactError, and
-    DataError for columns that the file has not.
+    Of Parquet without it, of another table, or a folder, the texts of its columns, as `sentfold append` reads them.
+    Raises ArtifactError, and DataError for columns that the file has not.
     """
     from sentfold.data.beir import with_titles
     from sentfold.data.columns import parse_columns
-    from sentfold.data.tables import DataError, read_arrow_table, read_text, refuse_holes, table_of
+    from sentfold.data.tables import DataError, read_arrow_table, read_text, refuse_holes, refuse_table, table_of
 
     refuse_holes(path)
     wanted = parse_columns(columns)
-    if path.suffix.lower() in TABLES or path.is_dir():
+    is_parquet = path.suffix.lower() == ".parquet"
+    arrow, name = read_arrow_table(path) if is_parquet else None, wanted.get("text", "text")
+    others = bool(wanted.keys() - {"text"}) or (arrow is not None and not wanted and "text" not in arrow.column_names)
+    if path.suffix.lower() in TABLES or path.is_dir() or (is_parquet and others):
         from sentfold.decision.use import read_texts
 
         found, notes = read_texts(path, wanted)
         print_notes(notes)
         return found
-    is_parquet = path.suffix.lower() == ".parquet"
-    if wanted.keys() - ({"text"} if is_parquet else set()):
+    if arrow is None and wanted:
         raise DataError(
-            "a file has no such columns", where=f"--columns, {path}",
-            expected="text=a for Parquet" if is_parquet else "no --columns: each line is a text", got=str(columns),
+            "a file has no such columns", where=f"--columns, {path}", expected="no --columns: each line is a text",
+            got=str(columns),
         )  # fmt: skip
-    if is_parquet:
-        arrow, name = read_arrow_table(path), wanted.get("text", "text")
+    if arrow is not None:
         used = [column for column in arrow.column_names if column in ("_id", "title", name)]
         table = with_titles(table_of(path, arrow.select(used)), wanted)
         print_notes(table.notes)
@@ -282,6 +283,7 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
     text = read_text(path)
     # Not splitlines(), which also splits at characters inside of a sentence.
     lines = [line.removesuffix("\r") for line in text.split("\n")]
+    refuse_table(path, [line for line in lines if line])
     return lines[:-1] if lines[-1] == "" else lines
 
 

@@ -44,17 +44,30 @@ def command(
     from sentfold.data.vectors import read_vectors
     from sentfold.decision.encoders import open_encoder, unnamed_encoder
     from sentfold.decision.spaces import Unchanged, load_space
-    from sentfold.decision.use import PROBES, map_vectors, most_similar, require_same_lengths, require_same_vectors
+    from sentfold.decision.use import (
+        PROBES,
+        map_vectors,
+        most_similar,
+        read_texts,
+        require_same_lengths,
+        require_same_vectors,
+    )
 
     text = text.encode("utf-8", "replace").decode()  # a shell hands on bytes that are no UTF-8
-    data = read_dataset(among, parse_columns(columns))
-    if not data.texts:
-        raise DataError("there are no texts to show", where=data.name, got="rows of vectors")
-    print_notes(data.notes)
+    wanted = parse_columns(columns)
+    if vectors is None:  # scores and labels matter not
+        found, notes = read_texts(among, wanted)
+        texts = list(dict.fromkeys(found))
+    else:
+        data = read_dataset(among, wanted)
+        texts, notes = list(data.texts), list(data.notes)
+    if not texts:
+        raise DataError("there are no texts to show", where=among.name)
+    print_notes(notes)
     fitted = load_space(space) if space else None
-    encode = open_encoder(encoder, words, space=space, fit_on=data.texts)
+    encode = open_encoder(encoder, words, space=space, fit_on=texts)
     print_notes(unnamed_encoder(space, encoder) if space else [])
-    known = read_vectors(vectors, data)[0][: len(data.texts)] if vectors else encode(data.texts)
+    known = encode(texts) if vectors is None else read_vectors(vectors, data)[0][: len(texts)]
     query = encode([text])
     if query.shape[1] != known.shape[1]:
         raise DataError(
@@ -64,17 +77,17 @@ def command(
     images, image = (
         (map_vectors(fitted, part, space) for part in (known, query)) if fitted and space else (known, query)
     )
-    shown = [row for row, one in enumerate(data.texts) if one]  # a corpus can have documents without a text
-    found = [(shown[place], cosine) for place, cosine in most_similar(image[0], images[shown], top)]
+    shown = [row for row, one in enumerate(texts) if one]  # a corpus can have documents without a text
+    nearest = [(shown[place], cosine) for place, cosine in most_similar(image[0], images[shown], top)]
     if vectors:  # the vectors of a file can be of an earlier state of the texts
         remedy = "give the encoder's own vectors, which --space then maps; or leave --vectors out"
-        checked = found[: max(PROBES, sum(cosine >= least for _, cosine in found))]
-        now = encode([data.texts[row] for row, _ in checked])
+        checked = nearest[: max(PROBES, sum(cosine >= least for _, cosine in nearest))]
+        now = encode([texts[row] for row, _ in checked])
         for (row, _), again in zip(checked, now, strict=True):
-            require_same_vectors([data.texts[row]], known[[row]], again[None], where=str(vectors), remedy=remedy)
+            require_same_vectors([texts[row]], known[[row]], again[None], where=str(vectors), remedy=remedy)
         if not isinstance(fitted, Unchanged | None):
             require_same_lengths(known[[row for row, _ in checked]], now, where=str(vectors))
-    for row, cosine in found:
+    for row, cosine in nearest:
         if cosine < least:
             break
-        print(f"{cosine:.3f}  {one_line(data.texts[row])}")
+        print(f"{cosine:.3f}  {one_line(texts[row])}")

@@ -74,6 +74,11 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
             option = _option(",".join(f"{role}={column}" for role, column in roles.items()))
             error.remedy = f"if each {used[2]} is about {used[0]} and {used[1]} alone: {option}"
             raise error
+    if kind == "pairs" and "score" not in wanted and _may_be_classes(table, roles["score"]):
+        error = _unclear(table, f"{roles['score']} may be a class, or a grade")
+        option = _option(",".join(f"{role}={column}" for role, column in roles.items()))
+        error.remedy = f"if larger numbers are for pairs that are more alike: {option}"
+        raise error
     if "text" in roles and "text" not in wanted and (rest := _unused(table, roles)):
         raise _unclear(table, f"besides {', '.join(roles[role] for role in KINDS[kind])} there is {', '.join(rest)}")
     return kind, roles
@@ -102,6 +107,12 @@ def _unused(table: Table, roles: Mapping[str, str]) -> list[str]:
         if len(set(values)) > 1 and not one_to_one and not all(map(_is_value, table.columns[name])):
             found.append(name)
     return found
+
+
+def _may_be_classes(table: Table, column: str) -> bool:
+    """Whether a score is called a label, and has three or more values, all whole, such as those of NLI."""
+    values = {str(value) for value in table.columns[column] if is_number(value)}
+    return _plain(column) in NAMES["label"] and len(values) > 2 and all(float(value) % 1 == 0 for value in values)
 
 
 def _is_value(cell: object) -> bool:

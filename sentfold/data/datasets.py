@@ -39,6 +39,7 @@ MISSING = {"#NA", "\\N", "<NA>", "NA", "N/A", "N/a", "n/a", "NULL", "null", "NaN
 ERROR = re.compile(r"#NV|#[NН]/\w|#\w+/0!|#[^\W\d_a-z]+[!?]")  # of a spreadsheet: #NV, #N/A, #N/D, #DIV/0!, #BEZUG!
 # So many rows, and such a share of them, have one word as their text before a note asks what the word means.
 LEAST_REPEATS, REPEATED_SHARE = 3, 0.02
+JOINED = re.compile("[,;|#]")  # between several labels of a text, as forms and label tools write them
 CODE = 0.75  # so far from all others, in units of their range, is a score that a note asks about
 CLASSES = SCORES = 8  # that a note names
 JUDGED = 20  # texts from which on a verdict is given
@@ -144,7 +145,10 @@ def refuse_label(label: object, refuse: Callable[..., DataError]) -> None:
     """
     written = str(label).strip()
     ends = written[:1] + written[-1:]
-    is_list = (ends == "{}" and re.search("[,:]", written)) or (ends == "[]" and "," in written)
+    # numpy writes [5 3]
+    is_list = (ends == "{}" and re.search("[,:]", written)) or (
+        ends == "[]" and re.search(r"[,\s]", written[1:-1].strip())
+    )
     if is_list or isinstance(label, (list, tuple, set, dict, np.ndarray)):
         raise refuse(
             "a text has a list of labels", expected="one class a text",
@@ -164,9 +168,18 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
     names = []
     for row in kept:
         value = table.columns[roles["label"]][row]
+        if isinstance(value, list) and len(value) == 1:  # as doccano writes the one class of a text
+            (value,) = value
         refuse_label(value, partial(refuse_value, table, row, roles["label"]))
         names.append(class_name(value))
     classes = tuple(sorted(set(names), key=_natural))
+    joined = [name for name in classes if {part.strip() for part in JOINED.split(name)} <= {*classes} - {name}]
+    if joined:
+        raise DataError(
+            "a label joins others", where=f"{table.name}, column {roles['label']}", expected="one class a text",
+            got=f"{joined[0]}, in {names.count(joined[0]):,} texts",
+            remedy="keep one label of each text, or make a file for each label with yes and no",
+        )  # fmt: skip
     spellings = Counter(name.casefold() for name in classes)
     if twins := [name for name in classes if spellings[name.casefold()] > 1]:
         notes.append(f"{len(twins)} classes differ from others in capitals alone; the first: {twins[0]}")
@@ -263,6 +276,7 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
                 word for word in map(str, (table.columns[column][row] for row in kept)) if not is_score(word)
             )
             remedy = "write decimals with a point" if "," in word else "write grades as numbers, such as 2, 1, 0"
+            remedy = "write 1 for a match and 0" if len(others) == 2 else remedy
             raise DataError(
                 "a score is no number", where=table.place(row, column), expected=SCORE,
                 got=", ".join(f"{shorten(word)} in {count:,} rows" for word, count in others.most_common(3)),

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from sentfold.errors import SentfoldError, first_line
@@ -25,7 +26,10 @@ MOST_COLUMNS = 5_000  # of Parquet; the time that pyarrow takes grows with the s
 MOST_ROWS = 2_000_000  # of a file of any size: pairs of few texts take less than a byte a row in Parquet
 ROW = 200  # bytes of memory that a row of a table takes at least
 HEADER, FIRST = 100_000, 20  # characters and rows of a file, with its header, that its delimiter is looked for in
-TRUE_WORDS = {"true": 1.0, "yes": 1.0, "match": 1.0, "duplicate": 1.0, "false": 0.0, "no": 0.0, "different": 0.0}
+TRUE_WORDS = {
+    "true": 1.0, "yes": 1.0, "match": 1.0, "duplicate": 1.0, "t": 1.0, "false": 0.0, "no": 0.0, "different": 0.0,
+    "f": 0.0,
+}  # fmt: skip
 SPLITS = {
     "train": "train", "training": "train", "dev": "dev", "validation": "dev", "valid": "dev", "val": "dev",
     "test": "test",
@@ -189,12 +193,17 @@ def read_text(path: Path) -> str:
 def _read_lines(path: Path) -> Table:
     lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
     kept = [(number, line) for number, line in enumerate(lines, start=1) if line]
-    if kept and all("\t" in line for _, line in kept):
-        raise DataError(
-            "each line of a text file has a tab, as a table has", where=str(path), expected="one text a line",
-            got=shorten(kept[0][1]), remedy="if it is a table, call it .tsv; if not, write blanks in place of the tabs",
-        )  # fmt: skip
+    refuse_table(path, [line for _, line in kept])
     return Table(path.name, {"text": [line for _, line in kept]}, [(str(path), "line", number) for number, _ in kept])
+
+
+def refuse_table(path: Path, lines: list[str]) -> None:
+    """Raise DataError for lines of texts of which the first may be the header of a table: it has a tab."""
+    if lines and "\t" in lines[0].strip():
+        raise DataError(
+            "the first line of a text file has a tab, as a table has", where=str(path), expected="one text a line",
+            got=shorten(lines[0]), remedy="if it is a table, call it .tsv; if not, write blanks in place of the tabs",
+        )  # fmt: skip
 
 
 def _read_json_lines(path: Path) -> Table:
@@ -248,11 +257,15 @@ def _read_delimited(path: Path) -> Table:
             "the first line says how cells are separated, and is no header", where=f"{path}, line 1",
             expected="a header and rows", got=shorten(text[:5]), remedy="remove the line, which Excel alone reads",
         )  # fmt: skip
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else find_delimiter(text)
-    notes = [] if delimiter in (",", "\t") else [f"cells are separated by {delimiter!r}"]
+    delimiter = find_delimiter(text)
+    if path.suffix.lower() == ".tsv" and ("\t" in text[:HEADER].split("\n")[0] or delimiter not in text.split("\n")[0]):
+        delimiter = "\t"
+    usual = "\t" if path.suffix.lower() == ".tsv" else ","
+    notes = [] if delimiter in (usual, "\t") else [f"cells are separated by {delimiter!r}"]
     if delimiter == "\t":
         records, plain = _parse_tabs(path, text)
         notes += ["quotes are taken as part of the texts"] * plain
+        notes += _escaped(records)
     else:
         records = _parse(path, text, delimiter, csv.QUOTE_MINIMAL)
     if not records:
@@ -318,10 +331,23 @@ def _parse_tabs(path: Path, text: str) -> tuple[list[tuple[int, list[str]]], boo
     try:
         quoted = _parse(path, text, "\t", csv.QUOTE_MINIMAL)
     except DataError:
+        if '\\"' in text and text.startswith('"'):  # the quotes of the header are no part of its names
+            raise
         return plain, True
     widths = [len(cells) for _, cells in plain]
     whole = len(set(widths)) == 1 and widths[0] > 1
     return (plain, True) if whole and widths != [len(cells) for _, cells in quoted] else (quoted, False)
+
+
+def _escaped(records: list[tuple[int, list[str]]]) -> list[str]:
+    """A note on line breaks and tabs that a database wrote as two characters, if no cell has a real line break."""
+    marked = [line for line, cells in records if any("\\n" in cell or "\\t" in cell for cell in cells)]
+    if not marked or any("\n" in cell for _, cells in records for cell in cells):
+        return []
+    return [
+        f"{len(marked):,} rows have \\n or \\t as two characters, taken as letters; the first: line {marked[0]}. If a "
+        "database wrote line breaks and tabs so, export CSV instead"
+    ]
 
 
 def _parse(path: Path, text: str, delimiter: str, quoting: Literal[0, 3]) -> list[tuple[int, list[str]]]:
@@ -344,6 +370,10 @@ def _parse(path: Path, text: str, delimiter: str, quoting: Literal[0, 3]) -> lis
             where=f"{path}, line {line}",
             expected=f"cells separated by {delimiter!r}, quotes in pairs, no cell above {LONGEST:,} characters",
             got=str(error),
+            remedy="write a quote in a text twice, not behind a backslash: Spark has .option('escape', '\"'), R "
+            "qmethod='double'"
+            if '\\"' in text
+            else "",
         ) from None
     finally:
         csv.field_size_limit(before)
@@ -356,6 +386,12 @@ def _check_shape(where: str, names: list[str], rows: list[tuple[str, list[str]]]
         raise DataError(
             "two columns have one name", where=where, got=", ".join(names),
             remedy="the first line must be a header that names each column once",
+        )  # fmt: skip
+    if rows and all(len(cells) == len(names) + 1 for _, cells in rows):
+        raise DataError(
+            "the header has one cell less than each row", where=where, expected=f"{len(rows[0][1])} cells",
+            got=f"{len(names)} cells: {', '.join(names)}", remedy="R writes names of rows so: write the table with "
+            "row.names=FALSE; else name the first column, too",
         )  # fmt: skip
     for place, cells in rows:
         if len(cells) != len(names):
@@ -446,12 +482,20 @@ def table_of(path: Path, table: pa.Table) -> Table:
     for name in table.column_names:
         if name not in nested:
             try:
-                columns[name] = table.column(name).to_pylist()
+                columns[name] = _plain_numbers(table.column(name))
             except (ValueError, OverflowError, LookupError):  # a date, a time or a time zone that Python lacks
                 lacking.append(name)
     if lacking:
         notes = (*notes, f"columns of values that Python lacks are left out: {', '.join(lacking)}")
     return Table(path.name, columns, [(str(path), "row", number) for number in range(1, table.num_rows + 1)], notes)
+
+
+def _plain_numbers(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column: 3.6 that is stored in 16 or 32 bits is 3.6, and not the nearest of these numbers."""
+    kinds = {pa.float16(): np.float16, pa.float32(): np.float32}
+    values: list[Any] = column.to_pylist()
+    kind = kinds.get(column.type)
+    return values if kind is None else [value if value is None else float(str(kind(value))) for value in values]
 
 
 def _read_folder(folder: Path) -> Table:

@@ -70,7 +70,10 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     checked, notes = check_vectors(vectors, str(path), rows)
     if texts is None and data.texts:
         one = "distinct text" if rows is None else "cell"
-        notes.insert(0, f"vectors without texts: one for each {one}, in the order of the data")
+        order = {"pairs": "the left column, then the right one", "queries": "the documents, then the queries"}
+        notes.insert(
+            0, f"vectors without texts: one for each {one} of {order.get(data.kind, 'the rows')}, in their order"
+        )
     notes = [*(f"vectors: column {name}, {array.shape[-1]} numbers each" for name in taken), *notes]
     return checked, [*notes, *([f"{extra} vectors of other texts are used without labels"] if extra else [])]
 
@@ -390,14 +393,25 @@ def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> 
             where=str(path),
             expected="one array" + (f", or two of one width: {', '.join(halves)}" if halves else ""),
             got=", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none",
-            remedy="leave the other arrays out; of columns of lists the one called `vector` is read"
-            if arrays
-            else "save the vectors as lists of floats, in a column `vector`",
+            remedy=_one_array(arrays, data),
         )
     array = next(iter(arrays.values()))
     if data.kind == "pairs" and array.ndim == 3 and array.shape[1] == 2:
         return np.concatenate([array[:, 0], array[:, 1]])
     return array
+
+
+def _one_array(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset) -> str:
+    """What to do with several arrays, or none."""
+    shapes = {array.shape for array in arrays.values()}
+    if data.kind == "pairs" and len(arrays) == 2 and len(shapes) == 1:
+        return "call the arrays of the two texts of each pair left and right"
+    if not arrays:
+        return "save the vectors as lists of floats, in a column `vector`"
+    return (
+        f"if the vectors are in the order of {data.name}, save them alone; else as Parquet with columns text, vector. "
+        "Of columns of lists the one called `vector` is read"
+    )
 
 
 def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path) -> tuple[npt.NDArray[Any], Ints, int]:

@@ -43,7 +43,7 @@ from sentfold.decision.inputs import (
 from sentfold.decision.nested import ENOUGH, Material, label_free_rows
 from sentfold.decision.progress import counted, open_bar
 from sentfold.decision.spaces import Space
-from sentfold.decision.tasks import LabelsTask, PairsTask, Task
+from sentfold.decision.tasks import PairsTask, chance
 from sentfold.kernels.threads import one_blas_thread
 
 Float64 = npt.NDArray[np.float64]
@@ -358,17 +358,6 @@ def _final_space(material: Material, code: Code, seed: int) -> Space | None:
     """The map of a code of fewer coordinates, fitted on all texts; None for codes of bits."""
     rows, _ = label_free_rows(material, material.plan.final, once=_once(material))
     return linear_code(code, rows, seed=seed) if code.family in FAMILIES[:2] else None
-
-
-def chance(task: Task) -> float:
-    """What vectors that tell nothing score: of labels the accuracy of three neighbours drawn at random; else 0."""
-    if not isinstance(task, LabelsTask):
-        return 0.0
-    shares = np.bincount(task.labels) / len(task.labels)
-    # The vote of three draws is a class drawn three times or twice, or that of the first draw if all three differ.
-    differ = (1 - shares) ** 2 - ((shares**2).sum() - shares**2)
-    votes = shares**3 + 3 * shares**2 * (1 - shares) + shares * differ
-    return float(100 * (shares * votes).sum())
 
 
 def _check(material: Material, margin: float) -> None:

@@ -30,7 +30,7 @@ from sentfold.decision.inputs import (
 from sentfold.decision.nested import Fitted, Material, fit_families, measurer, space_of_all
 from sentfold.decision.progress import counted
 from sentfold.decision.spaces import Space, Unchanged, save_space
-from sentfold.decision.tasks import PairsTask, Task
+from sentfold.decision.tasks import PairsTask, Task, chance_notes
 from sentfold.decision.voters import spread_of_labels
 
 Floats = npt.NDArray[np.float32]
@@ -208,7 +208,7 @@ def decide_task(material: Material, families: tuple[Family, ...], seed: int, not
         recommended=best is not None and name != "cosine",
         alternative=alternative[0],
         alternative_name=alternative[1],
-        notes=(*notes, *plan.notes),
+        notes=(*notes, *plan.notes, *chance_notes(task, cosine, effective)),
         record={
             "seed": seed,
             "resamples": RESAMPLES,
@@ -230,9 +230,10 @@ def decide_dataset(
 
 
 def refuse_reversed(task: Task, plan: FoldPlan, tables: Sequence[Float64], seed: int) -> None:
-    """Raise DataError where every row of cosines falls as the scores of pairs rise, beyond chance; or all are equal.
+    """Raise DataError where a row of cosines falls as the scores of pairs rise, beyond chance; or all are equal.
 
-    tables  as for resample_scores. A space that destroys such cosines would count as a better one.
+    tables  as for resample_scores. A space that destroys such cosines would count as a better one, and so would a model
+            whose cosines say nothing.
     """
     if not isinstance(task, PairsTask):
         return
@@ -244,7 +245,7 @@ def refuse_reversed(task: Task, plan: FoldPlan, tables: Sequence[Float64], seed:
             remedy="make the parts anew, or leave the splits out: folds are then made instead",
         )  # fmt: skip
     observed, replicates = resample_scores(task, plan, tables, seed)
-    if (observed + REVERSED * replicates.std(axis=1, ddof=1) < 0).all():
+    if (observed + REVERSED * replicates.std(axis=1, ddof=1) < 0).any():
         raise DataError(
             "cosine falls as the scores rise", where="scores", expected="larger scores for pairs that are more alike",
             got=f"Spearman of cosine {', '.join(f'{score:.1f}' for score in observed)}",

@@ -304,3 +304,30 @@ def connect(items: Ints, keys: Ints) -> Ints:
     graph = coo_array((np.ones(len(items)), (items, count + places)), shape=(size, size))
     labels = connected_components(graph, directed=False)[1][:count]
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def chance(task: Task) -> float:
+    """What vectors that tell nothing score: of labels the accuracy of three neighbours drawn at random; else 0."""
+    if not isinstance(task, LabelsTask):
+        return 0.0
+    shares = np.bincount(task.labels) / len(task.labels)
+    # The vote of three draws is a class drawn three times or twice, or that of the first draw if all three differ.
+    differ = (1 - shares) ** 2 - ((shares**2).sum() - shares**2)
+    votes = shares**3 + 3 * shares**2 * (1 - shares) + shares * differ
+    return float(100 * (shares * votes).sum())
+
+
+def chance_notes(task: Task, score: float, units: float) -> list[str]:
+    """A note where cosine scores as vectors that tell nothing do, for pairs and labels.
+
+    score  x100; units: items that are independent of each other. The bound is two standard deviations of such a score.
+    """
+    if isinstance(task, QueriesTask):
+        return []
+    share = chance(task) / 100
+    deviation = (share * (1 - share) / units) ** 0.5 if share else 1 / max(units - 1, 1) ** 0.5
+    if score > 100 * (share + 2 * deviation):
+        return []
+    return [
+        f"cosine tells these {task.item} no better than chance: are the vectors those of the texts, in their order?"
+    ]

@@ -238,7 +238,14 @@ def _check(pairs: Labelled, design: Design, few: float, most: float) -> None:
     # The share of matches and other pairs of which the match has the higher cosine (Mann & Whitney 1947), and its
     # standard deviation where the two kinds do not differ and groups are as good as so many pairs.
     above = (rankdata(pairs.cosines)[pairs.match].mean() - (matches + 1) / 2) / others
-    if above < 0.5 - 1.96 * np.sqrt((number + 1) / (12 * matches * others) * number / effective):
+    deviation = np.sqrt((number + 1) / (12 * matches * others) * number / effective)
+    if abs(above - 0.5) <= 1.96 * deviation:
+        raise DataError(
+            "matches have no higher cosines than other pairs", where="vectors", expected="cosines that tell matches",
+            got=f"of a match and another pair, the match has the higher cosine in {100 * above:.0f}%",
+            remedy="are the vectors those of the texts, in their order? If so, give more pairs or another encoder",
+        )  # fmt: skip
+    if above < 0.5:
         raise DataError(
             "matches have lower cosines than other pairs", where="scores",
             expected="larger scores for pairs that are more alike",

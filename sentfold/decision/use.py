@@ -212,7 +212,10 @@ def renewed(folder: Path) -> Iterator[Path]:
                     shutil.copyfile(fresh / name, written.enter_context(replace_whole(folder / name)))
                 clear_decision(folder)
     except OSError as error:
-        raise ArtifactError("a decision cannot be written", where=str(folder), got=first_line(error)) from None
+        raise ArtifactError(
+            "a decision cannot be written", where=str(folder), expected="room in the folder and in TMPDIR",
+            got=first_line(error),
+        ) from None  # fmt: skip
 
 
 @contextmanager

@@ -351,6 +351,19 @@ def test_a_table_whose_columns_cannot_be_told_is_encoded_as_the_message_says(tmp
     assert read_sentences(tmp_path / "t.csv", "text=two") == ["c d", "i j"]
 
 
+def test_pairs_in_parquet_are_encoded_as_those_in_csv(tmp_path: Path) -> None:
+    from sentfold.cli.encode import read_sentences
+
+    columns = {"sentence1": ["a", "b"], "sentence2": ["c", "d"], "score": [1.0, 2.0]}
+    pq.write_table(pa.table(columns), tmp_path / "p.parquet")
+    (tmp_path / "p.csv").write_text("sentence1,sentence2,score\na,c,1\nb,d,2\n")
+    for named in (None, "left=sentence1,right=sentence2,score=score"):
+        assert read_sentences(tmp_path / "p.parquet", named) == read_sentences(tmp_path / "p.csv", named)
+    (tmp_path / "t.tab").write_text("text\tlabel\na cat\tx\n")
+    with pytest.raises(DataError, match="has a tab"):
+        read_sentences(tmp_path / "t.tab")
+
+
 def test_a_parquet_file_is_encoded_by_the_column_that_is_named(tmp_path: Path) -> None:
     from sentfold.cli.encode import read_sentences
 
@@ -360,7 +373,7 @@ def test_a_parquet_file_is_encoded_by_the_column_that_is_named(tmp_path: Path) -
     assert read_sentences(tmp_path / "r.PARQUET", "text=body") == columns["body"]
     (tmp_path / "lines.txt").write_text("a\nb\n")
     for file, named in (("r.PARQUET", "left=text,right=body"), ("lines.txt", "text=a")):
-        with pytest.raises(DataError, match="no such columns"):
+        with pytest.raises(DataError, match=r"no such columns|which columns to use"):
             read_sentences(tmp_path / file, named)
     with pytest.raises(DataError, match="no complete column 'none'"):
         read_sentences(tmp_path / "r.PARQUET", "text=none")

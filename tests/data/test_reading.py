@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 from sentfold.cli.encode import read_sentences
 from sentfold.data.columns import parse_columns
 from sentfold.data.datasets import Dataset, class_name, read_dataset
-from sentfold.data.tables import DataError
+from sentfold.data.tables import DataError, read_table
 from sentfold.data.vectors import encode_texts, read_vectors
 from sentfold.decision.use import read_texts
 
@@ -381,7 +381,7 @@ def test_bytes_are_no_vectors_unless_they_are_bits(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.unpackbits(packed, axis=1))
     found, notes = read_vectors(tmp_path / "v.npy", data)
     assert found.tolist() == bits.tolist()
-    assert notes == ["vectors without texts: one for each distinct text, in the order of the data"]
+    assert notes == ["vectors without texts: one for each distinct text of the rows, in their order"]
 
 
 def test_judgements_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
@@ -852,6 +852,66 @@ def test_two_grades_of_one_document_in_two_parts_are_refused(tmp_path: Path) -> 
     with pytest.raises(DataError, match="two parts grade a document differently") as refused:
         read_dataset(tmp_path / "other")
     assert refused.value.where == "qrels, query q"
+
+
+def test_files_of_databases_and_of_r_are_read_or_refused_with_what_to_do(tmp_path: Path) -> None:
+    """DuckDB writes commas whatever the name; MySQL, PostgreSQL, R and Spark have escapes of their own."""
+    (tmp_path / "duck.tsv").write_text("text,label\na cat,x\na dog,y\n")
+    assert read_table(tmp_path / "duck.tsv").columns["label"] == ["x", "y"]
+    (tmp_path / "one.tsv").write_text("text\na cat, a dog\na cow\n")
+    assert read_table(tmp_path / "one.tsv").columns["text"] == ["a cat, a dog", "a cow"]
+    (tmp_path / "mysql.tsv").write_text("text\tlabel\na cat\\nslept\tx\na dog\ty\n")
+    (note,) = read_table(tmp_path / "mysql.tsv").notes
+    assert note.startswith(r"1 rows have \n or \t as two characters") and "line 2" in note
+    (tmp_path / "r.tsv").write_text('"text"\t"label"\n"1"\t"a cat"\t"x"\n"2"\t"a dog"\t"y"\n')
+    (tmp_path / "spark.csv").write_text('text,label\n"a \\"cat\\", asleep",x\na dog,y\n')
+    (tmp_path / "r2.tsv").write_text('"text"\t"label"\n"a \\"cat\\", asleep"\t"x"\n"a dog"\t"y"\n')
+    for name, advice in (("r.tsv", "row.names=FALSE"), ("spark.csv", "escape"), ("r2.tsv", "qmethod")):
+        with pytest.raises(DataError) as refused:
+            read_table(tmp_path / name)
+        assert advice in refused.value.remedy, name
+    write_csv_of_pairs = "left,right,score\na cat,a kitten,t\na dog,a car,f\n"
+    (tmp_path / "postgres.csv").write_text(write_csv_of_pairs)
+    assert read_dataset(tmp_path / "postgres.csv").values.tolist() == [1.0, 0.0]
+    (tmp_path / "excel.csv").write_text(write_csv_of_pairs.replace(",t", ",WAHR").replace(",f", ",FALSCH"))
+    with pytest.raises(DataError, match="write 1 for a match and 0"):
+        read_dataset(tmp_path / "excel.csv")
+
+
+def test_several_labels_in_a_cell_are_refused_and_one_in_a_list_is_that_label(tmp_path: Path) -> None:
+    """As numpy, Google Forms, Microsoft Forms and doccano write them."""
+    names = ["Cars", "Sport", "Cars", "Sport"]
+    for several in ("[5 3]", "['Cars' 'Sport']", "Cars, Sport", "Cars;Sport", "Cars#Sport"):
+        rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, several])]
+        (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
+        with pytest.raises(DataError, match=r"list of labels|joins others"):
+            read_dataset(tmp_path / "l.csv")
+    rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, "Art, music"])]
+    (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
+    assert "Art, music" in read_dataset(tmp_path / "l.csv").classes
+    lines = [json.dumps({"text": f"a text {n}", "label": [name]}) for n, name in enumerate(names)]
+    (tmp_path / "l.jsonl").write_text("\n".join(lines))
+    assert read_dataset(tmp_path / "l.jsonl").classes == ("Cars", "Sport")
+
+
+def test_a_label_of_pairs_with_three_whole_values_is_named_before_it_is_a_score(tmp_path: Path) -> None:
+    """Training scripts number the classes of NLI so that cosine rises with them by chance."""
+    rows = [f"a text {n},another {n},{n % 3}" for n in range(6)]
+    (tmp_path / "nli.csv").write_text("\n".join(["premise,hypothesis,label", *rows]))
+    with pytest.raises(DataError, match="may be a class, or a grade") as refused:
+        read_dataset(tmp_path / "nli.csv")
+    columns = parse_columns(refused.value.remedy.partition("--columns ")[2])
+    assert read_dataset(tmp_path / "nli.csv", columns).kind == "pairs"
+    (tmp_path / "sts.csv").write_text("\n".join(["sentence1,sentence2,label", "a,b,1.5", "c,d,2", "e,f,3"]))
+    assert read_dataset(tmp_path / "sts.csv").values.tolist() == [1.5, 2.0, 3.0]
+
+
+def test_scores_in_16_and_32_bits_are_the_decimals_that_were_stored(tmp_path: Path) -> None:
+    for kind in (pa.float16(), pa.float32()):
+        score = pa.array(np.array([3.6, 0.7, 5.0], dtype=kind.to_pandas_dtype()), kind)
+        write_table = pa.table({"left": ["a", "b", "c"], "right": ["d", "e", "f"], "score": score})
+        parquet.write_table(write_table, tmp_path / "p.parquet")
+        assert read_dataset(tmp_path / "p.parquet").values.tolist() == [3.6, 0.7, 5.0]
 
 
 def test_rows_with_a_decimal_as_pandas_writes_them_are_rows(tmp_path: Path) -> None:

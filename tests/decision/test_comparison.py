@@ -192,6 +192,9 @@ def test_scores_that_are_distances_are_refused(folder: Path) -> None:
     good, poor = (np.load(folder / name) for name in ("good.npy", "poor.npy"))
     with pytest.raises(DataError, match="cosine falls as the scores rise"):
         compare_vectors(replace(data, values=1 - data.values), poor, good)
+    nothing = np.random.default_rng(0).normal(size=good.shape).astype(np.float32)
+    with pytest.raises(DataError, match="cosine falls as the scores rise"):  # or the model that knows nothing wins
+        compare_vectors(replace(data, values=1 - data.values), nothing, good)
 
 
 def test_files_of_one_name_keep_both_hashes(tmp_path: Path) -> None:

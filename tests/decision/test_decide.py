@@ -318,6 +318,22 @@ def test_scores_that_are_distances_are_refused() -> None:
             command(x, pairs=(left, right, 1 - scores))
 
 
+def test_vectors_in_another_order_are_told_by_their_score() -> None:
+    x, (left, right, scores) = pairs_of(200)
+    shuffled = np.random.default_rng(0).permutation(x)
+    asked = "no better than chance: are the vectors those of the texts, in their order?"
+    for vectors, told in ((x, False), (shuffled, True)):
+        found = sentfold.decide(vectors, pairs=(left, right, scores), families=FAMILIES[:1])
+        assert any(asked in note for note in found.notes) == told
+    rng = np.random.default_rng(1)
+    classes, noise = rng.integers(0, 2, 200), rng.normal(size=(200, 8))
+    for vectors, told in ((noise + 9 * classes[:, None], False), (noise, True)):
+        found = sentfold.decide(vectors, labels=classes, families=FAMILIES[:1])
+        assert any(asked in note for note in found.notes) == told
+    with pytest.raises(DataError, match="in their order"):
+        sentfold.find_threshold(noise[:, 0], classes)
+
+
 def test_a_test_part_of_one_score_is_refused() -> None:
     """`compress` recommended the smallest form, with an interval from 0 to 0; the record of `decide` was no JSON."""
     rng = np.random.default_rng(0)

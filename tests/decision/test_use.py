@@ -366,3 +366,9 @@ def test_documents_are_appended_and_encoded_with_their_titles_as_they_are_judged
     assert tuple(found) == judged[:3] == tuple(f"Title {row} the same text" for row in range(3))
     assert any("titles stand before the texts" in note for note in notes)
     assert read_dataset(tmp_path / "d/corpus.jsonl").texts == judged[:3]
+
+
+def test_texts_are_searched_whatever_their_labels_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.csv").write_text("text,label\nA dog sleeps.,\nSnow falls.,x\nSnow falls.,\n")
+    similar.command("A dog.", tmp_path / "t.csv", "wordllama", top=5)
+    assert [line.split("  ")[1] for line in capsys.readouterr().out.splitlines()] == ["A dog sleeps.", "Snow falls."]
