@@ -62,6 +62,12 @@ def test_another_model_under_the_name_of_a_published_one_is_refused(checkout: Pa
     with pytest.raises(ParameterError, match="would call this model all-MiniLM-L6-v2") as refused:
         check_everything("quick")
     assert "take minilm out of report.published" in refused.value.remedy
+    cached = "folder: cache/models--sentence-transformers--all-MiniLM-L6-v2/snapshots/8b3219a"  # of the hub
+    change(checkout, "params.yaml", "folder: models/all-MiniLM-L6-v2-of-ours", cached)
+    check_everything("quick")
+    change(checkout, "params.yaml", "bert-base-nli-mean-tokens", "distilbert-base-nli-mean-tokens")
+    with pytest.raises(ParameterError, match="would call this model SBERT-base"):
+        check_everything("quick")
 
 
 def test_a_plan_that_does_not_follow_from_its_suite_file_is_refused_with_the_command_that_mends_it(

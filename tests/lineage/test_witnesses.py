@@ -270,6 +270,34 @@ def test_new_and_deleted_code_that_was_committed_as_it_ran_is_not_named(small: S
     assert audit(small.root, "quick").causes == {}
 
 
+def test_undeclared_code_that_came_to_be_in_a_merge_is_not_named(small: Small) -> None:
+    write(small, "flows/schedule.py", "A = 1\nB = 1\n")
+    small.commit("A schedule")
+    small.run("git", "switch", "-qc", "side")
+    small.edit("flows/schedule.py", "A = 1", "A = 2")
+    small.commit("Side")
+    small.run("git", "switch", "-q", "-")
+    small.edit("flows/schedule.py", "A = 1", "A = 3")
+    small.commit("Main")
+    small.run("git", "merge", "-q", "side", check=False)
+    write(small, "flows/schedule.py", "A = 5\nB = 1\n")
+    record_with_code(small)
+    small.commit("Merge")
+    write(small, "flows/schedule.py", "A = 6\nB = 1\n")
+    small.commit("Later")
+    assert audit(small.root, "quick").causes == {}
+
+
+def test_a_record_of_an_earlier_version_names_its_undeclared_code(small: Small) -> None:
+    record_with_code(small)
+    path = runs_path(small.root, "quick")
+    (record,), _ = read_lines(path)
+    path.unlink()
+    code = {key: value for key, value in record["code"].items() if key != "undeclared"} | {"others": ["flows/a.py"]}
+    append_line(path, record | {"code": code})
+    assert subjects(audit(small.root, "quick"), "uncommitted") == {"flows/a.py"}
+
+
 def test_a_run_of_another_branch_that_left_the_same_bytes_takes_no_witness_away(small: Small) -> None:
     write(small, "flows/schedule.py", "A = 1\n")
     small.commit("A schedule")
