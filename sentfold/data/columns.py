@@ -74,14 +74,18 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
             option = _option(",".join(f"{role}={column}" for role, column in roles.items()))
             error.remedy = f"if each {used[2]} is about {used[0]} and {used[1]} alone: {option}"
             raise error
-    if kind == "pairs" and "score" not in wanted and _may_be_classes(table, roles["score"]):
+    if "text" in roles and "text" not in wanted and (rest := _unused(table, roles)):
+        raise _unclear(table, f"besides {', '.join(roles[role] for role in KINDS[kind])} there is {', '.join(rest)}")
+    return kind, roles
+
+
+def refuse_classes(table: Table, roles: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    """Raise DataError for pairs whose score, taken by its name, may be a class."""
+    if {"left", "score"} <= set(roles) and "score" not in wanted and _may_be_classes(table, roles["score"]):
         error = _unclear(table, f"{roles['score']} may be a class, or a grade")
         option = _option(",".join(f"{role}={column}" for role, column in roles.items()))
         error.remedy = f"if larger numbers are for pairs that are more alike: {option}"
         raise error
-    if "text" in roles and "text" not in wanted and (rest := _unused(table, roles)):
-        raise _unclear(table, f"besides {', '.join(roles[role] for role in KINDS[kind])} there is {', '.join(rest)}")
-    return kind, roles
 
 
 def describe_columns(roles: Mapping[str, str], wanted: Mapping[str, str]) -> str:

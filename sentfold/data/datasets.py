@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sentfold.data.columns import assign_columns, describe_columns
+from sentfold.data.columns import assign_columns, describe_columns, refuse_classes
 from sentfold.data.tables import (
     LONGEST,
     SPLITS,
@@ -39,7 +39,8 @@ MISSING = {"#NA", "\\N", "<NA>", "NA", "N/A", "N/a", "n/a", "NULL", "null", "NaN
 ERROR = re.compile(r"#NV|#[NН]/\w|#\w+/0!|#[^\W\d_a-z]+[!?]")  # of a spreadsheet: #NV, #N/A, #N/D, #DIV/0!, #BEZUG!
 # So many rows, and such a share of them, have one word as their text before a note asks what the word means.
 LEAST_REPEATS, REPEATED_SHARE = 3, 0.02
-JOINED = re.compile("[,;|#]")  # between several labels of a text, as forms and label tools write them
+JOINED = re.compile(r"(?<!\d)[,;|#]|[,;|#](?!\d)")  # between labels of a text, as forms and label tools write them
+SPACED = re.compile(r"\[\s*\d+(\s+\d+)+\s*\]|\[.*'\s+'.*\]")  # a list as numpy writes it: [5 3], ['a' 'b']
 CODE = 0.75  # so far from all others, in units of their range, is a score that a note asks about
 CLASSES = SCORES = 8  # that a note names
 JUDGED = 20  # texts from which on a verdict is given
@@ -101,6 +102,7 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
         return read_beir(path)
     table = with_titles(read_table(path), columns or {})
     kind, roles = assign_columns(table, columns or {})
+    refuse_classes(table, roles, columns or {})
     notes = [describe_columns(roles, columns or {}), *table.notes]
     build = {"pairs": _read_pairs, "labels": _read_labels, "sentences": _read_sentences}[kind]
     return replace(build(table, roles, notes), files=tuple(dict.fromkeys(Path(file) for file, _, _ in table.places)))
@@ -145,10 +147,8 @@ def refuse_label(label: object, refuse: Callable[..., DataError]) -> None:
     """
     written = str(label).strip()
     ends = written[:1] + written[-1:]
-    # numpy writes [5 3]
-    is_list = (ends == "{}" and re.search("[,:]", written)) or (
-        ends == "[]" and re.search(r"[,\s]", written[1:-1].strip())
-    )
+    is_list = (ends == "{}" and re.search("[,:]", written)) or (ends == "[]" and "," in written)
+    is_list = bool(is_list or SPACED.fullmatch(written))
     if is_list or isinstance(label, (list, tuple, set, dict, np.ndarray)):
         raise refuse(
             "a text has a list of labels", expected="one class a text",
@@ -276,7 +276,7 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
                 word for word in map(str, (table.columns[column][row] for row in kept)) if not is_score(word)
             )
             remedy = "write decimals with a point" if "," in word else "write grades as numbers, such as 2, 1, 0"
-            remedy = "write 1 for a match and 0" if len(others) == 2 else remedy
+            remedy = "write 1 for a match and 0" if len(others) == 2 and "," not in word else remedy
             raise DataError(
                 "a score is no number", where=table.place(row, column), expected=SCORE,
                 got=", ".join(f"{shorten(word)} in {count:,} rows" for word, count in others.most_common(3)),

@@ -258,8 +258,10 @@ def _read_delimited(path: Path) -> Table:
             expected="a header and rows", got=shorten(text[:5]), remedy="remove the line, which Excel alone reads",
         )  # fmt: skip
     delimiter = find_delimiter(text)
-    if path.suffix.lower() == ".tsv" and ("\t" in text[:HEADER].split("\n")[0] or delimiter not in text.split("\n")[0]):
-        delimiter = "\t"
+    if path.suffix.lower() == ".tsv":  # other cells than those of tabs only where tabs cut nothing, and these all rows
+        first = list(islice(csv.reader(io.StringIO(text[:HEADER], newline=""), delimiter=delimiter), FIRST))
+        if "\t" in text[:HEADER].split("\n")[0] or len({len(cells) for cells in first if cells}) != 1:
+            delimiter = "\t"
     usual = "\t" if path.suffix.lower() == ".tsv" else ","
     notes = [] if delimiter in (usual, "\t") else [f"cells are separated by {delimiter!r}"]
     if delimiter == "\t":

@@ -238,8 +238,10 @@ def _check(pairs: Labelled, design: Design, few: float, most: float) -> None:
     # The share of matches and other pairs of which the match has the higher cosine (Mann & Whitney 1947), and its
     # standard deviation where the two kinds do not differ and groups are as good as so many pairs.
     above = (rankdata(pairs.cosines)[pairs.match].mean() - (matches + 1) / 2) / others
-    deviation = np.sqrt((number + 1) / (12 * matches * others) * number / effective)
-    if abs(above - 0.5) <= 1.96 * deviation:
+    plain = np.sqrt((number + 1) / (12 * matches * others))
+    deviation = plain * np.sqrt(number / effective)
+    # Few matches are no reason to refuse cosines that tell these from all others.
+    if 0.5 - 1.96 * deviation <= above <= 0.5 + min(1.96 * plain, 0.2):
         raise DataError(
             "matches have no higher cosines than other pairs", where="vectors", expected="cosines that tell matches",
             got=f"of a match and another pair, the match has the higher cosine in {100 * above:.0f}%",

@@ -860,6 +860,8 @@ def test_files_of_databases_and_of_r_are_read_or_refused_with_what_to_do(tmp_pat
     assert read_table(tmp_path / "duck.tsv").columns["label"] == ["x", "y"]
     (tmp_path / "one.tsv").write_text("text\na cat, a dog\na cow\n")
     assert read_table(tmp_path / "one.tsv").columns["text"] == ["a cat, a dog", "a cow"]
+    (tmp_path / "one.tsv").write_text('"What, and why?"\na cat, a dog\na cow\n')
+    assert list(read_table(tmp_path / "one.tsv").columns) == ["What, and why?"]
     (tmp_path / "mysql.tsv").write_text("text\tlabel\na cat\\nslept\tx\na dog\ty\n")
     (note,) = read_table(tmp_path / "mysql.tsv").notes
     assert note.startswith(r"1 rows have \n or \t as two characters") and "line 2" in note
@@ -886,9 +888,10 @@ def test_several_labels_in_a_cell_are_refused_and_one_in_a_list_is_that_label(tm
         (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
         with pytest.raises(DataError, match=r"list of labels|joins others"):
             read_dataset(tmp_path / "l.csv")
-    rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, "Art, music"])]
+    sound = ["Art, music", "[not classified]", "['very good']", "1", "5", "1,5"]
+    rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, *sound])]
     (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
-    assert "Art, music" in read_dataset(tmp_path / "l.csv").classes
+    assert {*sound} <= {*read_dataset(tmp_path / "l.csv").classes}
     lines = [json.dumps({"text": f"a text {n}", "label": [name]}) for n, name in enumerate(names)]
     (tmp_path / "l.jsonl").write_text("\n".join(lines))
     assert read_dataset(tmp_path / "l.jsonl").classes == ("Cars", "Sport")
@@ -900,6 +903,7 @@ def test_a_label_of_pairs_with_three_whole_values_is_named_before_it_is_a_score(
     (tmp_path / "nli.csv").write_text("\n".join(["premise,hypothesis,label", *rows]))
     with pytest.raises(DataError, match="may be a class, or a grade") as refused:
         read_dataset(tmp_path / "nli.csv")
+    assert len(read_texts(tmp_path / "nli.csv", {})[0]) == 12, "texts alone have no score"
     columns = parse_columns(refused.value.remedy.partition("--columns ")[2])
     assert read_dataset(tmp_path / "nli.csv", columns).kind == "pairs"
     (tmp_path / "sts.csv").write_text("\n".join(["sentence1,sentence2,label", "a,b,1.5", "c,d,2", "e,f,3"]))

@@ -332,6 +332,14 @@ def test_vectors_in_another_order_are_told_by_their_score() -> None:
         assert any(asked in note for note in found.notes) == told
     with pytest.raises(DataError, match="in their order"):
         sentfold.find_threshold(noise[:, 0], classes)
+    queries = np.repeat(np.arange(50), 10)  # each with ten candidates, of which few match
+    match = np.arange(500) % 50 == 0
+    rows = np.stack([queries, 50 + np.arange(500)], axis=1)
+    assert (
+        sentfold.find_threshold(0.5 * match + 0.1 * rng.random(500), match, rows=rows)
+        .describe()
+        .startswith("From cosine")
+    )
 
 
 def test_a_test_part_of_one_score_is_refused() -> None:
