@@ -126,19 +126,15 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     edited = sorted({entry[3:] for entry in status} | new)
     dirty = [file for file in edited if any(related(file, path) for path in deciding)]
     tracked = _names(git(root, "ls-files", "-z"))
-    code = ((set(edited) & set(tracked)) | new) - set(dirty)
-    undeclared = {file for file in code if is_code(file)} | set(_strangers(root, tracked))
+    elsewhere = {entry[3:] for entry in status if entry.startswith("??")} - new  # no stage can import these
+    code = {file for file in edited if is_code(file)} - elsewhere - set(dirty)
+    undeclared = code | set(_strangers(root, tracked))
     listed = [name for name in tracked if is_code(name)]
     here = {name: (root / name).read_bytes() for name in listed if (root / name).is_file()}
     if left_out := set(listed) - here.keys() - set(edited):  # of a sparse checkout
         here |= Revision(root, "HEAD").read_all(left_out)
-    head = commit.decode().strip()
-    return {
-        "commit": head,
-        "dirty": dirty,
-        "undeclared": _contents(root, sorted(undeclared)),
-        "sha256": hash_code(here),
-    }
+    contents = _contents(root, sorted(undeclared))
+    return {"commit": commit.decode().strip(), "dirty": dirty, "undeclared": contents, "sha256": hash_code(here)}
 
 
 def is_code(path: str) -> bool:
@@ -166,7 +162,8 @@ def _strangers(root: Path, tracked: list[str]) -> list[str]:
 
     The project's packages alone are found in the root, but by the few modules that Python loads before `pipeline`.
     """
-    places = [place for place in root.iterdir() if place.name not in {name.partition("/")[0] for name in tracked}]
+    known = {name.partition("/")[0] for name in tracked}
+    places = [place for place in root.iterdir() if place.name not in known]
     places += [place / "__init__.py" for place in places]
     modules = {place: place.parent.name if place.stem == "__init__" else place.name.split(".")[0] for place in places}
     return [

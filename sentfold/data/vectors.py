@@ -70,9 +70,9 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     checked, notes = check_vectors(vectors, str(path), rows)
     if texts is None and data.texts:
         one = "distinct text" if rows is None else "cell"
-        order = {"pairs": "the left column, then the right one", "queries": "the documents, then the queries"}
+        orders = {"pairs": "the left column, then the right one", "queries": "the documents, then the queries"}
         notes.insert(
-            0, f"vectors without texts: one for each {one} of {order.get(data.kind, 'the rows')}, in their order"
+            0, f"vectors without texts: in the order of {orders.get(data.kind, 'the rows')}, one for each {one}"
         )
     notes = [*(f"vectors: column {name}, {array.shape[-1]} numbers each" for name in taken), *notes]
     return checked, [*notes, *([f"{extra} vectors of other texts are used without labels"] if extra else [])]

@@ -381,7 +381,7 @@ def test_bytes_are_no_vectors_unless_they_are_bits(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.unpackbits(packed, axis=1))
     found, notes = read_vectors(tmp_path / "v.npy", data)
     assert found.tolist() == bits.tolist()
-    assert notes == ["vectors without texts: one for each distinct text of the rows, in their order"]
+    assert notes == ["vectors without texts: in the order of the rows, one for each distinct text"]
 
 
 def test_judgements_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
