@@ -573,7 +573,7 @@ def main() -> None:
             app(prog_name=program_name("pipeline"))
     except BrokenPipeError:
         raise
-    except (SentfoldError, OSError) as error:
+    except (SentfoldError, MemoryError, OSError) as error:
         if (plain := plain_error(error)) is None:
             raise
         print(message_of(plain), file=sys.stderr)

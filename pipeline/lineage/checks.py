@@ -125,10 +125,8 @@ class StageChecks:
         lock, (file, _, key) = self.graph.lockfile, place.partition(": ")
         before = self.scope.committed_lock(stage)
         if before is not None and alike(here, value_in(before.params.get(file, {}), key)):
-            message = (
-                f"it says {brief(recorded)} for {key}, {file} and the committed entry {brief(here)}: it was edited"
-            )
-            return Cause("lock", f"{lock}, stage {stage}", message, f"git checkout -- {lock}")
+            message = f"it says {brief(recorded)} for {key}; {file} and the committed entry say {brief(here)}"
+            return Cause("lock", f"{lock}, stage {stage}", message, self.scope.rerun())
         edited = self.scope.head is not None and alike(committed, recorded)
         by = "; git's HEAD has the recorded value: the file was edited" if edited else ""
         message = f"it is {brief(here)} here; the numbers were made with {brief(recorded)} ({lock}){by}"

@@ -152,14 +152,23 @@ class Changes:
         self.new = new
         self._of = cache(lambda stage: tuple(self._compare(stage)))
         self._all_above = cache(self.above)
+        self._above_all = cache(self._join)
+        self._joined: dict[tuple[Change, ...], tuple[Change, ...]] = {}
 
     def above_number(self, number: Number) -> tuple[Change, ...]:
-        """A score rests on what evaluated it; any other number on the report and all that it read."""
+        """A score rests on what evaluated it; any other number on the report and all that it read.
+
+        Numbers with the same changes share one tuple: there can be 250,000 numbers, and 50,000 changes.
+        """
         paths = [f"reports/{self.new.suite}/scores/{space}.json" for space in (number.space, number.other) if space]
         if number.origin not in ("score", "difference"):
             paths = [tables_folder(self.new.suite)]
         stages = sorted({name for graph in (self.old, self.new) for path in paths for name in graph.makers_of(path)})
-        return tuple(dict.fromkeys(change for stage in stages for change in self._all_above(stage)))
+        return self._above_all(tuple(stages))
+
+    def _join(self, stages: tuple[str, ...]) -> tuple[Change, ...]:
+        changes = tuple(dict.fromkeys(change for stage in stages for change in self._all_above(stage)))
+        return self._joined.setdefault(changes, changes)
 
     def above(self, name: str) -> tuple[Change, ...]:
         """What changed in a stage and in everything that it rests on, in either commit."""
@@ -208,10 +217,11 @@ def diff_text(found: Difference, root: Path) -> str:
     head = f"suite {found.suite}, {found.old[:10]} to {found.new[:10]}"
     lines = [f"{head}: {len(found.moved)} reported numbers differ, {found.unmoved} are alike"]
     log = CommitLog(root, f"{found.old}..{found.new}")
-    groups: dict[tuple[Change, ...], list[Moved]] = {}
+    groups: dict[int, list[Moved]] = {}
     for one in found.moved:
-        groups.setdefault(one.why, []).append(one)
-    for why, moved in sorted(groups.items(), key=lambda item: -len(item[1])):
+        groups.setdefault(id(one.why), []).append(one)
+    for moved in sorted(groups.values(), key=lambda group: -len(group)):
+        why = moved[0].why
         shown = sorted(why, key=lambda change: ORDER.index(change.kind))[:MOST_SHOWN]
         lines += ["", "changed above:" if why else UNEXPLAINED, *(f"  {_change(c, log)}" for c in shown)]
         lines += [f"  and {len(why) - len(shown):,} more"] if len(why) > len(shown) else []

@@ -47,7 +47,7 @@ class FileChecks:
         if here is not None and here.md5 == entry.md5:
             yield from self._uncommitted(entry, here, head)
         elif here is not None and before == here.md5:
-            yield edited_entry(self.graph.lockfile, locked.name, entry, before)
+            yield edited_entry(self.graph.lockfile, locked.name, entry, before, self.scope.rerun())
         else:
             yield self._altered_source(entry, here, head)
 
@@ -101,7 +101,7 @@ class FileChecks:
         """A reader recorded other bytes than the writers did. strange: files in the folder that no stage writes."""
         before = self.scope.committed_entry(name, "deps", entry.path)
         if before is not None and before != entry.md5:
-            return edited_entry(self.graph.lockfile, name, entry, before)
+            return edited_entry(self.graph.lockfile, name, entry, before, self.scope.rerun())
         message = f"it read {entry.path} as md5 {entry.md5}; as its writers left it, it is md5 {made}"
         if strange:
             message = f"it reads {entry.path}, and no stage writes{listed(strange)}"
@@ -120,7 +120,7 @@ class FileChecks:
         elif here.md5 == entry.md5:
             yield from self._contradicted(locked, entry, before)
         elif before == here.md5:
-            yield edited_entry(self.graph.lockfile, locked.name, entry, before)
+            yield edited_entry(self.graph.lockfile, locked.name, entry, before, self.scope.rerun())
         else:
             yield self._altered(locked, entry, here)
 

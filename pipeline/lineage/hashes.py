@@ -15,7 +15,9 @@ from sentfold.errors import SentfoldError
 
 # DVC never looks into these, whatever .dvcignore says.
 ALWAYS_IGNORED = (".hg/", ".git/", ".git", ".dvc/")
-PASSED_OVER = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, "__pycache__/", "*.tmp", ".gitignore"])
+# What .dvcignore keeps out of hashes, as compilers, editors, killed writers and DVC leave it in any folder.
+LEFT_BEHIND = ("__pycache__/", ".ipynb_checkpoints/", ".*.sw?", ".DS_Store", "*.tmp", ".gitignore")
+PASSED_OVER = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, *LEFT_BEHIND])
 
 
 # In a pattern: the time of a match can grow to this power with the length of a name, and with that of a path.
@@ -105,5 +107,5 @@ class IgnoreRules:
         return self._rules.match_file(path)
 
     def hides(self, path: str) -> bool:
-        """Whether it is kept out, and is no file that compilers, killed writers and DVC leave in any folder."""
+        """Whether it is kept out, and is none of LEFT_BEHIND."""
         return self.skips(path) and not PASSED_OVER.match_file(path)

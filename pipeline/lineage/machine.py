@@ -10,10 +10,10 @@ import resource
 import socket
 import sys
 from collections.abc import Mapping
-from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
+from pipeline import SourceLoader
 from pipeline.lineage.stages import Stage, related
 from pipeline.lineage.trees import Revision, git
 from sentfold.numeric_profile import profile_name
@@ -35,9 +35,15 @@ def describe_machine() -> dict[str, Any]:
 
 
 def describe_packages() -> dict[str, str]:
-    """Every installed distribution and its version, by the names of their folders: opening each takes longer."""
-    named = (record.name.removesuffix(".dist-info").rpartition("-") for record in _distributions())
-    return dict(sorted((normal_name(name), version) for name, _, version in named))
+    """Every installed distribution and its version, by the names of their folders: opening each takes longer.
+
+    Of several copies of one, that of the folder that Python looks into first.
+    """
+    found: dict[str, str] = {}
+    for record in _distributions():
+        name, _, version = record.name.removesuffix(".dist-info").rpartition("-")
+        found.setdefault(normal_name(name), version)
+    return dict(sorted(found.items()))
 
 
 def hash_packages() -> str:
@@ -76,8 +82,8 @@ def describe_differences(pins: Mapping[str, str], packages: Mapping[str, str]) -
 
 
 def _distributions() -> list[Path]:
-    folders = {Path(entry) for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))}
-    return sorted(record for folder in folders for record in folder.glob("*.dist-info"))
+    folders = dict.fromkeys(Path(entry) for entry in sys.path if Path(entry).is_dir())
+    return [record for folder in folders for record in sorted(folder.glob("*.dist-info"))]
 
 
 def peak_memory() -> int:
@@ -108,10 +114,10 @@ def _container() -> str | None:
 def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     """The commit that is checked out, and what of the code differs from it.
 
-    dirty       files that decide the stage's result
-    undeclared  other code that stages can import, also what has the name of a library in the root -> the name that git
-                gives to its content, "" of a file that is gone
-    sha256      over all code that git tracks, as it is here
+    dirty   code, and other files that decide the stage's result
+    edited  code that stages declare or can import, also what Python has loaded from the root -> the name that git gives
+            to its content, "" of a file that is gone
+    sha256  over all code that git tracks, as it is here
     """
     commit = git(root, "rev-parse", "HEAD")
     if commit is None:
@@ -122,19 +128,36 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     status = _names(git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"))
     # `git status` says nothing of files that .gitignore or .git/info/exclude name; they would be imported all the same.
     untracked = _names(git(root, "ls-files", "--others", "-z", "--", *LAYERS))
-    new = {name for name in untracked if is_code(name) and "__pycache__" not in name}
+    new = {name for name in untracked if is_code(name) and _can_be_imported(name)}
     edited = sorted({entry[3:] for entry in status} | new)
-    dirty = [file for file in edited if any(related(file, path) for path in deciding)]
+    declared = {file for file in edited if any(related(file, path) for path in deciding)}
     tracked = _names(git(root, "ls-files", "-z"))
-    elsewhere = {entry[3:] for entry in status if entry.startswith("??")} - new  # no stage can import these
-    code = {file for file in edited if is_code(file)} - elsewhere - set(dirty)
-    undeclared = code | set(_strangers(root, tracked))
+    # No stage can import these.
+    elsewhere = {entry[3:] for entry in status if entry.startswith("??")} - new - declared
+    code = ({file for file in edited if is_code(file)} - elsewhere) | set(_strangers(root, tracked))
     listed = [name for name in tracked if is_code(name)]
     here = {name: (root / name).read_bytes() for name in listed if (root / name).is_file()}
     if left_out := set(listed) - here.keys() - set(edited):  # of a sparse checkout
         here |= Revision(root, "HEAD").read_all(left_out)
-    contents = _contents(root, sorted(undeclared))
-    return {"commit": commit.decode().strip(), "dirty": dirty, "undeclared": contents, "sha256": hash_code(here)}
+    contents = _contents(root, sorted(code))
+    dirty = sorted(declared | code)
+    return {"commit": commit.decode().strip(), "dirty": dirty, "edited": contents, "sha256": hash_code(here)}
+
+
+def keep_loaded(root: Path, code: Mapping[str, Any]) -> dict[str, Any]:
+    """What describe_code found when a stage began, where `edited` has only code that can have a part in its result.
+
+    This is the code of the layers in this process, and flows/, which may have started the process.
+    """
+    if "edited" not in code:
+        return dict(code)
+    ran = {*SourceLoader.loaded, *map(os.path.realpath, _module_files())}
+    edited = {
+        name: content
+        for name, content in code["edited"].items()
+        if name.startswith("flows/") or os.path.realpath(root / name) in ran
+    }
+    return {**code, "edited": edited}
 
 
 def is_code(path: str) -> bool:
@@ -158,23 +181,21 @@ def _contents(root: Path, files: list[str]) -> dict[str, str]:
 
 
 def _strangers(root: Path, tracked: list[str]) -> list[str]:
-    """Modules and packages in the root that have the name of a library and that git does not track, ignored ones too.
-
-    The project's packages alone are found in the root, but by the few modules that Python loads before `pipeline`.
-    """
-    known = {name.partition("/")[0] for name in tracked}
-    places = [place for place in root.iterdir() if place.name not in known]
-    places += [place / "__init__.py" for place in places]
-    modules = {place: place.parent.name if place.stem == "__init__" else place.name.split(".")[0] for place in places}
-    return [
-        str(place.relative_to(root))
-        for place, name in modules.items()
-        if place.suffix in (".py", ".so", ".pyc") and name.isidentifier() and _is_library(name) and place.is_file()
-    ]
+    """Modules that Python has loaded from the root, without those that git tracks and those of the layers."""
+    folders = {file: file.parents[1] if file.stem == "__init__" else file.parent for file in map(Path, _module_files())}
+    found = {str(file.relative_to(root)) for file, folder in folders.items() if folder == root}
+    return sorted(name for name in found - {*tracked} if name.partition("/")[0] not in LAYERS)
 
 
-def _is_library(name: str) -> bool:
-    return name in sys.modules or PathFinder.find_spec(name) is not None
+def _module_files() -> list[str]:
+    """The files of all modules that this process has loaded."""
+    return [file for module in [*sys.modules.values()] if (file := getattr(module, "__file__", None))]
+
+
+def _can_be_imported(path: str) -> bool:
+    """Whether its folders and its stem are names of Python: a copy in .ipynb_checkpoints is no module."""
+    *folders, name = path.split("/")
+    return all(part.isidentifier() for part in (*folders, name.split(".")[0])) and "__pycache__" not in folders
 
 
 def _names(listing: bytes | None) -> list[str]:

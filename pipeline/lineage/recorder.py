@@ -141,7 +141,7 @@ def refuse_changes(run: Run) -> None:
 
 def end_run(run: Run, code: int, message: str) -> None:
     """Write the last line of a run. Cost: hashing the files that it wrote; dvc.lock has the hashes of what it read."""
-    from pipeline.lineage.machine import describe_machine, describe_packages, hash_packages, peak_memory
+    from pipeline.lineage.machine import describe_machine, describe_packages, hash_packages, keep_loaded, peak_memory
     from pipeline.lineage.runs import append_line, files_under, runs_path
     from sentfold.files import sha256_of
 
@@ -155,7 +155,7 @@ def end_run(run: Run, code: int, message: str) -> None:
         "exit": code,
         "error": message,
         "peak_memory_bytes": peak,
-        "code": run.code,
+        "code": keep_loaded(run.root, run.code),
         "machine": describe_machine(),
         "packages": describe_packages(),
         "packages_sha256": hash_packages(),

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pipeline.lineage.hashes import PASSED_OVER
 from pipeline.lineage.stages import Locked, is_inside
 from sentfold.errors import ArtifactError, first_line
 from sentfold.files import require_regular, sha256_of
@@ -102,10 +103,8 @@ def _is_whole(record: Mapping[str, Any]) -> bool:
         and "host" in record["machine"]
         and isinstance(record["stage"], str | None)
         and isinstance(record["code"]["commit"], str | None)
-        and isinstance(undeclared := record["code"].get("undeclared", {}), dict)
-        and all(isinstance(content, str) for content in undeclared.values())
-        and isinstance(others := record["code"].get("others", []), list)  # of an older record
-        and all(isinstance(name, str) for name in others)
+        and isinstance(edited := record["code"].get("edited", {}), dict)
+        and all(isinstance(content, str) for content in edited.values())
         and all(isinstance(facts, dict) and "sha256" in facts for facts in record["outputs"].values())
     )
 
@@ -151,7 +150,7 @@ def files_under(root: Path, path: str) -> list[str]:
     place = root / path
     files = [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
     names = (file.relative_to(root).as_posix() for file in files)
-    return [name for name in names if "__pycache__" not in name and not name.endswith((".tmp", ".gitignore"))]
+    return [name for name in names if not PASSED_OVER.match_file(name)]
 
 
 def _as_json(content: Any) -> str:

@@ -224,7 +224,7 @@ def value_in(content: Any, key: str) -> Any:
     return MISSING
 
 
-def edited_entry(lockfile: str, name: str, entry: Entry, before: str) -> Cause:
-    """dvc.lock was edited: the committed one has another md5 of a file, and there is ground to believe it."""
-    message = f"its entry of {entry.path} says md5 {entry.md5}, the committed one {before}: the entry was edited"
-    return Cause("lock", f"{lockfile}, stage {name}", message, f"git checkout -- {lockfile}")
+def edited_entry(lockfile: str, name: str, entry: Entry, before: str, remedy: str) -> Cause:
+    """The committed dvc.lock has another md5 of a file, and there is ground to believe it."""
+    message = f"its entry of {entry.path} says md5 {entry.md5}, the committed one {before}"
+    return Cause("lock", f"{lockfile}, stage {name}", message, remedy)

@@ -33,7 +33,7 @@ class WitnessChecks:
         yield from self._sealed(locked)
         runs = [] if self.scope.revision is not None else self.finder.runs_of(locked)
         # A run on another branch can have left the same bytes; where one run is sound, the bytes have a witness.
-        runs = [run for run in runs if run["code"].get("commit")] or runs
+        runs = [run for run in runs if "edited" in run["code"]] or runs  # not outside of git, nor by an older version
         found = [[*self._code(run), *self._packages(locked, run)] for run in runs]
         yield from min(
             found, key=lambda causes: (any(cause.state == "wrong" for cause in causes), len(causes)), default=[]
@@ -87,16 +87,15 @@ class WitnessChecks:
     def _code(self, run: Mapping[str, Any]) -> Iterator[Cause]:
         """The code that ran, declared or not, against the commit of the run."""
         code, when = run["code"], str(run["started"])[:19]
-        if not code.get("commit") or "sha256" not in code:
+        if "edited" not in code:
             return
         again = self.scope.run_again(str(run["stage"]))
-        undeclared = code.get("undeclared", dict.fromkeys(code.get("others", ()), "unknown"))  # of an older record
-        for file, content in undeclared.items():
+        for file, content in code["edited"].items():
             if not self._was_committed(file, content):  # before the run, or since
-                message = f"it was not as in commit {code['commit'][:10]} when stages ran that do not declare it"
+                message = f"it was not as in commit {code['commit'][:10]} when stages ran, nor as in a later one"
                 yield Cause("record", file, message, f"commit or remove it, then {again}", state="uncommitted")
         committed = self._hash_of_commit(code["commit"])
-        if not undeclared and not code["dirty"] and committed not in (None, code["sha256"]):
+        if not code["dirty"] and committed not in (None, code["sha256"]):
             message = (
                 f"it names commit {code['commit'][:10]} without edits, and a hash of other code than that commit has"
             )

@@ -59,7 +59,7 @@ def command(
         found, notes = read_texts(among, wanted)
         texts = list(dict.fromkeys(found))
     else:
-        data = read_dataset(among, wanted)
+        data = read_dataset(among, wanted, judged=False)
         texts, notes = list(data.texts), list(data.notes)
     if not texts:
         raise DataError("there are no texts to show", where=among.name)

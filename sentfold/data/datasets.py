@@ -39,8 +39,7 @@ MISSING = {"#NA", "\\N", "<NA>", "NA", "N/A", "N/a", "n/a", "NULL", "null", "NaN
 ERROR = re.compile(r"#NV|#[NН]/\w|#\w+/0!|#[^\W\d_a-z]+[!?]")  # of a spreadsheet: #NV, #N/A, #N/D, #DIV/0!, #BEZUG!
 # So many rows, and such a share of them, have one word as their text before a note asks what the word means.
 LEAST_REPEATS, REPEATED_SHARE = 3, 0.02
-JOINED = re.compile(r"(?<!\d)[,;|#]|[,;|#](?!\d)")  # between labels of a text, as forms and label tools write them
-SPACED = re.compile(r"\[\s*\d+(\s+\d+)+\s*\]|\[.*'\s+'.*\]")  # a list as numpy writes it: [5 3], ['a' 'b']
+JOINED = re.compile("[,;|#]")  # between labels of a text, as forms and label tools write them
 CODE = 0.75  # so far from all others, in units of their range, is a score that a note asks about
 CLASSES = SCORES = 8  # that a note names
 JUDGED = 20  # texts from which on a verdict is given
@@ -91,8 +90,10 @@ class Dataset:
         return np.unique(self.rows, return_inverse=True)[1].reshape(self.rows.shape)
 
 
-def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Dataset:
+def read_dataset(path: Path, columns: Mapping[str, str] | None = None, *, judged: bool = True) -> Dataset:
     """The data of a file or folder, its columns known by their names unless given as role -> column.
+
+    judged  False where texts alone matter: labels are not read, and all scores are 0
 
     Raises DataError that names file, line and column. Cost: the file in memory.
     """
@@ -102,7 +103,11 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
         return read_beir(path)
     table = with_titles(read_table(path), columns or {})
     kind, roles = assign_columns(table, columns or {})
-    refuse_classes(table, roles, columns or {})
+    if judged:
+        refuse_classes(table, roles, columns or {})
+    else:
+        roles = {role: column for role, column in roles.items() if role in ("text", "left", "right")}
+        kind = "sentences" if kind == "labels" else kind
     notes = [describe_columns(roles, columns or {}), *table.notes]
     build = {"pairs": _read_pairs, "labels": _read_labels, "sentences": _read_sentences}[kind]
     return replace(build(table, roles, notes), files=tuple(dict.fromkeys(Path(file) for file, _, _ in table.places)))
@@ -111,7 +116,7 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
 def _read_pairs(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dataset:
     left, right = roles["left"], roles["right"]
     kept = _drop_empty(table, (left, right), notes)
-    scores = parse_scores(table, roles["score"], kept)
+    scores = parse_scores(table, roles["score"], kept) if "score" in roles else np.zeros(len(kept))
     splits = _parse_splits(table, roles, kept, notes)
     if all(_is_row(table.columns[name][row]) for name in (left, right) for row in kept):
         pairs = np.array([[int(class_name(table.columns[name][row])) for name in (left, right)] for row in kept])
@@ -121,7 +126,8 @@ def _read_pairs(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dat
         texts, copies, rows = distinct_texts(table, (left, right), kept)
         pairs = rows.reshape(2, -1).T
         data = Dataset(table.name, "pairs", texts, pairs, scores, splits, copies=copies, cells=rows.size)
-    notes += odd_pairs(pairs, scores, splits, lambda item: table.place(kept[item]))
+    if "score" in roles:
+        notes += odd_pairs(pairs, scores, splits, lambda item: table.place(kept[item]))
     return replace(data, notes=tuple(notes))
 
 
@@ -147,12 +153,13 @@ def refuse_label(label: object, refuse: Callable[..., DataError]) -> None:
     """
     written = str(label).strip()
     ends = written[:1] + written[-1:]
-    is_list = (ends == "{}" and re.search("[,:]", written)) or (ends == "[]" and "," in written)
-    is_list = bool(is_list or SPACED.fullmatch(written))
+    # numpy writes lists with blanks.
+    is_list = (ends == "{}" and re.search("[,:]", written)) or (ends == "[]" and re.search(r"[,\s]", written))
     if is_list or isinstance(label, (list, tuple, set, dict, np.ndarray)):
         raise refuse(
             "a text has a list of labels", expected="one class a text",
-            remedy="keep one label of each text, or make a file for each label with yes and no",
+            remedy="keep one label of each text, or make a file for each label with yes and no. If it is the name of a "
+            "class, write the name without brackets",
         )  # fmt: skip
     if label is None or (isinstance(label, float) and label != label) or not written:  # NaN is not itself
         raise refuse("a label is empty", expected="a class", remedy="leave out the rows without a label")
@@ -178,7 +185,8 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
         raise DataError(
             "a label joins others", where=f"{table.name}, column {roles['label']}", expected="one class a text",
             got=f"{joined[0]}, in {names.count(joined[0]):,} texts",
-            remedy="keep one label of each text, or make a file for each label with yes and no",
+            remedy="keep one label of each text, or make a file for each label with yes and no. If it is a number, "
+            "write decimals with a point",
         )  # fmt: skip
     spellings = Counter(name.casefold() for name in classes)
     if twins := [name for name in classes if spellings[name.casefold()] > 1]:

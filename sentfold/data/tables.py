@@ -260,7 +260,8 @@ def _read_delimited(path: Path) -> Table:
     delimiter = find_delimiter(text)
     if path.suffix.lower() == ".tsv":  # other cells than those of tabs only where tabs cut nothing, and these all rows
         first = list(islice(csv.reader(io.StringIO(text[:HEADER], newline=""), delimiter=delimiter), FIRST))
-        if "\t" in text[:HEADER].split("\n")[0] or len({len(cells) for cells in first if cells}) != 1:
+        widths = {len(cells) for cells in first if cells}
+        if "\t" in text[:HEADER].split("\n")[0] or len(widths) != 1 or widths == {1}:
             delimiter = "\t"
     usual = "\t" if path.suffix.lower() == ".tsv" else ","
     notes = [] if delimiter in (usual, "\t") else [f"cells are separated by {delimiter!r}"]

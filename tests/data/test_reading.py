@@ -862,6 +862,8 @@ def test_files_of_databases_and_of_r_are_read_or_refused_with_what_to_do(tmp_pat
     assert read_table(tmp_path / "one.tsv").columns["text"] == ["a cat, a dog", "a cow"]
     (tmp_path / "one.tsv").write_text('"What, and why?"\na cat, a dog\na cow\n')
     assert list(read_table(tmp_path / "one.tsv").columns) == ["What, and why?"]
+    (tmp_path / "one.tsv").write_text("text\n" + "a cow\n" * 30 + '"a" cat, a dog\n')
+    assert read_table(tmp_path / "one.tsv").columns["text"][-2:] == ["a cow", '"a" cat, a dog']
     (tmp_path / "mysql.tsv").write_text("text\tlabel\na cat\\nslept\tx\na dog\ty\n")
     (note,) = read_table(tmp_path / "mysql.tsv").notes
     assert note.startswith(r"1 rows have \n or \t as two characters") and "line 2" in note
@@ -882,19 +884,39 @@ def test_files_of_databases_and_of_r_are_read_or_refused_with_what_to_do(tmp_pat
 
 def test_several_labels_in_a_cell_are_refused_and_one_in_a_list_is_that_label(tmp_path: Path) -> None:
     """As numpy, Google Forms, Microsoft Forms and doccano write them."""
-    names = ["Cars", "Sport", "Cars", "Sport"]
-    for several in ("[5 3]", "['Cars' 'Sport']", "Cars, Sport", "Cars;Sport", "Cars#Sport"):
+    names = ["Cars", "Sport", "1", "5"]
+    lists = (
+        "[5 3]",
+        "[0. 1.]",
+        "[ True False]",
+        "['Cars' 'Sport']",
+        "['Cars'\n 'Sport'\n 'Cars']",
+        "[" + "' '" * 99_999 + "]",
+    )
+    joined = ("Cars, Sport", "Cars;Sport", "Cars#Sport", "1,5", "1|5")
+    for several in (*lists, *joined):
         rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, several])]
         (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
         with pytest.raises(DataError, match=r"list of labels|joins others"):
             read_dataset(tmp_path / "l.csv")
-    sound = ["Art, music", "[not classified]", "['very good']", "1", "5", "1,5"]
+    sound = ["Art, music", "[unknown]", "2", "2,7"]
     rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, *sound])]
     (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
     assert {*sound} <= {*read_dataset(tmp_path / "l.csv").classes}
     lines = [json.dumps({"text": f"a text {n}", "label": [name]}) for n, name in enumerate(names)]
     (tmp_path / "l.jsonl").write_text("\n".join(lines))
-    assert read_dataset(tmp_path / "l.jsonl").classes == ("Cars", "Sport")
+    assert read_dataset(tmp_path / "l.jsonl").classes == ("1", "5", "Cars", "Sport")
+
+
+def test_texts_alone_need_no_sound_labels_and_scores(tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text("text,label\na cat,x\na dog,\na cow,[a b]\n")
+    (tmp_path / "p.csv").write_text("premise,hypothesis,label\na cat,a dog,0\na cat,a cow,1\na pig,a cow,2\n")
+    assert read_dataset(tmp_path / "l.csv", judged=False).texts == ("a cat", "a dog", "a cow")
+    found = read_dataset(tmp_path / "p.csv", judged=False)
+    assert (found.texts, found.kind) == (("a cat", "a pig", "a dog", "a cow"), "pairs")
+    for name in ("l.csv", "p.csv"):
+        with pytest.raises(DataError):
+            read_dataset(tmp_path / name)
 
 
 def test_a_label_of_pairs_with_three_whole_values_is_named_before_it_is_a_score(tmp_path: Path) -> None:

@@ -437,7 +437,7 @@ def test_a_record_of_runs_of_other_types_is_left_out(tmp_path: Path) -> None:
         {"code": {"commit": [], "dirty": 0}},
         {"stage": ["a"]},
     ]
-    wrong += [{"code": {"commit": None, "dirty": None, "undeclared": found}} for found in (5, "a", ["a"], {"a": 5})]
+    wrong += [{"code": {"commit": None, "dirty": None, "edited": found}} for found in (5, "a", ["a"], {"a": 5})]
     path = runs_path(tmp_path, "quick")
     path.parent.mkdir(parents=True)
     path.write_text("".join(json.dumps(whole | other) + "\n" for other in ({}, *wrong, {"machine": {}})))
@@ -653,6 +653,15 @@ def test_a_lock_of_more_entries_than_any_suite_has_is_refused(small: Small, monk
     lock.write_text(re.sub(r"(\n  report:\n(?:.*\n)*?    deps:\n)", rf"\1{more}", lock.read_text()))
     with pytest.raises(LineageError, match="at most 60"):
         load_graph(WorkingTree(small.root), "quick")
+
+
+def test_thousands_of_stages_that_all_stand_on_each_other_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(f"i: {list(range(2_001))}\n")
+    every = {"cmd": "x", "deps": ["data/quick"], "outs": ["data/quick/${item}"]}
+    definition = {"vars": ["plan.yaml"], "stages": {"a": {"foreach": "${i}", "do": every}}}
+    (tmp_path / "dvc.yaml").write_text(json.dumps(definition))
+    with pytest.raises(LineageError, match=r"at most 2,000 stages"):
+        load_graph(WorkingTree(tmp_path), "quick")
 
 
 @settings(max_examples=30, deadline=None)

@@ -12,6 +12,7 @@ from ast import literal_eval
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.lineage.isolated_stage import lay_out
-from pipeline.lineage.machine import describe_code, describe_machine, hash_code
+from pipeline.lineage.machine import describe_code, describe_machine, describe_packages, hash_code, keep_loaded
 from pipeline.lineage.recorder import start_run, suite_of
 from pipeline.lineage.runs import append_line, ended_runs, read_lines, runs_path
 from pipeline.lineage.stages import load_graph, load_stages
@@ -54,7 +55,7 @@ def test_a_run_of_a_stage_leaves_one_line_with_all_that_made_its_result(checkout
     run = ended_runs(checkout, "quick")[-1]
     assert (run["stage"], run["suite"], run["exit"], run["by_dvc"]) == ("download@wordsim", "quick", 0, True)
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True, check=True)
-    assert (run["code"]["commit"], run["code"]["dirty"], run["code"]["undeclared"]) == (head.stdout.strip(), [], {})
+    assert (run["code"]["commit"], run["code"]["dirty"], run["code"]["edited"]) == (head.stdout.strip(), [], {})
     tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=checkout, capture_output=True, text=True, check=True)
     files = {name: (checkout / name).read_bytes() for name in tracked.stdout.split()}
     assert run["code"]["sha256"] == hash_code(files)
@@ -86,13 +87,40 @@ def test_uncommitted_code_is_named_in_the_manifest(checkout: Path) -> None:
         assert stage(checkout, *DOWNLOAD).returncode == 0
     finally:
         path.write_text(content)
-    assert ended_runs(checkout, "quick")[-1]["code"]["dirty"] == ["pipeline/stages/download.py"]
+    code = ended_runs(checkout, "quick")[-1]["code"]
+    assert code["dirty"] == list(code["edited"]) == ["pipeline/stages/download.py"]
+
+
+def test_code_that_a_run_did_not_load_is_not_among_what_it_ran(checkout: Path) -> None:
+    """A new method, as docs/add-a-method.md has it, has no part in the download of a corpus."""
+    places = [checkout / "sentfold/encoders/longest.py", checkout / "sentfold/measures/similarity.py"]
+    before = places[1].read_text()
+    try:
+        for place in places:
+            place.write_text(f"{before}# edited\n")
+        assert stage(checkout, *DOWNLOAD, DVC_STAGE="download@wordsim").returncode == 0
+    finally:
+        places[0].unlink()
+        places[1].write_text(before)
+    code = ended_runs(checkout, "quick")[-1]["code"]
+    assert code["edited"] == {}
+    assert code["dirty"] == [str(place.relative_to(checkout)) for place in places]
+
+
+def test_of_two_copies_of_a_package_that_which_python_loads_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PYTHONPATH, as modules of clusters set it, and a venv with --system-site-packages have two."""
+    for folder, version in (("first", "9.0"), ("second", "10.0")):
+        (tmp_path / folder / f"orjson-{version}.dist-info").mkdir(parents=True)
+    for folders in (("first", "second"), ("second", "first")):
+        with monkeypatch.context() as here:
+            here.setattr(sys, "path", [str(tmp_path / folder) for folder in folders])
+            assert describe_packages() == {"orjson": {"first": "9.0", "second": "10.0"}[folders[0]]}
 
 
 @pytest.mark.parametrize("name", ["platform", "yaml", "typer", "polars"])
-def test_a_file_in_the_checkout_does_not_stand_in_for_a_library_and_the_record_names_it(
-    checkout: Path, name: str
-) -> None:
+def test_a_file_in_the_checkout_does_not_stand_in_for_a_library(checkout: Path, name: str) -> None:
     stranger = checkout / f"{name}.py"
     stranger.write_text("raise SystemExit('this is no library')\n")
     try:
@@ -100,7 +128,20 @@ def test_a_file_in_the_checkout_does_not_stand_in_for_a_library_and_the_record_n
     finally:
         stranger.unlink()
     assert done.returncode == 0, done.stderr
-    assert list(ended_runs(checkout, "quick")[-1]["code"]["undeclared"]) == [f"{name}.py"]
+    assert ended_runs(checkout, "quick")[-1]["code"]["edited"] == {}, "it did not run"
+
+
+def test_a_module_that_python_loaded_from_the_root_is_in_the_record(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(small.root))
+    for name in ("aside.py", "inside/__init__.py", "unused.py"):
+        (small.root / name).parent.mkdir(exist_ok=True)
+        (small.root / name).write_text("A = 1\n")
+    for name in ("aside", "inside"):
+        monkeypatch.setitem(sys.modules, name, import_module(name))
+    code = keep_loaded(small.root, describe_code(small.root, None))
+    assert list(code["edited"]) == ["aside.py", "inside/__init__.py"]
 
 
 def test_no_copy_of_the_library_stands_in_for_the_checkouts(tmp_path: Path) -> None:
@@ -150,9 +191,11 @@ def test_code_that_git_is_told_to_ignore_is_in_the_record(small: Small) -> None:
     """A package `sentfold/files/` is imported in place of sentfold/files.py, and `git status` need not name it."""
     (small.root / ".git/info/exclude").write_text("sentfold/\n")
     (small.root / "sentfold/files/__pycache__").mkdir(parents=True)
-    for name in ("files/__init__.py", "files.abi3.so", "files/__pycache__/x.cpython-311.pyc", "notes.txt"):
+    (small.root / "sentfold/files/.ipynb_checkpoints").mkdir()
+    for name in ("files/__init__.py", "files.abi3.so", "files/__pycache__/x.cpython-311.pyc", "notes.txt",
+                 "files/.ipynb_checkpoints/files-checkpoint.py"):  # fmt: skip
         (small.root / "sentfold" / name).write_bytes(b"")
-    found = describe_code(small.root, None)["undeclared"]
+    found = describe_code(small.root, None)["edited"]
     assert list(found) == ["sentfold/files.abi3.so", "sentfold/files/__init__.py"]
 
 
@@ -382,8 +425,9 @@ def test_the_files_of_a_stage_that_differ_from_the_commit_are_named(small: Small
     (small.root / "notes.txt").write_text("no stage reads this")
     stages = load_stages(WorkingTree(small.root), "quick")
     said = {name: describe_code(small.root, stage) for name, stage in stages.items()}
-    assert said["report"]["dirty"] == ["plan.yaml"]
-    assert said["embed@first-mini"]["dirty"] == ["code/new.py", "code/rules.py", "code/texts.py", "code/words.py"]
+    code = ["code/new.py", "code/rules.py", "code/texts.py", "code/words.py"]
+    assert said["report"]["dirty"] == ["code/rules.py", "code/texts.py", "code/words.py", "plan.yaml"]
+    assert said["embed@first-mini"]["dirty"] == list(said["embed@first-mini"]["edited"]) == code
 
 
 def test_a_folder_without_git_has_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

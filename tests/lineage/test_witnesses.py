@@ -220,12 +220,10 @@ def test_code_that_ran_undeclared_and_was_put_back_is_named(small: Small) -> Non
     write(small, "flows/schedule.py", "A = 1\n")
     small.commit("A schedule")
     small.edit("flows/schedule.py", "A = 1", "A = 2")
-    (small.root / "yaml.py").write_text("# in place of a library\n")
     record_with_code(small)
     small.run("git", "checkout", "--", "flows/schedule.py")
-    (small.root / "yaml.py").unlink()
     found = audit(small.root, "quick")
-    assert subjects(found, "uncommitted") == {"flows/schedule.py", "yaml.py"}
+    assert subjects(found, "uncommitted") == {"flows/schedule.py"}
     assert verdict_of(found, "sts.csv", "mini-lp", "first") == "uncommitted"
     assert verdict_of(found, "sts.csv", "mini", "first") == "verified"
 
@@ -288,14 +286,29 @@ def test_undeclared_code_that_came_to_be_in_a_merge_is_not_named(small: Small) -
     assert audit(small.root, "quick").causes == {}
 
 
-def test_a_record_of_an_earlier_version_names_its_undeclared_code(small: Small) -> None:
+def test_a_record_of_an_earlier_version_is_no_witness_beside_one_of_this(small: Small) -> None:
     record_with_code(small)
     path = runs_path(small.root, "quick")
-    (record,), _ = read_lines(path)
-    path.unlink()
-    code = {key: value for key, value in record["code"].items() if key != "undeclared"} | {"others": ["flows/a.py"]}
-    append_line(path, record | {"code": code})
-    assert subjects(audit(small.root, "quick"), "uncommitted") == {"flows/a.py"}
+    (old,), _ = read_lines(path)
+    write(small, "flows/schedule.py", "A = 1\n")
+    record_with_code(small)
+    append_line(path, old | {"code": {"commit": old["code"]["commit"], "dirty": [], "others": []}})
+    (small.root / "flows/schedule.py").unlink()
+    assert subjects(audit(small.root, "quick"), "uncommitted") == {"flows/schedule.py"}
+
+
+@pytest.mark.parametrize("path", ["code/rules.py", "pipeline/__main__.py"])
+def test_code_of_a_stage_that_ran_edited_and_was_put_back_is_named(small: Small, path: str) -> None:
+    """dvc.lock has the code as it is now: `dvc commit` writes that, and no stage declares pipeline/__main__.py."""
+    if path != "code/rules.py":
+        write(small, path, "RULE = 1\n")
+        small.commit("A rule")
+    small.edit(path, "RULE = 1", "RULE = 2")
+    record_with_code(small)
+    small.run("git", "checkout", "--", path)
+    found = audit(small.root, "quick")
+    assert subjects(found, "uncommitted") == {path}
+    assert found.failed(strict=True)
 
 
 def test_a_run_of_another_branch_that_left_the_same_bytes_takes_no_witness_away(small: Small) -> None:
@@ -348,7 +361,7 @@ def test_a_record_that_names_a_commit_and_hides_an_edit_contradicts_itself(small
     small.edit("flows/schedule.py", "A = 1", "A = 2")
     edited = describe_code(small.root, None)
     small.run("git", "checkout", "--", "flows")
-    record_with_code(small, code=edited | {"dirty": [], "undeclared": {}})
+    record_with_code(small, code=edited | {"dirty": [], "edited": {}})
     (fault,) = faults(audit(small.root, "quick"))
     assert fault[0] == "record"
     assert fault[1].startswith("run of fold@mini, ")
