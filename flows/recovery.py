@@ -88,7 +88,7 @@ def _is_whole(stage: Any) -> bool:
 
 
 def clear_leftovers(graph: Graph, root: Path, *, say: Callable[[str], None] = typer.echo) -> None:
-    """Remove the outputs under data/<suite>/ of stages that dvc.lock records and dvc.yaml no longer has.
+    """Remove the outputs of stages that dvc.lock records and dvc.yaml no longer has: artifacts, scores and sweeps.
 
     A folder over several outputs, such as all spaces, is hashed whole: with a leftover inside, its hash is one that
     no other checkout can have. An output is removed only if its bytes are still the recorded ones, so that DVC's
@@ -101,7 +101,8 @@ def clear_leftovers(graph: Graph, root: Path, *, say: Callable[[str], None] = ty
         if here is None:
             continue
         if here.md5 == entry.md5:
-            _remove(root / entry.path, root / "data" / graph.suite)
+            top = next(folder for folder in _folders(graph) if entry.path.startswith(f"{folder}/"))
+            _remove(root / entry.path, root / top)
             say(f"removed {entry.path}: {name}, which wrote it, is no stage of {graph.dvcfile} any more")
         else:
             say(f"left {entry.path}, whose stage {name} is gone: it is not what was recorded; remove it by hand")
@@ -163,12 +164,17 @@ def _is_readable(table: Path) -> bool:
 
 
 def _leftover_outputs(graph: Graph) -> Iterator[tuple[str, Entry]]:
-    """The outputs of leftover stages that are among the suite's artifacts and are no part of any stage's output."""
+    """The outputs of leftover stages that are in these folders and are no part of any stage's output."""
     for name in graph.leftovers if graph.stages else ():
         for path, entry in graph.locked[name].outs.items():
-            inside = path.startswith(f"data/{graph.suite}/") and ".." not in Path(path).parts
+            inside = path.startswith(tuple(f"{folder}/" for folder in _folders(graph))) and ".." not in Path(path).parts
             if inside and not any(related(path, out) for out in graph.producers):
                 yield name, entry
+
+
+def _folders(graph: Graph) -> tuple[str, ...]:
+    """Where each stage has outputs of its own. Files of reports that the stage `report` writes are replaced with it."""
+    return (f"data/{graph.suite}", *(f"reports/{graph.suite}/{name}" for name in ("scores", "sweeps")))
 
 
 def _remove(place: Path, top: Path) -> None:

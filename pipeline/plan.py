@@ -8,6 +8,7 @@ plan.yaml is committed. The first stage of dvc.yaml fails if it no longer follow
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from shlex import quote
@@ -94,9 +95,9 @@ class SuiteFile(Parameters):
                 raise ValueError(f"'{key}' is empty: name at least one")
         for key in ("corpora", "spaces", "wordless", "sensitivities", "searched"):
             names = getattr(self, key)
-            twice = {name for name in names if names.count(name) > 1}
+            twice = sorted(name for name, count in Counter(names).items() if count > 1)
             if twice:
-                raise ValueError(f"'{key}' names {', '.join(sorted(twice))} twice")
+                raise ValueError(f"'{key}' names {', '.join(twice)} twice")
         strange = set(self.wordless) - set(self.corpora)
         if strange:
             raise ValueError(f"'wordless' names {', '.join(sorted(strange))}, no corpora of the suite")

@@ -21,6 +21,7 @@ from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.runs import RunFinder
 from pipeline.lineage.stages import Graph, Locked, load_graph, variable_files
 from pipeline.lineage.trees import WorkingTree, git
+from sentfold.data.tables import refuse_holes
 from sentfold.decision.progress import counted
 
 PROFILES = {
@@ -145,6 +146,7 @@ class CrateBuilder:
                     "a file of the crate is a link, or is not there", where=path, expected="a file",
                     remedy=f"see what `sentfold check --suite {self.graph.suite}` says",
                 )  # fmt: skip
+            refuse_holes(place)
             kind = guess_type(path)[0] or "text/plain"
             about = {"name": path, "contentSize": str(place.stat().st_size), "encodingFormat": kind}
             self.entities[path] = self.crate.add_file(place, path, properties=about)

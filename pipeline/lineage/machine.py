@@ -9,7 +9,7 @@ import re
 import resource
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +115,7 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     """The commit that is checked out, and what of the code differs from it.
 
     dirty   code, and other files that decide the stage's result
-    edited  code that stages declare or can import, also what Python has loaded from the root -> the name that git gives
-            to its content, "" of a file that is gone
+    edited  the code of these -> the name that git gives to its content, "" of a file that is gone
     sha256  over all code that git tracks, as it is here
     """
     commit = git(root, "rev-parse", "HEAD")
@@ -126,38 +125,32 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     if stage is not None:
         deciding |= {*stage.params, *(dep for dep in stage.deps if not dep.startswith(DATA_FOLDERS))}
     status = _names(git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"))
-    # `git status` says nothing of files that .gitignore or .git/info/exclude name; they would be imported all the same.
-    untracked = _names(git(root, "ls-files", "--others", "-z", "--", *LAYERS))
-    new = {name for name in untracked if is_code(name) and _can_be_imported(name)}
-    edited = sorted({entry[3:] for entry in status} | new)
-    declared = {file for file in edited if any(related(file, path) for path in deciding)}
-    tracked = _names(git(root, "ls-files", "-z"))
-    # No stage can import these.
-    elsewhere = {entry[3:] for entry in status if entry.startswith("??")} - new - declared
-    code = ({file for file in edited if is_code(file)} - elsewhere) | set(_strangers(root, tracked))
-    listed = [name for name in tracked if is_code(name)]
+    declared = {entry[3:] for entry in status if any(related(entry[3:], path) for path in deciding)}
+    inner = tuple(f"{layer}/" for layer in LAYERS)
+    # No stage can import a new file outside of the layers.
+    code = {e[3:] for e in status if is_code(e[3:]) and (e[:2] != "??" or e[3:].startswith(inner) or e[3:] in declared)}
+    listed = [name for name in _names(git(root, "ls-files", "-z")) if is_code(name)]
     here = {name: (root / name).read_bytes() for name in listed if (root / name).is_file()}
-    if left_out := set(listed) - here.keys() - set(edited):  # of a sparse checkout
+    if left_out := set(listed) - here.keys() - code:  # of a sparse checkout
         here |= Revision(root, "HEAD").read_all(left_out)
-    contents = _contents(root, sorted(code))
-    dirty = sorted(declared | code)
+    contents, dirty = _contents(root, code), sorted(declared | code)
     return {"commit": commit.decode().strip(), "dirty": dirty, "edited": contents, "sha256": hash_code(here)}
 
 
 def keep_loaded(root: Path, code: Mapping[str, Any]) -> dict[str, Any]:
-    """What describe_code found when a stage began, where `edited` has only code that can have a part in its result.
+    """What describe_code found when a stage began, where `edited` has the code that can have a part in its result.
 
-    This is the code of the layers in this process, and flows/, which may have started the process.
+    This is code that the process has loaded, and flows/, which may have started the process. Git need not name new
+    files: .gitignore can hide them, and so can a repository in a folder.
     """
     if "edited" not in code:
         return dict(code)
-    ran = {*SourceLoader.loaded, *map(os.path.realpath, _module_files())}
-    edited = {
-        name: content
-        for name, content in code["edited"].items()
-        if name.startswith("flows/") or os.path.realpath(root / name) in ran
-    }
-    return {**code, "edited": edited}
+    place = os.path.realpath(root)
+    files = (*SourceLoader.loaded, *_modules_in(place))
+    ran = {os.path.relpath(file, place) for file in files if file.startswith(f"{place}/")}
+    edited = {name: found for name, found in code["edited"].items() if name.startswith("flows/") or name in ran}
+    new = ran - {*_names(git(root, "ls-files", "-z"))} - edited.keys()
+    return {**code, "edited": dict(sorted({**edited, **_contents(root, new)}.items()))}
 
 
 def is_code(path: str) -> bool:
@@ -173,29 +166,21 @@ def hash_code(files: Mapping[str, bytes]) -> str:
     return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _contents(root: Path, files: list[str]) -> dict[str, str]:
+def _contents(root: Path, files: Iterable[str]) -> dict[str, str]:
     """The name that git gives to the content of each file; "" of those that are gone."""
-    here = [file for file in files if (root / file).is_file()]
+    wanted = sorted(files)
+    here = [file for file in wanted if (root / file).is_file()]
     names = (git(root, "hash-object", "--", *here) or b"").decode().split() if here else []
-    return {**dict.fromkeys(files, ""), **dict(zip(here, names, strict=False))}
+    return {**dict.fromkeys(wanted, ""), **dict(zip(here, names, strict=False))}
 
 
-def _strangers(root: Path, tracked: list[str]) -> list[str]:
-    """Modules that Python has loaded from the root, without those that git tracks and those of the layers."""
-    folders = {file: file.parents[1] if file.stem == "__init__" else file.parent for file in map(Path, _module_files())}
-    found = {str(file.relative_to(root)) for file, folder in folders.items() if folder == root}
-    return sorted(name for name in found - {*tracked} if name.partition("/")[0] not in LAYERS)
-
-
-def _module_files() -> list[str]:
-    """The files of all modules that this process has loaded."""
-    return [file for module in [*sys.modules.values()] if (file := getattr(module, "__file__", None))]
-
-
-def _can_be_imported(path: str) -> bool:
-    """Whether its folders and its stem are names of Python: a copy in .ipynb_checkpoints is no module."""
-    *folders, name = path.split("/")
-    return all(part.isidentifier() for part in (*folders, name.split(".")[0])) and "__pycache__" not in folders
+def _modules_in(place: str) -> list[str]:
+    """The files of modules and packages that this process has loaded from a folder itself, not from folders in it."""
+    files = {
+        os.path.realpath(file) for module in [*sys.modules.values()] if (file := getattr(module, "__file__", None))
+    }
+    folders = {file: file.parents[1] if file.stem == "__init__" else file.parent for file in map(Path, files)}
+    return [str(file) for file, folder in folders.items() if str(folder) == place]
 
 
 def _names(listing: bytes | None) -> list[str]:

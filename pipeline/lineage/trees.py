@@ -449,10 +449,20 @@ def _is_listed(place: Path) -> bool:
 
 
 def _regular(place: Path) -> Path:
-    """The path of a regular file; OSError if it is none: to open a pipe is to wait for whoever writes to it."""
+    """The path of a regular file; OSError if it is none: to open a pipe is to wait for whoever writes to it.
+
+    A file of holes is none either: it can have any size, and hashing takes as long.
+    """
     mode = place.stat().st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError
     if not stat.S_ISREG(mode):
         raise OSError(0, "not a regular file")
+    if place.stat().st_size > 1 << 20:
+        from sentfold.data.tables import DataError, refuse_holes
+
+        try:
+            refuse_holes(place)
+        except DataError as error:
+            raise OSError(0, error.what) from None
     return place

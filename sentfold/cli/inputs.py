@@ -87,6 +87,7 @@ def _read_inputs(
     from sentfold.data.datasets import read_dataset
     from sentfold.data.tables import DataError
     from sentfold.data.vectors import read_vectors
+    from sentfold.decision.fitted_on import fitted_notes
 
     data = read_dataset(source, parse_columns(columns))
     if encoder is not None and not data.texts:
@@ -96,6 +97,7 @@ def _read_inputs(
         x, notes = read_vectors(vectors, data)
         made = Inputs(data, x, hash_inputs((source, data.files), (vectors, [vectors])))
     else:
+        print_notes(fitted_notes(str(encoder), data.files))
         made, notes = _encode(data, source, str(encoder), words)
     print_notes(notes)
     return made

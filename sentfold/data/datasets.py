@@ -39,7 +39,7 @@ MISSING = {"#NA", "\\N", "<NA>", "NA", "N/A", "N/a", "n/a", "NULL", "null", "NaN
 ERROR = re.compile(r"#NV|#[NН]/\w|#\w+/0!|#[^\W\d_a-z]+[!?]")  # of a spreadsheet: #NV, #N/A, #N/D, #DIV/0!, #BEZUG!
 # So many rows, and such a share of them, have one word as their text before a note asks what the word means.
 LEAST_REPEATS, REPEATED_SHARE = 3, 0.02
-JOINED = re.compile("[,;|#]")  # between labels of a text, as forms and label tools write them
+JOINED = re.compile("[,;|#/]")  # between labels of a text, as forms and label tools write them
 CODE = 0.75  # so far from all others, in units of their range, is a score that a note asks about
 CLASSES = SCORES = 8  # that a note names
 JUDGED = 20  # texts from which on a verdict is given
@@ -170,6 +170,23 @@ def refuse_label(label: object, refuse: Callable[..., DataError]) -> None:
         )  # fmt: skip
 
 
+def refuse_joined(names: Sequence[str], *, where: str) -> None:
+    """Raise DataError for the name of a class that joins the names of others: a text has several labels."""
+    known = {_parts(name): name for name in set(names)}
+    for parts, name in sorted(known.items(), key=lambda item: item[1]):
+        if len(parts) > 1 and all((part,) in known for part in parts):
+            raise DataError(
+                "a label joins others", where=where, expected="one class a text",
+                got=f"{shorten(name)}, in {names.count(name):,} texts",
+                remedy="keep one label of each text, or make a file for each label with yes and no. If it is a number, "
+                "write decimals with a point; if it is a class of its own, call the class otherwise",
+            )  # fmt: skip
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, JOINED.split(name))))
+
+
 def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dataset:
     kept = _drop_empty(table, (roles["text"],), notes)
     names = []
@@ -180,14 +197,7 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
         refuse_label(value, partial(refuse_value, table, row, roles["label"]))
         names.append(class_name(value))
     classes = tuple(sorted(set(names), key=_natural))
-    joined = [name for name in classes if {part.strip() for part in JOINED.split(name)} <= {*classes} - {name}]
-    if joined:
-        raise DataError(
-            "a label joins others", where=f"{table.name}, column {roles['label']}", expected="one class a text",
-            got=f"{joined[0]}, in {names.count(joined[0]):,} texts",
-            remedy="keep one label of each text, or make a file for each label with yes and no. If it is a number, "
-            "write decimals with a point",
-        )  # fmt: skip
+    refuse_joined(names, where=f"{table.name}, column {roles['label']}")
     spellings = Counter(name.casefold() for name in classes)
     if twins := [name for name in classes if spellings[name.casefold()] > 1]:
         notes.append(f"{len(twins)} classes differ from others in capitals alone; the first: {twins[0]}")

@@ -31,6 +31,7 @@ from sentfold.decision.encoders import (
     save_words,
     unnamed_encoder,
 )
+from sentfold.decision.fitted_on import write_fitted_on
 from sentfold.decision.spaces import ARRAYS, LinearSpace, Space, Unchanged, load_space, save_space, space_widths
 from sentfold.encoders.base.protocol import known_methods
 from sentfold.encoders.model_safety import SPACE_MODULE
@@ -76,6 +77,8 @@ def export_space(
                 probes, wanted = _write_method(folder, space, encoder, words, partial, texts)
             else:
                 probes, wanted = texts, _write_model(folder, space, encoder, partial, texts)
+            if not isinstance(space, Unchanged):
+                write_fitted_on(partial, _read_verdict(folder / "verdict.json"))
             apart = _largest_difference(partial, probes, wanted)
         if target.exists():
             target.rmdir()

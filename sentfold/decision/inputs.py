@@ -21,6 +21,7 @@ from sentfold.data.datasets import (
     describe_classes,
     describe_scores,
     refuse_hidden,
+    refuse_joined,
     refuse_label,
 )
 from sentfold.data.tables import DataError, shorten
@@ -280,7 +281,9 @@ def _classes(labels: Any) -> npt.NDArray[Any]:
         refuse_label(label, partial(DataError, where=f"labels, row {row} (from 0)", got=shorten(label)))
     if all(isinstance(label, (int, float, np.number)) for label in cells):
         return np.asarray(cells)
-    return np.array([class_name(label) for label in cells], dtype=object)
+    names = [class_name(label) for label in cells]
+    refuse_joined(names, where="labels")
+    return np.array(names, dtype=object)
 
 
 def value_notes(pairs: Three | None, labels: Two | npt.ArrayLike | None) -> list[str]:

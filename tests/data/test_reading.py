@@ -15,6 +15,7 @@ from pyarrow import parquet
 from pyarrow.csv import write_csv
 from safetensors.numpy import save_file
 
+import sentfold
 from sentfold.cli.encode import read_sentences
 from sentfold.data.columns import parse_columns
 from sentfold.data.datasets import Dataset, class_name, read_dataset
@@ -899,6 +900,14 @@ def test_several_labels_in_a_cell_are_refused_and_one_in_a_list_is_that_label(tm
         (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
         with pytest.raises(DataError, match=r"list of labels|joins others"):
             read_dataset(tmp_path / "l.csv")
+        with pytest.raises(DataError, match=r"list of labels|joins others"):
+            sentfold.decide(np.eye(5), labels=[*names, several])
+    rows = [f"a text {n},{name};" for n, name in enumerate([*names, "Cars;Sport"])]  # as Microsoft Forms ends each cell
+    (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
+    with pytest.raises(DataError, match="joins others"):
+        read_dataset(tmp_path / "l.csv")
+    (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows[:-1]]))
+    assert "Cars;" in read_dataset(tmp_path / "l.csv").classes
     sound = ["Art, music", "[unknown]", "2", "2,7"]
     rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, *sound])]
     (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))

@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,13 @@ import pytest
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.compress import compress
+from sentfold.decision.encoders import hash_encoder
 from sentfold.decision.export import _largest_difference, _private_folder, _refuse_links_out, export_space, model_card
+from sentfold.decision.fitted_on import fitted_notes
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Space, Unchanged, save_space
 from sentfold.encoders.model_safety import SPACE_MODULE, refuse_unsafe
 from sentfold.errors import ArtifactError, EncoderError, ParameterError
+from sentfold.files import sha256_of
 from sentfold.manifold.base.linear import LinearMap
 
 TEXTS = ["A dog sleeps.", "Snow falls on the quiet harbour.", "", "prices rose by 3%"]
@@ -104,6 +108,33 @@ def test_the_card_says_what_was_fitted_on_what_with_intervals_and_hashes(tmp_pat
     form = found.forms[0]
     assert f"| {form.code.name} | {form.difference:+.2f} | {form.low:+.2f} | {form.high:+.2f} |" in card
     assert "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db" in card  # MiniLM's weights
+
+
+def test_a_model_is_not_judged_on_the_scores_that_it_learned_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sentfold.cli.threshold import command
+
+    subjects = ["A dog", "The old man", "My neighbour", "A child", "The cook", "Our teacher", "A pilot", "The nurse"]
+    rows = [f"{who} sleeps {n} hours.,{who} {('rests', 'runs')[n % 2]} {n} hours.,{1 - n % 2}"
+            for n in range(1, 9) for who in subjects]  # fmt: skip
+    for name, part in (("seen.csv", rows[:32]), ("new.csv", rows[32:])):
+        (tmp_path / name).write_text("\n".join(["left,right,score", *part]))
+    save_space(linear(), tmp_path / "space")
+    for chosen in ("linear adapter from labels, shrinkage 0.5", "whitening, 24 dimensions"):
+        inputs = {"seen.csv": sha256_of(tmp_path / "seen.csv"), **hash_encoder("all-MiniLM-L6-v2")}
+        record = {"inputs": inputs, "space": {"kind": "linear", "name": chosen}, "verdict": "Use it."}
+        (tmp_path / "space/verdict.json").write_text(json.dumps(record))
+        model = str(tmp_path / chosen.partition(" ")[0])
+        export_space(tmp_path / "space", "all-MiniLM-L6-v2", Path(model))
+        assert fitted_notes(model, [tmp_path / "new.csv"]) == []
+        if chosen.startswith("linear"):
+            with pytest.raises(DataError, match="the model has learned from these data"):
+                command(tmp_path / "seen.csv", encoder=model)
+        else:
+            with suppress(DataError):  # what it says of so few pairs matters not
+                command(tmp_path / "seen.csv", encoder=model)
+            assert "was fitted on these texts" in capsys.readouterr().err
 
 
 def test_a_space_of_another_width_is_refused_and_nothing_is_left(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 import yaml
 
 from flows.recovery import clear_leftovers
-from pipeline.lineage.stages import load_graph
+from pipeline.lineage.stages import Entry, Locked, load_graph
 from pipeline.lineage.trees import WorkingTree
 from tests.flows.checkout import Checkout
 
@@ -34,6 +36,20 @@ def test_after_a_stage_is_gone_a_run_records_what_a_checkout_records_that_never_
         "removed data/quick/corpora/b: download@b, which wrote it, is no stage of dvc.yaml any more",
         "removed data/quick/spaces/b: embed@b, which wrote it, is no stage of dvc.yaml any more",
     ]
+
+
+def test_scores_of_a_space_that_is_gone_are_removed(finished: Checkout) -> None:
+    """The report reads their whole folder."""
+    graph = load_graph(WorkingTree(finished.root), "quick")
+    scores = finished.root / "reports/quick/scores"
+    scores.mkdir(parents=True)
+    for name in ("gone", "by-hand"):
+        (scores / f"{name}.json").write_text(name)
+    outs = {f"reports/quick/scores/{name}.json": hashlib.md5(b"gone").hexdigest() for name in ("gone", "by-hand")}
+    entries = {path: Entry(path, md5) for path, md5 in outs.items()}
+    graph.locked["evaluate@gone"] = Locked("evaluate@gone", "x", {}, {}, entries)
+    clear_leftovers(graph, finished.root)
+    assert [file.name for file in scores.iterdir()] == ["by-hand.json"]
 
 
 def test_a_leftover_that_is_not_as_recorded_is_left_and_named(

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from pipeline.lineage.audit import audit
 from pipeline.lineage.checks import MOST_CAUSES, StageChecks, runs_a_stage
+from pipeline.lineage.crate import export_crate
 from pipeline.lineage.hashes import IgnoreRules, LineageError
 from pipeline.lineage.isolated_stage import run_command
 from pipeline.lineage.numbers import Scores, read_index, read_numbers
@@ -29,7 +30,7 @@ from pipeline.lineage.text import audit_text
 from pipeline.lineage.trace import trace
 from pipeline.lineage.trees import Revision, WorkingTree, object_name
 from pipeline.lineage.witnesses import WitnessChecks, verified_signature
-from sentfold.errors import ArtifactError
+from sentfold.errors import ArtifactError, SentfoldError
 from tests.checkout import ROOT
 from tests.lineage.small import Small
 
@@ -653,6 +654,20 @@ def test_a_lock_of_more_entries_than_any_suite_has_is_refused(small: Small, monk
     lock.write_text(re.sub(r"(\n  report:\n(?:.*\n)*?    deps:\n)", rf"\1{more}", lock.read_text()))
     with pytest.raises(LineageError, match="at most 60"):
         load_graph(WorkingTree(small.root), "quick")
+
+
+def test_a_file_of_holes_is_not_hashed_and_goes_into_no_crate(small: Small, tmp_path: Path) -> None:
+    """A tar archive of some bytes can hold a file of any size."""
+    place = small.root / "reports/quick/tables/holes.csv"
+    with place.open("wb") as stream:
+        stream.truncate(1 << 40)
+    found = WorkingTree(small.root).digest("reports/quick/tables")
+    assert found is not None and found.unreadable == {"holes.csv": "most of a file was never written"}
+    with pytest.raises(LineageError, match="a file cannot be read"):
+        audit(small.root, "quick")
+    place.rename(place.with_suffix(".svg"))
+    with pytest.raises(SentfoldError, match="most of a file was never written"):
+        export_crate(small.root, "quick", tmp_path / "crate")
 
 
 def test_thousands_of_stages_that_all_stand_on_each_other_are_refused(tmp_path: Path) -> None:

@@ -20,12 +20,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline import SourceLoader
 from pipeline.lineage.isolated_stage import lay_out
 from pipeline.lineage.machine import describe_code, describe_machine, describe_packages, hash_code, keep_loaded
 from pipeline.lineage.recorder import start_run, suite_of
 from pipeline.lineage.runs import append_line, ended_runs, read_lines, runs_path
 from pipeline.lineage.stages import load_graph, load_stages
-from pipeline.lineage.trees import WorkingTree
+from pipeline.lineage.trees import WorkingTree, git
 from sentfold.numeric_profile import NAME, NATIVE, is_supported
 from tests.checkout import environment, make_checkout
 from tests.lineage.small import Small, environment_of
@@ -187,16 +188,18 @@ def test_a_stage_that_runs_again_has_the_library_of_its_own_folder(suite: str, n
     assert all(file.startswith(f"{tmp_path}/") for file in files)
 
 
-def test_code_that_git_is_told_to_ignore_is_in_the_record(small: Small) -> None:
+def test_code_that_git_does_not_name_is_in_the_record_if_it_ran(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package `sentfold/files/` is imported in place of sentfold/files.py, and `git status` need not name it."""
     (small.root / ".git/info/exclude").write_text("sentfold/\n")
-    (small.root / "sentfold/files/__pycache__").mkdir(parents=True)
-    (small.root / "sentfold/files/.ipynb_checkpoints").mkdir()
-    for name in ("files/__init__.py", "files.abi3.so", "files/__pycache__/x.cpython-311.pyc", "notes.txt",
-                 "files/.ipynb_checkpoints/files-checkpoint.py"):  # fmt: skip
-        (small.root / "sentfold" / name).write_bytes(b"")
-    found = describe_code(small.root, None)["edited"]
-    assert list(found) == ["sentfold/files.abi3.so", "sentfold/files/__init__.py"]
+    places = [small.root / "sentfold/files/__init__.py", small.root / "flows/inner/a.py"]
+    for place in (*places, small.root / "sentfold/files/aside.py"):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(b"")
+    git(places[1].parent, "init", "-q")
+    monkeypatch.setattr(SourceLoader, "loaded", dict.fromkeys(map(os.path.realpath, places), "md5"))
+    found = keep_loaded(small.root, describe_code(small.root, None))["edited"]
+    empty = git(small.root, "hash-object", "--", str(places[0]))
+    assert found == dict.fromkeys(("flows/inner/a.py", "sentfold/files/__init__.py"), (empty or b"").decode().strip())
 
 
 def test_a_failed_run_is_recorded_with_its_error(checkout: Path) -> None:
