@@ -188,6 +188,22 @@ def test_numbers_that_a_page_holds_packed_are_held_against_the_bound_too(tmp_pat
     assert "H4sI" not in ours and len(ours) > 2 * (ROOT / "reports/quick/index.html").stat().st_size
 
 
+def test_what_a_report_says_of_its_machine_is_not_held_against_the_bound(tmp_path: Path) -> None:
+    """Kernels of BLAS have the names of processors; and where the bound counts, the processor is another one."""
+    committed = json.loads((ROOT / "reports/quick/lineage.json").read_text())
+
+    def gap(section: str, name: str, value: object) -> float:
+        other = json.loads(json.dumps(committed))
+        other[section][name] = value
+        for folder, record in (("one", committed), ("two", other)):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / "lineage.json").write_text(json.dumps(record))
+        return largest_gap(*(read_as_text(WorkingTree(tmp_path), f"{name}/lineage.json") for name in ("one", "two")))
+
+    assert gap("environment", "blas", ["openblas 0.3.30 SkylakeX"]) == 0
+    assert gap("corpora", "lee", {}) == math.inf
+
+
 def test_a_sample_is_the_same_for_the_same_seed_and_each_stage_runs_on_recorded_inputs(finished: Small) -> None:
     scope = Scope(finished.root, "quick")
     runs = {seed: [remade.stage for remade in recompute(scope, which="sample", seed=seed)] for seed in (0, 1)}
