@@ -111,7 +111,7 @@ class Auditor:
     def __init__(self, scope: Scope, remade: Sequence[Remade] = ()) -> None:
         self.scope = scope
         self.remade = tuple(remade)
-        self.faulty = {found.stage: cause for found in remade for cause in causes_of([found])}
+        self.faulty = {found.stage: cause for found in remade for cause in causes_of([found], self.scope)}
         self.confirmed = {found.stage for found in remade if found.outcome in ("equal", "within bound")}
         self.checks = StageChecks(scope)
         self.scores = Scores(scope.tree, scope.suite)

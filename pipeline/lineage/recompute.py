@@ -352,7 +352,7 @@ def largest_gap(recorded: str, remade: str) -> float:
 # --- what an audit says of it -------------------------------------------------------------------------
 
 
-def causes_of(remade: Sequence[Remade]) -> list[Cause]:
+def causes_of(remade: Sequence[Remade], scope: Scope) -> list[Cause]:
     """The stages that did not come out as recorded, and those that could not be run again."""
     found = []
     for one in remade:
@@ -361,7 +361,8 @@ def causes_of(remade: Sequence[Remade]) -> list[Cause]:
             found.append(Cause("recomputation", f"stage {one.stage}", message, remedy, state="unwitnessed"))
         elif one.outcome in ("differs", "failed"):
             what = "wrote something else" if one.outcome == "differs" else "failed"
-            remedy = "sentfold run, and commit what comes out; or find out what made the recorded files"
+            remedy = f"{scope.run_again(one.stage)}, then sentfold run --suite {scope.suite}, and commit all; "
+            remedy += "or find out what made the recorded files"
             if one.packages:  # which need not be the reason: a commit can pin what it likes
                 what = f"{what}, with packages of other versions than it pins{one.packages}"
                 remedy = f"install the {REQUIREMENTS} of the audited code, and audit again; then: {remedy}"

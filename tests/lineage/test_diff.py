@@ -47,6 +47,13 @@ def test_a_parameter_moves_exactly_the_scores_below_it(small: Small) -> None:
     assert "small.csv" in {m.number.table.rpartition("/")[2] for m in found.moved if m.number.origin == "derived"}
 
 
+def test_numbers_with_the_same_changes_share_them(small: Small) -> None:
+    """There can be 250,000 numbers, each with 50,000 changes."""
+    found = changed(small, "params.yaml", "step: 1.0e-1", "step: 0.6")
+    assert len(found.moved) > 4
+    assert len({id(moved.why) for moved in found.moved}) == len({moved.why for moved in found.moved})
+
+
 def test_a_move_is_held_against_the_interval_that_the_score_had(small: Small) -> None:
     found = changed(small, "params.yaml", "step: 1.0e-1", "step: 0.2")
     assert score(found, "mini-lp", "first").delta == -0.4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,8 @@ from pipeline.lineage.hashes import Digest, LineageError, md5_of_bytes
 from pipeline.lineage.stages import load_graph, read_yaml
 from pipeline.lineage.templates import expand, fill
 from pipeline.lineage.trees import Revision, WorkingTree
+from tests.checkout import ROOT
 from tests.lineage.small import Small
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("suite", ["quick", "paper-mirror", "small"])
@@ -127,3 +127,17 @@ def test_bytes_and_files_have_one_md5(tmp_path: Path) -> None:
     # The md5 of "abc" in RFC 1321.
     assert digest is not None
     assert digest.md5 == md5_of_bytes(b"abc") == "900150983cd24fb0d6963f7d28e17f72"
+
+
+def test_what_editors_leave_in_a_folder_is_no_part_of_its_hash(tmp_path: Path) -> None:
+    shutil.copy(ROOT / ".dvcignore", tmp_path)
+    (tmp_path / "code/.ipynb_checkpoints").mkdir(parents=True)
+    (tmp_path / "code/a.py").write_text("A = 1\n")
+    before = WorkingTree(tmp_path).digest("code")
+    for name in (".DS_Store", ".a.py.swp", ".a.py.swo", ".ipynb_checkpoints/a-checkpoint.py"):
+        (tmp_path / "code" / name).write_text("left behind")
+    after = WorkingTree(tmp_path).digest("code")
+    assert before is not None and after is not None
+    assert (after, after.hidden) == (before, [])
+    (tmp_path / "code/b.py").write_text("B = 1\n")
+    assert WorkingTree(tmp_path).digest("code") != before

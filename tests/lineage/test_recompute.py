@@ -390,6 +390,19 @@ def test_the_command_tells_whose_code_runs_and_exits_1_on_a_forgery(small: Small
     assert small.run("pipeline", "audit", "--recompute", "some", check=False).returncode == 2
 
 
+def test_the_advice_for_a_forgery_makes_the_recorded_files_anew(small: Small) -> None:
+    """Forged files agree with dvc.lock, so that a run finds nothing to do."""
+    forge(small)
+    small.commit("A better result")
+    found = audited(small)
+    (cause,) = [cause for cause in found.causes if cause.kind == "recomputation" and "evaluate@mini" in cause.subject]
+    assert cause.remedy.startswith("dvc repro --force --single-item dvc.yaml:evaluate@mini, then sentfold run")
+    small.run(*cause.remedy.partition(",")[0].split())
+    small.run("dvc", "repro")
+    small.commit("The true result")
+    assert not audited(small).failed(strict=True)
+
+
 # --- the comparison -------------------------------------------------------------------------------------
 
 

@@ -322,6 +322,17 @@ def test_the_remedy_for_edited_and_unknown_code_puts_the_committed_code_back(sma
     assert not audit(small.root, "quick").failed(strict=True)
 
 
+def test_the_advice_for_an_entry_that_is_not_the_committed_one_is_a_run(small: Small) -> None:
+    """`git checkout -- dvc.lock` would take entries of new stages away. Here a value was tried, and taken back."""
+    small.edit("params.yaml", "step: 1.0e-1", "step: 0.6")
+    small.run("dvc", "repro", "-q")
+    small.run("git", "checkout", "--", "params.yaml")
+    causes = audit(small.root, "quick").causes
+    locks = [cause for cause in causes if cause.kind == "lock" and cause.state == "wrong"]
+    assert locks
+    assert {cause.remedy for cause in locks} == {"sentfold run --suite quick"}
+
+
 # --- absence stays absence ------------------------------------------------------------------------------------
 
 
