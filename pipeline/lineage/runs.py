@@ -125,15 +125,27 @@ class RunFinder:
     def runs_of(self, locked: Locked) -> list[Mapping[str, Any]]:
         """The runs with these parameters whose outputs are the files that are here, the last one first.
 
-        Cost: hashing the stage's outputs, if a run with these parameters is recorded.
+        Cost: hashing the stage's outputs, if a run of the stage is recorded.
         """
+        return [run for run in self.writers_of(locked) if not self.other_parameters(run, locked)]
+
+    def writers_of(self, locked: Locked) -> list[Mapping[str, Any]]:
+        """As runs_of, with any parameters."""
         if locked.name not in self.known:
             here = {file for out in locked.outs for file in files_under(self.root, out)}
             runs = [run for run in reversed(self.ended) if run["stage"] == locked.name and run["exit"] == 0]
-            runs = [run for run in runs if here and run["outputs"].keys() == here]
-            runs = [run for run in runs if _as_json(run["parameters"]) == _as_json(locked.params)]
-            self.known[locked.name] = [run for run in runs if self._wrote(run)]
+            self.known[locked.name] = [
+                run for run in runs if here and run["outputs"].keys() == here and self._wrote(run)
+            ]
         return self.known[locked.name]
+
+    def other_parameters(self, run: Mapping[str, Any], locked: Locked) -> list[str]:
+        """The files of parameters that a run had otherwise than dvc.lock has them."""
+        return sorted(
+            file
+            for file in {*run["parameters"], *locked.params}
+            if _as_json(run["parameters"].get(file)) != _as_json(locked.params.get(file))
+        )
 
     def _wrote(self, run: Mapping[str, Any]) -> bool:
         return all(self.sha256(file) == facts["sha256"] for file, facts in run["outputs"].items())

@@ -171,8 +171,8 @@ class Scope:
 
 
 def restore(path: str) -> str:
-    """The command that puts the committed files of a path back, and keeps what was there, files unknown to git too."""
-    return f"git stash -u -- {quote(path)}"
+    """The command that puts the committed files of a path back, and keeps what was there, with files unknown to git."""
+    return f"git stash -a -- {quote(path)}"
 
 
 def listed(files: Sequence[str]) -> str:

@@ -31,7 +31,12 @@ class WitnessChecks:
         """What they find of one stage. Cost: sha256 of what its outputs were made of, and of recorded outputs."""
         yield from self._hidden(stage)
         yield from self._sealed(locked)
-        runs = [] if self.scope.revision is not None else self.finder.runs_of(locked)
+        runs = [] if self.scope.revision is not None else self.finder.writers_of(locked)
+        others = [self.finder.other_parameters(run, locked) for run in runs]
+        if others and all(others):
+            message = f"the run that wrote these bytes had other values of it than {self.graph.lockfile} says"
+            yield Cause("record", others[0][0], message, self.scope.run_again(locked.name), state="unwitnessed")
+        runs = [run for run, other in zip(runs, others, strict=True) if not other]
         # A run on another branch can have left the same bytes; where one run is sound, the bytes have a witness.
         runs = [run for run in runs if "edited" in run["code"]] or runs  # not outside of git, nor by an older version
         found = [[*self._code(run), *self._packages(locked, run)] for run in runs]

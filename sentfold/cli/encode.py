@@ -78,7 +78,7 @@ def command(
     ] = False,
 ) -> None:
     """Write one vector per sentence of SOURCE."""
-    from sentfold.decision.encoders import prompt_notes
+    from sentfold.decision.encoders import learned_notes, prompt_notes
     from sentfold.decision.progress import open_bar
     from sentfold.encoders.base.protocol import known_methods
 
@@ -125,7 +125,8 @@ def command(
     for what, number in counted.items():
         if number:
             print(f"  {what}: {number}")
-    print_notes([] if pooling is not None or "settings" in record else prompt_notes(encoder))
+    if pooling is None and "settings" not in record:
+        print_notes([*learned_notes(encoder), *prompt_notes(encoder)])
 
 
 def refuse_unread(of_methods: Mapping[str, object], of_poolings: Mapping[str, object], encoder: str) -> None:

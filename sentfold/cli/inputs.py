@@ -87,7 +87,6 @@ def _read_inputs(
     from sentfold.data.datasets import read_dataset
     from sentfold.data.tables import DataError
     from sentfold.data.vectors import read_vectors
-    from sentfold.decision.fitted_on import fitted_notes
 
     data = read_dataset(source, parse_columns(columns))
     if encoder is not None and not data.texts:
@@ -97,7 +96,6 @@ def _read_inputs(
         x, notes = read_vectors(vectors, data)
         made = Inputs(data, x, hash_inputs((source, data.files), (vectors, [vectors])))
     else:
-        print_notes(fitted_notes(str(encoder), data.files))
         made, notes = _encode(data, source, str(encoder), words)
     print_notes(notes)
     return made
@@ -228,7 +226,7 @@ def _encode(data: Dataset, source: Path, encoder: str, words: str) -> tuple[Inpu
     Raises EncoderError, and DataError for vectors that would be refused in a file too.
     """
     from sentfold.data.vectors import check_vectors
-    from sentfold.decision.encoders import encode_with_counts, fit_method, hash_encoder, prompt_notes
+    from sentfold.decision.encoders import encode_with_counts, fit_method, hash_encoder, learned_notes, prompt_notes
     from sentfold.encoders.base.protocol import known_methods
 
     texts, hashes = list(data.texts), hash_inputs((source, data.files))
@@ -240,7 +238,7 @@ def _encode(data: Dataset, source: Path, encoder: str, words: str) -> tuple[Inpu
         # A folder of data can have the name of the model's folder, by which the files of the model are found again.
         own = f"{made_of['encoder']}/"
         named = {f"{source.parent}/{name}" if name.startswith(own) else name: hashes[name] for name in hashes}
-        return Inputs(data, x, {**named, **made_of}), [*prompt_notes(encoder), *notes]
+        return Inputs(data, x, {**named, **made_of}), [*learned_notes(encoder), *prompt_notes(encoder), *notes]
     fitted, encoded = fit_method(encoder, texts, words)
     x, more = check_vectors(encoded.vectors, encoder)
     notes = [f"{encoder} is fitted on these {len(texts):,} texts, without their labels"]

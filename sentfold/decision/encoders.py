@@ -34,6 +34,7 @@ Floats = npt.NDArray[np.float32]
 TextVectors = Callable[[Sequence[str]], Floats]
 
 VERDICT, PAGE = "verdict.json", "verdict.html"
+LEARNED = "sentfold.json"  # in an exported folder: whether its space was fitted on labels or scores
 FIT, DIRECTIONS = "encoder.json", "encoder.safetensors"
 OUTPUTS = (VERDICT, PAGE, SETTINGS, ARRAYS, FIT, DIRECTIONS)  # files of a decision
 # Keys that tell them from files of other programs; of a verdict on sentences alone, the second ones.
@@ -383,6 +384,20 @@ def prompt_notes(name: str) -> list[str]:
         return []
     kinds = ", ".join(sorted(unused))
     return [f"{name} has prompts ({kinds}), which are not used: every text is encoded as by SentenceTransformer.encode"]
+
+
+def learned_notes(name: str) -> list[str]:
+    """A note where `sentfold export` wrote a model with a space that has learned from labels or scores."""
+    try:
+        learned = json.loads((Path(name) / LEARNED).read_bytes())["from_labels"] is True
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return []
+    if not learned:
+        return []
+    return [
+        f"{name} has learned from labels or scores: on the texts that it learned from, its numbers are far better than "
+        "on others. Judge it on texts that it has not seen"
+    ]
 
 
 def encode_by_name(name: str, texts: Sequence[str]) -> Floats:

@@ -20,10 +20,12 @@ from sentfold.data.tables import refuse_holes, unchanged
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.encoders import (
     FIT,
+    LEARNED,
     OUTPUTS,
     SPACE_FOLDER,
     WORDS_FOLDER,
     is_exported,
+    learned_notes,
     load_exported,
     load_fit,
     open_encoder,
@@ -31,7 +33,7 @@ from sentfold.decision.encoders import (
     save_words,
     unnamed_encoder,
 )
-from sentfold.decision.fitted_on import write_fitted_on
+from sentfold.decision.families import FAMILIES
 from sentfold.decision.spaces import ARRAYS, LinearSpace, Space, Unchanged, load_space, save_space, space_widths
 from sentfold.encoders.base.protocol import known_methods
 from sentfold.encoders.model_safety import SPACE_MODULE
@@ -77,13 +79,20 @@ def export_space(
                 probes, wanted = _write_method(folder, space, encoder, words, partial, texts)
             else:
                 probes, wanted = texts, _write_model(folder, space, encoder, partial, texts)
-            if not isinstance(space, Unchanged):
-                write_fitted_on(partial, _read_verdict(folder / "verdict.json"))
+            if _learned(space, _read_verdict(folder / "verdict.json")) or learned_notes(encoder):
+                write_json(partial / LEARNED, {"from_labels": True})
             apart = _largest_difference(partial, probes, wanted)
         if target.exists():
             target.rmdir()
         partial.rename(target)
     return apart
+
+
+def _learned(space: Space, record: dict[str, Any]) -> bool:
+    """Whether a space was fitted on labels or scores."""
+    chosen = record.get("space")
+    name = str(chosen.get("name", "")) if isinstance(chosen, dict) else ""
+    return isinstance(space, LinearSpace) and any(one.supervised and name.startswith(one.name) for one in FAMILIES)
 
 
 @contextmanager

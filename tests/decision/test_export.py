@@ -17,13 +17,10 @@ import pytest
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.compress import compress
-from sentfold.decision.encoders import hash_encoder
 from sentfold.decision.export import _largest_difference, _private_folder, _refuse_links_out, export_space, model_card
-from sentfold.decision.fitted_on import fitted_notes
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Space, Unchanged, save_space
 from sentfold.encoders.model_safety import SPACE_MODULE, refuse_unsafe
 from sentfold.errors import ArtifactError, EncoderError, ParameterError
-from sentfold.files import sha256_of
 from sentfold.manifold.base.linear import LinearMap
 
 TEXTS = ["A dog sleeps.", "Snow falls on the quiet harbour.", "", "prices rose by 3%"]
@@ -110,31 +107,24 @@ def test_the_card_says_what_was_fitted_on_what_with_intervals_and_hashes(tmp_pat
     assert "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db" in card  # MiniLM's weights
 
 
-def test_a_model_is_not_judged_on_the_scores_that_it_learned_from(
+def test_a_model_that_learned_from_scores_says_so_wherever_it_encodes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from sentfold.cli.threshold import command
+    from sentfold.cli.compare import command
 
-    subjects = ["A dog", "The old man", "My neighbour", "A child", "The cook", "Our teacher", "A pilot", "The nurse"]
-    rows = [f"{who} sleeps {n} hours.,{who} {('rests', 'runs')[n % 2]} {n} hours.,{1 - n % 2}"
-            for n in range(1, 9) for who in subjects]  # fmt: skip
-    for name, part in (("seen.csv", rows[:32]), ("new.csv", rows[32:])):
-        (tmp_path / name).write_text("\n".join(["left,right,score", *part]))
+    (tmp_path / "p.csv").write_text("left,right,score\na cat,a kitten,1\na dog,a car,0\na cow,a calf,1\n")
     save_space(linear(), tmp_path / "space")
-    for chosen in ("linear adapter from labels, shrinkage 0.5", "whitening, 24 dimensions"):
-        inputs = {"seen.csv": sha256_of(tmp_path / "seen.csv"), **hash_encoder("all-MiniLM-L6-v2")}
-        record = {"inputs": inputs, "space": {"kind": "linear", "name": chosen}, "verdict": "Use it."}
+    save_space(Unchanged(), tmp_path / "none")
+    for name in ("linear adapter from labels, shrinkage 0.5", "whitening, 24 dimensions"):
+        record = {"space": {"kind": "linear", "name": name}, "verdict": "Use it."}
         (tmp_path / "space/verdict.json").write_text(json.dumps(record))
-        model = str(tmp_path / chosen.partition(" ")[0])
-        export_space(tmp_path / "space", "all-MiniLM-L6-v2", Path(model))
-        assert fitted_notes(model, [tmp_path / "new.csv"]) == []
-        if chosen.startswith("linear"):
-            with pytest.raises(DataError, match="the model has learned from these data"):
-                command(tmp_path / "seen.csv", encoder=model)
-        else:
+        first, again = (str(tmp_path / f"{name[:5]}{place}") for place in ("", "2"))
+        export_space(tmp_path / "space", "all-MiniLM-L6-v2", Path(first))
+        export_space(tmp_path / "none", first, Path(again))  # as `compress` has it where no form passes
+        for model in (first, again):
             with suppress(DataError):  # what it says of so few pairs matters not
-                command(tmp_path / "seen.csv", encoder=model)
-            assert "was fitted on these texts" in capsys.readouterr().err
+                command(model, "all-MiniLM-L6-v2", on=tmp_path / "p.csv")
+            assert ("has learned from labels or scores" in capsys.readouterr().err) is name.startswith("linear")
 
 
 def test_a_space_of_another_width_is_refused_and_nothing_is_left(tmp_path: Path) -> None:

@@ -134,8 +134,9 @@ def test_what_editors_leave_in_a_folder_is_no_part_of_its_hash(tmp_path: Path) -
     (tmp_path / "code/.ipynb_checkpoints").mkdir(parents=True)
     (tmp_path / "code/a.py").write_text("A = 1\n")
     before = WorkingTree(tmp_path).digest("code")
-    for name in (".DS_Store", ".a.py.swp", ".a.py.swo", ".ipynb_checkpoints/a-checkpoint.py"):
+    for name in (".DS_Store", ".a.py.swp", ".a.py.swo", "a.py~", "._a.py", ".ipynb_checkpoints/a-checkpoint.py"):
         (tmp_path / "code" / name).write_text("left behind")
+    (tmp_path / "code/.#a.py").symlink_to("someone@host.1234:1700000000")
     after = WorkingTree(tmp_path).digest("code")
     assert before is not None and after is not None
     assert (after, after.hidden) == (before, [])

@@ -308,7 +308,7 @@ def test_an_editors_lock_among_the_code_is_named_with_the_remedy(small: Small) -
     assert (
         "cannot be read: code/.#rules.py (a link to someone@host.1234:1700000000, which is not there)" in cause.message
     )
-    assert cause.remedy == "git stash -u -- code"
+    assert cause.remedy == "git stash -a -- code"
     (remade, *_) = recompute(Scope(small.root, "quick"), which="sample")
     assert remade.outcome == "equal", "a second run goes on without it"
 
@@ -317,7 +317,7 @@ def test_the_remedy_for_edited_and_unknown_code_puts_the_committed_code_back(sma
     (small.root / "code/more.py").write_text("MORE = 1\n")
     small.edit("code/texts.py", "1", "2")
     remedies = {cause.subject: cause.remedy for cause in audit(small.root, "quick").causes}
-    assert remedies == {path: f"git stash -u -- {path}" for path in ("code", "code/texts.py")}
+    assert remedies == {path: f"git stash -a -- {path}" for path in ("code", "code/texts.py")}
     small.run(*remedies["code"].split())
     assert not audit(small.root, "quick").failed(strict=True)
 
@@ -363,7 +363,7 @@ def test_a_score_file_that_is_not_here_is_one_absence(small: Small) -> None:
     found = audit(small.root, "quick")
     (cause,) = found.causes
     assert (cause.subject, cause.state) == (path, "absent")
-    assert cause.remedy == f"git stash -u -- {path}"
+    assert cause.remedy == f"git stash -a -- {path}"
     assert verdict_of(found, "sts.csv", "mini", "first") == "absent"
     assert verdict_of(found, "sts.csv", "mini-lp", "first") == "verified"
     assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "difference") == "absent"

@@ -311,6 +311,22 @@ def test_code_of_a_stage_that_ran_edited_and_was_put_back_is_named(small: Small,
     assert found.failed(strict=True)
 
 
+def test_a_parameter_that_a_run_had_and_that_was_put_back_is_named(small: Small) -> None:
+    """`dvc commit` writes the parameters as they are now."""
+    record_with_code(small)
+    path = runs_path(small.root, "quick")
+    (run,), _ = read_lines(path)
+    path.unlink()
+    tried = {"params.yaml": {"fold.step": 0.6}}
+    assert run["parameters"] != tried
+    append_line(path, run | {"parameters": tried})
+    found = audit(small.root, "quick")
+    assert subjects(found, "unwitnessed") == {"params.yaml"}
+    assert verdict_of(found, "sts.csv", "mini-lp", "first") == "unwitnessed"
+    append_line(path, run)
+    assert audit(small.root, "quick").causes == {}, "one run with these parameters wrote them too"
+
+
 def test_a_run_of_another_branch_that_left_the_same_bytes_takes_no_witness_away(small: Small) -> None:
     write(small, "flows/schedule.py", "A = 1\n")
     small.commit("A schedule")
