@@ -21,13 +21,15 @@ import yaml
 from flows.lock_entries import HEAD
 from pipeline.base.params import parse_yaml
 from pipeline.base.suite import FIRST
-from pipeline.lineage.stages import Entry, Graph, read_locked, read_yaml, related
-from pipeline.lineage.trees import WorkingTree
+from pipeline.lineage.runs import ended_runs, files_under
+from pipeline.lineage.stages import Entry, Graph, load_stages, read_locked, read_yaml, related
+from pipeline.lineage.trees import WorkingTree, git
 from pipeline.odd_files import refuse_conflict, refuse_odd_suite
 from sentfold.files import write_bytes_atomically
 
 COPIES = Path(".dvc/tmp/sentfold-locks")
 PATHS_IN_USE = Path(".dvc/tmp/rwlock")
+KEPT = Path(".sentfold/kept")
 
 # The first bytes of a dvc.lock; and the line with the name of a stage. The line after a long name begins with a colon
 # (see lock_entries.py).
@@ -106,6 +108,29 @@ def clear_leftovers(graph: Graph, root: Path, *, say: Callable[[str], None] = ty
             say(f"removed {entry.path}: {name}, which wrote it, is no stage of {graph.dvcfile} any more")
         else:
             say(f"left {entry.path}, whose stage {name} is gone: it is not what was recorded; remove it by hand")
+
+
+def keep_unknown_files(stage: str, suite: str, root: Path, *, say: Callable[[str], None]) -> None:
+    """Copy the files among the reports that DVC is about to remove with a stage's output, and that are the user's own.
+
+    A file is one of the user's own if git does not track it and no recorded run of the stage wrote it, such as a
+    spreadsheet that was saved beside a table. The copies are in .sentfold/kept, and `say` is told.
+    """
+    tree, name = WorkingTree(root), stage.rpartition(":")[2]
+    outs = [out for out in load_stages(tree, suite)[name].outs if out.startswith("reports/") and (root / out).is_dir()]
+    files = {file for out in outs for file in files_under(root, out)}
+    if not files:
+        return
+    written = {file for run in ended_runs(root, suite) if run["stage"] == name for file in run["outputs"]}
+    tracked = (git(root, "ls-files", "-z", "--", *outs) or b"").decode("utf-8", "surrogateescape").split("\0")
+    unknown = sorted(files - written - {*tracked})
+    for file in unknown:
+        copy = root / KEPT / file
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / file, copy, follow_symlinks=False)
+    if unknown:
+        more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
+        say(f"copied {unknown[0]}{more} to {KEPT}: no run wrote it, and DVC empties the folder before the stage runs")
 
 
 def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:

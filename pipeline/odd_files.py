@@ -159,5 +159,6 @@ def refuse_odd_settings(root: Path) -> None:
         raise SuiteError(
             "git tracks files that DVC and runs write", where=odd[0], got=f"{len(odd):,} files",
             state="nothing was run", expected="of .dvc, .sentfold and data the settings and data/README.md",
-            remedy=f"do not use a commit that brings them; remove your own: git rm {shlex.quote(odd[0])}",
+            remedy=f"do not use a commit that brings them; take your own out of git: "
+            f"git rm --cached {shlex.quote(odd[0])}",
         )  # fmt: skip

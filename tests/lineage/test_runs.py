@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flows.recovery import keep_unknown_files
 from pipeline import SourceLoader
 from pipeline.lineage.isolated_stage import lay_out
 from pipeline.lineage.machine import describe_code, describe_machine, describe_packages, hash_code, keep_loaded
@@ -200,6 +201,25 @@ def test_code_that_git_does_not_name_is_in_the_record_if_it_ran(small: Small, mo
     found = keep_loaded(small.root, describe_code(small.root, None))["edited"]
     empty = git(small.root, "hash-object", "--", str(places[0]))
     assert found == dict.fromkeys(("flows/inner/a.py", "sentfold/files/__init__.py"), (empty or b"").decode().strip())
+
+
+def test_a_users_file_among_the_tables_is_copied_before_dvc_removes_it(small: Small) -> None:
+    """A spreadsheet that was saved beside a table. Files that git tracks or that a run wrote can be had again."""
+    tables = small.root / "reports/quick/tables"
+    for name in ("mine.xlsx", "written.csv"):
+        (tables / name).write_text(name)
+    record = {"event": "ended", "stage": "report", "outputs": {"reports/quick/tables/written.csv": {"sha256": "0"}}}
+    blocks = {"code": {"commit": None, "dirty": None}, "machine": {"host": "one"}, "packages": {}, "parameters": {}}
+    whole = dict.fromkeys(("run", "command", "started", "ended", "seconds", "peak_memory_bytes"), 0) | {"exit": 0}
+    append_line(runs_path(small.root, "quick"), {**whole, **record, **blocks})
+    said: list[str] = []
+    keep_unknown_files("dvc.yaml:report", "quick", small.root, say=said.append)
+    kept = small.root / ".sentfold/kept"
+    assert [file.relative_to(kept).as_posix() for file in kept.rglob("*.*")] == ["reports/quick/tables/mine.xlsx"]
+    assert len(said) == 1
+    small.run("dvc", "repro", "-q", "--force", "--single-item", "report")
+    assert not (tables / "mine.xlsx").exists()
+    assert (kept / "reports/quick/tables/mine.xlsx").read_text() == "mine.xlsx"
 
 
 def test_a_failed_run_is_recorded_with_its_error(checkout: Path) -> None:
