@@ -153,8 +153,8 @@ def refuse_label(label: object, refuse: Callable[..., DataError]) -> None:
     """
     written = str(label).strip()
     ends = written[:1] + written[-1:]
-    # numpy writes lists with blanks.
-    is_list = (ends == "{}" and re.search("[,:]", written)) or (ends == "[]" and re.search(r"[,\s]", written))
+    lists = {"[]": r"[,\s]", "{}": "[,:]", "()": ","}  # numpy writes lists with blanks
+    is_list = ends in lists and re.search(lists[ends], written)
     if is_list or isinstance(label, (list, tuple, set, dict, np.ndarray)):
         raise refuse(
             "a text has a list of labels", expected="one class a text",
@@ -172,19 +172,27 @@ def refuse_label(label: object, refuse: Callable[..., DataError]) -> None:
 
 def refuse_joined(names: Sequence[str], *, where: str) -> None:
     """Raise DataError for the name of a class that joins the names of others: a text has several labels."""
-    known = {_parts(name): name for name in set(names)}
-    for parts, name in sorted(known.items(), key=lambda item: item[1]):
-        if len(parts) > 1 and all((part,) in known for part in parts):
-            raise DataError(
-                "a label joins others", where=where, expected="one class a text",
-                got=f"{shorten(name)}, in {names.count(name):,} texts",
-                remedy="keep one label of each text, or make a file for each label with yes and no. If it is a number, "
-                "write decimals with a point; if it is a class of its own, call the class otherwise",
-            )  # fmt: skip
+    if found := _joined(names, JOINED):
+        raise DataError(
+            "a label joins others", where=where, expected="one class a text",
+            got=f"{shorten(found)}, in {names.count(found):,} texts",
+            remedy="keep one label of each text, or make a file for each label with yes and no. If it is a number, "
+            "write decimals with a point; if it is a class of its own, call the class otherwise",
+        )  # fmt: skip
 
 
-def _parts(name: str) -> tuple[str, ...]:
-    return tuple(filter(None, map(str.strip, JOINED.split(name))))
+def joined_notes(names: Sequence[str]) -> list[str]:
+    """A note on a class whose name is those of others with blanks: some forms join several labels so."""
+    if not (found := _joined(names, re.compile(r"\s"))):
+        return []
+    return [f"the class {shorten(found)} has the names of others: if texts have several labels, keep one of each text"]
+
+
+def _joined(names: Sequence[str], between: re.Pattern[str]) -> str:
+    """The first class whose name is made of those of others; "" if there is none."""
+    parts = {name: tuple(filter(None, map(str.strip, between.split(name)))) for name in sorted(set(names))}
+    known = {*parts.values()}
+    return next((n for n, own in parts.items() if len(own) > 1 and all((part,) in known for part in own)), "")
 
 
 def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dataset:
@@ -201,7 +209,7 @@ def _read_labels(table: Table, roles: Mapping[str, str], notes: list[str]) -> Da
     spellings = Counter(name.casefold() for name in classes)
     if twins := [name for name in classes if spellings[name.casefold()] > 1]:
         notes.append(f"{len(twins)} classes differ from others in capitals alone; the first: {twins[0]}")
-    notes.append(describe_classes(names))
+    notes += [describe_classes(names), *joined_notes(names)]
     if len(classes) < 2:
         raise DataError(
             "there is one class alone", where=f"{table.name}, column {roles['label']}", expected="at least two classes",

@@ -20,6 +20,7 @@ from sentfold.data.datasets import (
     compose,
     describe_classes,
     describe_scores,
+    joined_notes,
     refuse_hidden,
     refuse_joined,
     refuse_label,
@@ -290,9 +291,8 @@ def value_notes(pairs: Three | None, labels: Two | npt.ArrayLike | None) -> list
     """What the scores or the classes are, in words."""
     if pairs is not None:
         return [describe_scores(np.asarray(pairs[2], dtype=np.float64))]
-    return [
-        describe_classes(_classes(labels[1] if isinstance(labels, tuple) and len(labels) == 2 else labels).tolist())
-    ]
+    classes = _classes(labels[1] if isinstance(labels, tuple) and len(labels) == 2 else labels).tolist()
+    return [describe_classes(classes), *joined_notes([str(name) for name in classes])]
 
 
 def pairs_task(copies: Ints, rows: Ints, scores: npt.NDArray[Any], kin: Ints) -> tuple[Task, Ints, Ints]:

@@ -894,6 +894,7 @@ def test_several_labels_in_a_cell_are_refused_and_one_in_a_list_is_that_label(tm
         "['Cars'\n 'Sport'\n 'Cars']",
         "[" + "' '" * 99_999 + "]",
     )
+    lists += ("('Cars', 'Sport')", "{'Cars', 'Sport'}")
     joined = ("Cars, Sport", "Cars;Sport", "Cars#Sport", "1,5", "1|5")
     for several in (*lists, *joined):
         rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, several])]
@@ -908,7 +909,11 @@ def test_several_labels_in_a_cell_are_refused_and_one_in_a_list_is_that_label(tm
         read_dataset(tmp_path / "l.csv")
     (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows[:-1]]))
     assert "Cars;" in read_dataset(tmp_path / "l.csv").classes
-    sound = ["Art, music", "[unknown]", "2", "2,7"]
+    (tmp_path / "l.csv").write_text(
+        "\n".join(["text,label", *(f"a text {n},{name}" for n, name in enumerate([*names, "Cars Sport"]))])
+    )
+    assert any("'Cars Sport' has the names of others" in note for note in read_dataset(tmp_path / "l.csv").notes)
+    sound = ["Art, music", "[unknown]", "(not classified)", "2", "2,7"]
     rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, *sound])]
     (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
     assert {*sound} <= {*read_dataset(tmp_path / "l.csv").classes}
