@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float32]
 TextVectors = Callable[[Sequence[str]], Floats]
 
 VERDICT, PAGE = "verdict.json", "verdict.html"
-LEARNED = "sentfold.json"  # in an exported folder: whether its space was fitted on labels or scores
+LEARNED = "learned_from_labels.json"  # in an exported folder whose space was fitted on labels or scores
 FIT, DIRECTIONS = "encoder.json", "encoder.safetensors"
 OUTPUTS = (VERDICT, PAGE, SETTINGS, ARRAYS, FIT, DIRECTIONS)  # files of a decision
 # Keys that tell them from files of other programs; of a verdict on sentences alone, the second ones.
@@ -388,11 +388,7 @@ def prompt_notes(name: str) -> list[str]:
 
 def learned_notes(name: str) -> list[str]:
     """A note where `sentfold export` wrote a model with a space that has learned from labels or scores."""
-    try:
-        learned = json.loads((Path(name) / LEARNED).read_bytes())["from_labels"] is True
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
-        return []
-    if not learned:
+    if not (Path(name) / LEARNED).is_file():
         return []
     return [
         f"{name} has learned from labels or scores: on the texts that it learned from, its numbers are far better than "

@@ -80,7 +80,7 @@ def export_space(
             else:
                 probes, wanted = texts, _write_model(folder, space, encoder, partial, texts)
             if _learned(space, _read_verdict(folder / "verdict.json")) or learned_notes(encoder):
-                write_json(partial / LEARNED, {"from_labels": True})
+                write_json(partial / LEARNED, {"learned_from_labels": True})
             apart = _largest_difference(partial, probes, wanted)
         if target.exists():
             target.rmdir()
