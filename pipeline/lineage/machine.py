@@ -19,6 +19,7 @@ from pipeline.lineage.trees import Revision, git
 from sentfold.numeric_profile import profile_name
 
 DATA_FOLDERS = ("data/", "reports/")  # dependencies under these are no code
+DISTRIBUTION = re.compile(r"(.+?)-(\d[^-]*)(?:-py[\d.]+)?\.(?:dist|egg)-info")
 LAYERS = ("sentfold", "pipeline", "flows")  # the packages that a checkout's stages import
 
 
@@ -41,8 +42,8 @@ def describe_packages() -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for record in _distributions():
-        name, _, version = record.name.removesuffix(".dist-info").rpartition("-")
-        found.setdefault(normal_name(name), version)
+        if named := DISTRIBUTION.fullmatch(record.name):
+            found.setdefault(normal_name(named[1]), named[2])
     return dict(sorted(found.items()))
 
 
@@ -83,7 +84,7 @@ def describe_differences(pins: Mapping[str, str], packages: Mapping[str, str]) -
 
 def _distributions() -> list[Path]:
     folders = dict.fromkeys(Path(entry) for entry in sys.path if Path(entry).is_dir())
-    return [record for folder in folders for record in sorted(folder.glob("*.dist-info"))]
+    return [record for folder in folders for record in sorted(folder.glob("*-info"))]
 
 
 def peak_memory() -> int:
@@ -155,9 +156,9 @@ def keep_loaded(root: Path, code: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_code(path: str) -> bool:
     """Whether a file in git is code that may run in a stage: Python, also compiled, outside of tests and benchmarks."""
-    return path.endswith((".py", ".so", ".pyc")) and not path.startswith(
-        (*DATA_FOLDERS, "tests/", "benchmarks/", "docs/")
-    )
+    elsewhere = (*DATA_FOLDERS, "tests/", "benchmarks/", "docs/", "flows/examples/")
+    hidden = "/." in f"/{path}"  # such as the copies of JupyterLab: the name of a package has no dot
+    return path.endswith((".py", ".so", ".pyc")) and not path.startswith(elsewhere) and not hidden
 
 
 def hash_code(files: Mapping[str, bytes]) -> str:

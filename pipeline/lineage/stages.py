@@ -22,7 +22,7 @@ from sentfold.errors import first_line
 
 LONGEST_PATH, LONGEST_NAME = 2_000, 255  # letters; the system looks for no file of a longer name
 MOST_PATHS = 50_000  # stages, inputs, outputs and parameters; the largest suite has some 5,000
-MOST_STAGES = 2_000  # all of which can stand on all others; the largest suite has 231
+MOST_STAGES = 4_000  # all of which can stand on all others; the largest suite has 231
 MOST_LETTERS = 1 << 18  # of all commands together; the largest suite has some 15,000
 MOST_NAMES = 1_000  # entries of one stage's params; the longest list has some ten
 MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
@@ -191,7 +191,10 @@ def load_stages(tree: Tree, suite: str) -> dict[str, Stage]:
             paths += 1 + len(stage.deps) + len(stage.outs) + sum(map(len, stage.params.values()))
             letters += len(stage.command)
             if len(stages) > MOST_STAGES:
-                raise malformed(dvcfile, "its stages", "more", f"at most {MOST_STAGES:,} stages")
+                raise LineageError(
+                    "a suite has too many stages", where=dvcfile, expected=f"at most {MOST_STAGES:,}",
+                    remedy="make two suites of it",
+                )  # fmt: skip
             if letters > MOST_LETTERS:
                 raise malformed(dvcfile, "its commands", "more", f"at most {MOST_LETTERS:,} letters of all commands")
             if paths > MOST_PATHS:

@@ -671,11 +671,11 @@ def test_a_file_of_holes_is_not_hashed_and_goes_into_no_crate(small: Small, tmp_
 
 
 def test_thousands_of_stages_that_all_stand_on_each_other_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text(f"i: {list(range(2_001))}\n")
+    (tmp_path / "plan.yaml").write_text(f"i: {list(range(4_001))}\n")
     every = {"cmd": "x", "deps": ["data/quick"], "outs": ["data/quick/${item}"]}
     definition = {"vars": ["plan.yaml"], "stages": {"a": {"foreach": "${i}", "do": every}}}
     (tmp_path / "dvc.yaml").write_text(json.dumps(definition))
-    with pytest.raises(LineageError, match=r"at most 2,000 stages"):
+    with pytest.raises(LineageError, match="too many stages"):
         load_graph(WorkingTree(tmp_path), "quick")
 
 
