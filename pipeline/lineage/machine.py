@@ -116,7 +116,7 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     """The commit that is checked out, and what of the code differs from it.
 
     dirty   code, and other files that decide the stage's result
-    edited  the code of these -> the name that git gives to its content, "" of a file that is gone
+    edited  these but for settings -> the name that git gives to the content, "" of a file that is gone
     sha256  over all code that git tracks, as it is here
     """
     commit = git(root, "rev-parse", "HEAD")
@@ -134,22 +134,27 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     here = {name: (root / name).read_bytes() for name in listed if (root / name).is_file()}
     if left_out := set(listed) - here.keys() - code:  # of a sparse checkout
         here |= Revision(root, "HEAD").read_all(left_out)
-    contents, dirty = _contents(root, code), sorted(declared | code)
+    settings = {"dvc.yaml", "params.yaml", *(stage.params if stage is not None else ())}  # recorded by their values
+    contents, dirty = _contents(root, code | (declared - settings)), sorted(declared | code)
     return {"commit": commit.decode().strip(), "dirty": dirty, "edited": contents, "sha256": hash_code(here)}
 
 
 def keep_loaded(root: Path, code: Mapping[str, Any]) -> dict[str, Any]:
     """What describe_code found when a stage began, where `edited` has the code that can have a part in its result.
 
-    This is code that the process has loaded, and flows/, which may have started the process. Git need not name new
-    files: .gitignore can hide them, and so can a repository in a folder.
+    This is code that the process has loaded, and flows/, which may have started the process. Data that the stage
+    declares stay. Git need not name new files: .gitignore can hide them, and so can a repository in a folder.
     """
     if "edited" not in code:
         return dict(code)
     place = os.path.realpath(root)
     files = (*SourceLoader.loaded, *_modules_in(place))
     ran = {os.path.relpath(file, place) for file in files if file.startswith(f"{place}/")}
-    edited = {name: found for name, found in code["edited"].items() if name.startswith("flows/") or name in ran}
+    edited = {
+        name: found
+        for name, found in code["edited"].items()
+        if name in ran or name.startswith("flows/") or not is_code(name)
+    }
     new = ran - {*_names(git(root, "ls-files", "-z"))} - edited.keys()
     return {**code, "edited": dict(sorted({**edited, **_contents(root, new)}.items()))}
 

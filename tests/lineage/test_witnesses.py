@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,10 +17,10 @@ import yaml
 from pipeline.lineage.audit import Audit, audit
 from pipeline.lineage.crate import export_crate
 from pipeline.lineage.hashes import LineageError
-from pipeline.lineage.machine import describe_code, describe_packages
+from pipeline.lineage.machine import describe_code, describe_packages, keep_loaded
 from pipeline.lineage.runs import append_line, read_lines, runs_path
 from pipeline.lineage.scope import Scope
-from pipeline.lineage.stages import load_graph
+from pipeline.lineage.stages import load_graph, load_stages
 from pipeline.lineage.text import audit_text
 from pipeline.lineage.trees import WorkingTree
 from pipeline.lineage.witnesses import verified_signature
@@ -309,6 +310,15 @@ def test_code_of_a_stage_that_ran_edited_and_was_put_back_is_named(small: Small,
     found = audit(small.root, "quick")
     assert subjects(found, "uncommitted") == {path}
     assert found.failed(strict=True)
+
+
+def test_a_data_file_that_was_edited_when_a_stage_ran_and_put_back_is_named(small: Small) -> None:
+    stages = load_stages(WorkingTree(small.root), "quick")
+    stage = replace(stages["fold@mini"], deps=(*stages["fold@mini"].deps, "notes.txt"))
+    small.edit("notes.txt", "no stage", "this stage")
+    record_with_code(small, code=keep_loaded(small.root, describe_code(small.root, stage)))
+    small.run("git", "checkout", "--", "notes.txt")
+    assert subjects(audit(small.root, "quick"), "uncommitted") == {"notes.txt"}
 
 
 def test_a_parameter_that_a_run_had_and_that_was_put_back_is_named(small: Small) -> None:
