@@ -21,6 +21,7 @@ import yaml
 from flows.lock_entries import HEAD
 from pipeline.base.params import parse_yaml
 from pipeline.base.suite import FIRST
+from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.runs import ended_runs, files_under
 from pipeline.lineage.stages import Entry, Graph, load_stages, read_locked, read_yaml, related
 from pipeline.lineage.trees import WorkingTree, git
@@ -116,12 +117,17 @@ def keep_unknown_files(stage: str, suite: str, root: Path, *, say: Callable[[str
     A file is one of the user's own if git does not track it and no recorded run of the stage wrote it, such as a
     spreadsheet that was saved beside a table. The copies are in .sentfold/kept, and `say` is told.
     """
-    tree, name = WorkingTree(root), stage.rpartition(":")[2]
-    outs = [out for out in load_stages(tree, suite)[name].outs if out.startswith("reports/") and (root / out).is_dir()]
+    try:
+        outputs = load_stages(WorkingTree(root), suite)[stage.rpartition(":")[2]].outs
+    except (LineageError, KeyError):
+        return  # DVC says what is wrong with dvc.yaml, and removes nothing
+    outs = [out for out in outputs if out.startswith("reports/") and (root / out).is_dir()]
     files = {file for out in outs for file in files_under(root, out)}
     if not files:
         return
-    written = {file for run in ended_runs(root, suite) if run["stage"] == name for file in run["outputs"]}
+    written = {
+        file for run in ended_runs(root, suite) if run["stage"] == stage.rpartition(":")[2] for file in run["outputs"]
+    }
     tracked = (git(root, "ls-files", "-z", "--", *outs) or b"").decode("utf-8", "surrogateescape").split("\0")
     unknown = sorted(files - written - {*tracked})
     for file in unknown:
