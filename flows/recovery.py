@@ -12,6 +12,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -112,31 +113,31 @@ def clear_leftovers(graph: Graph, root: Path, *, say: Callable[[str], None] = ty
 
 
 def keep_unknown_files(stage: str, suite: str, root: Path, *, say: Callable[[str], None]) -> None:
-    """Copy the files among the reports that DVC is about to remove with a stage's output, and that are the user's own.
+    """Copy the user's own files among the reports, which DVC is about to remove with the output of a stage.
 
-    A file is one of the user's own if git does not track it and no recorded run of the stage wrote it, such as a
-    spreadsheet that was saved beside a table. The copies are in .sentfold/kept, and `say` is told.
+    A spreadsheet that was saved beside a table is such a file: git does not track it, and no recorded run of the stage
+    wrote it. Each call copies to a new folder below .sentfold/kept. `say` is told which file was copied.
     """
+    name = stage.rpartition(":")[2]
     try:
-        outputs = load_stages(WorkingTree(root), suite)[stage.rpartition(":")[2]].outs
+        outputs = load_stages(WorkingTree(root), suite)[name].outs
     except (LineageError, KeyError):
         return  # DVC says what is wrong with dvc.yaml, and removes nothing
     outs = [out for out in outputs if out.startswith("reports/") and (root / out).is_dir()]
     files = {file for out in outs for file in files_under(root, out)}
     if not files:
         return
-    written = {
-        file for run in ended_runs(root, suite) if run["stage"] == stage.rpartition(":")[2] for file in run["outputs"]
-    }
+    written = {file for run in ended_runs(root, suite) if run["stage"] == name for file in run["outputs"]}
     tracked = (git(root, "ls-files", "-z", "--", *outs) or b"").decode("utf-8", "surrogateescape").split("\0")
     unknown = sorted(files - written - {*tracked})
+    kept = KEPT / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"  # a file of the same name may have been copied before
     for file in unknown:
-        copy = root / KEPT / file
+        copy = root / kept / file
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / file, copy, follow_symlinks=False)
     if unknown:
         more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
-        say(f"copied {unknown[0]}{more} to {KEPT}: no run wrote it, and DVC empties the folder before the stage runs")
+        say(f"copied {unknown[0]}{more} to {kept}: no run wrote it, and DVC empties the folder before the stage runs")
 
 
 def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:

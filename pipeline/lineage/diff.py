@@ -217,7 +217,7 @@ def diff_text(found: Difference, root: Path) -> str:
     head = f"suite {found.suite}, {found.old[:10]} to {found.new[:10]}"
     lines = [f"{head}: {len(found.moved)} reported numbers differ, {found.unmoved} are alike"]
     log = CommitLog(root, f"{found.old}..{found.new}")
-    groups: dict[int, list[Moved]] = {}
+    groups: dict[int, list[Moved]] = {}  # by the tuple that numbers with the same changes share
     for one in found.moved:
         groups.setdefault(id(one.why), []).append(one)
     for moved in sorted(groups.values(), key=lambda group: -len(group)):

@@ -205,7 +205,7 @@ def test_code_that_git_does_not_name_is_in_the_record_if_it_ran(small: Small, mo
 
 
 def test_a_users_file_among_the_tables_is_copied_before_dvc_removes_it(small: Small) -> None:
-    """A spreadsheet that was saved beside a table. Files that git tracks or that a run wrote can be had again."""
+    """Git has files that it tracks, and a stage writes its own again. Nobody has a spreadsheet beside a table."""
     tables = small.root / "reports/quick/tables"
     for name in ("mine.xlsx", "written.csv"):
         (tables / name).write_text(name)
@@ -214,13 +214,15 @@ def test_a_users_file_among_the_tables_is_copied_before_dvc_removes_it(small: Sm
     whole = dict.fromkeys(("run", "command", "started", "ended", "seconds", "peak_memory_bytes"), 0) | {"exit": 0}
     append_line(runs_path(small.root, "quick"), {**whole, **record, **blocks})
     said: list[str] = []
-    keep_unknown_files("dvc.yaml:report", "quick", small.root, say=said.append)
-    kept = small.root / ".sentfold/kept"
-    assert [file.relative_to(kept).as_posix() for file in kept.rglob("*.*")] == ["reports/quick/tables/mine.xlsx"]
-    assert len(said) == 1
-    small.run("dvc", "repro", "-q", "--force", "--single-item", "report")
-    assert not (tables / "mine.xlsx").exists()
-    assert (kept / "reports/quick/tables/mine.xlsx").read_text() == "mine.xlsx"
+    for content in ("mine.xlsx", "a later one"):
+        (tables / "mine.xlsx").write_text(content)
+        keep_unknown_files("dvc.yaml:report", "quick", small.root, say=said.append)
+        small.run("dvc", "repro", "-q", "--force", "--single-item", "report")
+        assert not (tables / "mine.xlsx").exists()
+    kept = [file for file in sorted((small.root / ".sentfold/kept").rglob("*")) if file.is_file()]
+    assert [file.read_text() for file in kept] == ["mine.xlsx", "a later one"]
+    assert {file.relative_to(file.parents[3]).as_posix() for file in kept} == {"reports/quick/tables/mine.xlsx"}
+    assert len(said) == 2
 
 
 def test_a_failed_run_is_recorded_with_its_error(checkout: Path) -> None:

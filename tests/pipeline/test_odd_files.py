@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -129,8 +130,12 @@ def test_a_commit_that_brings_files_which_dvc_or_a_run_writes_is_refused(tmp_pat
     for words in (["init", "-q"], ["add", "-f", "."]):
         refuse_odd_settings(tmp_path)
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
-    with pytest.raises(SuiteError, match="git tracks"):
+    with pytest.raises(SuiteError, match="git tracks") as refused:
         refuse_odd_settings(tmp_path)
+    advice = refused.value.remedy.partition(": ")[2]
+    subprocess.run([*shlex.split(advice), "-q"], cwd=tmp_path, check=True)
+    assert os.path.lexists(tmp_path / name), "the user's own file stays"
+    refuse_odd_settings(tmp_path)
 
 
 @pytest.mark.parametrize("reason", ["a checkout of another account", "a broken index", "no git", "a hook"])
