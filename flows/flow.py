@@ -31,7 +31,7 @@ from flows.lock import hold_checkout
 from flows.plan import Plan, RunRequest, make_plan
 from flows.processes import start_guarded, wait_for
 from flows.progress import Progress, Summary, shown, unfinished, usual_seconds
-from flows.recovery import recover
+from flows.recovery import keep_unknown_files, recover
 from flows.run_stage import Maker, StageResult, run_stage
 from flows.schedule import End, Start, end_of, execute, order_of
 from pipeline.environment import stage_environment
@@ -77,6 +77,7 @@ def sentfold(
 
             pull_recorded(request, root)
         plan = make_plan(request, root, check=check)
+        keep_unknown_files(plan.stale, suite, root, say=say)
         progress = Progress(plan.stale, usual_seconds(root, suite, plan.stale), say)
         try:
             with shown(progress), stage_tasks(plan, progress) as start_stage:

@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ from pipeline.lineage.runs import ended_runs, files_under
 from pipeline.lineage.stages import Entry, Graph, load_stages, read_locked, read_yaml, related
 from pipeline.lineage.trees import WorkingTree, git
 from pipeline.odd_files import refuse_conflict, refuse_odd_suite
-from sentfold.files import write_bytes_atomically
+from sentfold.files import sha256_of, write_bytes_atomically
 
 COPIES = Path(".dvc/tmp/sentfold-locks")
 PATHS_IN_USE = Path(".dvc/tmp/rwlock")
@@ -112,24 +112,25 @@ def clear_leftovers(graph: Graph, root: Path, *, say: Callable[[str], None] = ty
             say(f"left {entry.path}, whose stage {name} is gone: it is not what was recorded; remove it by hand")
 
 
-def keep_unknown_files(stage: str, suite: str, root: Path, *, say: Callable[[str], None]) -> None:
-    """Copy the user's own files among the reports, which DVC is about to remove with the output of a stage.
+def keep_unknown_files(stages: Iterable[str], suite: str, root: Path, *, say: Callable[[str], None]) -> None:
+    """Copy the user's own files among the reports, which DVC is about to remove with the outputs of these stages.
 
-    A spreadsheet that was saved beside a table is such a file: git does not track it, and no recorded run of the stage
-    wrote it. Each call copies to a new folder below .sentfold/kept. `say` is told which file was copied.
+    A spreadsheet that was saved beside a table is such a file. So is a table that the user edited: only a file that git
+    has with this content, or that a recorded run wrote with this content, is left out. Each call copies to a new folder
+    below .sentfold/kept. `say` is told of the first copied file.
     """
-    name = stage.rpartition(":")[2]
     try:
-        outputs = load_stages(WorkingTree(root), suite)[name].outs
+        graph = load_stages(WorkingTree(root), suite)
+        outputs = [out for stage in stages for out in graph[stage.rpartition(":")[2]].outs]
     except (LineageError, KeyError):
         return  # DVC says what is wrong with dvc.yaml, and removes nothing
     outs = [out for out in outputs if out.startswith("reports/") and (root / out).is_dir()]
     files = {file for out in outs for file in files_under(root, out)}
     if not files:
         return
-    written = {file for run in ended_runs(root, suite) if run["stage"] == name for file in run["outputs"]}
-    tracked = (git(root, "ls-files", "-z", "--", *outs) or b"").decode("utf-8", "surrogateescape").split("\0")
-    unknown = sorted(files - written - {*tracked})
+    committed = _listed(root, "-z", "--", *outs) - _listed(root, "-z", "--modified", "--", *outs)
+    written = {(file, facts["sha256"]) for run in ended_runs(root, suite) for file, facts in run["outputs"].items()}
+    unknown = [file for file in sorted(files - committed) if (file, sha256_of(root / file)) not in written]
     kept = KEPT / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"  # a file of the same name may have been copied before
     for file in unknown:
         copy = root / kept / file
@@ -137,7 +138,12 @@ def keep_unknown_files(stage: str, suite: str, root: Path, *, say: Callable[[str
         shutil.copy2(root / file, copy, follow_symlinks=False)
     if unknown:
         more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
-        say(f"copied {unknown[0]}{more} to {kept}: no run wrote it, and DVC empties the folder before the stage runs")
+        say(f"copied {unknown[0]}{more} to {kept}: DVC empties the folder, and neither git nor a run has this content")
+
+
+def _listed(root: Path, *options: str) -> set[str]:
+    """The files that `git ls-files` lists, or none without git."""
+    return {*(git(root, "ls-files", *options) or b"").decode("utf-8", "surrogateescape").split("\0")}
 
 
 def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from flows.processes import Stop, dvc_command, dvc_environment, new_log, pause, start_guarded, wait_for
 from flows.profile import Retries, Retry
-from flows.recovery import keep_unknown_files, read_lock
+from flows.recovery import read_lock
 from pipeline.environment import stage_environment
 from pipeline.lineage.runs import read_lines, runs_path
 from pipeline.lineage.stages import load_stages
@@ -107,7 +107,6 @@ def run_stage(
     log = new_log(log_file(stage, root=order.root))
     log.write_bytes(b"")
     before, start = _locked(stage, order), time.monotonic()
-    keep_unknown_files(stage, order.suite, order.root, say=say)
     number = 0
     while True:
         number += 1

@@ -195,7 +195,8 @@ class Auditor:
             return True
         if cause.subject != tables_folder(self.scope.suite):
             return False
-        entry = next((self.scope.graph.locked[name].outs[cause.subject] for name in self.writers), None)
+        outs = [self.scope.graph.locked[name].outs for name in self.writers]
+        entry = next((out[cause.subject] for out in outs if cause.subject in out), None)
         here = self.scope.digest(cause.subject)
         if entry is None or here is None:
             return True

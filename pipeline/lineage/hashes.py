@@ -16,7 +16,7 @@ from sentfold.errors import SentfoldError
 # DVC never looks into these, whatever .dvcignore says.
 ALWAYS_IGNORED = (".hg/", ".git/", ".git", ".dvc/")
 # What .dvcignore keeps out of hashes, as compilers, editors, killed writers and DVC leave it in any folder.
-EDITORS = (".ipynb_checkpoints/", ".*.sw?", "*~", ".#*", "._*", ".DS_Store")
+EDITORS = (".ipynb_checkpoints/", ".*.sw?", "*~", ".#*", "._*", ".~lock.*#", "~$*", ".DS_Store")
 LEFT_BEHIND = ("__pycache__/", *EDITORS, "*.tmp", ".gitignore")
 PASSED_OVER = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, *LEFT_BEHIND])
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import SourceLoader
+from pipeline.lineage.hashes import PASSED_OVER
 from pipeline.lineage.stages import Stage, related
-from pipeline.lineage.trees import Revision, git
+from pipeline.lineage.trees import git
 from sentfold.numeric_profile import profile_name
 
 DATA_FOLDERS = ("data/", "reports/")  # dependencies under these are no code
@@ -117,7 +118,8 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
 
     dirty   code, and other files that decide the stage's result
     edited  these but for settings -> the name that git gives to the content, "" of a file that is gone
-    sha256  over all code that git tracks, as it is here
+
+    Code is compared by its content: git can be told not to look at a file (`git update-index --skip-worktree`).
     """
     commit = git(root, "rev-parse", "HEAD")
     if commit is None:
@@ -126,17 +128,17 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     if stage is not None:
         deciding |= {*stage.params, *(dep for dep in stage.deps if not dep.startswith(DATA_FOLDERS))}
     status = _names(git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"))
+    status = [entry for entry in status if not PASSED_OVER.match_file(entry[3:])]  # an open folder is no edit
     declared = {entry[3:] for entry in status if any(related(entry[3:], path) for path in deciding)}
     inner = tuple(f"{layer}/" for layer in LAYERS)
     # No stage can import a new file outside of the layers.
     code = {e[3:] for e in status if is_code(e[3:]) and (e[:2] != "??" or e[3:].startswith(inner) or e[3:] in declared)}
-    listed = [name for name in _names(git(root, "ls-files", "-z")) if is_code(name)]
-    here = {name: (root / name).read_bytes() for name in listed if (root / name).is_file()}
-    if left_out := set(listed) - here.keys() - code:  # of a sparse checkout
-        here |= Revision(root, "HEAD").read_all(left_out)
+    # What is missing and not in the status is left out of a sparse checkout.
+    recorded = {name: found for name, found in _objects(root).items() if is_code(name) and (root / name).is_file()}
+    code |= {name for name, content in _contents(root, recorded).items() if content != recorded[name]}
     settings = {"dvc.yaml", "params.yaml", *(stage.params if stage is not None else ())}  # recorded by their values
     contents, dirty = _contents(root, code | (declared - settings)), sorted(declared | code)
-    return {"commit": commit.decode().strip(), "dirty": dirty, "edited": contents, "sha256": hash_code(here)}
+    return {"commit": commit.decode().strip(), "dirty": dirty, "edited": contents}
 
 
 def keep_loaded(root: Path, code: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,10 +168,10 @@ def is_code(path: str) -> bool:
     return path.endswith((".py", ".so", ".pyc")) and not path.startswith(elsewhere) and not hidden
 
 
-def hash_code(files: Mapping[str, bytes]) -> str:
-    """sha256 over names and contents."""
-    lines = (f"{name} {hashlib.sha256(content).hexdigest()}\n" for name, content in sorted(files.items()))
-    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+def _objects(root: Path) -> dict[str, str]:
+    """The regular files of the commit that is checked out, each with the name that git gives to the content."""
+    entries = (entry.partition("\t") for entry in _names(git(root, "ls-tree", "-r", "-z", "HEAD")))
+    return {name: facts.split()[2] for facts, _, name in entries if facts.startswith("100")}
 
 
 def _contents(root: Path, files: Iterable[str]) -> dict[str, str]:

@@ -232,7 +232,7 @@ class Tracer:
         machine, code = run["machine"], run["code"]
         told = [f"{name} {machine[name]}" for name in ("cpu", "container", "profile") if machine.get(name)]
         where = f"on {machine['host']}, commit {str(code['commit'])[:10]}"
-        return ", ".join([run["started"], f"{run['seconds']} s", where, *told])
+        return ", ".join([str(run["started"]), f"{run['seconds']} s", where, *told])
 
     def _code(self, key: str, locked: Locked) -> None:
         entries = [entry for path, entry in locked.deps.items() if not self.graph.makers_of(path)]

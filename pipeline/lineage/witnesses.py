@@ -7,12 +7,12 @@ from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pipeline.lineage.hashes import PASSED_OVER, LineageError
-from pipeline.lineage.machine import describe_differences, hash_code, hash_packages, is_code, pins_in
+from pipeline.lineage.hashes import PASSED_OVER
+from pipeline.lineage.machine import describe_differences, hash_packages, pins_in
 from pipeline.lineage.runs import RunFinder, files_under, sealed_inputs
 from pipeline.lineage.scope import Cause, Scope, listed
 from pipeline.lineage.stages import Locked, Stage, related
-from pipeline.lineage.trees import Revision, git
+from pipeline.lineage.trees import git
 
 REQUIREMENTS = "requirements.lock"
 
@@ -24,7 +24,6 @@ class WitnessChecks:
         self.scope = scope
         self.graph = scope.graph
         self.finder = RunFinder(scope.root, scope.suite)
-        self._hash_of_commit = cache(self._hash_commit)
         self._was_committed = cache(self._find_committed)
 
     def of(self, stage: Stage, locked: Locked) -> Iterator[Cause]:
@@ -34,7 +33,7 @@ class WitnessChecks:
         runs = [] if self.scope.revision is not None else self.finder.writers_of(locked)
         others = [self.finder.other_parameters(run, locked) for run in runs]
         if others and all(others):
-            message = f"the run that wrote these bytes had other values of it than {self.graph.lockfile} says"
+            message = f"no run here had its values of {self.graph.lockfile}; one with others wrote the same bytes"
             yield Cause("record", others[0][0], message, self.scope.run_again(locked.name), state="unwitnessed")
         runs = [run for run, other in zip(runs, others, strict=True) if not other]
         # A run on another branch can have left the same bytes; where one run is sound, the bytes have a witness.
@@ -91,7 +90,7 @@ class WitnessChecks:
 
     def _code(self, run: Mapping[str, Any]) -> Iterator[Cause]:
         """The code that ran, declared or not, against the commit of the run."""
-        code, when = run["code"], str(run["started"])[:19]
+        code = run["code"]
         if "edited" not in code:
             return
         again = self.scope.run_again(str(run["stage"]))
@@ -99,12 +98,6 @@ class WitnessChecks:
             if not self._was_committed(file, content):  # before the run, or since
                 message = f"it was not as in commit {code['commit'][:10]} when stages ran, nor as in a later one"
                 yield Cause("record", file, message, f"commit or remove it, then {again}", state="uncommitted")
-        committed = self._hash_of_commit(code["commit"])
-        if not code["dirty"] and committed not in (None, code["sha256"]):
-            message = (
-                f"it names commit {code['commit'][:10]} without edits, and a hash of other code than that commit has"
-            )
-            yield Cause("record", f"run of {run['stage']}, {when}", message, again)
 
     def _find_committed(self, file: str, content: str) -> bool:
         """Whether git's history has a file with this content, by the name that git gives to the content."""
@@ -112,13 +105,6 @@ class WitnessChecks:
             return self.scope.head is not None and file not in self.scope.head.all_files()
         found = ("log", "-1", "-m", "--full-history", "--format=%H", f"--find-object={content}", "HEAD", "--", file)
         return bool(git(self.scope.root, *found))
-
-    def _hash_commit(self, commit: str) -> str | None:
-        try:
-            revision = Revision(self.scope.root, commit)
-        except LineageError:
-            return None
-        return hash_code(revision.read_all(name for name in revision.all_files() if is_code(name)))
 
     def _packages(self, locked: Locked, run: Mapping[str, Any]) -> Iterator[Cause]:
         """The distributions that were installed, against the pins of the requirements.lock that the stage read."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 WIDTH, FIRST_LAYER, WINDOW, LENGTH = 300, 4, 2, 128  # defaults
 BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})  # processor flags, as Linux names them
+KEY = b"sentfold encode"  # of the metadata of a file that this command wrote
 TABLES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson")
 
 
@@ -84,6 +85,7 @@ def command(
 
     encoder, source, target = name_inputs(encoder, source, target, by, out)
     refuse_target(target, source, encoder, fit_on, words, counts, clusters, centroids, directions)
+    refuse_other_vectors(target)
     is_method = pooling is None and encoder.lower() in known_methods()
     of_methods = {
         "--fit-on": fit_on, "--words": words != WORDS, "--dimension": dimension != WIDTH, "--binary": binary,
@@ -127,6 +129,32 @@ def command(
             print(f"  {what}: {number}")
     if pooling is None and "settings" not in record:
         print_notes([*learned_notes(encoder), *prompt_notes(encoder)])
+
+
+def refuse_other_vectors(target: Path) -> None:
+    """Raise ParameterError for a target without the ending .parquet, or that this command did not write.
+
+    Commands that take several files of data would read the second one, as users of those commands type it.
+    """
+    if target.suffix.lower() != ".parquet":
+        raise ParameterError(
+            "vectors are written as Parquet", where=str(target), expected="a name that ends in .parquet",
+            remedy="another name; `numpy.stack(polars.read_parquet(NAME)['vector'])` makes an array of the vectors",
+        )  # fmt: skip
+    if target.exists() and not _is_own(target):
+        raise ParameterError(
+            "the target has something else than vectors of `sentfold encode`", where=str(target),
+            expected="a new name, or a file that this command wrote", remedy="another name, or remove the file",
+        )  # fmt: skip
+
+
+def _is_own(path: Path) -> bool:
+    from pyarrow import parquet
+
+    try:
+        return KEY in (parquet.read_metadata(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        return False
 
 
 def refuse_unread(of_methods: Mapping[str, object], of_poolings: Mapping[str, object], encoder: str) -> None:
@@ -308,4 +336,4 @@ def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str
     table = pa.table({"text": pa.array(texts, pa.string()), "vector": fixed_lists(np.ascontiguousarray(vectors))})
     text = json.dumps(record, sort_keys=True, ensure_ascii=False)
     with replace_whole(path) as temporary:
-        parquet.write_table(table.replace_schema_metadata({"sentfold encode": text}), temporary, **PARQUET)
+        parquet.write_table(table.replace_schema_metadata({KEY: text.encode()}), temporary, **PARQUET)

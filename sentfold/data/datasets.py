@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -39,7 +39,7 @@ MISSING = {"#NA", "\\N", "<NA>", "NA", "N/A", "N/a", "n/a", "NULL", "null", "NaN
 ERROR = re.compile(r"#NV|#[NН]/\w|#\w+/0!|#[^\W\d_a-z]+[!?]")  # of a spreadsheet: #NV, #N/A, #N/D, #DIV/0!, #BEZUG!
 # So many rows, and such a share of them, have one word as their text before a note asks what the word means.
 LEAST_REPEATS, REPEATED_SHARE = 3, 0.02
-JOINED = re.compile("[,;|#/]")  # between labels of a text, as forms and label tools write them
+JOINED = re.compile("[,;|#/、，；]")  # between labels of a text, as forms and label tools write them
 CODE = 0.75  # so far from all others, in units of their range, is a score that a note asks about
 CLASSES = SCORES = 8  # that a note names
 JUDGED = 20  # texts from which on a verdict is given
@@ -155,7 +155,7 @@ def refuse_label(label: object, refuse: Callable[..., DataError]) -> None:
     ends = written[:1] + written[-1:]
     lists = {"[]": r"[,\s]", "{}": "[,:]", "()": ","}  # numpy writes lists with blanks
     is_list = ends in lists and re.search(lists[ends], written)
-    if is_list or isinstance(label, (list, tuple, set, dict, np.ndarray)):
+    if is_list or isinstance(label, (list, tuple, Set, dict, np.ndarray)):
         raise refuse(
             "a text has a list of labels", expected="one class a text",
             remedy="keep one label of each text, or make a file for each label with yes and no. If it is the name of a "
@@ -182,8 +182,8 @@ def refuse_joined(names: Sequence[str], *, where: str) -> None:
 
 
 def joined_notes(names: Sequence[str]) -> list[str]:
-    """A note on a class whose name is those of others with blanks: some forms join several labels so."""
-    if not (found := _joined(names, re.compile(r"\s"))):
+    """A note on a class whose name is those of others with blanks, & or +: some forms join several labels so."""
+    if not (found := _joined(names, re.compile(r"[\s&+]"))):
         return []
     return [f"the class {shorten(found)} has the names of others: if texts have several labels, keep one of each text"]
 

@@ -28,7 +28,7 @@ BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_bi
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 VECTORS = re.compile(r"(?i:(?:^|[^a-z])(?:vec|emb))|Vec|Emb")  # in the names of columns of vectors, and not in member
 NAMES = ("vectors", "embedding", "embeddings", "emb")  # of columns that are vectors rather than others with such names
-ZIP = b"PK"  # the first bytes of an archive
+ZIP, NPY = b"PK", b"\x93NUMPY"  # the first bytes of an archive, and of an array that numpy saved
 SAMPLE = 1_000  # vectors, about as many, that tell how far vectors are from each other
 BLOCK = 65_536  # rows that are converted and checked at a time
 LEAST, MOST = 1e-15, 1e15  # size of a vector's largest number; squares of others overflow or vanish in float32
@@ -225,8 +225,11 @@ def encode_texts(encoder: str | SentenceEncoder | Callable[[list[str]], Any], te
 def _read_npy(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
     try:
         with path.open("rb") as stream:
-            if stream.read(2) == ZIP:  # by which numpy tells an archive, whatever its name is
-                _refuse_oversize(path)
+            begin = stream.read(6)
+        if begin[:2] == ZIP:  # by which numpy tells an archive, whatever its name is
+            _refuse_oversize(path)
+        elif begin != NPY:  # else numpy takes it for a pickle, and advises to load it
+            raise ValueError(f"a file that begins with {begin!r}")
         content = np.load(path, allow_pickle=False)
         arrays = {"": content} if isinstance(content, np.ndarray) else dict(content)
         if not all(isinstance(array, np.ndarray) for array in arrays.values()):

@@ -23,6 +23,7 @@ from sentfold.decision.inputs import (
     embed_texts,
     first_copies,
     make_task,
+    model_notes,
     refuse_one_cosine,
     task_of,
     value_notes,
@@ -165,7 +166,7 @@ def decide(
     copies = first_copies(x, texts=texts)
     task, needed, free = make_task(copies, pairs, labels, texts)
     check_splits(splits, task)
-    notes = [*value_notes(pairs, labels), *notes]
+    notes = [*value_notes(pairs, labels), *model_notes(vectors), *notes]
     material = Material(x, needed, free, task, plan_folds(task, splits, seed=seed))
     return decide_task(material, families, seed, (*notes, *copy_notes(copies, texts)))
 

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from glob import escape
+from html import escape as escape_html
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -299,11 +300,16 @@ def model_card(folder: Path, space: Space, encoder: str, digests: dict[str, str]
         "" if plain else "Modules named `sentfold...` come from the installed sentfold; this folder has no code.", "",
         "## What it is worth", "", record["verdict"], "", *_numbers(record), "",
         *[f"Note: {note}.\n" for note in unnamed_encoder(folder, encoder)],
-        "## Fitted on", "", *[f"- `{name}`: {digest}" for name, digest in record.get("inputs", {}).items()],
-        *[f"- {note}" for note in record.get("notes", [])], "",
+        "## Fitted on", "", *[f"- `{_plain(name)}`: {digest}" for name, digest in record.get("inputs", {}).items()],
+        *[f"- {_plain(note)}" for note in record.get("notes", [])], "",
         "## Hashes", "", f"- `{ARRAYS}`: {sha256_of(folder / ARRAYS)}",
         *[f"- `{name}` of {encoder}: {digest}" for name, digest in weights.items()],
     ])  # fmt: skip
+
+
+def _plain(text: object) -> str:
+    """A name of the user's data on a line of Markdown, in which it begins no element of HTML."""
+    return escape_html(" ".join(str(text).split()), quote=False)
 
 
 def _read_verdict(path: Path) -> dict[str, Any]:

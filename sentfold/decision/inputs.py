@@ -287,6 +287,13 @@ def _classes(labels: Any) -> npt.NDArray[Any]:
     return np.array(names, dtype=object)
 
 
+def model_notes(vectors: object) -> list[str]:
+    """What has to be known of a model that was given by its name."""
+    from sentfold.decision.encoders import learned_notes, prompt_notes
+
+    return [*learned_notes(vectors), *prompt_notes(vectors)] if isinstance(vectors, str) else []
+
+
 def value_notes(pairs: Three | None, labels: Two | npt.ArrayLike | None) -> list[str]:
     """What the scores or the classes are, in words."""
     if pairs is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from sentfold.data.words import read_columns, read_integers
 from sentfold.decision.encoders import encode_by_name
 from sentfold.encoders.base.lexicon import Lexicon
 from sentfold.encoders.base.protocol import known_methods
-from sentfold.errors import ArtifactError, EncoderError, SentfoldError
+from sentfold.errors import ArtifactError, EncoderError, ParameterError, SentfoldError
 from sentfold.files import fixed_lists
 from tests.encoders.lexicons import encode, make_encoder, make_lexicon, make_sentences
 
@@ -88,6 +89,20 @@ def read(path: Path) -> np.ndarray:
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
     return write_files(tmp_path, make_lexicon())
+
+
+def test_a_second_file_of_data_is_not_replaced_by_vectors(files: Files, tmp_path: Path) -> None:
+    """`cat` and `wc` take one file after another, and so would who types `encode MODEL train.csv test.csv`."""
+    for target in (tmp_path / "test.csv", tmp_path / "test.parquet"):
+        shutil.copy(files.words, target)
+        before = target.read_bytes()
+        with pytest.raises(ParameterError, match=r"written as Parquet|something else than vectors"):
+            run(files, target, "average")
+        assert target.read_bytes() == before
+    with pytest.raises(ParameterError, match="written as Parquet"):
+        run(files, tmp_path / "new.npy", "average")
+    first, again = (run(files, tmp_path / "out.parquet", "average") for _ in range(2))
+    np.testing.assert_array_equal(first, again)
 
 
 @pytest.mark.parametrize("method", known_methods())

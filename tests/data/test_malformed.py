@@ -220,6 +220,15 @@ def test_malformed_vectors_are_refused_with_their_place(case: str, tmp_path: Pat
     assert row_of(case, refused.value, tmp_path) in PAGE_ROWS
 
 
+def test_of_a_file_that_numpy_did_not_save_nobody_is_advised_to_load_a_pickle(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(GOOD)
+    for content in (b"PAR1", b"", b"\x80\x04."):
+        (tmp_path / "v.npy").write_bytes(content)
+        with pytest.raises(DataError, match="array of numbers that numpy saved") as refused:
+            read_vectors(tmp_path / "v.npy", read_dataset(tmp_path / "p.csv"))
+        assert "pickle" not in str(refused.value)
+
+
 def test_vectors_in_the_order_of_rows_are_refused_where_a_text_repeats(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text(GOOD + "a cat,an eel,0\n")
     data = read_dataset(tmp_path / "p.csv")

@@ -895,7 +895,7 @@ def test_several_labels_in_a_cell_are_refused_and_one_in_a_list_is_that_label(tm
         "[" + "' '" * 99_999 + "]",
     )
     lists += ("('Cars', 'Sport')", "{'Cars', 'Sport'}")
-    joined = ("Cars, Sport", "Cars;Sport", "Cars#Sport", "1,5", "1|5")
+    joined = ("Cars, Sport", "Cars;Sport", "Cars#Sport", "1,5", "1|5", "Cars、Sport", "Cars，Sport")
     for several in (*lists, *joined):
         rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, several])]
         (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
@@ -909,10 +909,12 @@ def test_several_labels_in_a_cell_are_refused_and_one_in_a_list_is_that_label(tm
         read_dataset(tmp_path / "l.csv")
     (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows[:-1]]))
     assert "Cars;" in read_dataset(tmp_path / "l.csv").classes
-    (tmp_path / "l.csv").write_text(
-        "\n".join(["text,label", *(f"a text {n},{name}" for n, name in enumerate([*names, "Cars Sport"]))])
-    )
-    assert any("'Cars Sport' has the names of others" in note for note in read_dataset(tmp_path / "l.csv").notes)
+    with pytest.raises(DataError, match="list of labels"):
+        sentfold.decide(np.eye(5), labels=[*names, frozenset({"Cars", "Sport"})])
+    for several in ("Cars Sport", "Cars & Sport", "Cars+Sport"):
+        rows = [f"a text {n},{name}" for n, name in enumerate([*names, several])]
+        (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
+        assert any(f"'{several}' has the names of others" in note for note in read_dataset(tmp_path / "l.csv").notes)
     sound = ["Art, music", "[unknown]", "(not classified)", "2", "2,7"]
     rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, *sound])]
     (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))

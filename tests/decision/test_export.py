@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import sentfold
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.compress import compress
@@ -125,6 +126,18 @@ def test_a_model_that_learned_from_scores_says_so_wherever_it_encodes(
             with suppress(DataError):  # what it says of so few pairs matters not
                 command(model, "all-MiniLM-L6-v2", on=tmp_path / "p.csv")
             assert ("has learned from labels or scores" in capsys.readouterr().err) is name.startswith("linear")
+    labels = ([f"{('a kitten', 'a loan')[n % 2]} {n}" for n in range(30)], ["a", "b"] * 15)
+    for call in (sentfold.compress, sentfold.decide):
+        notes = call(str(tmp_path / "linea"), labels=labels).notes
+        assert sum("has learned from labels or scores" in note for note in notes) == 1
+
+
+def test_names_of_the_users_data_are_no_elements_of_the_card(tmp_path: Path) -> None:
+    save_space(linear(), tmp_path)
+    record = {"verdict": "Use it.", "notes": ["2 classes: <img src=//host>, b"], "inputs": {"a\n## Worth": "0"}}
+    (tmp_path / "verdict.json").write_text(json.dumps(record))
+    card = model_card(tmp_path, linear(), "a", {}, plain=True)
+    assert "- 2 classes: &lt;img src=//host&gt;, b" in card and "- `a ## Worth`: 0" in card
 
 
 def test_a_space_of_another_width_is_refused_and_nothing_is_left(tmp_path: Path) -> None:

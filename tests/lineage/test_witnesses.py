@@ -381,16 +381,33 @@ def test_a_repository_that_git_does_not_read_is_an_error_with_the_advice_of_git(
         assert f"git config --global --add safe.directory {small.root}" in refused.value.remedy
 
 
-def test_a_record_that_names_a_commit_and_hides_an_edit_contradicts_itself(small: Small) -> None:
+@pytest.mark.parametrize("flag", ["skip-worktree", "assume-unchanged"])
+def test_an_edit_that_git_was_told_not_to_see_is_named(small: Small, flag: str) -> None:
     write(small, "flows/schedule.py", "A = 1\n")
     small.commit("A schedule")
+    small.run("git", "update-index", f"--{flag}", "flows/schedule.py")
     small.edit("flows/schedule.py", "A = 1", "A = 2")
-    edited = describe_code(small.root, None)
-    small.run("git", "checkout", "--", "flows")
-    record_with_code(small, code=edited | {"dirty": [], "edited": {}})
-    (fault,) = faults(audit(small.root, "quick"))
-    assert fault[0] == "record"
-    assert fault[1].startswith("run of fold@mini, ")
+    small.edit("notes.txt", "no stage", "this stage")  # so git's status is not empty
+    record_with_code(small)
+    write(small, "flows/schedule.py", "A = 1\n")
+    small.run("git", "update-index", f"--no-{flag}", "flows/schedule.py")
+    small.run("git", "checkout", "--", "notes.txt")
+    assert subjects(audit(small.root, "quick"), "uncommitted") == {"flows/schedule.py"}
+
+
+def test_what_a_file_manager_leaves_in_a_folder_that_a_stage_declares_is_no_edit(small: Small) -> None:
+    stage = load_stages(WorkingTree(small.root), "quick")["fold@mini"]
+    stage = replace(stage, deps=(*stage.deps, "code"))
+    for name in (".DS_Store", ".rules.py.swp", "rules.py~", ".~lock.rules.csv#", "~$rules.xlsx"):
+        write(small, f"code/{name}", "A = 1\n")
+    code = describe_code(small.root, stage)
+    assert (code["dirty"], code["edited"]) == ([], {})
+
+
+def test_a_record_of_an_earlier_version_that_hashed_other_files_is_a_witness(small: Small) -> None:
+    """Records had a hash over all code, of which each version had its own opinion."""
+    record_with_code(small, code=describe_code(small.root, None) | {"sha256": "0" * 64})
+    assert audit(small.root, "quick").causes == {}
 
 
 def test_installed_packages_that_are_not_the_pinned_ones_are_named(small: Small) -> None:
