@@ -86,8 +86,9 @@ lint: install ## ruff and mypy
 test: lint ## set up, lint, type-check, run the default tests
 	@python -P -m pytest -q -n 2 --dist loadfile
 
+# Many of these wait for servers and schedules, so three at a time keep two cores busy.
 test-slow: install crate-venv ## the tests marked slow, but for the repeated faults
-	@python -P -m pytest -q -n 2 --dist loadfile -m 'slow and not hours'
+	@python -P -m pytest -q -n 3 --dist loadfile -m 'slow and not hours'
 
 test-faults: install ## every fault, twenty kills of each kind: hours
 	@python -P -m pytest -q -m 'slow or not slow' tests/faults

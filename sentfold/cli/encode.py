@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import typer
 
-from sentfold.cli.inputs import WORDS, print_notes, refuse_target
+from sentfold.cli.inputs import WORDS, print_notes, refuse_target, require_parquet
 from sentfold.data.words import (
     read_clusters,
     read_directions,
@@ -39,7 +39,7 @@ def command(
     source: Annotated[
         Path | None, typer.Argument(help="Sentences: UTF-8, one a line; Parquet with a column text; a table.")
     ] = None,
-    target: Annotated[Path | None, typer.Argument(help="The Parquet file to write: text, vector.")] = None,
+    target: Annotated[Path | None, typer.Argument(help="The .parquet file to write: text, vector.")] = None,
     fit_on: Annotated[Path | None, typer.Option(help="Sentences to learn from, if not SOURCE; repeats count.")] = None,
     words: Annotated[
         str, typer.Option(help="Word vectors: Parquet with word, vector; a published file; or a package.")
@@ -132,15 +132,11 @@ def command(
 
 
 def refuse_other_vectors(target: Path) -> None:
-    """Raise ParameterError for a target without the ending .parquet, or that this command did not write.
+    """Raise ParameterError for a target that does not end in .parquet, or that this command did not write.
 
     Commands that take several files of data would read the second one, as users of those commands type it.
     """
-    if target.suffix.lower() != ".parquet":
-        raise ParameterError(
-            "vectors are written as Parquet", where=str(target), expected="a name that ends in .parquet",
-            remedy="another name; `numpy.stack(polars.read_parquet(NAME)['vector'])` makes an array of the vectors",
-        )  # fmt: skip
+    require_parquet(target)
     if target.exists() and not _is_own(target):
         raise ParameterError(
             "the target has something else than vectors of `sentfold encode`", where=str(target),

@@ -166,6 +166,17 @@ def refuse_target_in_model(target: Path, encoder: Path | str) -> None:
             )  # fmt: skip
 
 
+def require_parquet(target: Path) -> None:
+    """Raise ParameterError for a name under which vectors would not be read as Parquet again."""
+    from sentfold.errors import ParameterError
+
+    if target.suffix.lower() != ".parquet":
+        raise ParameterError(
+            "vectors are written as Parquet", where=str(target), expected="a name that ends in .parquet",
+            remedy="another name; `numpy.stack(polars.read_parquet(NAME)['vector'])` makes an array of the vectors",
+        )  # fmt: skip
+
+
 def _is_read(path: Path | str) -> bool:
     """Whether an input is read from this disk: a folder can have the name of a method or of an installed model."""
     from sentfold.decision.encoders import is_exported

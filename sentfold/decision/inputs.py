@@ -60,6 +60,11 @@ def embed_texts(
             got=f"{len(pairs):,} parts" if hasattr(pairs, "__len__") else type(pairs).__name__,
             remedy="of a list of rows: left, right, scores = zip(*rows); of a table: (df.left, df.right, df.score)",
         )  # fmt: skip
+    if hasattr(vectors, "toarray"):
+        raise DataError(
+            "vectors are a sparse matrix", where="vectors", expected="an array", got=type(vectors).__name__,
+            remedy="give vectors.toarray()",
+        )  # fmt: skip
     if not (isinstance(vectors, str) or callable(vectors) or hasattr(vectors, "encode")):
         array = np.asarray(vectors)
         if array.dtype == object:  # as a column of arrays

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sentfold.cli.append import command as append
 from sentfold.cli.encode import command, read_sentences
 from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
@@ -101,6 +102,8 @@ def test_a_second_file_of_data_is_not_replaced_by_vectors(files: Files, tmp_path
         assert target.read_bytes() == before
     with pytest.raises(ParameterError, match="written as Parquet"):
         run(files, tmp_path / "new.npy", "average")
+    with pytest.raises(ParameterError, match="written as Parquet"):
+        append(files.source, tmp_path / "new.npy", encoder="wordllama", space=tmp_path)
     first, again = (run(files, tmp_path / "out.parquet", "average") for _ in range(2))
     np.testing.assert_array_equal(first, again)
 

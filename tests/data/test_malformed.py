@@ -13,7 +13,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from safetensors.numpy import save_file
+from scipy.sparse import csr_matrix
 
+import sentfold
 from sentfold.data.columns import parse_columns
 from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
@@ -248,6 +250,12 @@ def test_a_row_that_the_vectors_lack_is_refused(tmp_path: Path) -> None:
 def test_an_encoder_that_gives_no_matrix_is_refused() -> None:
     with pytest.raises(DataError, match="no matrix"):
         encode_texts(lambda texts: [1.0] * len(texts), TEXTS)
+
+
+def test_a_sparse_matrix_is_refused() -> None:
+    """As TfidfVectorizer of scikit-learn makes it."""
+    with pytest.raises(DataError, match=r"(?s)a sparse matrix.*toarray"):
+        sentfold.decide(csr_matrix(FINE), labels=["a", "b"] * 3)
 
 
 # --- queries ------------------------------------------------------------------------------------------
