@@ -82,7 +82,10 @@ def read_profile(root: Path, path: Path | None) -> RunProfile:
             state="no stage was started",
             remedy="correct the path, or leave out --profile, which takes run.yaml",
         )
+    from sentfold.data.tables import refuse_holes
+
     place = path or PROFILE_FILE
+    refuse_holes(root / place)
     content = read_yaml(root / place)
     # YAML has lists; a frozen model has tuples.
     kinds = content.get("kinds")

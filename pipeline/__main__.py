@@ -538,9 +538,11 @@ def fetch_vectors(
     from pipeline.corpora.fetch import matches
     from pipeline.words.published import LOCATIONS_FILE, describe_locations, load_locations, vectors_folder
     from pipeline.words.published import fetch_vectors as fetch
+    from sentfold.data.tables import refuse_holes
     from sentfold.files import sha256_of
 
     listing = locations or LOCATIONS_FILE
+    refuse_holes(listing)
     for key, entry in load_locations(listing).items():
         if Path(entry.file).name != entry.file or entry.file in ("", ".."):  # a list can be a stranger's
             raise SourceError(

@@ -319,7 +319,8 @@ def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str
     """
     from pyarrow import parquet
 
-    from sentfold.files import PARQUET, fixed_lists, replace_whole
+    from sentfold.decision.use import replace_in_mode
+    from sentfold.files import PARQUET, fixed_lists
 
     if not len(vectors):
         raise ParameterError("there are no sentences to encode", where="SOURCE")
@@ -331,5 +332,5 @@ def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str
         )  # fmt: skip
     table = pa.table({"text": pa.array(texts, pa.string()), "vector": fixed_lists(np.ascontiguousarray(vectors))})
     text = json.dumps(record, sort_keys=True, ensure_ascii=False)
-    with replace_whole(path) as temporary:
+    with replace_in_mode(path) as temporary:
         parquet.write_table(table.replace_schema_metadata({KEY: text.encode()}), temporary, **PARQUET)

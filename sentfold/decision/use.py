@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -172,11 +173,22 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
             for part, rows in ((known, old), ([texts[row] for row in new], vectors[new]))
         ]
         table = pa.concat_tables(tables if known else tables[1:])
-        with replace_whole(path) as temporary, temporary.open("xb") as stream:  # follows no link of another account
-            if path.exists():  # texts of a private file are private in the temporary file too
-                os.fchmod(stream.fileno(), path.stat().st_mode & 0o777)
-            parquet.write_table(table, stream, row_group_size=ROW_GROUP, **PARQUET)
+        with replace_in_mode(path) as temporary:
+            parquet.write_table(table, temporary, row_group_size=ROW_GROUP, **PARQUET)
     return len(new), int(table.num_rows)
+
+
+@contextmanager
+def replace_in_mode(path: Path) -> Iterator[Path]:
+    """As replace_whole, where the new file has the permissions of the one that it replaces, from its first byte on."""
+    mode = path.stat().st_mode & 0o777 if path.is_file() else None
+    with replace_whole(path) as temporary:
+        if mode is not None:
+            with temporary.open("xb") as stream:  # follows no link of another account
+                os.fchmod(stream.fileno(), mode | stat.S_IWUSR)
+        yield temporary
+        if mode is not None:
+            temporary.chmod(mode)
 
 
 def require_same_lengths(vectors: Floating, again: Floating, *, where: str) -> None:
@@ -209,7 +221,7 @@ def renewed(folder: Path) -> Iterator[Path]:
             names = sorted((path.name for path in fresh.iterdir()), key=lambda name: (name == VERDICT, name))
             with ExitStack() as written:
                 for name in reversed(names):
-                    shutil.copyfile(fresh / name, written.enter_context(replace_whole(folder / name)))
+                    shutil.copyfile(fresh / name, written.enter_context(replace_in_mode(folder / name)))
                 clear_decision(folder)
     except OSError as error:
         raise ArtifactError(

@@ -18,6 +18,7 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from sentfold.cli import append, similar
+from sentfold.cli.encode import write_vectors
 from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.encoders import encode_by_name, hash_encoder, require_encoder
@@ -67,6 +68,17 @@ def test_a_private_file_stays_private_and_a_link_stays_a_link(tmp_path: Path) ->
     assert link.is_symlink()
     assert pq.read_table(path).column("text").to_pylist() == ["a", "b"]
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_private_files_that_a_command_writes_again_stay_private(tmp_path: Path) -> None:
+    path, texts = tmp_path / "verdict.json", tmp_path / "v.parquet"
+    for mode in (None, 0o600, 0o400):
+        for file in (path, texts) if mode else ():
+            file.chmod(mode)
+        with renewed(tmp_path) as fresh:
+            (fresh / "verdict.json").write_text("{}")
+        write_vectors(texts, np.ones((1, 4), dtype=np.float32), {}, ["a"])
+        assert mode is None or path.stat().st_mode & 0o777 == texts.stat().st_mode & 0o777 == mode
 
 
 def test_the_folder_in_which_a_command_runs_can_be_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

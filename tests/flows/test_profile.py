@@ -1,9 +1,11 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from flows.profile import Retry, RunProfile, check_profile, read_profile
 from pipeline.base.params import read_yaml
+from sentfold.data.tables import DataError
 from sentfold.errors import ParameterError
 from tests.flows.checkout import SOURCE
 
@@ -28,6 +30,13 @@ def test_another_file_is_read_where_one_is_named(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("kinds: {}\n")
     (tmp_path / "large.yaml").write_text("retries: {download: {attempts: 7, delay: 0.5}}\n")
     assert read_profile(tmp_path, Path("large.yaml")).retries.download == Retry(attempts=7, delay=0.5)
+
+
+def test_a_profile_of_holes_is_refused_unread(tmp_path: Path) -> None:
+    (tmp_path / "holes.yaml").touch()
+    os.truncate(tmp_path / "holes.yaml", 1 << 40)
+    with pytest.raises(DataError, match="never written"):
+        read_profile(tmp_path, Path("holes.yaml"))
 
 
 @pytest.mark.parametrize("name", ["runn.yaml", "."])

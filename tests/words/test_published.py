@@ -124,6 +124,13 @@ def test_the_command_says_licence_and_hash_and_then_fetches(server: PageServer, 
     assert (tmp_path / "vectors/small.vec").read_bytes() == DATA
 
 
+def test_a_list_of_holes_is_refused_unread(tmp_path: Path) -> None:
+    (tmp_path / "holes.yaml").touch()
+    os.truncate(tmp_path / "holes.yaml", 1 << 40)
+    done = run_command(tmp_path, "small", "--locations", str(tmp_path / "holes.yaml"))
+    assert done.returncode == 2 and "never written" in done.stderr
+
+
 @pytest.mark.parametrize(
     "file",
     ["../mine.txt", "{0}/mine.txt", *(pytest.param(name, marks=pytest.mark.slow) for name in ("..", ".", "", "a/b"))],
