@@ -77,7 +77,6 @@ def sentfold(
 
             pull_recorded(request, root)
         plan = make_plan(request, root, check=check)
-        keep_unknown_files(plan.stale, suite, root, say=say)
         progress = Progress(plan.stale, usual_seconds(root, suite, plan.stale), say)
         try:
             with shown(progress), stage_tasks(plan, progress) as start_stage:
@@ -227,8 +226,12 @@ def stage_tasks(plan: Plan, progress: Progress) -> Iterator[Start]:
     runner: Any = ThreadPoolTaskRunner(max_workers=plan.request.jobs)
     with _maker(plan, progress) as (make, stop), runner:
 
+        def make_kindly(stage: str) -> StageResult:
+            keep_unknown_files(stage, plan.request.suite, plan.root, say=lambda text: progress.note(stage, text))
+            return make(stage)
+
         def start(stage: str, done: Callable[[End], None]) -> None:
-            future = runner.submit(reproduce_stage, {"stage": stage, "make": make})
+            future = runner.submit(reproduce_stage, {"stage": stage, "make": make_kindly})
             future.add_done_callback(lambda ended: done(end_of(stage, ended)))
 
         try:

@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -112,24 +112,24 @@ def clear_leftovers(graph: Graph, root: Path, *, say: Callable[[str], None] = ty
             say(f"left {entry.path}, whose stage {name} is gone: it is not what was recorded; remove it by hand")
 
 
-def keep_unknown_files(stages: Iterable[str], suite: str, root: Path, *, say: Callable[[str], None]) -> None:
-    """Copy the user's own files among the reports, which DVC is about to remove with the outputs of these stages.
+def keep_unknown_files(stage: str, suite: str, root: Path, *, say: Callable[[str], None]) -> None:
+    """Copy the user's own files among the reports, which DVC is about to remove with the outputs of a stage.
 
-    A spreadsheet that was saved beside a table is such a file. So is a table that the user edited: only a file that git
-    has with this content, or that a recorded run wrote with this content, is left out. Each call copies to a new folder
-    below .sentfold/kept. `say` is told of the first copied file.
+    A spreadsheet that was saved beside a table is such a file. So is a table or a page that the user edited: only files
+    that git has with this content, or that a run wrote with this content, are left out. Runs of DVC count, as DVC
+    empties folders first. Each call copies to a new folder below .sentfold/kept. `say` is told of the first file.
     """
     try:
-        graph = load_stages(WorkingTree(root), suite)
-        outputs = [out for stage in stages for out in graph[stage.rpartition(":")[2]].outs]
+        outputs = load_stages(WorkingTree(root), suite)[stage.rpartition(":")[2]].outs
     except (LineageError, KeyError):
         return  # DVC says what is wrong with dvc.yaml, and removes nothing
-    outs = [out for out in outputs if out.startswith("reports/") and (root / out).is_dir()]
+    outs = [out for out in outputs if out.startswith("reports/") and (root / out).exists()]
     files = {file for out in outs for file in files_under(root, out)}
     if not files:
         return
     committed = _listed(root, "-z", "--", *outs) - _listed(root, "-z", "--modified", "--", *outs)
-    written = {(file, facts["sha256"]) for run in ended_runs(root, suite) for file, facts in run["outputs"].items()}
+    runs = [run for run in ended_runs(root, suite) if run.get("by_dvc")]
+    written = {(file, facts["sha256"]) for run in runs for file, facts in run["outputs"].items()}
     unknown = [file for file in sorted(files - committed) if (file, sha256_of(root / file)) not in written]
     kept = KEPT / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"  # a file of the same name may have been copied before
     for file in unknown:
@@ -138,7 +138,7 @@ def keep_unknown_files(stages: Iterable[str], suite: str, root: Path, *, say: Ca
         shutil.copy2(root / file, copy, follow_symlinks=False)
     if unknown:
         more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
-        say(f"copied {unknown[0]}{more} to {kept}: DVC empties the folder, and neither git nor a run has this content")
+        say(f"copied {unknown[0]}{more} to {kept}: DVC removes outputs, and neither git nor a run has this content")
 
 
 def _listed(root: Path, *options: str) -> set[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import SourceLoader
-from pipeline.lineage.hashes import PASSED_OVER
+from pipeline.lineage.hashes import PASSED_OVER, LineageError
 from pipeline.lineage.stages import Stage, related
 from pipeline.lineage.trees import git
 from sentfold.numeric_profile import profile_name
@@ -119,7 +119,8 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     dirty   code, and other files that decide the stage's result
     edited  these but for settings -> the name that git gives to the content, "" of a file that is gone
 
-    Code is compared by its content: git can be told not to look at a file (`git update-index --skip-worktree`).
+    Contents are compared: git can be told not to look at a file (`git update-index --skip-worktree`).
+    Raises LineageError where git does not hash files.
     """
     commit = git(root, "rev-parse", "HEAD")
     if commit is None:
@@ -133,10 +134,14 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     inner = tuple(f"{layer}/" for layer in LAYERS)
     # No stage can import a new file outside of the layers.
     code = {e[3:] for e in status if is_code(e[3:]) and (e[:2] != "??" or e[3:].startswith(inner) or e[3:] in declared)}
-    # What is missing and not in the status is left out of a sparse checkout.
-    recorded = {name: found for name, found in _objects(root).items() if is_code(name) and (root / name).is_file()}
-    code |= {name for name, content in _contents(root, recorded).items() if content != recorded[name]}
     settings = {"dvc.yaml", "params.yaml", *(stage.params if stage is not None else ())}  # recorded by their values
+    # What is missing and not in the status is left out of a sparse checkout.
+    recorded = {
+        name: content
+        for name, content in _objects(root).items()
+        if (is_code(name) or any(related(name, path) for path in deciding - settings)) and (root / name).is_file()
+    }
+    code |= {name for name, content in _contents(root, recorded).items() if content != recorded[name]}
     contents, dirty = _contents(root, code | (declared - settings)), sorted(declared | code)
     return {"commit": commit.decode().strip(), "dirty": dirty, "edited": contents}
 
@@ -175,11 +180,17 @@ def _objects(root: Path) -> dict[str, str]:
 
 
 def _contents(root: Path, files: Iterable[str]) -> dict[str, str]:
-    """The name that git gives to the content of each file; "" of those that are gone."""
+    """The name that git gives to the content of each file; "" of those that are gone or cannot be read."""
     wanted = sorted(files)
-    here = [file for file in wanted if (root / file).is_file()]
-    names = (git(root, "hash-object", "--", *here) or b"").decode().split() if here else []
-    return {**dict.fromkeys(wanted, ""), **dict(zip(here, names, strict=False))}
+    here = [file for file in wanted if (root / file).is_file() and os.access(root / file, os.R_OK) and "\n" not in file]
+    paths = "".join(f"{file}\n" for file in here).encode("utf-8", "surrogateescape")
+    names = git(root, "hash-object", "--stdin-paths", stdin=paths)
+    if names is None:
+        raise LineageError(
+            "git does not hash files", where=str(root), expected="the output of `git hash-object`",
+            remedy="`git status` may say what is wrong, such as a filter that is not installed",
+        )  # fmt: skip
+    return {**dict.fromkeys(wanted, ""), **dict(zip(here, names.decode().split(), strict=True))}
 
 
 def _modules_in(place: str) -> list[str]:

@@ -34,8 +34,7 @@ def command(
     )
 
     refuse_target_in_model(target, encoder)
-    if not target.exists():
-        require_parquet(target)
+    require_parquet(target)
     found, notes = read_texts(source, parse_columns(columns))
     print_notes(notes)
     texts = new_texts(target, found)

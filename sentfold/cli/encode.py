@@ -137,7 +137,7 @@ def refuse_other_vectors(target: Path) -> None:
     Commands that take several files of data would read the second one, as users of those commands type it.
     """
     require_parquet(target)
-    if target.exists() and not _is_own(target):
+    if target.exists() and target.stat().st_size and not _is_own(target):
         raise ParameterError(
             "the target has something else than vectors of `sentfold encode`", where=str(target),
             expected="a new name, or a file that this command wrote", remedy="another name, or remove the file",
@@ -148,7 +148,8 @@ def _is_own(path: Path) -> bool:
     from pyarrow import parquet
 
     try:
-        return KEY in (parquet.read_metadata(path).metadata or {})
+        schema = parquet.read_schema(path)
+        return KEY in (schema.metadata or {}) and schema.names == ["text", "vector"]
     except (pa.ArrowException, OSError):
         return False
 

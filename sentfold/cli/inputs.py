@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -167,10 +168,15 @@ def refuse_target_in_model(target: Path, encoder: Path | str) -> None:
 
 
 def require_parquet(target: Path) -> None:
-    """Raise ParameterError for a name under which vectors would not be read as Parquet again."""
+    """Raise ParameterError for a name under which vectors would not be read as Parquet again, or a read-only file."""
     from sentfold.errors import ParameterError
 
-    if target.suffix.lower() != ".parquet":
+    if target.exists() and not target.stat().st_mode & stat.S_IWUSR:
+        raise ParameterError(
+            "the target is read-only", where=str(target), expected="a file that may be changed",
+            remedy="another name; `dvc unprotect FILE` for a file that DVC tracks; else chmod u+w",
+        )  # fmt: skip
+    if not target.exists() and target.suffix.lower() != ".parquet":
         raise ParameterError(
             "vectors are written as Parquet", where=str(target), expected="a name that ends in .parquet",
             remedy="another name; `numpy.stack(polars.read_parquet(NAME)['vector'])` makes an array of the vectors",

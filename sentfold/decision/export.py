@@ -289,6 +289,7 @@ def model_card(folder: Path, space: Space, encoder: str, digests: dict[str, str]
     width = space_widths(space)[1]
     settings = ", ".join(f"{key}: {value}" for key, value in space.settings().items())
     weights = {name: digest for name, digest in digests.items() if not name.endswith((".json", ".txt"))}
+    inputs = {" ".join(name.split()).replace("`", ""): digest for name, digest in record.get("inputs", {}).items()}
     return "\n".join([
         "---", "library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags: [sentfold]", "---",
         f"# {encoder}, with a space of sentfold", "",
@@ -300,7 +301,7 @@ def model_card(folder: Path, space: Space, encoder: str, digests: dict[str, str]
         "" if plain else "Modules named `sentfold...` come from the installed sentfold; this folder has no code.", "",
         "## What it is worth", "", record["verdict"], "", *_numbers(record), "",
         *[f"Note: {note}.\n" for note in unnamed_encoder(folder, encoder)],
-        "## Fitted on", "", *[f"- `{_plain(name)}`: {digest}" for name, digest in record.get("inputs", {}).items()],
+        "## Fitted on", "", *[f"- `{name}`: {digest}" for name, digest in inputs.items()],
         *[f"- {_plain(note)}" for note in record.get("notes", [])], "",
         "## Hashes", "", f"- `{ARRAYS}`: {sha256_of(folder / ARRAYS)}",
         *[f"- `{name}` of {encoder}: {digest}" for name, digest in weights.items()],
@@ -308,7 +309,7 @@ def model_card(folder: Path, space: Space, encoder: str, digests: dict[str, str]
 
 
 def _plain(text: object) -> str:
-    """A name of the user's data on a line of Markdown, in which it begins no element of HTML."""
+    """A note with names of the user's data, on a line of Markdown in which no name begins an element of HTML."""
     return escape_html(" ".join(str(text).split()), quote=False)
 
 

@@ -105,6 +105,11 @@ def test_a_second_file_of_data_is_not_replaced_by_vectors(files: Files, tmp_path
     with pytest.raises(ParameterError, match="written as Parquet"):
         append(files.source, tmp_path / "new.npy", encoder="wordllama", space=tmp_path)
     first, again = (run(files, tmp_path / "out.parquet", "average") for _ in range(2))
+    (tmp_path / "out.parquet").chmod(0o444)  # as `dvc add` leaves the file, and its copy in the cache
+    with pytest.raises(ParameterError, match="read-only"):
+        run(files, tmp_path / "out.parquet", "average")
+    with pytest.raises(ParameterError, match="read-only"):
+        append(files.source, tmp_path / "out.parquet", encoder="wordllama", space=tmp_path)
     np.testing.assert_array_equal(first, again)
 
 

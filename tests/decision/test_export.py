@@ -134,10 +134,10 @@ def test_a_model_that_learned_from_scores_says_so_wherever_it_encodes(
 
 def test_names_of_the_users_data_are_no_elements_of_the_card(tmp_path: Path) -> None:
     save_space(linear(), tmp_path)
-    record = {"verdict": "Use it.", "notes": ["2 classes: <img src=//host>, b"], "inputs": {"a\n## Worth": "0"}}
+    record = {"verdict": "Use it.", "notes": ["2 classes: <img src=//host>, b"], "inputs": {"a & b\n## Worth": "0"}}
     (tmp_path / "verdict.json").write_text(json.dumps(record))
     card = model_card(tmp_path, linear(), "a", {}, plain=True)
-    assert "- 2 classes: &lt;img src=//host&gt;, b" in card and "- `a ## Worth`: 0" in card
+    assert "- 2 classes: &lt;img src=//host&gt;, b" in card and "- `a & b ## Worth`: 0" in card
 
 
 def test_a_space_of_another_width_is_refused_and_nothing_is_left(tmp_path: Path) -> None:

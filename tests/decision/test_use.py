@@ -72,7 +72,7 @@ def test_a_private_file_stays_private_and_a_link_stays_a_link(tmp_path: Path) ->
 
 def test_private_files_that_a_command_writes_again_stay_private(tmp_path: Path) -> None:
     path, texts = tmp_path / "verdict.json", tmp_path / "v.parquet"
-    for mode in (None, 0o600, 0o400):
+    for mode in (None, 0o600, 0o640):
         for file in (path, texts) if mode else ():
             file.chmod(mode)
         with renewed(tmp_path) as fresh:

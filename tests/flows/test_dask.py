@@ -65,8 +65,11 @@ def test_two_workers_that_share_no_folder_leave_the_lock_and_the_bytes_of_one_ma
         assert address.startswith("tls://") and (tmp_path / "key.key").stat().st_mode & 0o077 == 0
         with pytest.raises(UnreachableClusterError, match="no Dask scheduler answers"), existing_cluster(address):
             pass  # this process has no certificate
+        (fresh.root / "reports").mkdir()
+        (fresh.root / "reports/quick.txt").write_text("mine")
         printed = fresh.run("--address", address, "--remote", "shared")
         assert "6 ran" in printed and "warning" not in printed
+        assert [file.read_text() for file in (fresh.root / ".sentfold/kept").rglob("quick.txt")] == ["mine"]
         assert data_of(fresh.root) == data_of(finished.root)
         assert lock_of(fresh) == lock_of(finished)
         assert fresh.repro().count("didn't change") == 6, "DVC finds nothing to do"

@@ -44,8 +44,10 @@ def test_a_changed_parameter_runs_exactly_its_stages_and_their_descendants(finis
     summary = finished.root / "reports/quick/summary.txt"
     summary.parent.mkdir()
     summary.write_text("the table\n")
+    (finished.root / "reports/quick.txt").write_text("mine")  # of which DVC makes another file
     printed = finished.run()
-    assert "4 stages in" in printed
+    assert "4 stages in" in printed and "copied reports/quick.txt to .sentfold/kept" in printed
+    assert [file.read_text() for file in (finished.root / ".sentfold/kept").rglob("quick.txt")] == ["mine"]
     assert re.search(r"\[1/4\] download@a: ran after .* s, about \d\d:\d\d left", printed)
     assert printed.endswith("the table\n\nreport: reports/quick/report.md\n")
     assert finished.ran() == {"download-quick-a", "embed-quick-a", "evaluate-quick", "report-quick"}

@@ -208,23 +208,31 @@ def test_a_users_file_among_the_tables_is_copied_before_dvc_removes_it(small: Sm
         (tables / name).write_text(name)
     with (tables / "notes.md").open("a") as notes:
         notes.write(", and edited")
+    with (tables.parent / "summary.txt").open("a") as summary:
+        summary.write("A conclusion")
     sha256 = hashlib.sha256(b"written.csv").hexdigest()
     wrote = {f"reports/quick/tables/{name}": {"sha256": sha256} for name in ("written.csv", "edited.csv")}
     record = {"event": "ended", "stage": "report", "outputs": wrote}
     blocks = {"code": {"commit": None, "dirty": None}, "machine": {"host": "one"}, "packages": {}, "parameters": {}}
     whole = dict.fromkeys(("run", "command", "started", "ended", "seconds", "peak_memory_bytes"), 0) | {"exit": 0}
-    append_line(runs_path(small.root, "quick"), {**whole, **record, **blocks})
+    append_line(runs_path(small.root, "quick"), {**whole, **record, **blocks, "by_dvc": True})
+    mine = {"reports/quick/tables/mine.xlsx": {"sha256": hashlib.sha256(b"mine.xlsx").hexdigest()}}
+    append_line(runs_path(small.root, "quick"), {**whole, **record, **blocks, "by_dvc": False, "outputs": mine})
     said: list[str] = []
     for content in ("mine.xlsx", "a later one"):
         (tables / "mine.xlsx").write_text(content)
-        keep_unknown_files(["dvc.yaml:report"], "quick", small.root, say=said.append)
+        keep_unknown_files("dvc.yaml:report", "quick", small.root, say=said.append)
         small.run("dvc", "repro", "-q", "--force", "--single-item", "report")
         assert not (tables / "mine.xlsx").exists()
     kept = [file for file in sorted((small.root / ".sentfold/kept").rglob("*")) if file.is_file()]
-    names = [file.name for file in kept]
-    assert names == ["edited.csv", "mine.xlsx", "notes.md", "mine.xlsx"]
-    assert [file.read_text() for file in kept] == ["edited.csv", "mine.xlsx", "committed, and edited", "a later one"]
-    assert {file.relative_to(file.parents[3]).parent.as_posix() for file in kept} == {"reports/quick/tables"}
+    names = [file.relative_to(small.root / ".sentfold/kept").as_posix().partition("/")[2] for file in kept]
+    assert names == [
+        "reports/quick/summary.txt",
+        *(f"reports/quick/tables/{name}" for name in ("edited.csv", "mine.xlsx", "notes.md", "mine.xlsx")),
+    ]
+    texts = [file.read_text() for file in kept]
+    assert texts[0].endswith("A conclusion")
+    assert texts[1:] == ["edited.csv", "mine.xlsx", "committed, and edited", "a later one"]
     assert len(said) == 2
 
 

@@ -385,14 +385,17 @@ def test_a_repository_that_git_does_not_read_is_an_error_with_the_advice_of_git(
 def test_an_edit_that_git_was_told_not_to_see_is_named(small: Small, flag: str) -> None:
     write(small, "flows/schedule.py", "A = 1\n")
     small.commit("A schedule")
-    small.run("git", "update-index", f"--{flag}", "flows/schedule.py")
+    stage = load_stages(WorkingTree(small.root), "quick")["fold@mini"]
+    stage = replace(stage, deps=(*stage.deps, "notes.txt"))
+    edited = {"flows/schedule.py", "notes.txt"}
+    small.run("git", "update-index", f"--{flag}", *edited)
     small.edit("flows/schedule.py", "A = 1", "A = 2")
-    small.edit("notes.txt", "no stage", "this stage")  # so git's status is not empty
-    record_with_code(small)
-    write(small, "flows/schedule.py", "A = 1\n")
-    small.run("git", "update-index", f"--no-{flag}", "flows/schedule.py")
-    small.run("git", "checkout", "--", "notes.txt")
-    assert subjects(audit(small.root, "quick"), "uncommitted") == {"flows/schedule.py"}
+    small.edit("notes.txt", "no stage", "this stage")
+    small.edit("stage.py", "def ", "def  ")  # so git's status is not empty
+    record_with_code(small, code=keep_loaded(small.root, describe_code(small.root, stage)))
+    small.run("git", "update-index", f"--no-{flag}", *edited)
+    small.run("git", "checkout", "--", ".")
+    assert edited <= subjects(audit(small.root, "quick"), "uncommitted")
 
 
 def test_what_a_file_manager_leaves_in_a_folder_that_a_stage_declares_is_no_edit(small: Small) -> None:
