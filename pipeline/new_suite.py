@@ -210,9 +210,8 @@ def _refuse_taken(name: str) -> None:
     folders = [suite_folder(name), Path("data") / name, Path("reports") / name]  # a run replaces files in the last two
     there = [folder for folder in folders if os.path.lexists(folder)]
     if name in taken or name == BENCHMARKS or there:
-        again = "" if name in taken else f", or move {' and '.join(map(str, there))} away"
-        if (suite_folder(name) / "catalogue.yaml").is_file():  # a suite that this command wrote
-            again = f"; to begin anew: rm -r {' '.join(map(str, there))}"
+        own = (suite_folder(name) / "catalogue.yaml").is_file()  # a suite that this command wrote
+        again = f", or move {' and '.join(map(str, there))} away" if own or name not in taken else ""
         raise SuiteError(
             f"the name '{name}' is taken",
             where=str(there[0] if there else suite_folder(name)),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sentfold.cli.inputs import WORDS, Words, print_notes, refuse_target_in_model, require_parquet
+from sentfold.cli.inputs import WORDS, Words, print_notes, refuse_read_only, refuse_target_in_model, require_parquet
 from sentfold.numeric_profile import use_profile
 
 
@@ -34,6 +34,7 @@ def command(
     )
 
     refuse_target_in_model(target, encoder)
+    refuse_read_only(target)
     require_parquet(target)
     found, notes = read_texts(source, parse_columns(columns))
     print_notes(notes)

@@ -18,6 +18,7 @@ from sentfold.cli.inputs import (
     print_notes,
     read_inputs,
     refuse_odd_names,
+    refuse_other_record,
     refuse_target,
     refuse_target_in_model,
 )
@@ -51,6 +52,7 @@ def command(
     from sentfold.fold.texts import refuse_two_meanings
 
     refuse_target(to, first, second, on, words)
+    refuse_other_record(to, "inputs", "scores", "verdict")
     if mteb is not None:
         for name in (first, second):
             refuse_target_in_model(mteb / "results", name)

@@ -129,6 +129,7 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
         raise ParameterError(
             f"the target is not {wanted}", where=str(target), expected=f"{wanted}, or a new name", got=got
         )
+    refuse_read_only(target)
     given = [Path(path) for path in inputs if path is not None and Path(path).exists() and _is_read(path)]
     inside = not folder and any(path.resolve() in target.resolve().parents for path in given if path.is_dir())
     if inside or any(target.samefile(path) for path in given):
@@ -167,15 +168,43 @@ def refuse_target_in_model(target: Path, encoder: Path | str) -> None:
             )  # fmt: skip
 
 
-def require_parquet(target: Path) -> None:
-    """Raise ParameterError for a name under which vectors would not be read as Parquet again, or a read-only file."""
+def refuse_read_only(target: Path) -> None:
+    """Raise ParameterError for a file that nobody may change: to put another file in its place needs no leave."""
     from sentfold.errors import ParameterError
 
-    if target.exists() and not target.stat().st_mode & stat.S_IWUSR:
+    if target.is_file() and not target.stat().st_mode & stat.S_IWUSR:
         raise ParameterError(
             "the target is read-only", where=str(target), expected="a file that may be changed",
             remedy="another name; `dvc unprotect FILE` for a file that DVC tracks; else chmod u+w",
         )  # fmt: skip
+
+
+def refuse_other_record(target: Path | None, *keys: str) -> None:
+    """Raise ParameterError for a target that does not end in .json, or is no record of the command.
+
+    keys  that the command's records have
+    """
+    from sentfold.decision.encoders import is_record
+    from sentfold.errors import ParameterError
+
+    if target is None:
+        return
+    if target.suffix.lower() != ".json":
+        raise ParameterError(
+            "numbers are written as JSON", where=str(target), expected="a name that ends in .json",
+            remedy="another name",
+        )  # fmt: skip
+    if target.exists() and target.stat().st_size and not is_record(target, {*keys}):
+        raise ParameterError(
+            "the target has something else than numbers of this command", where=str(target),
+            expected="a new name, or a file that this command wrote", remedy="another name, or remove the file",
+        )  # fmt: skip
+
+
+def require_parquet(target: Path) -> None:
+    """Raise ParameterError for a name under which vectors would not be read as Parquet again."""
+    from sentfold.errors import ParameterError
+
     if not target.exists() and target.suffix.lower() != ".parquet":
         raise ParameterError(
             "vectors are written as Parquet", where=str(target), expected="a name that ends in .parquet",

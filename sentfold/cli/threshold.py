@@ -16,6 +16,7 @@ from sentfold.cli.inputs import (
     Words,
     print_notes,
     read_inputs,
+    refuse_other_record,
     refuse_target,
 )
 from sentfold.numeric_profile import profile_name, use_profile
@@ -48,6 +49,7 @@ def command(
     from sentfold.measures.base.pairs import cosines
 
     refuse_target(to, source, vectors, encoder, words)
+    refuse_other_record(to, "inputs", "match_from")
     data = read_dataset(source, parse_columns(columns))  # refused here, before an encoder takes minutes
     if data.kind != "pairs":
         raise DataError(

@@ -177,7 +177,7 @@ def refuse_joined(names: Sequence[str], *, where: str) -> None:
             "a label joins others", where=where, expected="one class a text",
             got=f"{shorten(found)}, in {names.count(found):,} texts",
             remedy="keep one label of each text, or make a file for each label with yes and no. If it is a number, "
-            "write decimals with a point; if it is a class of its own, call the class otherwise",
+            "write 3.5 for 3,5 and 1649 for 1,649; if it is a class of its own, call the class otherwise",
         )  # fmt: skip
 
 
@@ -301,7 +301,9 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
             others = Counter(
                 word for word in map(str, (table.columns[column][row] for row in kept)) if not is_score(word)
             )
-            remedy = "write decimals with a point" if "," in word else "write grades as numbers, such as 2, 1, 0"
+            remedy = (
+                "write 3.5 for 3,5 and 1649 for 1,649" if "," in word else "write grades as numbers, such as 2, 1, 0"
+            )
             remedy = "write 1 for a match and 0" if len(others) == 2 and "," not in word else remedy
             raise DataError(
                 "a score is no number", where=table.place(row, column), expected=SCORE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -181,16 +181,26 @@ def is_page(path: Path) -> bool:
 
 def is_own(path: Path) -> bool:
     """Whether a file of the name of a verdict, a fit or the settings of a space was written by a decision."""
+    if path.name == SETTINGS:
+        content = _object_in(path)
+        return content.get("kind") in KINDS and content.keys() <= {"kind", "neighbors", "amount", "regularization"}
+    return is_record(path, *OWN[path.name])
+
+
+def is_record(path: Path, *keys: Set[str]) -> bool:
+    """Whether a file is a JSON object that has all keys of one of these sets."""
+    content = _object_in(path)
+    return any(some <= content.keys() for some in keys)
+
+
+def _object_in(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; {} if it has another content, or cannot be read."""
     try:
         refuse_holes(path)
         content = json.loads(path.read_bytes()) if path.is_file() else {}
     except (OSError, ValueError, RecursionError):  # a DataError is a ValueError
-        return False
-    if not isinstance(content, dict):
-        return False
-    if path.name == SETTINGS:
-        return content.get("kind") in KINDS and content.keys() <= {"kind", "neighbors", "amount", "regularization"}
-    return any(keys <= content.keys() for keys in OWN[path.name])
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def remove_files(folder: Path, *names: str) -> None:

@@ -65,12 +65,14 @@ def export_space(
     A linear map behind a model becomes a Dense module, so that SentenceTransformer(target) needs nothing else. Other
     spaces become sentfold.decision.module.SpaceModule, and methods sentfold.decision.word_module.WordModule: these are
     imported from the installed library, with trust_remote_code=True.
-    Raises ParameterError if the target is not empty or the widths differ, ArtifactError, EncoderError, SolverError;
+    Raises ParameterError if the target is there or the widths differ, ArtifactError, EncoderError, SolverError;
     DataError if a file of the folder is written meanwhile.
     """
     target = target.absolute()  # `.` cannot be renamed to
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ParameterError("the target is not empty", where=str(target), expected="a new folder")
+    if os.path.lexists(target):  # a folder that is there can be a mount point, a link, or where a shell is
+        raise ParameterError(
+            "the target is there already", where=str(target), expected="a new folder", remedy=f"such as {target}/model"
+        )
     with _private_folder(target) as partial:
         with unchanged(folder) as read:  # the card is that of the space
             read.extend(folder / name for name in OUTPUTS)
@@ -83,8 +85,6 @@ def export_space(
             if _learned(space, _read_verdict(folder / "verdict.json")) or learned_notes(encoder):
                 write_json(partial / LEARNED, {"learned_from_labels": True})
             apart = _largest_difference(partial, probes, wanted)
-        if target.exists():
-            target.rmdir()
         partial.rename(target)
     return apart
 
@@ -299,7 +299,7 @@ def model_card(folder: Path, space: Space, encoder: str, digests: dict[str, str]
         f"model = SentenceTransformer(FOLDER{'' if plain else ', trust_remote_code=True'})",
         "```", "",
         "" if plain else "Modules named `sentfold...` come from the installed sentfold; this folder has no code.", "",
-        "## What it is worth", "", record["verdict"], "", *_numbers(record), "",
+        "## What it is worth", "", _plain(record["verdict"]), "", *_numbers(record), "",
         *[f"Note: {note}.\n" for note in unnamed_encoder(folder, encoder)],
         "## Fitted on", "", *[f"- `{name}`: {digest}" for name, digest in inputs.items()],
         *[f"- {_plain(note)}" for note in record.get("notes", [])], "",

@@ -173,6 +173,9 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
             for part, rows in ((known, old), ([texts[row] for row in new], vectors[new]))
         ]
         table = pa.concat_tables(tables if known else tables[1:])
+        if path.exists():  # but for the mark of `encode`, which would write over the added texts
+            kept = parquet.read_schema(path).metadata or {}
+            table = table.replace_schema_metadata({key: kept[key] for key in kept if key != b"sentfold encode"})
         with replace_in_mode(path) as temporary:
             parquet.write_table(table, temporary, row_group_size=ROW_GROUP, **PARQUET)
     return len(new), int(table.num_rows)
@@ -278,4 +281,9 @@ def _read_appended(path: Path) -> tuple[list[str], Floats]:
             remedy="name another file",
         )
     texts: list[str] = table.column("text").to_pylist()
+    if table.column("text").null_count:
+        raise DataError(
+            "a file has texts that are missing", where=str(path), expected="a text in each row",
+            got=f"{table.column('text').null_count:,} nulls", remedy="leave these rows out, or name another file",
+        )  # fmt: skip
     return texts, np.asarray(column.flatten()).reshape(len(column), -1)

@@ -240,11 +240,13 @@ def _require_own_folder(target: Path, source: Path) -> None:
             "the target holds links in the place of its own files", where=str(target), expected="files and folders",
             got=", ".join(links), state="nothing was changed", remedy="give another target",
         )  # fmt: skip
-    if names and LOCK not in names:
+    manifest = target / MANIFEST  # other programs have a .lock and a manifest, too
+    foreign = manifest.is_file() and b'"partitions"' not in manifest.read_bytes()
+    if names and (LOCK not in names or foreign):
         raise ParameterError(
             "the target holds something else",
             where=str(target),
-            expected=f"no such folder yet, an empty folder, or the folder of a fold, with {LOCK}",
+            expected=f"no such folder yet, an empty folder, or the folder of a fold, with its {LOCK} and {MANIFEST}",
             got=", ".join(names[:5]),
             state="nothing was changed",
             remedy="give another target",

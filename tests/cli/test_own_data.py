@@ -502,7 +502,33 @@ def test_numbers_are_written_whoever_reads_what_is_printed_and_printed_whatever_
         else:
             target.mkdir()
             for module in (compare, threshold):
-                monkeypatch.setattr(module, "refuse_target", lambda *paths, **options: None)
+                for name in ("refuse_target", "refuse_other_record"):
+                    monkeypatch.setattr(module, name, lambda *paths, **options: None)
             with pytest.raises(ArtifactError):
                 call(target)
             assert any(char.isdigit() for char in capsys.readouterr().out)
+
+
+def test_a_second_file_of_data_is_not_replaced_by_numbers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--to test.csv` reads as if the threshold of the first file were to be used on the second."""
+    from sentfold.cli import compare, threshold
+
+    monkeypatch.chdir(folder)
+    content = Path("pairs.tsv").read_bytes()
+    given: dict[str, Any] = {"vectors": Path("v.npy"), "match_from": 4.0}
+    calls: list[Callable[[Path], object]] = [
+        lambda to: threshold.command(Path("pairs.tsv"), **given, to=to),
+        lambda to: compare.command("v.npy", "v.npy", on=Path("pairs.tsv"), to=to),
+    ]
+    for number, call in enumerate(calls):
+        for name in ("test.tsv", "test.json"):
+            Path(name).write_bytes(content)
+            with pytest.raises(ParameterError, match="numbers"):
+                call(Path(name))
+            assert Path(name).read_bytes() == content
+        own = Path(f"{number}.json")
+        call(own)
+        call(own)
+        own.chmod(0o444)
+        with pytest.raises(ParameterError, match="read-only"):
+            call(own)

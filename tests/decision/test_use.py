@@ -64,10 +64,19 @@ def test_a_private_file_stays_private_and_a_link_stays_a_link(tmp_path: Path) ->
     append_vectors(path, ["a"], ones)
     path.chmod(0o600)
     link.symlink_to(path)
+    marked = pq.read_table(path).replace_schema_metadata({"licence": "CC BY 4.0", "sentfold encode": "{}"})
+    pq.write_table(marked, path)  # which keeps the permissions
     assert append_vectors(link, ["b"], ones) == (1, 2)
+    assert pq.read_schema(path).metadata == {b"licence": b"CC BY 4.0"}
     assert link.is_symlink()
     assert pq.read_table(path).column("text").to_pylist() == ["a", "b"]
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_with_a_missing_text_is_not_added_to(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["a", None], "vector": fixed_lists(np.ones((2, 4), np.float32))}), tmp_path / "v")
+    with pytest.raises(DataError, match="texts that are missing"):
+        append_vectors(tmp_path / "v", ["b"], np.ones((1, 4), dtype=np.float32))
 
 
 def test_private_files_that_a_command_writes_again_stay_private(tmp_path: Path) -> None:

@@ -246,6 +246,16 @@ def test_parts_of_a_plan_with_more_of_them_do_not_stay(tmp_path: Path, source: P
 # --- what is refused --------------------------------------------------------------------------------
 
 
+def test_a_folder_with_the_lock_and_the_manifest_of_another_program_is_left_alone(tmp_path: Path, source: Path) -> None:
+    (tmp_path / "mine/vectors").mkdir(parents=True)
+    for name, content in ((".lock", "pid 42"), ("manifest.json", '{"mine": 1}'), ("vectors/part-00000.parquet", "")):
+        (tmp_path / "mine" / name).write_text(content)
+    with pytest.raises(ParameterError, match="holds something else"):
+        fold_files(source, tmp_path / "mine", of_vectors(rows=400))
+    assert (tmp_path / "mine/.lock").read_text() == "pid 42"
+    assert (tmp_path / "mine/vectors/part-00000.parquet").is_file()
+
+
 def test_a_target_that_holds_something_else_is_left_alone(tmp_path: Path, source: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("all of it")

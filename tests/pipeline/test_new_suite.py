@@ -190,7 +190,7 @@ def test_a_suite_that_exists_is_not_written_over(root: Path) -> None:
     file = write_pairs(root / "pairs.csv", PAIRS)
     write_suite("mine", file, "minilm", columns={})
     before = Path("suites/mine/suite.yaml").read_bytes()
-    with pytest.raises(SuiteError, match=r"(?s)taken.*rm -r suites/mine$"):
+    with pytest.raises(SuiteError, match=r"(?s)taken.*or move suites/mine away$"):
         write_suite("mine", file, "wl-sif", columns={})
     assert Path("suites/mine/suite.yaml").read_bytes() == before
 
