@@ -226,12 +226,12 @@ def stage_tasks(plan: Plan, progress: Progress) -> Iterator[Start]:
     runner: Any = ThreadPoolTaskRunner(max_workers=plan.request.jobs)
     with _maker(plan, progress) as (make, stop), runner:
 
-        def make_kindly(stage: str) -> StageResult:
+        def make_after_copies(stage: str) -> StageResult:
             keep_unknown_files(stage, plan.request.suite, plan.root, say=lambda text: progress.note(stage, text))
             return make(stage)
 
         def start(stage: str, done: Callable[[End], None]) -> None:
-            future = runner.submit(reproduce_stage, {"stage": stage, "make": make_kindly})
+            future = runner.submit(reproduce_stage, {"stage": stage, "make": make_after_copies})
             future.add_done_callback(lambda ended: done(end_of(stage, ended)))
 
         try:
