@@ -27,6 +27,7 @@ from pipeline.lineage.runs import ended_runs, files_under
 from pipeline.lineage.stages import Entry, Graph, load_stages, read_locked, read_yaml, related
 from pipeline.lineage.trees import WorkingTree, git
 from pipeline.odd_files import refuse_conflict, refuse_odd_suite
+from sentfold.errors import RunError
 from sentfold.files import sha256_of, write_bytes_atomically
 
 COPIES = Path(".dvc/tmp/sentfold-locks")
@@ -130,15 +131,22 @@ def keep_unknown_files(stage: str, suite: str, root: Path, *, say: Callable[[str
     committed = _listed(root, "-z", "--", *outs) - _listed(root, "-z", "--modified", "--", *outs)
     runs = [run for run in ended_runs(root, suite) if run.get("by_dvc")]
     written = {(file, facts["sha256"]) for run in runs for file, facts in run["outputs"].items()}
-    unknown = [file for file in sorted(files - committed) if (file, sha256_of(root / file)) not in written]
     kept = KEPT / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"  # a file of the same name may have been copied before
-    for file in unknown:
-        copy = root / kept / file
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(root / file, copy, follow_symlinks=False)
+    try:
+        unknown = [file for file in sorted(files - committed) if (file, sha256_of(root / file)) not in written]
+        for file in unknown:
+            copy = root / kept / file
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / file, copy, follow_symlinks=False)
+    except OSError as error:
+        raise RunError(
+            "files among the reports cannot be copied, and DVC would remove them", where=stage,
+            expected=f"files that can be read, and room in {KEPT}", got=str(error), state="the stage was not started",
+            remedy=f"move your own files out of {', '.join(outs)}, and run again",
+        ) from None  # fmt: skip
     if unknown:
         more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
-        say(f"copied {unknown[0]}{more} to {kept}: DVC removes outputs, and neither git nor a run has this content")
+        say(f"copied {unknown[0]}{more} to {kept}: DVC removes outputs; neither git nor a run by DVC has this content")
 
 
 def _listed(root: Path, *options: str) -> set[str]:

@@ -182,15 +182,18 @@ def _objects(root: Path) -> dict[str, str]:
 def _contents(root: Path, files: Iterable[str]) -> dict[str, str]:
     """The name that git gives to the content of each file; "" of those that are gone or cannot be read."""
     wanted = sorted(files)
-    here = [file for file in wanted if (root / file).is_file() and os.access(root / file, os.R_OK) and "\n" not in file]
-    paths = "".join(f"{file}\n" for file in here).encode("utf-8", "surrogateescape")
-    names = git(root, "hash-object", "--stdin-paths", stdin=paths)
-    if names is None:
+    here = [file for file in wanted if (root / file).is_file() and os.access(root / file, os.R_OK)]
+    odd = [file for file in here if re.search(r'[\r\n]|^"', file)]  # which git reads otherwise in a list of lines
+    plain = [file for file in here if file not in odd]
+    paths = "".join(f"{file}\n" for file in plain).encode("utf-8", "surrogateescape")
+    listed, others = git(root, "hash-object", "--stdin-paths", stdin=paths), git(root, "hash-object", "--", *odd)
+    if listed is None or others is None:
         raise LineageError(
             "git does not hash files", where=str(root), expected="the output of `git hash-object`",
             remedy="`git status` may say what is wrong, such as a filter that is not installed",
         )  # fmt: skip
-    return {**dict.fromkeys(wanted, ""), **dict(zip(here, names.decode().split(), strict=True))}
+    hashes = [*listed.decode().split(), *others.decode().split()]
+    return {**dict.fromkeys(wanted, ""), **dict(zip([*plain, *odd], hashes, strict=True))}
 
 
 def _modules_in(place: str) -> list[str]:

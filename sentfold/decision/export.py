@@ -70,9 +70,11 @@ def export_space(
     """
     target = target.absolute()  # `.` cannot be renamed to
     if os.path.lexists(target):  # a folder that is there can be a mount point, a link, or where a shell is
+        empty = target.is_dir() and not any(target.iterdir())
         raise ParameterError(
-            "the target is there already", where=str(target), expected="a new folder", remedy=f"such as {target}/model"
-        )
+            "the target is there already", where=str(target), expected="a new folder",
+            remedy=f"such as {target}/model" if empty else "another name; or move what is there away",
+        )  # fmt: skip
     with _private_folder(target) as partial:
         with unchanged(folder) as read:  # the card is that of the space
             read.extend(folder / name for name in OUTPUTS)

@@ -100,8 +100,10 @@ def test_a_second_file_of_data_is_not_replaced_by_vectors(files: Files, tmp_path
         with pytest.raises(ParameterError, match=r"written as Parquet|something else than vectors"):
             run(files, target, "average")
         assert target.read_bytes() == before
-    with pytest.raises(ParameterError, match="written as Parquet"):
-        run(files, tmp_path / "new.npy", "average")
+    (tmp_path / "empty.npy").touch()
+    for name in ("new.npy", "empty.npy"):
+        with pytest.raises(ParameterError, match="written as Parquet"):
+            run(files, tmp_path / name, "average")
     with pytest.raises(ParameterError, match="written as Parquet"):
         append(files.source, tmp_path / "new.npy", encoder="wordllama", space=tmp_path)
     first, again = (run(files, tmp_path / "out.parquet", "average") for _ in range(2))

@@ -407,6 +407,22 @@ def test_what_a_file_manager_leaves_in_a_folder_that_a_stage_declares_is_no_edit
     assert (code["dirty"], code["edited"]) == ([], {})
 
 
+def test_names_that_git_reads_otherwise_in_a_list_of_lines_are_hashed(small: Small) -> None:
+    """`Icon` with a carriage return is what macOS calls the picture of a folder."""
+    names = ["code/Icon\r", 'code/"a".txt', '"b".py', "code/c\nd.txt"]
+    for name in names:
+        write(small, name, f"{name!r}\n")
+    small.commit("Odd names")
+    stage = load_stages(WorkingTree(small.root), "quick")["fold@mini"]
+    stage = replace(stage, deps=(*stage.deps, "code"))
+    assert describe_code(small.root, stage)["edited"] == {}
+    for name in names:
+        write(small, name, "edited\n")
+    edited = describe_code(small.root, stage)["edited"]
+    assert edited.keys() == {*names}
+    assert len({*edited.values()}) == 1 and "" not in edited.values()
+
+
 def test_a_record_of_an_earlier_version_that_hashed_other_files_is_a_witness(small: Small) -> None:
     """Records had a hash over all code, of which each version had its own opinion."""
     record_with_code(small, code=describe_code(small.root, None) | {"sha256": "0" * 64})
