@@ -116,9 +116,10 @@ def clear_leftovers(graph: Graph, root: Path, *, say: Callable[[str], None] = ty
 def keep_unknown_files(stage: str, suite: str, root: Path, *, say: Callable[[str], None]) -> None:
     """Copy the user's own files among the reports, which DVC is about to remove with the outputs of a stage.
 
-    A spreadsheet that was saved beside a table is such a file. So is a table or a page that the user edited: only files
-    that git has with this content, or that a run wrote with this content, are left out. Runs of DVC count, as DVC
-    empties folders first. Each call copies to a new folder below .sentfold/kept. `say` is told of the first file.
+    Such a file is a spreadsheet that was saved beside a table, or a table that the user edited. A file is not copied if
+    git has its content, or if a run by DVC wrote its content. Other runs do not count: they do not empty the folder,
+    so their records have the user's files too. Each call copies to a new folder below .sentfold/kept. `say` is told of
+    the first file.
     """
     try:
         outputs = load_stages(WorkingTree(root), suite)[stage.rpartition(":")[2]].outs

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 WIDTH, FIRST_LAYER, WINDOW, LENGTH = 300, 4, 2, 128  # defaults
 BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})  # processor flags, as Linux names them
-KEY = b"sentfold encode"  # of the metadata of a file that this command wrote
 TABLES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson")
 
 
@@ -147,9 +146,11 @@ def refuse_other_vectors(target: Path) -> None:
 def _is_own(path: Path) -> bool:
     from pyarrow import parquet
 
+    from sentfold.decision.use import ENCODE
+
     try:
         schema = parquet.read_schema(path)
-        return KEY in (schema.metadata or {}) and schema.names == ["text", "vector"]
+        return ENCODE in (schema.metadata or {}) and schema.names == ["text", "vector"]
     except (pa.ArrowException, OSError):
         return False
 
@@ -320,7 +321,7 @@ def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str
     """
     from pyarrow import parquet
 
-    from sentfold.decision.use import replace_in_mode
+    from sentfold.decision.use import ENCODE, replace_in_mode
     from sentfold.files import PARQUET, fixed_lists
 
     if not len(vectors):
@@ -334,4 +335,4 @@ def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str
     table = pa.table({"text": pa.array(texts, pa.string()), "vector": fixed_lists(np.ascontiguousarray(vectors))})
     text = json.dumps(record, sort_keys=True, ensure_ascii=False)
     with replace_in_mode(path) as temporary:
-        parquet.write_table(table.replace_schema_metadata({KEY: text.encode()}), temporary, **PARQUET)
+        parquet.write_table(table.replace_schema_metadata({ENCODE: text.encode()}), temporary, **PARQUET)

@@ -169,7 +169,7 @@ def refuse_target_in_model(target: Path, encoder: Path | str) -> None:
 
 
 def refuse_read_only(target: Path) -> None:
-    """Raise ParameterError for a file that nobody may change: to put another file in its place needs no leave."""
+    """Raise ParameterError for a read-only file. A rename would replace the file all the same."""
     from sentfold.errors import ParameterError
 
     if target.is_file() and not target.stat().st_mode & stat.S_IWUSR:

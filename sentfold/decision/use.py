@@ -32,6 +32,7 @@ from sentfold.retrieval.base.ranking import first_places, unit_rows
 Floats = npt.NDArray[np.float32]
 Floating = npt.NDArray[np.floating[Any]]
 
+ENCODE = b"sentfold encode"  # the key of the metadata of a file that `encode` wrote
 PATIENCE = 60  # seconds for which a file is waited for that another process holds
 PROBES = 16  # texts whose vectors are made again
 APART = 0.05  # between two vectors of one text at unit length: 8 or 16 bits, or batches of an encoder, give less
@@ -175,7 +176,7 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
         table = pa.concat_tables(tables if known else tables[1:])
         if path.exists():  # but for the mark of `encode`, which would write over the added texts
             kept = parquet.read_schema(path).metadata or {}
-            table = table.replace_schema_metadata({key: kept[key] for key in kept if key != b"sentfold encode"})
+            table = table.replace_schema_metadata({key: kept[key] for key in kept if key != ENCODE})
         with replace_in_mode(path) as temporary:
             parquet.write_table(table, temporary, row_group_size=ROW_GROUP, **PARQUET)
     return len(new), int(table.num_rows)
