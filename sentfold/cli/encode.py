@@ -139,7 +139,7 @@ def refuse_other_vectors(target: Path) -> None:
     if target.exists() and target.stat().st_size and not _is_own(target):
         raise ParameterError(
             "the target has something else than vectors of `sentfold encode`", where=str(target),
-            expected="a new name, or a file that this command wrote", remedy="another name, or remove the file",
+            expected="a new name, or a file that this command wrote", remedy="another name; or move the file away",
         )  # fmt: skip
 
 

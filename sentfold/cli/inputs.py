@@ -197,7 +197,7 @@ def refuse_other_record(target: Path | None, *keys: str) -> None:
     if target.exists() and target.stat().st_size and not is_record(target, {*keys}):
         raise ParameterError(
             "the target has something else than numbers of this command", where=str(target),
-            expected="a new name, or a file that this command wrote", remedy="another name, or remove the file",
+            expected="a new name, or a file that this command wrote", remedy="another name; or move the file away",
         )  # fmt: skip
 
 
