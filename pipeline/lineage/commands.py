@@ -111,11 +111,13 @@ def trace(
     """Follow one printed number to its sources: scores, spaces, corpus, model, parameters, code, each with its hash."""
     from pipeline.lineage.text import trace_text
     from pipeline.lineage.trace import trace as run
-    from pipeline.lineage.trace_picture import draw_trace
+    from pipeline.lineage.trace_picture import draw_trace, refuse_other_file
     from sentfold.cli.inputs import refuse_target
     from sentfold.files import write_bytes_atomically
 
     refuse_target(svg, in_users_folder(table))
+    if svg is not None:
+        refuse_other_file(svg)
     found = run(Path.cwd(), in_users_folder(table), row=row, column=column, field=field, line=line)
     if svg is not None:
         write_bytes_atomically(svg, draw_trace(found).encode())

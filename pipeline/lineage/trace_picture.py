@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from textwrap import wrap
 
 from pipeline.lineage.scope import join_lines
 from pipeline.lineage.text import describe_facts, title_of
 from pipeline.lineage.trace import Node, Trace
+from sentfold.errors import ParameterError
 
 WIDTH = 820  # of the page, in pixels
 LETTER, LINE = 6.2, 15  # width of a letter of 10.5 pixels in a monospaced font, and height of a line
 PAD, GAP, INDENT = 8, 10, 22  # inside of a box, below it, and for each step down
 DEEPEST = 20  # steps that are indented; what is deeper is drawn below the last of them
+TITLE = "What the number"
 FACT_LINES = 3  # lines of a long fact; `--json` has it whole
 
 STYLE = """
@@ -52,11 +55,26 @@ class Box:
         return WIDTH - PAD - self.x
 
 
+def refuse_other_file(target: Path) -> None:
+    """Raise ParameterError for a target that does not end in .svg, or is there and not the picture of a trace."""
+    if target.suffix.lower() != ".svg":
+        raise ParameterError("a picture is written as SVG", where=str(target), expected="a name that ends in .svg")
+    if not target.is_file() or not target.stat().st_size:
+        return
+    with target.open("rb") as stream:
+        head = stream.read(2000)
+    if not (head.startswith(b"<svg ") and TITLE.encode() in head):
+        raise ParameterError(
+            "the target is not the picture of a trace", where=str(target),
+            expected="a new name, or a file that this command wrote", remedy="another name; or move the file away",
+        )  # fmt: skip
+
+
 def draw_trace(found: Trace) -> str:
     """The tree as SVG: nothing is loaded and nothing runs; light or dark as the reader's system is."""
     boxes = place_boxes(found)
     height = boxes[-1].y + boxes[-1].height + PAD
-    about = f"What the number {found.number.text}, {found.number.row} × {found.number.column}, rests on"
+    about = f"{TITLE} {found.number.text}, {found.number.row} × {found.number.column}, rests on"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" '
         f'height="{height:g}" role="img" aria-label="{escape(about)}">',

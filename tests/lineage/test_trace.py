@@ -281,3 +281,16 @@ def test_the_picture_replaces_neither_the_traced_table_nor_a_pipe(small: Small, 
         assert done.returncode == 2 and "the target is" in done.stderr
     assert (small.root / STS).read_bytes() == before
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_the_picture_replaces_no_other_file_of_the_user(small: Small, tmp_path: Path) -> None:
+    cell = ("--row", "mini", "--column", "first")
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "drawing.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"><title>mine</title></svg>')
+    for name, said in (("notes.txt", "a name that ends in .svg"), ("drawing.svg", "a file that this command wrote")):
+        before = (tmp_path / name).read_bytes()
+        done = small.run("pipeline", "trace", STS, *cell, "--svg", str(tmp_path / name), check=False)
+        assert done.returncode == 2 and said in done.stderr
+        assert (tmp_path / name).read_bytes() == before
+    for _ in range(2):  # its own picture is drawn again
+        small.run("pipeline", "trace", STS, *cell, "--svg", str(tmp_path / "trace.svg"))
