@@ -67,6 +67,12 @@ def write_suite(
         "spaces": [block, *(f"{block}-{manifold}" for manifold in fitting)],
     }
     try:
+        folder.mkdir(parents=True)  # another command can have taken the name since
+    except FileExistsError:
+        _refuse_taken(name)
+    except OSError:
+        pass  # the first file says why it cannot be written
+    try:
         for split, part in frame.group_by("split", maintain_order=True):
             write_bytes_atomically(folder / name / f"{split[0]}.csv", part.drop("split").write_csv().encode())
         _write_yaml(own_catalogue(name), {name: _describe(name, file, task, data, frame)})

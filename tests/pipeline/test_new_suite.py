@@ -6,7 +6,9 @@ import csv
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import polars as pl
@@ -56,6 +58,26 @@ def test_the_suite_holds_the_texts_and_scores_of_the_file_in_their_order(root: P
     frame = pl.read_csv("suites/mine/mine/all.csv")
     assert frame.select("sentence1", "sentence2", "score").rows() == PAIRS
     assert find_corpus("mine", "mine").dataset.splits == {"all": 40}
+
+
+def test_of_two_commands_that_take_one_name_at_once_one_is_refused_and_the_other_one_s_data_stay(root: Path) -> None:
+    begin = Barrier(2)
+
+    def write(score: float) -> str:
+        rows = [(left, right, score + number % 3) for number, (left, right, _) in enumerate(PAIRS)]
+        file = write_pairs(root / f"{score}.csv", rows)
+        begin.wait()
+        try:
+            write_suite("mine", file, "minilm", columns={})
+        except SuiteError as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor(2) as threads:
+        said = list(threads.map(write, (1.0, 5.0)))
+    assert sorted(map(bool, said)) == [False, True] and "'mine' is taken" in "".join(said)
+    least = pl.read_csv("suites/mine/mine/all.csv")["score"].min()
+    assert least == (5.0 if said[0] else 1.0)
 
 
 def test_each_part_of_labelled_texts_is_a_split_and_classes_are_named(root: Path) -> None:
