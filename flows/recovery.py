@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from flows.lock_entries import HEAD
 from pipeline.base.params import parse_yaml
 from pipeline.base.suite import FIRST
 from pipeline.lineage.hashes import LineageError
+from pipeline.lineage.machine import git_names
 from pipeline.lineage.runs import ended_runs, files_under
 from pipeline.lineage.stages import Entry, Graph, load_stages, read_locked, read_yaml, related
 from pipeline.lineage.trees import WorkingTree, git
@@ -129,7 +130,10 @@ def keep_unknown_files(stage: str, suite: str, root: Path, *, say: Callable[[str
     files = {file for out in outs for file in files_under(root, out)}
     if not files:
         return
-    committed = _listed(root, "-z", "--", *outs) - _listed(root, "-z", "--modified", "--", *outs)
+    committed: set[str] = set()
+    held = _held_by_git(root, outs)
+    with suppress(LineageError):  # git, whose filter may not be installed, knows no file then
+        committed = {file for file, name in git_names(root, held).items() if name == held[file]}
     runs = [run for run in ended_runs(root, suite) if run.get("by_dvc")]
     written = {(file, facts["sha256"]) for run in runs for file, facts in run["outputs"].items()}
     kept = KEPT / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"  # a file of the same name may have been copied before
@@ -150,9 +154,11 @@ def keep_unknown_files(stage: str, suite: str, root: Path, *, say: Callable[[str
         say(f"copied {unknown[0]}{more} to {kept}: DVC removes outputs; neither git nor a run by DVC has this content")
 
 
-def _listed(root: Path, *options: str) -> set[str]:
-    """The files that `git ls-files` lists, or none without git."""
-    return {*(git(root, "ls-files", *options) or b"").decode("utf-8", "surrogateescape").split("\0")}
+def _held_by_git(root: Path, paths: Iterable[str]) -> dict[str, str]:
+    """The files of git's index below some paths, each with the name that git gives to the content; {} without git."""
+    listing = (git(root, "ls-files", "--stage", "-z", "--", *paths) or b"").decode("utf-8", "surrogateescape")
+    entries = (entry.partition("\t") for entry in listing.split("\0") if entry)
+    return {file: facts.split()[1] for facts, _, file in entries}
 
 
 def _keep_or_restore(lock: Path, copy: Path, *, name: Path) -> None:

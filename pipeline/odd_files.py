@@ -123,14 +123,15 @@ def refuse_other_places(suite: str) -> None:
 def refuse_conflict(lock: Path, content: bytes) -> None:
     """Raise SuiteError for a dvc.lock in which git left both sides of a merge."""
     if found := CONFLICT.search(content):
+        name = shlex.quote(str(lock))
         raise SuiteError(
             f"{lock} holds a merge conflict",
             where=f"{lock}, line {content.count(NEWLINE, 0, found.start()) + 1}",
             expected="a dvc.lock as DVC writes it",
             got="the lines that git puts around the two sides of a conflict",
             state="the file was left as it is",
-            remedy=f"resolve the conflict, or take one side: git checkout --ours {lock}, or "
-            f"git checkout --theirs {lock}; then run the command again",
+            remedy=f"resolve the conflict, or take one side: git checkout --ours {name}, or "
+            f"git checkout --theirs {name}; then run the command again",
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
+from shlex import quote
 from typing import Literal
 
 from pipeline.base.suite import suite_folder
@@ -244,7 +245,7 @@ class Auditor:
             if others:
                 yield (
                     f"{', '.join(others)} of the audited commit are not those of this checkout, and an audit does not "
-                    f"judge them: git diff HEAD {scope.revision} -- {' '.join(others)}"
+                    f"judge them: git diff HEAD {quote(scope.revision)} -- {' '.join(map(quote, others))}"
                 )
         if graph.leftovers:
             yield f"{graph.lockfile} still has stages that {graph.dvcfile} has no more: {', '.join(graph.leftovers)}"

@@ -128,7 +128,9 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
     deciding = {"dvc.yaml", "pipeline/__main__.py", "params.yaml"}
     if stage is not None:
         deciding |= {*stage.params, *(dep for dep in stage.deps if not dep.startswith(DATA_FOLDERS))}
-    status = _names(git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"))
+    listing = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".")
+    above = _prefix(root)
+    status = [f"{entry[:3]}{entry[3:].removeprefix(above)}" for entry in _names(listing)]
     status = [entry for entry in status if not PASSED_OVER.match_file(entry[3:])]  # an open folder is no edit
     declared = {entry[3:] for entry in status if any(related(entry[3:], path) for path in deciding)}
     inner = tuple(f"{layer}/" for layer in LAYERS)
@@ -141,8 +143,8 @@ def describe_code(root: Path, stage: Stage | None) -> dict[str, Any]:
         for name, content in _objects(root).items()
         if (is_code(name) or any(related(name, path) for path in deciding - settings)) and (root / name).is_file()
     }
-    code |= {name for name, content in _contents(root, recorded).items() if content != recorded[name]}
-    contents, dirty = _contents(root, code | (declared - settings)), sorted(declared | code)
+    code |= {name for name, content in git_names(root, recorded).items() if content != recorded[name]}
+    contents, dirty = git_names(root, code | (declared - settings)), sorted(declared | code)
     return {"commit": commit.decode().strip(), "dirty": dirty, "edited": contents}
 
 
@@ -163,7 +165,7 @@ def keep_loaded(root: Path, code: Mapping[str, Any]) -> dict[str, Any]:
         if name in ran or name.startswith("flows/") or not is_code(name)
     }
     new = ran - {*_names(git(root, "ls-files", "-z"))} - edited.keys()
-    return {**code, "edited": dict(sorted({**edited, **_contents(root, new)}.items()))}
+    return {**code, "edited": dict(sorted({**edited, **git_names(root, new)}.items()))}
 
 
 def is_code(path: str) -> bool:
@@ -179,13 +181,17 @@ def _objects(root: Path) -> dict[str, str]:
     return {name: facts.split()[2] for facts, _, name in entries if facts.startswith("100")}
 
 
-def _contents(root: Path, files: Iterable[str]) -> dict[str, str]:
-    """The name that git gives to the content of each file; "" of those that are gone or cannot be read."""
+def git_names(root: Path, files: Iterable[str]) -> dict[str, str]:
+    """The name that git gives to the content of each file; "" of those that are gone or cannot be read.
+
+    Raises LineageError where git does not hash files.
+    """
     wanted = sorted(files)
     here = [file for file in wanted if (root / file).is_file() and os.access(root / file, os.R_OK)]
     odd = [file for file in here if re.search(r'[\r\n]|^"', file)]  # which git reads otherwise in a list of lines
     plain = [file for file in here if file not in odd]
-    paths = "".join(f"{file}\n" for file in plain).encode("utf-8", "surrogateescape")
+    above = _prefix(root)
+    paths = "".join(f"{above}{file}\n" for file in plain).encode("utf-8", "surrogateescape")
     listed, others = git(root, "hash-object", "--stdin-paths", stdin=paths), git(root, "hash-object", "--", *odd)
     if listed is None or others is None:
         raise LineageError(
@@ -203,6 +209,11 @@ def _modules_in(place: str) -> list[str]:
     }
     folders = {file: file.parents[1] if file.stem == "__init__" else file.parent for file in map(Path, files)}
     return [str(file) for file, folder in folders.items() if str(folder) == place]
+
+
+def _prefix(root: Path) -> str:
+    """What git puts before the names of files in a status or a list, where its repository begins above `root`."""
+    return (git(root, "rev-parse", "--show-prefix") or b"").decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
 def _names(listing: bytes | None) -> list[str]:

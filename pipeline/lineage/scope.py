@@ -148,7 +148,7 @@ class Scope:
 
     @property
     def _first(self) -> str:
-        return "" if self.revision is None else f"git switch --detach {self.revision}, then "
+        return "" if self.revision is None else f"git switch --detach {quote(self.revision)}, then "
 
     def rerun(self) -> str:
         """The command that makes stages anew, those alone whose records disagree."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from shlex import quote
 from typing import Any
 
 from pipeline.lineage.hashes import LineageError
@@ -84,5 +85,5 @@ def malformed(file: str, where: str, got: str, expected: str) -> LineageError:
         where=f"{file}: {where}",
         expected=expected,
         got=got,
-        remedy=f"run `sentfold plan`, or take it and its variables from git again: git checkout -- {file}",
+        remedy=f"run `sentfold plan`, or take it and its variables from git again: git checkout -- {quote(file)}",
     )

@@ -181,6 +181,12 @@ def test_one_marker_that_was_overlooked_is_a_conflict_too(root: Path, marker: st
     path.write_text(LOCK.replace("  vocabulary:", f"{marker}\n  vocabulary:"))
     with pytest.raises(SuiteError, match=f"{BESIDE}/dvc.lock holds a merge conflict"):
         recover(root)
+    odd = root / "suites/x$(touch PWNED)/dvc.lock"
+    odd.parent.mkdir()
+    path.rename(odd)
+    with pytest.raises(SuiteError) as refused:
+        recover(root)
+    assert "git checkout --ours 'suites/x$(touch PWNED)/dvc.lock', or" in refused.value.remedy
 
 
 @pytest.mark.parametrize("content", ["", '{"wri', '{"write": {}, "read": {'])

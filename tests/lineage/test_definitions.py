@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -186,6 +187,22 @@ def test_an_audit_of_a_commit_says_which_code_is_not_that_of_the_checkout(small:
     (small.root / "requirements-train.lock").write_text("torch==2\n")
     (remark,) = [one for one in audit(small.root, "quick", revision="HEAD").remarks if "of the audited commit" in one]
     assert "requirements-train.lock" in remark
+
+
+def test_names_of_a_stranger_are_quoted_in_the_commands_that_an_audit_of_a_commit_advises(small: Small) -> None:
+    branch, file = "better;touch${IFS}PWNED", "notes/x$(touch PWNED)"
+    small.run("git", "switch", "-q", "-c", branch)
+    (small.root / "notes").mkdir()
+    (small.root / file).write_text("mine")
+    small.edit("dvc.yaml", "deps: [stage.py, code/layout.py, ", f'deps: [stage.py, "{file}", code/layout.py, ')
+    small.edit("reports/quick/tables/sts.csv", "mini,20.50", "mini,21.50")
+    small.commit("Better")
+    small.run("git", "switch", "-q", "-")
+    found = audit(small.root, "quick", revision=branch)
+    (remark,) = [one for one in found.remarks if "of the audited commit" in one]
+    assert shlex.split(remark.partition("judge them: ")[2]) == ["git", "diff", "HEAD", branch, "--", "dvc.yaml", file]
+    remedies = [cause.remedy for cause in found.causes if "git switch" in cause.remedy]
+    assert remedies and all(f"git switch --detach {shlex.quote(branch)}, then " in remedy for remedy in remedies)
 
 
 def test_a_suite_s_own_catalogue_gives_no_public_corpus_another_place(tmp_path: Path) -> None:

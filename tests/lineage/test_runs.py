@@ -219,6 +219,7 @@ def test_a_users_file_among_the_tables_is_copied_before_dvc_removes_it(small: Sm
     mine = {"reports/quick/tables/mine.xlsx": {"sha256": hashlib.sha256(b"mine.xlsx").hexdigest()}}
     append_line(runs_path(small.root, "quick"), {**whole, **record, **blocks, "by_dvc": False, "outputs": mine})
     said: list[str] = []
+    small.run("git", "update-index", "--assume-unchanged", "reports/quick/tables/notes.md")
     for content in ("mine.xlsx", "a later one"):
         (tables / "mine.xlsx").write_text(content)
         keep_unknown_files("dvc.yaml:report", "quick", small.root, say=said.append)
@@ -465,6 +466,18 @@ def test_the_files_of_a_stage_that_differ_from_the_commit_are_named(small: Small
     code = ["code/new.py", "code/rules.py", "code/texts.py", "code/words.py"]
     assert said["report"]["dirty"] == ["code/rules.py", "code/texts.py", "code/words.py", "plan.yaml"]
     assert said["embed@first-mini"]["dirty"] == list(said["embed@first-mini"]["edited"]) == code
+
+
+def test_a_checkout_in_a_folder_of_another_repository_has_its_commit_and_what_differs(small: Small) -> None:
+    """DVC can be in a part of a repository (`dvc init --subdir`). Git names files from the root of the repository."""
+    inner = Small(small.root / "part")
+    inner.root.mkdir()
+    small.run("git", "mv", "code", "stage.py", "plan.yaml", "dvc.yaml", "params.yaml", "part")
+    (inner.root / '"b".py').write_text("B = 1\n")
+    commit = small.commit("Moved")
+    assert describe_code(inner.root, None) == {"commit": commit, "dirty": [], "edited": {}}
+    inner.edit("code/rules.py", "RULE = 1", "RULE = 2")
+    assert list(describe_code(inner.root, None)["edited"]) == ["code/rules.py"]
 
 
 def test_a_folder_without_git_has_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
