@@ -76,7 +76,7 @@ class Decision:
     metric, item   what is scored and what is counted, in words
     items, groups  how many of them; groups are independent of each other
     effective_groups  how many groups tell as much; told: what these are, in words
-    cosine         score of cosine x100 in the same folds; overall: on all items at once (differs for Spearman)
+    cosine         score of cosine x100 in the same folds; overall: on all of them at once (differs for Spearman)
     candidates     the automatic choice first, then families by descending difference
     reasons        family -> why it could not be tried
     transductive   family -> score if it is fitted on the judged texts themselves; outside the verdict

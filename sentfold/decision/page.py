@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from sentfold.decision.families import axes_of
-from sentfold.decision.verdict import span
+from sentfold.decision.verdict import describe_change, span
 from sentfold.files import write_text
 from sentfold.manifold.base.linear import principal_map
 from sentfold.measures.base.pairs import cosines
@@ -95,9 +95,10 @@ def write_page(path: Path, decision: Decision, data: Dataset, vectors: Floating)
     names = [data.texts[row] if data.texts else f"row {row}" for row in drawn]
     maps = [flat_map(vectors[drawn]), flat_map(decision.alternative.transform(vectors[drawn]))]
     unchanged = decision.alternative_name == "cosine"
+    judged = f"Judged on {decision.items:,} {decision.item} in {decision.groups:,} independent groups."
     parts = {
         "verdict": escape(decision.verdict),
-        "change": escape(describe_change(decision)),
+        "change": escape(describe_change(decision) or judged),
         "metric": escape(decision.metric),
         "forest": draw_candidates(decision.candidates),
         "count": f"{len(drawn):,}",
@@ -116,20 +117,6 @@ def write_page(path: Path, decision: Decision, data: Dataset, vectors: Floating)
 def cut_texts(texts: Sequence[str], letters: int) -> list[str]:
     """Texts of at most so many letters."""
     return [text if len(text) <= letters else f"{text[: letters - 1]}…" for text in texts]
-
-
-def describe_change(decision: Decision) -> str:
-    """What would change the answer, in words."""
-    from sentfold.decision.verdict import wanted_items
-
-    if decision.recommended:
-        return f"Judged on {decision.items:,} {decision.item} in {decision.groups:,} independent groups."
-    wanted = wanted_items(decision)
-    if wanted > decision.items:
-        return (
-            f"What would change the answer: about {wanted:,} {decision.item}, if the estimate is the true difference."
-        )
-    return f"More {decision.item} would narrow the intervals; the estimate itself is not above 0."
 
 
 def draw_candidates(candidates: Sequence[Candidate]) -> str:

@@ -61,7 +61,7 @@ def describe_decision(decision: Decision) -> str:
     """At most 11 lines: the sentence, the score of cosine, the best families, and what was left out."""
     lines = [decision.verdict, f"  cosine: {decision.metric} {decision.cosine:.1f} on the held-out parts"]
     if abs(decision.overall - decision.cosine) >= 0.05:
-        lines[1] += f", {decision.overall:.1f} over all {decision.item} at once"
+        lines[1] += f", {decision.overall:.1f} over all {decision.items:,} {decision.item} at once"
     moving = [candidate for candidate in decision.candidates[1:] if not candidate.identical]
     lines += [f"  {candidate.name}: {span(candidate)}" for candidate in moving[:SHOWN]]
     if moving:
@@ -80,12 +80,8 @@ def describe_decision(decision: Decision) -> str:
         lines.append(
             f"  not tried ({', '.join(sorted(set(decision.reasons.values())))}): {', '.join(decision.reasons)}"
         )
-    more = 0 if decision.recommended or decision.effective_groups < LEAST_GROUPS else wanted_items(decision)
-    if more > decision.items:
-        lines.append(
-            f"  A true difference of {decision.candidates[0].difference:.1f} would need about {more:,} {decision.item}"
-            + (f", if {APART[decision.item]}." if decision.groups < decision.items else ".")
-        )
+    if change := describe_change(decision):
+        lines.append(f"  {change}")
     lines.append(
         "  Intervals hold for all candidates together (95%). They judge the whole procedure: fit and choose on a part "
         "of the data, score on the rest."
@@ -93,13 +89,25 @@ def describe_decision(decision: Decision) -> str:
     return "\n".join(lines)
 
 
+def describe_change(decision: Decision) -> str:
+    """How many items would show the difference of the automatic choice, if it is the true one; "" if these would do."""
+    more = 0 if decision.recommended else wanted_items(decision)
+    if more <= decision.items:
+        return ""
+    apart = f", if {APART[decision.item]}" if decision.groups < decision.items else ""
+    wanted = f"{more:,} {decision.item}{apart}"
+    return f"A true difference of {decision.candidates[0].difference:.1f} would need about {wanted}."
+
+
 def wanted_items(decision: Decision) -> int:
     """How many items would show the automatic choice's difference with 80% power; 0 if it is not above 0.
+
+    Also 0 where the groups are too few for a verdict: their number says nothing of the power then.
 
     The smallest detectable difference falls with the root of the number of items.
     """
     automatic = decision.candidates[0]
-    if automatic.difference < 0.05:
+    if automatic.difference < 0.05 or decision.effective_groups < LEAST_GROUPS:
         return 0
     return math.ceil(decision.items * (automatic.detectable / automatic.difference) ** 2 / 10) * 10
 

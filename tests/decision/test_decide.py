@@ -7,6 +7,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,7 @@ from sentfold.decision.spaces import LinearSpace, load_space, save_space
 from sentfold.errors import ArtifactError, ParameterError
 from sentfold.manifold.abtt import removal_map
 from sentfold.manifold.base.linear import LinearMap, principal_axes
+from sentfold.retrieval.base.ranking import unit_rows
 
 
 def column_of(values: list[object]) -> np.ndarray:
@@ -321,7 +323,7 @@ def test_scores_that_are_distances_are_refused() -> None:
 def test_vectors_in_another_order_are_told_by_their_score() -> None:
     x, (left, right, scores) = pairs_of(200)
     shuffled = np.random.default_rng(0).permutation(x)
-    asked = "no better than chance: are the vectors those of the texts, in their order?"
+    asked = "little above chance, or below: are the vectors those of the texts, in their order?"
     for vectors, told in ((x, False), (shuffled, True)):
         found = sentfold.decide(vectors, pairs=(left, right, scores), families=FAMILIES[:1])
         assert any(asked in note for note in found.notes) == told
@@ -330,6 +332,11 @@ def test_vectors_in_another_order_are_told_by_their_score() -> None:
     for vectors, told in ((noise + 9 * classes[:, None], False), (noise, True)):
         found = sentfold.decide(vectors, labels=classes, families=FAMILIES[:1])
         assert any(asked in note for note in found.notes) == told
+    texts = x[:15]  # all pairs of few texts: seven groups, of which any score could be chance
+    left, right = np.array([*combinations(range(15), 2)]).T
+    cosines = unit_rows(texts)[left] * unit_rows(texts)[right]
+    found = sentfold.decide(texts, pairs=(left, right, cosines.sum(axis=1)), families=FAMILIES[:1])
+    assert found.verdict.startswith("No verdict") and not any(asked in note for note in found.notes)
     with pytest.raises(DataError, match="in their order"):
         sentfold.find_threshold(noise[:, 0], classes)
     queries = np.repeat(np.arange(50), 10)  # each with ten candidates, of which few match

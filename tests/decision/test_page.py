@@ -7,16 +7,20 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from sentfold.data.datasets import Dataset, read_dataset
-from sentfold.decision.decide import decide_dataset
+from sentfold.decision.decide import Decision, decide_dataset
 from sentfold.decision.families import FAMILIES as EVERY_FAMILY
 from sentfold.decision.families import Family, all_but_the_top, mean_removal
 from sentfold.decision.page import DRAWN, GRID, flat_map, related_pairs, write_page
+from sentfold.decision.verdict import decision_record
+from sentfold.retrieval.base.ranking import unit_rows
 from tests.browser import CHROMIUM, Page, needs_chromium, open_browser
 
 FAMILIES = (Family("mean removal", mean_removal), Family("all but the top", all_but_the_top))
@@ -84,6 +88,33 @@ def test_the_page_of_all_candidates_fits_one_screen_and_a_pointer_marks_one_text
     assert browser.complaints == []
     asked = "fetch('data:text/plain,a').then(() => 'answered', error => 'refused')"
     assert browser.evaluate(asked) == "refused", "what a text might smuggle in could send nothing away"
+
+
+def crossed_pairs(folder: Path, n: int, m: int) -> tuple[str, Decision]:
+    """The page and the decision of m of the pairs of n texts, whose scores are noisy cosines without a shared part."""
+    rng = np.random.default_rng(3)
+    inner = unit_rows(rng.normal(size=(n, 24)))
+    left, right = rng.permutation(np.array([*combinations(range(n), 2)]))[:m].T
+    scores = (inner[left] * inner[right]).sum(axis=1) + 0.3 * rng.normal(size=m)
+    texts = [f"text {i}" for i in range(n)]
+    frame = {"left": [texts[i] for i in left], "right": [texts[i] for i in right], "score": scores}
+    pl.DataFrame(frame).write_csv(folder / "p.csv")
+    data = read_dataset(folder / "p.csv")
+    vectors = (inner + 0.1 * rng.normal(size=24)).astype(np.float32)[[int(text.split()[1]) for text in data.texts]]
+    decision = decide_dataset(data, vectors, families=FAMILIES)
+    write_page(folder / "verdict.html", decision, data, vectors)
+    return unescape((folder / "verdict.html").read_text()), decision
+
+
+@pytest.mark.parametrize(("n", "m"), [(15, 105), (64, 600), (64, 60)])
+def test_the_page_says_of_the_pairs_that_would_do_what_the_command_says(n: int, m: int, tmp_path: Path) -> None:
+    page, decision = crossed_pairs(tmp_path, n, m)
+    said = [line.strip() for line in decision.describe().splitlines() if "would need" in line]
+    assert re.findall(r"A true difference of .* would need about .*?\.(?=<)", page) == said
+    judged = not decision.verdict.startswith("No verdict")
+    assert judged == (m == 600) and bool(said) == judged
+    assert judged or decision_record(decision)["items_for_this_difference"] == 0
+    assert all("if no two share a text" in line for line in said)
 
 
 def test_texts_cannot_end_the_script_or_become_markup(tmp_path: Path) -> None:
