@@ -22,7 +22,7 @@ def command(
     """Texts that the file has are left out; the others are encoded, mapped and added."""
     use_profile()
     from sentfold.data.columns import parse_columns
-    from sentfold.decision.encoders import open_encoder, unnamed_encoder
+    from sentfold.decision.encoders import count_notes, open_encoder, unnamed_encoder
     from sentfold.decision.spaces import load_space
     from sentfold.decision.use import (
         append_vectors,
@@ -44,10 +44,11 @@ def command(
         return
     fitted = load_space(space)
     encode = open_encoder(encoder, words, space=space, fit_on=())
-    require_same_file(target, fitted, lambda held: map_vectors(fitted, encode(held), space))
+    require_same_file(target, fitted, lambda held: map_vectors(fitted, encode(held).vectors, space))
     print_notes(unnamed_encoder(space, encoder))
-    vectors = encode(texts)
-    added, total = append_vectors(target, texts, map_vectors(fitted, vectors, space))
+    encoded = encode(texts)
+    print_notes(count_notes(encoder, encoded.fallbacks))
+    added, total = append_vectors(target, texts, map_vectors(fitted, encoded.vectors, space))
     print(f"{target}: {added:,} texts added, {total:,} in all")
-    if distances := describe_distances(fitted, vectors):
+    if distances := describe_distances(fitted, encoded.vectors):
         print(f"  {distances}")

@@ -272,14 +272,21 @@ def _encode(data: Dataset, source: Path, encoder: str, words: str) -> tuple[Inpu
     Raises EncoderError, and DataError for vectors that would be refused in a file too.
     """
     from sentfold.data.vectors import check_vectors
-    from sentfold.decision.encoders import encode_with_counts, fit_method, hash_encoder, learned_notes, prompt_notes
+    from sentfold.decision.encoders import (
+        count_notes,
+        encode_by_name,
+        fit_method,
+        hash_encoder,
+        learned_notes,
+        prompt_notes,
+    )
     from sentfold.encoders.base.protocol import known_methods
 
     texts, hashes = list(data.texts), hash_inputs((source, data.files))
     if encoder.lower() not in known_methods():
-        encoded_texts, counts = encode_with_counts(encoder, texts)
-        x, notes = check_vectors(encoded_texts, encoder)
-        notes += [f"{encoder}: texts {what}: {number:,}" for what, number in counts.items() if number]
+        encoded = encode_by_name(encoder, texts)
+        x, notes = check_vectors(encoded.vectors, encoder)
+        notes += count_notes(encoder, encoded.fallbacks)
         made_of = hash_encoder(encoder)
         # A folder of data can have the name of the model's folder, by which the files of the model are found again.
         own = f"{made_of['encoder']}/"
@@ -288,6 +295,6 @@ def _encode(data: Dataset, source: Path, encoder: str, words: str) -> tuple[Inpu
     fitted, encoded = fit_method(encoder, texts, words)
     x, more = check_vectors(encoded.vectors, encoder)
     notes = [f"{encoder} is fitted on these {len(texts):,} texts, without their labels"]
-    notes += [f"{what}: {number:,}" for what, number in encoded.fallbacks.items() if number]
+    notes += count_notes(encoder, encoded.fallbacks)
     made_of = {"encoder": encoder.lower(), Path(words).name: fitted.sha256}
     return Inputs(data, x, {**hashes, **made_of}, fitted), [*notes, *more]

@@ -42,7 +42,7 @@ def command(
     from sentfold.data.datasets import read_dataset
     from sentfold.data.tables import DataError
     from sentfold.data.vectors import read_vectors
-    from sentfold.decision.encoders import open_encoder, unnamed_encoder
+    from sentfold.decision.encoders import count_notes, open_encoder, unnamed_encoder
     from sentfold.decision.spaces import Unchanged, load_space
     from sentfold.decision.use import (
         PROBES,
@@ -67,8 +67,20 @@ def command(
     fitted = load_space(space) if space else None
     encode = open_encoder(encoder, words, space=space, fit_on=texts)
     print_notes(unnamed_encoder(space, encoder) if space else [])
-    known = encode(texts) if vectors is None else read_vectors(vectors, data)[0][: len(texts)]
-    query = encode([text])
+    if vectors is None:
+        encoded = encode(texts)
+        known = encoded.vectors
+        print_notes(count_notes(encoder, encoded.fallbacks))
+    else:
+        known = read_vectors(vectors, data)[0][: len(texts)]
+    asked = encode([text])
+    query = asked.vectors
+    if not query.any():  # a space can map zero to a place near other texts
+        raise DataError(
+            "the text has no vector", where="TEXT", expected="a word that the encoder knows",
+            got="; ".join(count_notes(encoder, asked.fallbacks)) or "zeros", remedy="write the text in other words",
+        )  # fmt: skip
+    print_notes([f"of the text itself, {note}" for note in count_notes(encoder, asked.fallbacks)])
     if query.shape[1] != known.shape[1]:
         raise DataError(
             "the vectors are of another encoder", where=str(vectors), expected=f"{query.shape[1]} dimensions",
@@ -82,7 +94,7 @@ def command(
     if vectors:  # the vectors of a file can be of an earlier state of the texts
         remedy = "give the encoder's own vectors, which --space then maps; or leave --vectors out"
         checked = nearest[: max(PROBES, sum(cosine >= least for _, cosine in nearest))]
-        now = encode([texts[row] for row, _ in checked])
+        now = encode([texts[row] for row, _ in checked]).vectors
         for (row, _), again in zip(checked, now, strict=True):
             require_same_vectors([texts[row]], known[[row]], again[None], where=str(vectors), remedy=remedy)
         if not isinstance(fitted, Unchanged | None):

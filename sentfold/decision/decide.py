@@ -161,12 +161,12 @@ def decide(
     """
     from sentfold.data.vectors import check_vectors
 
-    array, pairs, labels, texts = embed_texts(vectors, pairs, labels)
+    array, pairs, labels, texts, counted = embed_texts(vectors, pairs, labels)
     x, notes = check_vectors(array, "vectors")
     copies = first_copies(x, texts=texts)
     task, needed, free = make_task(copies, pairs, labels, texts)
     check_splits(splits, task)
-    notes = [*value_notes(pairs, labels), *model_notes(vectors), *notes]
+    notes = [*value_notes(pairs, labels), *model_notes(vectors), *counted, *notes]
     material = Material(x, needed, free, task, plan_folds(task, splits, seed=seed))
     return decide_task(material, families, seed, (*notes, *copy_notes(copies, texts)))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from sentfold.encoders.base.protocol import Fitted
 
 Floats = npt.NDArray[np.float32]
-TextVectors = Callable[[Sequence[str]], Floats]
 
 VERDICT, PAGE = "verdict.json", "verdict.html"
 LEARNED = "learned_from_labels.json"  # in an exported folder whose space was fitted on labels or scores
@@ -276,8 +275,10 @@ def digest_words(words: str) -> str:
 # --- an encoder by its name ---------------------------------------------------------------------------
 
 
-def open_encoder(name: str, words: str, *, space: Path | None, fit_on: Sequence[str]) -> TextVectors:
-    """What turns texts into vectors, for commands that use a space.
+def open_encoder(
+    name: str, words: str, *, space: Path | None, fit_on: Sequence[str]
+) -> Callable[[Sequence[str]], Encoded]:
+    """What turns texts into vectors and counts those taken otherwise than they are, for commands that use a space.
 
     name    a model's, a folder's, a package's, or that of a method over word vectors
     space   the folder of the space: it holds the fit of a method
@@ -290,7 +291,7 @@ def open_encoder(name: str, words: str, *, space: Path | None, fit_on: Sequence[
     if known and space is not None:
         fitted = load_fit(space, words)
         if fitted.method == name.lower():
-            return lambda texts: fitted.encode(texts).vectors
+            return fitted.encode
         raise EncoderError(
             "the space was fitted on vectors of another encoder", where=str(space), expected=fitted.method, got=name,
             remedy=f"--encoder {shlex.quote(fitted.method)}",
@@ -303,8 +304,7 @@ def open_encoder(name: str, words: str, *, space: Path | None, fit_on: Sequence[
             expected=f"a folder with {FIT}",
             remedy=f"write the folder with `sentfold decide ... --encoder {shlex.quote(name)}`",
         )  # fmt: skip
-    refitted = fit_method(name, fit_on, words)[0]
-    return lambda texts: refitted.encode(texts).vectors
+    return fit_method(name, fit_on, words)[0].encode
 
 
 def unnamed_encoder(space: Path, name: str) -> list[str]:
@@ -406,21 +406,25 @@ def learned_notes(name: str) -> list[str]:
     ]
 
 
-def encode_by_name(name: str, texts: Sequence[str]) -> Floats:
-    """(n, d) float32 vectors by a model, or by the folder of a method that `export` wrote. Raises EncoderError."""
-    return encode_with_counts(name, texts)[0]
+def encode_by_name(name: str, texts: Sequence[str]) -> Encoded:
+    """(n, d) float32 vectors by a model, or by the folder of a method that `export` wrote. Raises EncoderError.
 
-
-def encode_with_counts(name: str, texts: Sequence[str]) -> tuple[Floats, dict[str, int]]:
-    """As encode_by_name; and how many texts a model took otherwise, such as those that are cut at its limit."""
+    Also how many texts were taken otherwise than they are, such as those that are cut at a model's limit.
+    """
     from sentfold.data.vectors import check_numbers
     from sentfold.fold.texts import find_text_encoder
 
     folder = find_exported(name)
     if folder is not None:
-        return load_exported(folder).encode(texts), {}
+        return load_exported(folder).encode_counted(texts)
     encoded = find_text_encoder(name).encode(list(texts))
-    return check_numbers(encoded.vectors, name), dict(encoded.fallbacks)
+    return Encoded(check_numbers(encoded.vectors, name), encoded.fallbacks)
+
+
+def count_notes(name: str, counts: Mapping[str, int]) -> list[str]:
+    """What an encoder did to texts that it could not take as they are, such as those that are cut at its limit."""
+    of = "" if name.lower() in known_methods() else f"{name}: texts "
+    return [f"{of}{what}: {number:,}" for what, number in counts.items() if number]
 
 
 @dataclass(frozen=True)
@@ -432,7 +436,12 @@ class ExportedMethod:
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """(n, p) float32."""
-        return self.space.transform(self.fitted.encode(texts).vectors)
+        return self.encode_counted(texts).vectors
+
+    def encode_counted(self, texts: Sequence[str]) -> Encoded:
+        """(n, p) float32, and how many texts were taken otherwise than they are, such as those without known words."""
+        encoded = self.fitted.encode(texts)
+        return Encoded(self.space.transform(encoded.vectors), encoded.fallbacks)
 
 
 def is_exported(folder: Path) -> bool:

@@ -183,7 +183,7 @@ def _write_method(
     digests = {Path(words).name: fitted.sha256}
     write_text(partial / "README.md", model_card(folder, space, encoder, digests, plain=False))
     probes = [*texts, " ".join(list(fitted.counts)[:20])]
-    return probes, space.transform(encode(probes))
+    return probes, space.transform(encode(probes).vectors)
 
 
 def _check_width(folder: Path, space: Space, own: int, encoder: str) -> None:

@@ -27,7 +27,7 @@ from sentfold.data.datasets import (
 )
 from sentfold.data.tables import DataError, shorten
 from sentfold.data.vectors import encode_texts, refuse_masked
-from sentfold.decision.encoders import encode_by_name
+from sentfold.decision.encoders import count_notes, encode_by_name
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, Task
 
 Ints = npt.NDArray[np.int64]
@@ -43,8 +43,10 @@ Two = tuple[npt.ArrayLike, npt.ArrayLike]
 
 def embed_texts(
     vectors: Any, pairs: Three | None, labels: Two | npt.ArrayLike | None
-) -> tuple[npt.NDArray[Any], Three | None, Two | npt.ArrayLike | None, tuple[str, ...]]:
-    """Vectors, pairs or labels that name rows of these, and the texts. An array is returned as it is, without texts.
+) -> tuple[npt.NDArray[Any], Three | None, Two | npt.ArrayLike | None, tuple[str, ...], list[str]]:
+    """Vectors, pairs or labels that name rows of these, the texts, and notes on texts that an encoder took otherwise.
+
+    An array is returned as it is, without texts.
 
     vectors  an array; or an encoder: a name, an object with `encode`, or a function of a list of texts. `pairs` and
              `labels` then hold texts where they otherwise hold rows, and each distinct text is encoded once
@@ -70,7 +72,7 @@ def embed_texts(
         if array.dtype == object:  # as a column of arrays
             with suppress(ValueError, TypeError):
                 array = np.stack([np.asarray(vector) for vector in array])
-        return array, pairs, labels, ()
+        return array, pairs, labels, (), []
     columns: Sequence[Any] = pairs[:2] if pairs is not None else labels[:1] if isinstance(labels, tuple) else ()
     cells = [list(np.asarray(column, dtype=object).ravel()) for column in columns]
     if not cells or not all(isinstance(text, str) for column in cells for text in column):
@@ -86,12 +88,17 @@ def embed_texts(
                 remedy="leave out the rows without a text, as the commands do",
             )  # fmt: skip
     row_of = {text: row for row, text in enumerate(dict.fromkeys(text for column in cells for text in column))}
-    x = encode_by_name(vectors, list(row_of)) if isinstance(vectors, str) else encode_texts(vectors, list(row_of))
+    notes: list[str] = []
+    if isinstance(vectors, str):
+        encoded = encode_by_name(vectors, list(row_of))
+        x, notes = encoded.vectors, count_notes(vectors, encoded.fallbacks)
+    else:
+        x = encode_texts(vectors, list(row_of))
     rows = [np.array([row_of[text] for text in column]) for column in cells]
     if pairs is not None:
-        return x, (rows[0], rows[1], pairs[2]), labels, tuple(row_of)
+        return x, (rows[0], rows[1], pairs[2]), labels, tuple(row_of), notes
     assert isinstance(labels, tuple)
-    return x, None, (rows[0], labels[1]), tuple(row_of)
+    return x, None, (rows[0], labels[1]), tuple(row_of), notes
 
 
 def first_copies(*vectors: npt.NDArray[Any], texts: Sequence[str] = ()) -> Ints:

@@ -290,7 +290,7 @@ def test_what_encode_writes_of_a_file_with_a_blank_text_is_read(tmp_path: Path) 
         command("wordllama", tmp_path / name, tmp_path / "v.parquet")
         data = read_dataset(tmp_path / name)
         np.testing.assert_array_equal(
-            read_vectors(tmp_path / "v.parquet", data)[0], encode_by_name("wordllama", list(data.texts))
+            read_vectors(tmp_path / "v.parquet", data)[0], encode_by_name("wordllama", list(data.texts)).vectors
         )
 
 

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file, save_file
 
+import sentfold
+from sentfold.cli import append, similar
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.encoders import (
@@ -117,13 +119,40 @@ def test_a_space_is_used_with_the_fit_that_it_was_made_with_and_with_no_other(wo
         open_encoder("sif", words, space=space, fit_on=TEXTS)
     fitted, encoded = fit_method("sif", TEXTS, words)
     save_fit(space, fitted)
-    kept = open_encoder("SIF", words, space=space, fit_on=FRESH)(TEXTS)
+    kept = open_encoder("SIF", words, space=space, fit_on=FRESH)(TEXTS).vectors
     np.testing.assert_allclose(kept, encoded.vectors, atol=1e-6)
     for name in ("average", "all-MiniLM-L6-v2"):
         with pytest.raises(EncoderError, match="another encoder"):
             open_encoder(name, words, space=space, fit_on=TEXTS)
     save_fit(space, None)  # a later decision on vectors leaves no fit of an earlier one behind
     assert sorted(path.name for path in space.iterdir()) == ["space.json", "space.safetensors"]
+
+
+def test_texts_without_known_words_and_texts_that_are_cut_are_counted_by_every_command_that_encodes(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A space maps the zero of a text without known words to a place near other texts."""
+    fitted, _ = fit_method("average", TEXTS, words)
+    save_space(linear(12), tmp_path / "space")
+    save_fit(tmp_path / "space", fitted)
+    for name, lines in (("texts", TEXTS), ("odd", [*FRESH[2:3], "qqq"])):
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    append.command(tmp_path / "odd.txt", tmp_path / "v.parquet", "average", tmp_path / "space", words=words)
+    assert "all words unknown: 2" in capsys.readouterr().err
+    with pytest.raises(DataError, match="the text has no vector"):
+        similar.command("qqq", tmp_path / "texts.txt", "average", words=words, space=tmp_path / "space")
+    similar.command("The dog qqq", tmp_path / "odd.txt", "average", words=words)
+    said = capsys.readouterr().err
+    assert "all words unknown: 2" in said and "of the text itself, unknown words (tokens): 1" in said
+    export_space(tmp_path / "space", "average", tmp_path / "model", words=words)
+    assert encode_by_name(str(tmp_path / "model"), FRESH).fallbacks["all words unknown"] == 1
+    (tmp_path / "long.txt").write_text("word " * 600)
+    save_space(Unchanged(), tmp_path / "plain")
+    append.command(tmp_path / "long.txt", tmp_path / "w.parquet", "all-MiniLM-L6-v2", tmp_path / "plain")
+    assert "all-MiniLM-L6-v2: texts cut at the model's limit: 1" in capsys.readouterr().err
+    texts = ["word " * 600, *TEXTS]
+    found = sentfold.decide("all-MiniLM-L6-v2", labels=(2 * texts, 6 * ["a", "b"]), families=())
+    assert "all-MiniLM-L6-v2: texts cut at the model's limit: 1" in found.notes
 
 
 def test_a_published_file_of_word_vectors_is_not_copied_into_an_export(tmp_path: Path) -> None:
@@ -334,7 +363,7 @@ def test_a_space_is_not_used_with_another_model_than_its_verdict_names(tmp_path:
     save_space(linear(256), tmp_path / "space")
     own = {"texts.parquet": "0" * 64, **hash_encoder("wordllama")}
     (tmp_path / "space/verdict.json").write_text(json.dumps({"inputs": own}))
-    assert open_encoder("wordllama", "", space=tmp_path / "space", fit_on=())(["a dog"]).shape == (1, 256)
+    assert open_encoder("wordllama", "", space=tmp_path / "space", fit_on=())(["a dog"]).vectors.shape == (1, 256)
     other = {name: "other" if name == "encoder" else "0" * 64 for name in own}
     (tmp_path / "space/verdict.json").write_text(json.dumps({"inputs": other}))
     with pytest.raises(EncoderError, match=r"(?s)another encoder.*other, as verdict\.json has it"):

@@ -146,7 +146,7 @@ def test_the_commands_find_the_text_itself_first_and_add_it_once(tmp_path: Path)
 
 def test_texts_of_one_vector_are_encoded(tmp_path: Path) -> None:
     """A model that reads no capitals gives two spellings of one question one vector; nothing is judged here."""
-    x = encode_by_name("wordllama", ["Where is my invoice?", "Where is my invoice?"])
+    x = encode_by_name("wordllama", ["Where is my invoice?", "Where is my invoice?"]).vectors
     np.testing.assert_array_equal(x[0], x[1])
     for texts in (["one"], ["two"], ["three"]):
         append_vectors(tmp_path / "all.parquet", texts, x[:1])
@@ -305,7 +305,8 @@ def test_vectors_of_another_space_or_encoder_are_not_mixed_with_those_of_a_file(
     with pytest.raises(DataError, match="another encoder or space"):
         similar.command("A dog.", tmp_path / "texts.txt", "wordllama", vectors=target, space=tmp_path / "space", top=1)
     similar.command("A dog.", tmp_path / "texts.txt", "wordllama", vectors=own, space=tmp_path / "space", top=1)
-    np.save(tmp_path / "long.npy", 5 * encode_by_name("wordllama", texts))  # a space of other lengths has another mean
+    # A space of vectors of other lengths has another mean.
+    np.save(tmp_path / "long.npy", 5 * encode_by_name("wordllama", texts).vectors)
     with pytest.raises(DataError, match="other lengths than the encoder gives"):
         similar.command(
             "A dog.", tmp_path / "texts.txt", "wordllama", vectors=tmp_path / "long.npy", space=tmp_path / "space"
@@ -331,7 +332,7 @@ def test_a_decision_that_names_no_encoder_is_told_so(tmp_path: Path, capsys: pyt
 def test_vectors_of_an_earlier_state_of_the_texts_show_no_other_text(tmp_path: Path) -> None:
     texts = [f"{thing} number {n}" for n in range(20) for thing in ("a lamp", "a laptop", "snow", "a harbour")]
     (tmp_path / "texts.txt").write_text("\n".join(texts))
-    x = encode_by_name("wordllama", texts)
+    x = encode_by_name("wordllama", texts).vectors
     np.save(tmp_path / "now.npy", x)
     np.save(tmp_path / "then.npy", np.concatenate([x[:40], x[41:], x[:1]]))  # one text was deleted, one came in
     similar.command("snow number 15", tmp_path / "texts.txt", "wordllama", vectors=tmp_path / "now.npy", top=3)
