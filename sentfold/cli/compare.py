@@ -48,7 +48,7 @@ def command(
     from sentfold.data.tables import DataError, unchanged
     from sentfold.decision.comparison import compare_vectors
     from sentfold.decision.mteb import prediction_files, write_task_results
-    from sentfold.files import write_json
+    from sentfold.decision.use import write_numbers
     from sentfold.fold.texts import refuse_two_meanings
 
     refuse_target(to, first, second, on, words)
@@ -75,7 +75,7 @@ def command(
     record = {**comparison.to_json(), "inputs": inputs}
     try:
         if to is not None:
-            write_json(to, record)
+            write_numbers(to, record)
         if mteb is not None:
             scores = dict(zip(comparison.names, comparison.scores, strict=True))
             hashes = hashes_of_data(on, data.files, inputs[first])

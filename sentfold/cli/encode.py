@@ -108,7 +108,7 @@ def command(
         record = {"encoder": encoder} | ({"arithmetic": "bfloat16"} if bfloat16 else {})
     else:
         method, values = load_method(encoder, settings or [])
-        fitting = sentences if fit_on is None else read_sentences(fit_on, columns)
+        fitting = sentences if fit_on is None else read_fitting(fit_on, columns)
         with open_bar(3, "step") as bar:
             with readers_installed(words):
                 every = [*sentences, *fitting]
@@ -149,7 +149,7 @@ def _is_own(path: Path) -> bool:
     from sentfold.decision.use import ENCODE
 
     try:
-        schema = parquet.read_schema(path)
+        schema = parquet.read_schema(path.absolute())  # pyarrow takes names with a colon for addresses
         return ENCODE in (schema.metadata or {}) and schema.names == ["text", "vector"]
     except (pa.ArrowException, OSError):
         return False
@@ -314,6 +314,20 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
+def read_fitting(path: Path, columns: str | None) -> list[str]:
+    """The sentences to learn from: a text file has no columns, and a table those of --columns, as the source has."""
+    from sentfold.data.tables import DataError
+
+    if path.suffix.lower() not in (*TABLES, ".parquet") and not path.is_dir():
+        return read_sentences(path)
+    try:
+        return read_sentences(path, columns)
+    except DataError as error:
+        if columns:
+            error.remedy = f"--columns is for both files: give {path} as a text file, or with the columns of the source"
+        raise
+
+
 def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str, Any], texts: list[str]) -> None:
     """Write the vectors with their texts, and what made them as metadata.
 
@@ -334,5 +348,5 @@ def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str
         )  # fmt: skip
     table = pa.table({"text": pa.array(texts, pa.string()), "vector": fixed_lists(np.ascontiguousarray(vectors))})
     text = json.dumps(record, sort_keys=True, ensure_ascii=False)
-    with replace_in_mode(path) as temporary:
+    with replace_in_mode(path.absolute()) as temporary:  # pyarrow takes ~ for the home
         parquet.write_table(table.replace_schema_metadata({ENCODE: text.encode()}), temporary, **PARQUET)

@@ -45,7 +45,7 @@ def command(
     from sentfold.data.tables import DataError
     from sentfold.decision.inputs import copy_notes, first_copies, kin_of
     from sentfold.decision.threshold import find_threshold, matches_from, require_groups
-    from sentfold.files import write_json
+    from sentfold.decision.use import write_numbers
     from sentfold.measures.base.pairs import cosines
 
     refuse_target(to, source, vectors, encoder, words)
@@ -77,7 +77,7 @@ def command(
     try:
         if to:
             record = {"inputs": hashes, "match_from": match_from, "seed": seed, "numeric_profile": profile_name()}
-            write_json(to, {**found.to_json(), **record, "notes": [*data.notes, *notes]})
+            write_numbers(to, {**found.to_json(), **record, "notes": [*data.notes, *notes]})
     finally:
         print(found.describe())
     if to:

@@ -431,9 +431,10 @@ def read_arrow_table(path: Path) -> pa.Table:
 
     try:
         require_regular(path)
-        if (columns := parquet.read_metadata(path).num_columns) > MOST_COLUMNS:
+        whole = path.absolute()  # pyarrow takes names such as nomic:latest.parquet for addresses
+        if (columns := parquet.read_metadata(whole).num_columns) > MOST_COLUMNS:
             raise pa.ArrowInvalid(f"{columns:,} columns; at most {MOST_COLUMNS:,} are read")
-        return _checked(read_parquet(path))
+        return _checked(read_parquet(whole))
     except (OSError, ValueError, NotImplementedError, pa.ArrowException) as error:
         # ValueError: a name that is not UTF-8; NotImplementedError: a type of an extension, such as a tensor
         raise _unreadable(path, "a whole Parquet file that does not grow out of all proportion", error) from None

@@ -215,7 +215,7 @@ def read_columns(path: Path, *columns: str) -> pa.Table:
     expected = f"Parquet with the columns {', '.join(columns)}, without nulls"
     refuse_holes(path)
     try:
-        table = read_parquet(path)
+        table = read_parquet(path.absolute())  # pyarrow takes names with a colon for addresses
         table.validate(full=True)
     except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: a name that is not UTF-8
         raise unreadable(path, expected, error) from None

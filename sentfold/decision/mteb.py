@@ -21,7 +21,8 @@ from sentfold.data.datasets import Dataset, class_name
 from sentfold.data.tables import SPLITS, DataError, read_text, refuse_holes
 from sentfold.decision.inputs import copy_notes, first_copies, task_of
 from sentfold.decision.tasks import TOP, LabelsTask, Task, ndcg
-from sentfold.files import require_regular, write_json
+from sentfold.decision.use import write_numbers
+from sentfold.files import require_regular
 
 Float64 = npt.NDArray[np.float64]
 
@@ -241,8 +242,8 @@ def write_task_results(
             "evaluation_time": None,
             "kg_co2_emissions": None,
         }
-        write_json(files[model], result)
-    write_json(intervals, {**record, "dataset_revision": revision, "mteb_version": None})
+        write_numbers(files[model], result)
+    write_numbers(intervals, {**record, "dataset_revision": revision, "mteb_version": None})
 
 
 def _own_revision(file: Path) -> str:

@@ -24,7 +24,7 @@ from sentfold.data.vectors import LISTS
 from sentfold.decision.encoders import VERDICT, clear_decision
 from sentfold.decision.spaces import LandmarkSpace, SmoothedSpace, Space, space_widths
 from sentfold.errors import ArtifactError, first_line
-from sentfold.files import PARQUET, ROW_GROUP, fixed_lists, replace_whole
+from sentfold.files import PARQUET, ROW_GROUP, fixed_lists, json_bytes, replace_whole
 from sentfold.locks import try_lock
 from sentfold.neighbors.neighbors import nearest_among, nearest_neighbors
 from sentfold.retrieval.base.ranking import first_places, unit_rows
@@ -193,6 +193,12 @@ def replace_in_mode(path: Path) -> Iterator[Path]:
         yield temporary
         if mode is not None:
             temporary.chmod(mode)
+
+
+def write_numbers(path: Path, numbers: Mapping[str, Any]) -> None:
+    """Write JSON; a file that is replaced keeps its permissions. Raises ArtifactError."""
+    with replace_in_mode(path) as temporary:
+        temporary.write_bytes(json_bytes(numbers))
 
 
 def require_same_lengths(vectors: Floating, again: Floating, *, where: str) -> None:

@@ -241,6 +241,8 @@ def _require_own_folder(target: Path, source: Path) -> None:
             got=", ".join(links), state="nothing was changed", remedy="give another target",
         )  # fmt: skip
     manifest = target / MANIFEST  # other programs have a .lock and a manifest, too
+    if manifest.is_file():
+        refuse_holes(manifest)
     foreign = manifest.is_file() and b'"partitions"' not in manifest.read_bytes()
     if names and (LOCK not in names or foreign):
         raise ParameterError(

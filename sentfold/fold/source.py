@@ -195,8 +195,9 @@ def open_parquet(path: Path, *, texts: Sequence[str] = ()) -> pq.ParquetFile:
     try:
         require_regular(path)
         refuse_holes(path)
+        whole = path.absolute()  # pyarrow takes names with a colon for addresses
         return pq.ParquetFile(
-            path, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True, read_dictionary=list(texts)
+            whole, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True, read_dictionary=list(texts)
         )
     except FileNotFoundError:
         raise ArtifactError("a file of the dataset is missing", where=str(path), got="no such file") from None
@@ -305,14 +306,25 @@ def _width(path: Path, schema: pa.Schema, column: Column) -> int:
     kind = schema.field(column).type if schema.names.count(column) == 1 else None
     if column == "text":
         if kind not in (pa.string(), pa.large_string()):
-            raise unfit(path, expected="a column `text` of strings", got=str(kind or schema.names))
+            remedy = _recast("text", "pa.string()")
+            raise unfit(path, expected="a column `text` of strings", got=str(kind or schema.names), remedy=remedy)
         return 0
     if kind is None and "text" in schema.names:
         raise unfit(path, expected="a column `vector`", got="texts", remedy="name an encoder for texts: --encoder")
     if kind is None or not pa.types.is_fixed_size_list(kind) or kind.value_type != pa.float32():
-        raise unfit(path, expected="a column `vector` of fixed_size_list<float32>[d]", got=str(kind or schema.names))
+        expected = "a column `vector` of fixed_size_list<float32>[d]"
+        remedy = f"{_recast('vector', 'pa.list_(pa.float32(), D)')}, where D is the dimension"
+        raise unfit(path, expected=expected, got=str(kind or schema.names), remedy=remedy)
     width: int = kind.list_size
     return width
+
+
+def _recast(column: str, kind: str) -> str:
+    """What to do in Python, with pyarrow as pa and pyarrow.parquet as pq, about a column of another type."""
+    return (
+        f"t = pq.read_table(OLD); pq.write_table(t.set_column(t.column_names.index('{column}'), '{column}', "
+        f"t['{column}'].cast({kind})), NEW)"
+    )
 
 
 def unfit(path: Path, *, expected: str, got: str, remedy: str = "write the file again") -> ArtifactError:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +22,7 @@ from sentfold.data.tables import DataError
 from sentfold.data.vectors import read_vectors
 from sentfold.data.words import read_columns, read_integers
 from sentfold.decision.encoders import encode_by_name
+from sentfold.decision.use import read_texts
 from sentfold.encoders.base.lexicon import Lexicon
 from sentfold.encoders.base.protocol import known_methods
 from sentfold.errors import ArtifactError, EncoderError, ParameterError, SentfoldError
@@ -113,6 +115,31 @@ def test_a_second_file_of_data_is_not_replaced_by_vectors(files: Files, tmp_path
     with pytest.raises(ParameterError, match="read-only"):
         append(files.source, tmp_path / "out.parquet", encoder="wordllama", space=tmp_path)
     np.testing.assert_array_equal(first, again)
+
+
+def test_a_name_with_a_colon_or_a_tilde_is_that_of_a_file(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Models have tags, as nomic:latest. pyarrow takes such a name for an address, and ~ for the home."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    shutil.copy(files.words, "words:new.parquet")
+    for name in ("nomic:latest.parquet", "~/v.parquet"):
+        for _ in range(2):
+            command("average", files.source, Path(name), words="words:new.parquet")
+        assert read_texts(Path(name), {})[0] == files.source.read_text().splitlines()
+    assert not (tmp_path / "home").exists()
+
+
+def test_the_columns_of_the_source_are_not_asked_of_a_text_file_to_learn_from(files: Files, tmp_path: Path) -> None:
+    lines = files.source.read_text().splitlines()
+    pl.DataFrame({"review": lines, "other": lines}).write_csv(tmp_path / "s.csv")
+    given = {"words": str(files.words), "columns": "text=review"}
+    command("sif", tmp_path / "s.csv", tmp_path / "a.parquet", fit_on=files.fit_on, **given)
+    pl.DataFrame({"text": lines}).write_csv(tmp_path / "f.csv")
+    with pytest.raises(DataError) as refused:
+        command("sif", tmp_path / "s.csv", tmp_path / "b.parquet", fit_on=tmp_path / "f.csv", **given)
+    assert "as a text file, or with the columns of the source" in (refused.value.remedy or "")
 
 
 @pytest.mark.parametrize("method", known_methods())

@@ -528,7 +528,9 @@ def test_a_second_file_of_data_is_not_replaced_by_numbers(folder: Path, monkeypa
             assert Path(name).read_bytes() == content
         own = Path(f"{number}.json")
         call(own)
+        own.chmod(0o600)
         call(own)
+        assert own.stat().st_mode & 0o777 == 0o600
         own.chmod(0o444)
         with pytest.raises(ParameterError, match="read-only"):
             call(own)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sentfold.data.tables import DataError
 from sentfold.errors import ArtifactError, ParameterError
 from sentfold.files import fixed_lists, sha256_of
 from sentfold.fold.fold import InProcess, fold_files
@@ -251,6 +252,10 @@ def test_a_folder_with_the_lock_and_the_manifest_of_another_program_is_left_alon
     for name, content in ((".lock", "pid 42"), ("manifest.json", '{"mine": 1}'), ("vectors/part-00000.parquet", "")):
         (tmp_path / "mine" / name).write_text(content)
     with pytest.raises(ParameterError, match="holds something else"):
+        fold_files(source, tmp_path / "mine", of_vectors(rows=400))
+    with (tmp_path / "mine/manifest.json").open("wb") as stream:
+        stream.truncate(2**32)  # of holes alone
+    with pytest.raises(DataError, match="holes"):
         fold_files(source, tmp_path / "mine", of_vectors(rows=400))
     assert (tmp_path / "mine/.lock").read_text() == "pid 42"
     assert (tmp_path / "mine/vectors/part-00000.parquet").is_file()

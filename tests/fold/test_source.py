@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -180,6 +181,25 @@ def test_a_damaged_page_is_noticed_where_it_is_read_and_nowhere_else(tmp_path: P
     list(read_vectors(rows_of(path, 0, 320), size=50))
     with pytest.raises(ArtifactError, match=r"(?s)a\.parquet.*checksums"):
         list(read_vectors(rows_of(path, 0, 321), size=50))
+
+
+def test_what_to_do_about_columns_that_other_libraries_write_makes_a_file_that_is_read(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
+    texts = [f"text {row % 9}" for row in range(40)]
+    pl.DataFrame({"vector": x.tolist()}).write_parquet(tmp_path / "lists.parquet")
+    pl.DataFrame({"vector": x.astype(np.float64)}).write_parquet(tmp_path / "doubles.parquet")
+    pl.DataFrame({"text": pl.Series(texts, dtype=pl.Categorical)}).write_parquet(tmp_path / "text.parquet")
+    for name, column in (("lists", "vector"), ("doubles", "vector"), ("text", "text")):
+        with pytest.raises(ArtifactError) as refused:
+            list_source(tmp_path / f"{name}.parquet", column)
+        remedy = (refused.value.remedy or "").partition(", where D")[0]
+        old, new = tmp_path / f"{name}.parquet", tmp_path / f"{name}-new.parquet"
+        exec(remedy, {"pa": pa, "pq": pq, "OLD": old, "NEW": new, "D": 6})
+        if column == "text":
+            assert list_source(new, column) and read_texts(rows_of(new, 0, 40)) == texts
+        else:
+            assert list_source(new, column)[0].width == 6
+            np.testing.assert_array_equal(np.concatenate([*read_vectors(rows_of(new, 0, 40), size=7)]), x)
 
 
 def test_a_file_that_changes_or_vanishes_after_it_was_listed_is_noticed(tmp_path: Path) -> None:
