@@ -149,7 +149,19 @@ def crate(
     ],
     suite: SuiteOption = "quick",
 ) -> None:
-    """Write the report, its definitions and the runs behind it as a Workflow Run RO-Crate, for an archive."""
-    from pipeline.lineage.crate import export_crate
+    """Write the report, its definitions and the runs behind it as a Workflow Run RO-Crate, for an archive.
 
+    Nothing is written where `sentfold audit` finds anything wrong.
+    """
+    from pipeline.lineage.audit import audit as verify
+    from pipeline.lineage.crate import export_crate
+    from pipeline.lineage.hashes import LineageError
+
+    found = verify(Path.cwd(), suite)
+    if found.failed(strict=False):
+        raise LineageError(
+            "the report is not what the recorded runs wrote", where=f"reports/{suite}", expected="nothing wrong",
+            got=f"{found.count('wrong'):,} wrong numbers; {found.faults_apart:,} other files and records are wrong",
+            remedy=f"sentfold audit --suite {suite} names each",
+        )  # fmt: skip
     typer.echo(f"{folder}: an RO-Crate of {export_crate(Path.cwd(), suite, folder)} runs of stages")

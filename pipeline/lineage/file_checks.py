@@ -8,7 +8,7 @@ from shlex import quote
 
 from pipeline.lineage.hashes import Digest
 from pipeline.lineage.numbers import tables_folder
-from pipeline.lineage.scope import Cause, Kind, Scope, described, edited_entry, listed, restore
+from pipeline.lineage.scope import Cause, Kind, Scope, State, described, edited_entry, listed, restore
 from pipeline.lineage.stages import Entry, Locked, related
 from sentfold.numeric_profile import is_supported
 
@@ -127,7 +127,8 @@ class FileChecks:
     def _contradicted(self, locked: Locked, entry: Entry, before: str | None) -> Iterator[Cause]:
         """The committed dvc.lock has other bytes of the same command, parameters and inputs.
 
-        A processor outside of the numeric profile may write others, so there they are only uncommitted.
+        A processor outside of the numeric profile may write others, so there they are only uncommitted. So are those
+        of a stage that begins the pipeline: it reads a mirror, which may have been filled since.
         """
         committed = self.scope.committed_lock(locked.name)
         if committed is None or before in (None, entry.md5):
@@ -138,9 +139,12 @@ class FileChecks:
             f"its entry of {entry.path} says md5 {entry.md5}; the committed entry, of the same command, parameters "
             f"and inputs, says {before}"
         )
-        remedy = f"git checkout -- {self.graph.lockfile}, then {self.scope.rerun()}"
-        place = f"{self.graph.lockfile}, stage {locked.name}"
-        yield Cause("lock", place, message, remedy, state="wrong" if is_supported() else "uncommitted")
+        lock, reads = self.graph.lockfile, any(map(self.graph.makers_of, locked.deps))
+        remedy = f"git checkout -- {lock}, then {self.scope.rerun()}"
+        if not reads:
+            remedy = f"commit {lock} if the stage's source, such as a mirror, has other files now; else {remedy}"
+        state: State = "wrong" if reads and is_supported() else "uncommitted"
+        yield Cause("lock", f"{lock}, stage {locked.name}", message, remedy, state=state)
 
     def _absent(self, locked: Locked, entry: Entry, before: str | None) -> Cause:
         records = f"{locked.name} wrote it with md5 {entry.md5}"

@@ -71,7 +71,7 @@ def _names_the_hub(words: list[str]) -> bool:
 def own_commands() -> dict[str, str]:
     """The first line of help of each command in this package, by the command's name. No command is imported."""
     commands = {}
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.glob("[!.]*.py")):  # macOS leaves ._NAME.py, and Emacs .#NAME.py
         tree = ast.parse(path.read_bytes())
         if any(isinstance(node, ast.FunctionDef) and node.name == "command" for node in tree.body):
             commands[path.stem.replace("_", "-")] = (ast.get_docstring(tree) or "").partition("\n")[0]

@@ -107,7 +107,8 @@ STAGE_PY = """
         path.write_text("".join(f"{value}\\n" for value in values))
 
     if verb == "download":
-        rows = range(1, params["sizes"][names[0]] + 1)
+        filled = os.environ.get("SENTFOLD_FILLED", "").count(names[0])  # a mirror, which is no declared input
+        rows = range(1, params["sizes"][names[0]] + filled + 1)
         write(data / "corpora" / names[0] / "sentences.txt", [row * 1.0 for row in rows])
         write(data / "corpora" / names[0] / "items.txt", [row % 2 for row in rows])
     elif verb == "embed":

@@ -188,6 +188,9 @@ def test_the_validator_accepts_a_crate_and_refuses_a_spoiled_one(crate: Path, tm
 def test_the_command_writes_a_crate(small: Small, tmp_path: Path) -> None:
     assert small.run("pipeline", "crate", check=False).returncode == 2
     assert "8 runs" in small.run("pipeline", "crate", str(tmp_path / "crate")).stdout
+    small.edit("reports/quick/tables/sts.csv", "mini,20.50", "mini,99.99")
+    assert "is not what the recorded runs wrote" in small.refusal("crate", str(tmp_path / "forged"))
+    assert not (tmp_path / "forged").exists()
 
 
 def test_nothing_behind_a_folder_of_reports_that_is_a_link_is_in_the_crate(small: Small, tmp_path: Path) -> None:

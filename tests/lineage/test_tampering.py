@@ -210,6 +210,19 @@ def test_other_bytes_of_the_same_inputs_are_wrong_but_on_a_processor_outside_of_
     assert verdict_of(found, "sts.csv", "mini", "second") == ("wrong" if supported else "uncommitted")
 
 
+def test_data_of_a_mirror_that_was_filled_are_uncommitted_until_they_are_committed(small: Small) -> None:
+    """The advice was to take the old dvc.lock, with which DVC put the blank back, again and again."""
+    name = "download@second"
+    small.run("dvc", "repro", "-q", "--force", "--no-run-cache", "--single-item", name, SENTFOLD_FILLED="second")
+    small.run("dvc", "repro", "-q")
+    found = audit(small.root, "quick")
+    assert found.count("wrong") == 0 and not found.failed(strict=False)
+    (cause,) = [cause for cause in found.causes if name in cause.subject]
+    assert cause.state == "uncommitted" and cause.remedy.startswith("commit dvc.lock if the stage's source")
+    small.commit("Filled")
+    assert not audit(small.root, "quick").failed(strict=True)
+
+
 # --- folders over several outputs ---------------------------------------------------------------------------
 
 
