@@ -75,7 +75,7 @@ def command(
             own = vectors.name if vectors else str(encoder)
             scores = {own: decision.cosine, **{f"{own} + {one.name}": one.score for one in decision.candidates}}
             told = hashes_of_data(source, data.files, hashes)
-            write_task_results(mteb, source.resolve().stem, scores, decision.to_json(), data=told)
+            write_task_results(mteb, source.resolve().stem, scores, decision.to_json(), data=told, about=own)
     finally:
         print(decision.describe())  # also where the folder cannot be written: it took minutes
     print(f"  written to {to}/: verdict.html, verdict.json, and the chosen space, which sentfold.load_space reads")

@@ -191,7 +191,7 @@ def with_titles(table: Table, named: Mapping[str, str]) -> Table:
 
 
 def _qrels(folder: Path) -> list[tuple[str, Path]]:
-    paths = sorted((folder / "qrels").glob("*.tsv")) or [path for path in [folder / "qrels.tsv"] if path.is_file()]
+    paths = sorted((folder / "qrels").glob("[!.]*.tsv")) or [path for path in [folder / "qrels.tsv"] if path.is_file()]
     if not paths:
         raise DataError(
             "a folder has no relevance judgements", where=str(folder), expected="qrels/test.tsv: query, document, grade"

@@ -377,7 +377,8 @@ def _drop_empty(table: Table, columns: Sequence[str], notes: list[str]) -> list[
 
 
 def _is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
+    missing = value is None or (isinstance(value, float) and value != value)  # NaN, as Python writes it to JSON
+    return missing or (isinstance(value, str) and not value.strip())
 
 
 def _is_row(value: Any) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
+from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -283,8 +284,11 @@ def _read_delimited(path: Path) -> Table:
 
 
 def plain_name(name: str) -> str:
-    """The name of a column, with single blanks in the place of line breaks, as spreadsheets have them in headers."""
-    return " ".join(name.split())
+    """The name of a column, with single blanks in the place of line breaks, as spreadsheets have them in headers.
+
+    Letters are composed: macOS decomposes them, and nobody can type that.
+    """
+    return normalize("NFC", " ".join(name.split()))
 
 
 def find_delimiter(text: str) -> str:
@@ -393,8 +397,9 @@ def _check_shape(where: str, names: list[str], rows: list[tuple[str, list[str]]]
     if rows and all(len(cells) == len(names) + 1 for _, cells in rows):
         raise DataError(
             "the header has one cell less than each row", where=where, expected=f"{len(rows[0][1])} cells",
-            got=f"{len(names)} cells: {', '.join(names)}", remedy="R writes names of rows so: write the table with "
-            "row.names=FALSE; else name the first column, too",
+            got=f"{len(names)} cells: {', '.join(names)}", remedy="remove a title above the header, and "
+            "delimiters at the ends of rows; put a text that contains the delimiter into quotes; of a table by R, "
+            "write it with row.names=FALSE",
         )  # fmt: skip
     for place, cells in rows:
         if len(cells) != len(names):

@@ -24,6 +24,7 @@ from sentfold.decision.folds import (
     LEAST_GROUPS,
     count_groups,
     group_count,
+    independent_items,
     lost_at_most,
     plan_folds,
     show_groups,
@@ -313,7 +314,10 @@ def judge_forms(
         larger = [form for form in forms if form.code.family == code.family]
         passed = low > -margin and all(form.passed for form in larger)
         times = items_needed(difference, se, units, margin, are_pairs=are_pairs)
-        counts = [None if times is None else ceil(len(material.plan.judged) * times), *(form.needed for form in larger)]
+        counts = [
+            None if times is None else ceil(independent_items(material.plan) * times),
+            *(form.needed for form in larger),
+        ]
         needed = None if None in counts else max(count for count in counts if count)  # all larger forms have to pass
         high = max(difference + z * se, least)
         forms.append(Form(code, float(difference), low, float(high), bool(passed), needed))

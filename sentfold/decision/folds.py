@@ -113,6 +113,15 @@ def group_count(design: Design) -> int:
     return int(design.units) // (2 if design.unit == "texts" else 1)
 
 
+def independent_items(plan: FoldPlan) -> float:
+    """How many items of which no two share a text would tell as much as the judged ones.
+
+    Pairs of few texts are many, and tell no more than the texts do. Where groups are drawn, the items of a group are
+    taken as items of their own.
+    """
+    return effective_groups(plan.design) if plan.design.unit == "texts" else len(plan.judged)
+
+
 def count_groups(task: Task, plan: FoldPlan) -> tuple[float, str]:
     """How many groups the judged items are as good as, and what these are, in words.
 
@@ -182,7 +191,7 @@ def show_reach(items: int, item: str, points: float | None) -> str:
 
 
 def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPlan:
-    """Fit on train (and dev), choose on dev if there is one, judge on test.
+    """Fit on train (and dev), choose on dev if there is one that can tell spaces apart, judge on test.
 
     What shares a text with test is not fitted on, and what shares a text with dev is not fitted on to choose.
     """
@@ -199,10 +208,13 @@ def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPla
         )  # fmt: skip
     choosing = _apart(task, train, dev)
     one_group = len(np.unique(task.groups[known])) < 2
-    inner = ((choosing, dev),) if len(dev) and len(choosing) else _divide(task, known, INNER, [seed], one_group)
+    told = len(dev) > 1 and not (isinstance(task, PairsTask) and np.ptp(task.scores[dev]) == 0)
+    inner = ((choosing, dev),) if told and len(choosing) else _divide(task, known, INNER, [seed], one_group)
     fold = Fold(known, test, tuple(inner))
     groups = np.unique(task.groups[test], return_inverse=True)[1]
     notes = [f"fitted on {len(known)} {task.item}, judged on the test part, {len(test)}"]
+    if len(dev) and not told:
+        notes.append("the dev part has no two values to choose by: folds of the train and the dev part choose instead")
     if left_out:
         notes.append(f"{left_out} {task.item} of the other parts share a text with the test part: nothing learns them")
     return FoldPlan(((fold,),), fold, test, Design("groups", groups, _one_stratum(groups)), tuple(notes))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,11 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sentfold.data.datasets import Dataset, class_name
-from sentfold.data.tables import SPLITS, DataError, read_text, refuse_holes
+from sentfold.data.tables import SPLITS, DataError, read_text
 from sentfold.decision.inputs import copy_notes, first_copies, task_of
 from sentfold.decision.tasks import TOP, LabelsTask, Task, ndcg
-from sentfold.decision.use import write_numbers
-from sentfold.files import require_regular
+from sentfold.files import json_bytes, write_json
 
 Float64 = npt.NDArray[np.float64]
 
@@ -62,7 +62,7 @@ class PredictedLabels(LabelsTask):
 def prediction_files(path: Path) -> list[Path]:
     """The files of predictions of a folder, or the file itself; none for anything else."""
     if path.is_dir():
-        return sorted(path.glob(f"*{SUFFIX}"))
+        return sorted(path.glob(f"[!.]*{SUFFIX}"))
     return [path] if path.name.endswith(SUFFIX) and path.is_file() else []
 
 
@@ -203,13 +203,15 @@ def write_task_results(
     *,
     data: Mapping[str, str],
     part: str = "default/test",
+    about: str | None = None,
 ) -> None:
-    """One TaskResult per model, and TASK.intervals.json: the record, with all else that is known.
+    """One TaskResult per model, and TASK.MODELS.intervals.json: the record, with all else that is known.
 
     scores  model -> score x100; record: has the key `metric`
     data    file -> sha256, from which the revision of the data is made; part: mteb's subset and split
-    Raises ArtifactError, and DataError for models whose names would be those of one folder, or for a result of mteb's
-    own or of other data, which would be lost.
+    about   the model of the record, if not all
+    Raises ArtifactError, and DataError for models whose names would be those of one folder, or where a file is there
+    that is not the same: it would be lost, and scores of one model by two procedures do not belong into one table.
     """
     subset, _, split = part.partition("/")
     folders = {model: model.replace("/", "__").replace(" ", "_") for model in scores}
@@ -220,13 +222,7 @@ def write_task_results(
         )  # fmt: skip
     files = {model: folder / "results" / name / REVISION / f"{task}.json" for model, name in folders.items()}
     revision = hashlib.sha256("\n".join(sorted(data.values())).encode()).hexdigest()
-    intervals = folder / f"{task}.intervals.json"
-    for file in (*files.values(), intervals):
-        if file.exists() and _own_revision(file) != revision:
-            raise DataError(
-                "a result of other data, or of mteb itself, would be lost", where=str(file),
-                expected="another folder for --mteb, or no such file", state="no result was written",
-            )  # fmt: skip
+    contents: dict[Path, dict[str, Any]] = {}
     for model, score in scores.items():
         entry = {
             "main_score": round(score / 100, 8),
@@ -242,16 +238,19 @@ def write_task_results(
             "evaluation_time": None,
             "kg_co2_emissions": None,
         }
-        write_numbers(files[model], result)
-    write_numbers(intervals, {**record, "dataset_revision": revision, "mteb_version": None})
+        contents[files[model]] = result
+    own = ".".join(folders.values() if about is None else [folders[about]])
+    own = own if len(own.encode()) < 150 else hashlib.sha256(own.encode()).hexdigest()  # a name has at most 255 bytes
+    contents[folder / f"{task}.{own}.intervals.json"] = {**record, "dataset_revision": revision, "mteb_version": None}
+    for file, content in contents.items():
+        if os.path.lexists(file) and not _holds(file, json_bytes(content)):
+            raise DataError(
+                "another result would be lost", where=str(file), expected="no such file, or the same result",
+                state="no result was written", remedy="name another folder: --mteb",
+            )  # fmt: skip
+    for file, content in contents.items():
+        write_json(file, content)
 
 
-def _own_revision(file: Path) -> str:
-    """The data of a result that write_task_results wrote; "" for others: mteb puts its version into its own."""
-    try:
-        require_regular(file)
-        refuse_holes(file)
-        result = json.loads(file.read_bytes())
-        return "" if result["mteb_version"] is not None else str(result["dataset_revision"])
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return ""
+def _holds(file: Path, content: bytes) -> bool:
+    return file.is_file() and file.stat().st_size == len(content) and file.read_bytes() == content

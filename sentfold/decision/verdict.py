@@ -42,18 +42,20 @@ def verdict_sentence(decision: Decision) -> str:
 
 
 def detectable_points(decision: Decision) -> float | None:
-    """The smallest difference of the automatic choice that this data shows with 80% power; else the families' least.
+    """The smallest difference that this data shows with 80% power, of the candidate that the verdict is about.
 
-    No less than what equal answers leave open. None where no space gets any item right, as with labels that one text
-    each has: no difference could be seen, however large.
+    This is what is recommended, else the automatic choice; where that is cosine itself, the family with the widest
+    reach. No less than what equal answers leave open. None where no space gets any item right, as with labels that one
+    text each has: no difference could be seen, however large.
     """
-    from sentfold.decision.decide import CONFIDENCE
+    from sentfold.decision.decide import CONFIDENCE, choose
 
     automatic, *families = decision.candidates
     moving = [candidate.detectable for candidate in (automatic, *families) if not candidate.identical]
     if not moving and not decision.cosine:
         return None
-    shown = min(moving, default=0.0) if automatic.identical else automatic.detectable
+    about = (choose(decision.candidates) if decision.recommended else None) or automatic
+    shown = max(moving, default=0.0) if about.identical else about.detectable
     return least_detectable(shown, decision.groups, decision.effective_groups, 1 - CONFIDENCE)
 
 
@@ -91,25 +93,25 @@ def describe_decision(decision: Decision) -> str:
 
 def describe_change(decision: Decision) -> str:
     """How many items would show the difference of the automatic choice, if it is the true one; "" if these would do."""
-    more = 0 if decision.recommended else wanted_items(decision)
-    if more <= decision.items:
+    automatic, more = decision.candidates[0], 0 if decision.recommended else wanted_items(decision)
+    if not more or automatic.detectable <= automatic.difference:
         return ""
     apart = f", if {APART[decision.item]}" if decision.groups < decision.items else ""
     wanted = f"{more:,} {decision.item}{apart}"
-    return f"A true difference of {decision.candidates[0].difference:.1f} would need about {wanted}."
+    return f"A true difference of {automatic.difference:.1f} would need about {wanted}."
 
 
 def wanted_items(decision: Decision) -> int:
-    """How many items would show the automatic choice's difference with 80% power; 0 if it is not above 0.
+    """How many items without shared texts would show the automatic choice's difference with 80% power; else 0.
 
-    Also 0 where the groups are too few for a verdict: their number says nothing of the power then.
+    0 where the difference is not above 0, or where the groups are too few for a verdict, which tell nothing of power.
 
     The smallest detectable difference falls with the root of the number of items.
     """
     automatic = decision.candidates[0]
     if automatic.difference < 0.05 or decision.effective_groups < LEAST_GROUPS:
         return 0
-    return math.ceil(decision.items * (automatic.detectable / automatic.difference) ** 2 / 10) * 10
+    return math.ceil(decision.independent * (automatic.detectable / automatic.difference) ** 2 / 10) * 10
 
 
 def span(candidate: Candidate) -> str:

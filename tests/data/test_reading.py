@@ -7,6 +7,7 @@ import json
 import shlex
 from collections import Counter
 from pathlib import Path
+from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -1294,3 +1295,41 @@ def test_vectors_of_all_queries_fit_where_some_queries_are_not_judged(tmp_path: 
     with pytest.raises(DataError, match="not as many vectors") as refused:
         read_vectors(tmp_path / "five.npy", data)
     assert refused.value.expected.startswith("4 (one per text) or 6 (one per document and query)")
+
+
+def test_a_header_in_decomposed_letters_is_named_as_people_type_it(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(normalize("NFD", "Überschrift") + ",label\n" + "a cat,x\na dog,y\n" * 2)
+    for typed in ("Überschrift", normalize("NFD", "Überschrift")):
+        assert read_texts(tmp_path / "a.csv", parse_columns(f"text={typed}"))[0][:2] == ["a cat", "a dog"]
+
+
+def test_texts_that_python_writes_as_nan_are_missing(tmp_path: Path) -> None:
+    rows = [{"text": text, "label": "ab"[n % 2]} for n, text in enumerate(["a cat", float("nan"), "a dog", "a cow"])]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    data = read_dataset(tmp_path / "a.jsonl")
+    assert data.texts == ("a cat", "a dog", "a cow")
+    assert any("1 rows" in note or "1 row" in note for note in data.notes)
+
+
+@pytest.mark.parametrize(
+    "content", ["Export of 2024\ntext,label\na cat,x\na dog,y\n", "text,label\na cat,x,\na dog,y,\n"]
+)
+def test_what_to_do_about_a_header_that_is_too_short_is_said_for_all_that_writes_one(
+    content: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(DataError, match="one cell less") as refused:
+        read_dataset(tmp_path / "a.csv")
+    assert "remove a title above the header, and delimiters at the ends of rows" in (refused.value.remedy or "")
+    assert "name the first column" not in (refused.value.remedy or "")
+
+
+def test_files_that_macos_leaves_beside_judgements_are_none(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    for part in ("corpus", "queries"):
+        lines = [json.dumps({"_id": f"{part[0]}{n}", "title": "", "text": f"{part} {n}"}) for n in range(30)]
+        (tmp_path / f"{part}.jsonl").write_text("\n".join(lines))
+    judged = "".join(f"q{n}\tc{n}\t1\n" for n in range(30))
+    (tmp_path / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged)
+    (tmp_path / "qrels/._test.tsv").write_bytes(b"\0\5\x16\7")
+    assert len(read_dataset(tmp_path)) == 30

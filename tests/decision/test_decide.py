@@ -40,6 +40,7 @@ from sentfold.decision.folds import plan_folds
 from sentfold.decision.inputs import first_copies, kin_of, make_task
 from sentfold.decision.nested import Material, fit_families
 from sentfold.decision.spaces import LinearSpace, load_space, save_space
+from sentfold.decision.verdict import wanted_items
 from sentfold.errors import ArtifactError, ParameterError
 from sentfold.manifold.abtt import removal_map
 from sentfold.manifold.base.linear import LinearMap, principal_axes
@@ -155,6 +156,54 @@ def test_scores_of_held_out_pairs_change_nothing_that_was_fitted_or_chosen() -> 
     two = decide(x, pairs=(left, right, changed), splits=splits, families=(*FEW, ADAPTER))
     assert {c.name: c.chosen for c in one.candidates} == {c.name: c.chosen for c in two.candidates}
     assert one.cosine != two.cosine
+
+
+def test_a_dev_part_of_one_score_does_not_choose() -> None:
+    """All spaces score alike there, so the first one was chosen, whatever the train part says."""
+    x, (left, right, scores) = pairs_of(200, noise=6.0)
+    rounded = (scores > 0.5).astype(float)
+    dev = np.flatnonzero(rounded[:100] == 0)[:20]
+    splits = np.array(["train"] * 100 + ["test"] * 100)
+    blank = splits.copy()
+    blank[dev] = "dev"
+    one, two = (decide(x, pairs=(left, right, rounded), splits=list(parts), families=FEW) for parts in (splits, blank))
+    assert one.candidates[0].chosen == two.candidates[0].chosen != {"cosine": 1}
+    assert sum("no two values to choose by" in note for note in two.notes) == 1
+    assert not any("no two values to choose by" in note for note in one.notes)
+
+
+def test_the_reach_that_a_verdict_names_is_that_of_what_it_is_about() -> None:
+    x, pairs = pairs_of(60)
+    found = decide(x, pairs=pairs, families=FEW)
+    automatic, near, far = (
+        replace(found.candidates[0], name=name, difference=4.0, low=low, detectable=reach, identical=identical)
+        for name, low, reach, identical in (("a", -1.0, 9.0, False), ("b", 1.0, 6.5, False), ("c", -2.0, 8.0, False))
+    )
+    by_family = replace(found, candidates=(automatic, near, far), recommended=True, name="b")
+    assert "this kind of change beats" in by_family.verdict and "below 6.5 points" in by_family.verdict
+    same = replace(automatic, identical=True, difference=0.0, low=0.0)
+    of_itself = replace(found, candidates=(same, near, far), recommended=False)
+    assert "was cosine itself" in of_itself.verdict and "below 8.0 points" in of_itself.verdict
+
+
+def test_as_many_pairs_are_asked_for_as_independent_ones_show_a_difference() -> None:
+    """600 pairs of 64 texts tell what some 30 pairs of other texts tell, so the number starts from these."""
+    rng = np.random.default_rng(0)
+    left, right = rng.permutation(np.array([*combinations(range(64), 2)]))[:600].T
+    inner, shift, noise = rng.normal(size=(64, 24)), rng.normal(size=24), rng.normal(size=600)
+    scores = (unit_rows(inner)[left] * unit_rows(inner)[right]).sum(axis=1) + 0.3 * noise
+    shared = decide(inner + 0.35 * shift, pairs=(left, right, scores), families=FAMILIES[:1])
+    (family,) = shared.candidates[1:]
+    asked = wanted_items(replace(shared, candidates=(family,)))
+    reach = []
+    for seed in range(4):
+        drawn = np.random.default_rng(seed)
+        far = drawn.normal(size=(2 * asked, 24))
+        left, right = np.arange(asked), np.arange(asked, 2 * asked)
+        scores = (unit_rows(far)[left] * unit_rows(far)[right]).sum(axis=1) + 0.3 * drawn.normal(size=asked)
+        apart = decide(far + 0.35 * shift, pairs=(left, right, scores), families=FAMILIES[:1])
+        reach.append(apart.candidates[1].detectable)
+    assert 0.5 < np.median(reach) / family.difference < 2
 
 
 def test_fewer_than_twenty_groups_give_no_verdict() -> None:

@@ -233,7 +233,7 @@ def test_mteb_reads_what_is_written(tmp_path: Path) -> None:
     path = tmp_path / "results" / "c" / "no_revision_available" / "own.json"
     result = mteb.TaskResult.from_disk(path, load_historic_data=False)
     assert (result.task_name, result.eval_splits, result.hf_subsets) == ("own", ["test"], ["en"])
-    assert json.loads((tmp_path / "own.intervals.json").read_text()) == record
+    assert json.loads((tmp_path / "own.org__a_b.c.intervals.json").read_text()) == record
 
 
 class ByTable:
@@ -319,38 +319,39 @@ def test_a_result_that_mteb_wrote_is_not_lost(tmp_path: Path) -> None:
     content = json.loads(path.read_text()) | {"mteb_version": "2.1.0"}
     path.write_text(json.dumps(content))
     (tmp_path / "results/a/no_revision_available/own.json").unlink()
-    with pytest.raises(DataError, match="a result of other data, or of mteb itself, would be lost"):
+    with pytest.raises(DataError, match="another result would be lost"):
         write_task_results(tmp_path, "own", scores, record, data={})
     assert json.loads(path.read_text()) == content
     assert not (tmp_path / "results/a/no_revision_available/own.json").exists(), "nothing at all was written"
 
 
-def test_intervals_of_other_data_are_not_lost(tmp_path: Path) -> None:
-    write_task_results(tmp_path, "test", {"a": 50.0}, {"metric": "accuracy"}, data={"a/test.csv": "1"})
-    before = (tmp_path / "test.intervals.json").read_bytes()
-    with pytest.raises(DataError, match="a result of other data"):
-        write_task_results(tmp_path, "test", {"b": 50.0}, {"metric": "accuracy"}, data={"b/test.csv": "2"})
-    assert (tmp_path / "test.intervals.json").read_bytes() == before
-
-
-def test_a_result_of_other_data_is_not_lost_and_one_of_the_same_data_is_written_again(tmp_path: Path) -> None:
-    for data, score, fits in (
-        ({"a/test.csv": "1"}, 50.0, True),
-        ({"a/test.csv": "1"}, 60.0, True),
-        ({"b": "2"}, 1.0, False),
+def test_results_of_other_data_or_of_another_procedure_are_not_lost_and_those_of_other_models_stand_beside(
+    tmp_path: Path,
+) -> None:
+    """`decide` judges in folds, and `compare` on all items: in one table, the poorer model could come first."""
+    here = {"a/test.csv": "1"}
+    for _ in range(2):  # the same again changes nothing
+        write_task_results(tmp_path, "test", {"a": 50.0, "b": 40.0}, {"metric": "accuracy"}, data=here)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*.json")}
+    for scores, data in (
+        ({"a": 50.0, "b": 40.0}, {"b/test.csv": "2"}),
+        ({"a": 30.0}, here),
+        ({"c": 9.0, "b": 1.0}, here),
     ):
-        if fits:
-            write_task_results(tmp_path, "test", {"a": score}, {"metric": "accuracy"}, data=data)
-        else:
-            with pytest.raises(DataError, match="a result of other data"):
-                write_task_results(tmp_path, "test", {"a": score}, {"metric": "accuracy"}, data=data)
-    (file,) = tmp_path.rglob("test.json")
-    assert json.loads(file.read_text())["scores"]["test"][0]["main_score"] == 0.6
+        with pytest.raises(DataError, match="another result would be lost"):
+            write_task_results(tmp_path, "test", scores, {"metric": "accuracy"}, data=data)
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*.json")} == before
+    write_task_results(tmp_path, "test", {"a": 50.0, "c": 60.0}, {"metric": "accuracy"}, data=here)
+    write_task_results(tmp_path, "test", {"d": 1.0, "d + pca": 2.0}, {"metric": "accuracy"}, data=here, about="d")
+    assert {file.name for file in tmp_path.glob("*.json")} == {
+        "test.a.b.intervals.json", "test.a.c.intervals.json", "test.d.intervals.json",
+    }  # fmt: skip
+    write_task_results(tmp_path, "test", {"e" * 200: 1.0}, {"metric": "accuracy"}, data=here)
 
 
 def test_a_result_that_is_a_pipe_or_a_file_of_holes_is_refused_unread(pairs: Dataset, tmp_path: Path) -> None:
     record = {"metric": "spearman"}
-    place = tmp_path / "Own.intervals.json"
+    place = tmp_path / "Own.one.intervals.json"
     os.mkfifo(place)
     with pytest.raises(DataError, match="would be lost"):
         write_task_results(tmp_path, "Own", {"one": 50.0}, record, data={"p.csv": "0"})
