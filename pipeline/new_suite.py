@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import yaml
 
 from pipeline.base.params import PARAMS_FILE, load_parameters, read_yaml
 from pipeline.base.suite import known_suites, suite_folder
 from pipeline.corpora.catalogue import load_catalogue, own_catalogue
+from pipeline.lineage.stages import dump_yaml
 from pipeline.manifolds import load_block, load_maker
 from pipeline.plan import write_plan
 from pipeline.stages.knn_graph import GraphParameters
@@ -253,4 +253,4 @@ def _unit(data: Dataset) -> str:
 
 
 def _write_yaml(path: Path, content: dict[str, Any]) -> None:
-    write_bytes_atomically(path, yaml.safe_dump(content, sort_keys=False, width=120, default_flow_style=None).encode())
+    write_bytes_atomically(path, dump_yaml(content).encode())

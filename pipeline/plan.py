@@ -14,7 +14,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-import yaml
 from pydantic import model_validator
 
 from pipeline.base.params import PARAMS_FILE, read_yaml
@@ -29,6 +28,7 @@ from pipeline.base.suite import (
 )
 from pipeline.corpora.catalogue import CATALOGUE_FILE, find_corpus, own_catalogue
 from pipeline.lineage.checks import catalogue_names
+from pipeline.lineage.stages import dump_yaml
 from pipeline.odd_files import DVC_FILE, SHARED_STAGES, refuse_odd_lock, refuse_odd_suite, refuse_other_places
 from sentfold.clusterers.base import known_clusterers
 from sentfold.errors import ParameterError, SuiteError
@@ -210,7 +210,7 @@ def plan_text(suite: str) -> str:
     head = (
         f"# Written by `sentfold plan --suite {suite}` from {suite_file(suite)} and params.yaml. Edit those instead.\n"
     )
-    return head + yaml.safe_dump(make_plan(suite), sort_keys=False, width=120, default_flow_style=None)
+    return head + dump_yaml(make_plan(suite))
 
 
 def read_suite_file(suite: str) -> SuiteFile:

@@ -154,7 +154,7 @@ class DefinitionChecks:
         if self.scope.has_witness and committed.get(stage.name) != stage:
             place = f"{self.dvcfile}, stage {stage.name.partition('@')[0]}"
             message = "git's HEAD defines it otherwise, or not at all; `git status` and `git diff HEAD` say more"
-            remedy = f"commit {self.dvcfile} and its variables, or git checkout -- {self.dvcfile}"
+            remedy = f"commit {self.dvcfile} and its variables, or git checkout HEAD -- {self.dvcfile}"
             yield Cause("definition", place, message, remedy, state="uncommitted")
         if self._has_pipeline and not runs_a_stage(stage.command, self.scope.tree):
             place = f"{self.dvcfile}, stage {stage.name.partition('@')[0]}"
@@ -221,7 +221,9 @@ class DefinitionChecks:
                 continue
             state = "is not here" if here is None else "is not in git's HEAD" if head is None else "was edited here"
             remedy = (
-                f"remove or commit {quote(path)}" if head is None else f"git checkout -- {quote(path)}, or commit it"
+                f"remove or commit {quote(path)}"
+                if head is None
+                else f"git checkout HEAD -- {quote(path)}, or commit it"
             )
             message = f"it {state}; stages run it, and none declares it"
             yield Cause("code", path, message, remedy, state="uncommitted")

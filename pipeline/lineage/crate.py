@@ -18,7 +18,7 @@ from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
 from pipeline.lineage.hashes import LineageError
-from pipeline.lineage.runs import RunFinder
+from pipeline.lineage.runs import RunFinder, code_text
 from pipeline.lineage.stages import Graph, Locked, load_graph, variable_files
 from pipeline.lineage.trees import WorkingTree, git
 from sentfold.data.tables import refuse_holes
@@ -172,7 +172,7 @@ class CrateBuilder:
             about |= {"startTime": run["started"], "endTime": run["ended"]}
             about["disambiguatingDescription"] = (
                 f"{run['seconds']} s, {run['peak_memory_bytes']} bytes at most, on {run['machine'].get('cpu')}, "
-                f"commit {run['code'].get('commit')}"
+                f"{code_text(run['code'])}"
             )
             results = [self._thing(path, sha256=facts["sha256"]) for path, facts in run["outputs"].items()]
         kind = {"name": base, "url": "https://dvc.org", "softwareVersion": self.commit}

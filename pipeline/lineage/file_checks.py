@@ -8,7 +8,7 @@ from shlex import quote
 
 from pipeline.lineage.hashes import Digest
 from pipeline.lineage.numbers import tables_folder
-from pipeline.lineage.scope import Cause, Kind, Scope, State, described, edited_entry, listed, restore
+from pipeline.lineage.scope import Cause, Kind, Scope, State, bring_back, described, edited_entry, listed, restore
 from pipeline.lineage.stages import Entry, Locked, related
 from sentfold.numeric_profile import is_supported
 
@@ -62,8 +62,7 @@ class FileChecks:
     def _altered_source(self, entry: Entry, here: Digest | None, head: Digest | None) -> Cause:
         if here is None and head is not None and head.md5 == entry.md5:  # deleted, or left out of a sparse checkout
             message = "it is not here; git's HEAD has the one that made these numbers"
-            remedy = f"git checkout --ignore-skip-worktree-bits HEAD -- {quote(entry.path)}"
-            return Cause("code", entry.path, message, remedy, state="absent")
+            return Cause("code", entry.path, message, bring_back(entry.path), state="absent")
         now = "it is not here" if here is None else f"here it is {described(entry.path, here)}"
         message, remedy = f"these numbers were made with md5 {entry.md5}; {now}", self.scope.rerun()
         if head is not None and head.md5 == entry.md5:
@@ -121,6 +120,8 @@ class FileChecks:
             yield from self._contradicted(locked, entry, before)
         elif before == here.md5:
             yield edited_entry(self.graph.lockfile, locked.name, entry, before, self.scope.rerun())
+        elif before in (None, entry.md5) and here.md5 in self.scope.recorded_once:
+            yield self._absent(locked, entry, before, "; what is here is of an earlier commit's run")
         else:
             yield self._altered(locked, entry, here)
 
@@ -140,17 +141,17 @@ class FileChecks:
             f"and inputs, says {before}"
         )
         lock, reads = self.graph.lockfile, any(map(self.graph.makers_of, locked.deps))
-        remedy = f"git checkout -- {lock}, then {self.scope.rerun()}"
+        remedy = f"git checkout HEAD -- {lock}, then {self.scope.rerun()}"
         if not reads:
             remedy = f"commit {lock} if the stage's source, such as a mirror, has other files now; else {remedy}"
         state: State = "wrong" if reads and is_supported() else "uncommitted"
         yield Cause("lock", f"{lock}, stage {locked.name}", message, remedy, state=state)
 
-    def _absent(self, locked: Locked, entry: Entry, before: str | None) -> Cause:
+    def _absent(self, locked: Locked, entry: Entry, before: str | None, here: str = "") -> Cause:
         records = f"{locked.name} wrote it with md5 {entry.md5}"
         if before not in (None, entry.md5):
             records = f"{self.graph.lockfile} says md5 {entry.md5} of it, the committed one {before}"
-        kind, message = self._kind(locked, entry, "artifact"), f"it is not here; {records}"
+        kind, message = self._kind(locked, entry, "artifact"), f"it is not here; {records}{here}"
         return Cause(kind, entry.path, message, self.scope.fetch(entry), state="absent")
 
     def _altered(self, locked: Locked, entry: Entry, here: Digest) -> Cause:

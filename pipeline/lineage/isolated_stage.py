@@ -10,11 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import yaml
-
 from pipeline.environment import audit_environment
 from pipeline.lineage.checks import entry_files, package_of
-from pipeline.lineage.stages import Graph, Stage, read_yaml, tracked_values
+from pipeline.lineage.stages import Graph, Stage, dump_yaml, read_yaml, tracked_values
 from pipeline.lineage.trees import Tree
 
 LIBRARY = re.compile(r"^from (sentfold(?:\.\w+)+) import", re.MULTILINE)
@@ -33,7 +31,8 @@ def lay_out(tree: Tree, graph: Graph, stage: Stage, *, artifacts: Path, folder: 
         if PurePosixPath(file).name == "plan.yaml":
             _copy_files(tree, file, folder)
         elif file not in stage.deps:
-            _write(folder / file, yaml.safe_dump(_nested(tracked_values(read_yaml(tree, file) or {}, keys))).encode())
+            values = _nested(tracked_values(read_yaml(tree, file) or {}, keys))
+            _write(folder / file, dump_yaml(values).encode())  # a stage can follow the order of values
 
 
 def undeclared_code(tree: Tree, stage: Stage) -> list[str]:

@@ -157,6 +157,13 @@ class RunFinder:
         return self._sha256[file]
 
 
+def code_text(code: Mapping[str, Any]) -> str:
+    """The commit of a run, and which files were not as in it, in words."""
+    edited, commit = sorted(mapping_at(code, "edited")), f"commit {str(code.get('commit'))[:10]}"
+    more = f" and {len(edited) - 3} more" if len(edited) > 3 else ""
+    return f"{commit} with edits of {', '.join(edited[:3])}{more}" if edited else commit
+
+
 def files_under(root: Path, path: str) -> list[str]:
     """The files of an output, by their paths from the root; [] if it is not here."""
     place = root / path

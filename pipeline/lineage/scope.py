@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any, Literal
 
 from pipeline.lineage.hashes import Digest
 from pipeline.lineage.stages import Entry, Graph, Locked, alike, load_graph, read_yaml, variable_files
-from pipeline.lineage.trees import Revision, Tree, WorkingTree, head_of
+from pipeline.lineage.trees import Revision, Tree, WorkingTree, git, head_of
 from sentfold.errors import SentfoldError
 
 Kind = Literal[
@@ -112,6 +113,13 @@ class Scope:
         """The digest of what git's HEAD holds."""
         return None if self.head is None else self.head.digest(path)
 
+    @cached_property
+    def recorded_once(self) -> frozenset[str]:
+        """The md5 of all that commits recorded in dvc.lock; artifacts of before a `git pull` are among them."""
+        history = git(self.root, "log", "--format=", "--patch", "--unified=0", "--", self.graph.lockfile) or b""
+        found = re.findall(rb"^[+]\s+md5: ([0-9a-f]{32}(?:\.dir)?)$", history, re.MULTILINE)
+        return frozenset(md5.decode() for md5 in found)
+
     def differs_from_head(self, path: str) -> bool:
         """Whether a file of the checkout is not the one of git's HEAD, a linked one read through its link."""
         return self.head is not None and self.tree.digest(path) != self.head_digest(path)
@@ -162,7 +170,7 @@ class Scope:
         """The command that brings a recorded file back, or else makes it."""
         tracked = self.head_digest(entry.path)
         if tracked is not None and tracked.md5 == entry.md5:
-            return f"{self._first}{restore(entry.path)}"
+            return f"{self._first}{restore(entry.path) if altered else bring_back(entry.path)}"
         checkout = f"dvc checkout {'--force ' if altered else ''}{self.graph.dvcfile}"
         return f"{self._first}{checkout}; if DVC's cache lacks it, {self.rerun()}"
 
@@ -173,6 +181,11 @@ class Scope:
 def restore(path: str) -> str:
     """The command that puts the committed files of a path back, and keeps what was there, with files unknown to git."""
     return f"git stash -a -- {quote(path)}"
+
+
+def bring_back(path: str) -> str:
+    """The command that makes committed files that are not here, deleted or left out of a sparse checkout."""
+    return f"git checkout --ignore-skip-worktree-bits HEAD -- {quote(path)}"
 
 
 def listed(files: Sequence[str]) -> str:

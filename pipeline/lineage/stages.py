@@ -293,6 +293,30 @@ def tracked_values(content: Mapping[str, Any], keys: tuple[str, ...]) -> dict[st
     return found
 
 
+class _Dumper(yaml.SafeDumper):
+    """Quotes texts such as 08 and 1e5, which are texts in YAML 1.1 and numbers in DVC's YAML 1.2."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "'" if re.fullmatch(r"[-+.]*\d[\w.+-]*", text) and _read_alone(text) != text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+def _read_alone(text: str) -> Any:
+    try:
+        return parse_yaml(text)
+    except yaml.YAMLError:  # YAML 1.1 and 1.2 read it differently
+        return None
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def dump_yaml(content: Any) -> str:
+    """YAML that every reader here reads as the same content, with keys in their order."""
+    return yaml.dump(content, Dumper=_Dumper, sort_keys=False, width=120, default_flow_style=None)
+
+
 def alike(one: Any, other: Any) -> bool:
     """Whether two values of YAML are equal, `1` and `true` told apart; Python and DVC call those two equal."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):

@@ -85,5 +85,5 @@ def malformed(file: str, where: str, got: str, expected: str) -> LineageError:
         where=f"{file}: {where}",
         expected=expected,
         got=got,
-        remedy=f"run `sentfold plan`, or take it and its variables from git again: git checkout -- {quote(file)}",
+        remedy=f"run `sentfold plan`, or take it and its variables from git again: git checkout HEAD -- {quote(file)}",
     )

@@ -11,7 +11,15 @@ from typing import Any, Literal
 from pipeline.lineage.audit import vector_paths
 from pipeline.lineage.hashes import LineageError, folder_digest, md5_of_bytes
 from pipeline.lineage.numbers import Number, Scores, find_number, find_table
-from pipeline.lineage.runs import RunFinder, inside_inputs, mapping_at, parse_object, record_of, sealed_inputs
+from pipeline.lineage.runs import (
+    RunFinder,
+    code_text,
+    inside_inputs,
+    mapping_at,
+    parse_object,
+    record_of,
+    sealed_inputs,
+)
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import Entry, Locked, related
 
@@ -231,7 +239,7 @@ class Tracer:
             return NO_RUN
         machine, code = run["machine"], run["code"]
         told = [f"{name} {machine[name]}" for name in ("cpu", "container", "profile") if machine.get(name)]
-        where = f"on {machine['host']}, commit {str(code['commit'])[:10]}"
+        where = f"on {machine['host']}, {code_text(code)}"
         return ", ".join([str(run["started"]), f"{run['seconds']} s", where, *told])
 
     def _code(self, key: str, locked: Locked) -> None:

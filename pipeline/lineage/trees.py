@@ -349,8 +349,8 @@ def object_name(kind: str, content: bytes, *, length: int) -> str:
 
 def git(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None:
     """What git prints, or None where it fails or is not there. Takes no lock, so a read-only checkout will do."""
-    # Else a user's setting puts lines about signatures before the lines of a log.
-    words = ["git", "-c", "log.showSignature=false", *arguments]
+    # Else a user's settings put lines about signatures into a log, and leave the first commit out of a search.
+    words = ["git", "-c", "log.showSignature=false", "-c", "log.showRoot=true", *arguments]
     try:
         done = subprocess.run(words, cwd=root, input=stdin, env=git_environment(), capture_output=True, check=False)
     except OSError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -296,6 +297,30 @@ def test_a_commit_is_audited_whatever_lies_in_the_checkout(small: Small) -> None
     found = audit(small.root, "quick", revision=bad)
     assert faults(found)[0] == ("cell", "reports/quick/tables/sts.csv, line 2, mini × first, value")
     assert found.commit == bad
+
+
+def test_artifacts_of_the_run_before_a_pull_are_absent_and_changed_ones_are_wrong(small: Small, tmp_path: Path) -> None:
+    """A colleague's run was pulled, and dvc.lock and the reports are the colleague's."""
+    mine = small.copy(tmp_path / "mine")
+    small.edit("params.yaml", "step: 1.0e-1", "step: 0.2")
+    small.run("dvc", "repro", "-q")
+    small.commit("Step 0.2")
+    shutil.rmtree(small.root / "data")
+    shutil.copytree(mine.root / "data", small.root / "data")
+    found = audit(small.root, "quick")
+    assert found.count("wrong") == 0 and not found.failed(strict=False) and found.failed(strict=True)
+    assert verdict_of(found, "sts.csv", "mini-lp", "first") == "absent"
+    assert any("is of an earlier commit's run" in cause.message for cause in found.causes)
+    with (small.root / "data/quick/spaces/mini-lp/first.txt").open("a") as stream:
+        stream.write("1.0\n")
+    assert verdict_of(audit(small.root, "quick"), "sts.csv", "mini-lp", "first") == "wrong"
+
+
+def test_a_report_whose_deletion_was_staged_comes_back_by_the_advice(small: Small) -> None:
+    small.run("git", "rm", "-q", "reports/quick/summary.txt")
+    (cause,) = audit(small.root, "quick").causes
+    small.run(*shlex.split(cause.remedy))
+    assert not audit(small.root, "quick").failed(strict=True)
 
 
 def test_a_commit_whose_artifacts_are_not_here_is_absent_with_the_way_to_them(small: Small) -> None:

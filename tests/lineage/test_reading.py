@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dvc.repo import Repo
 from dvc.repo.index import Index
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pipeline.base.params import parse_yaml
 from pipeline.lineage.hashes import Digest, LineageError, md5_of_bytes
-from pipeline.lineage.stages import load_graph, read_yaml
+from pipeline.lineage.stages import dump_yaml, load_graph, read_yaml
 from pipeline.lineage.templates import expand, fill
 from pipeline.lineage.trees import Revision, WorkingTree
 from tests.checkout import ROOT
@@ -142,3 +146,15 @@ def test_what_editors_leave_in_a_folder_is_no_part_of_its_hash(tmp_path: Path) -
     assert (after, after.hidden) == (before, [])
     (tmp_path / "code/b.py").write_text("B = 1\n")
     assert WorkingTree(tmp_path).digest("code") != before
+
+
+NAMES = st.from_regex(r"[-+.]{0,2}[0-9][0-9a-z_.+:-]{0,6}", fullmatch=True) | st.sampled_from(
+    ["08", "0o7", "1e5", "no", "~"]
+)
+
+
+@given(st.dictionaries(NAMES, NAMES | st.integers() | st.booleans() | st.lists(NAMES, max_size=3), max_size=4))
+def test_what_is_written_as_yaml_is_read_as_the_same_in_its_order(content: dict[str, Any]) -> None:
+    again = parse_yaml(dump_yaml(content))
+    assert (again or {}) == content and list(again or {}) == list(content)
+    assert all(isinstance(key, str) for key in again or {})

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -183,6 +184,17 @@ def test_a_stage_that_runs_again_has_the_library_of_its_own_folder(suite: str, n
     files = [file for file in literal_eval(done.stdout.splitlines()[-1]) if file is not None]
     assert f"{tmp_path}/sentfold/suggestions.py" in files
     assert all(file.startswith(f"{tmp_path}/") for file in files)
+
+
+def test_a_stage_that_runs_again_reads_its_parameters_in_their_order(tmp_path: Path) -> None:
+    """`sensitivity` writes a row for each parameter that it varies, in the order of the file."""
+    tree = WorkingTree(ROOT)
+    graph = load_graph(tree, "paper-mirror")
+    (name,) = [name for name in graph.stages if name.startswith("sensitivity@")]
+    lay_out(tree, graph, graph.stages[name], artifacts=tmp_path / "none", folder=tmp_path)
+    here, there = (yaml.safe_load((root / "params.yaml").read_text())["sensitivity"] for root in (ROOT, tmp_path))
+    (block,) = there
+    assert json.dumps(there[block]) == json.dumps(here[block]) != json.dumps(here[block], sort_keys=True)
 
 
 def test_code_that_git_does_not_name_is_in_the_record_if_it_ran(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -376,7 +376,7 @@ def test_a_score_file_that_is_not_here_is_one_absence(small: Small) -> None:
     found = audit(small.root, "quick")
     (cause,) = found.causes
     assert (cause.subject, cause.state) == (path, "absent")
-    assert cause.remedy == f"git stash -a -- {path}"
+    assert cause.remedy == f"git checkout --ignore-skip-worktree-bits HEAD -- {path}"
     assert verdict_of(found, "sts.csv", "mini", "first") == "absent"
     assert verdict_of(found, "sts.csv", "mini-lp", "first") == "verified"
     assert verdict_of(found, "scores.csv", "mini-lp", "first spearman.all.cosine", "difference") == "absent"

@@ -137,6 +137,16 @@ def test_a_number_that_a_worker_made_names_its_machine_and_container_and_is_veri
     assert not audit(small.root, "quick").failed(strict=True)
 
 
+def test_a_run_of_edited_code_is_not_told_as_one_of_the_commit(small: Small) -> None:
+    record_run(small)
+    runs = small.root / ".sentfold/runs/quick.jsonl"
+    lines = [json.loads(line) for line in runs.read_text().splitlines()]
+    code = {**lines[-1]["code"], "edited": {"pipeline/__main__.py": "0" * 40}}
+    runs.write_text("".join(json.dumps({**line, "code": code}) + "\n" for line in lines))
+    found = trace(small.root, STS, row="mini-lp", column="second").nodes["stage fold@mini"].facts["run"]
+    assert f"commit {code['commit'][:10]} with edits of pipeline/__main__.py" in str(found)
+
+
 def test_a_run_with_other_parameters_is_not_named_though_it_wrote_the_same_bytes(small: Small) -> None:
     small.edit("params.yaml", "rounding: 2", "rounding: 3")
     record_run(small, "evaluate@mini-lp")

@@ -80,6 +80,17 @@ def test_of_two_commands_that_take_one_name_at_once_one_is_refused_and_the_other
     assert least == (5.0 if said[0] else 1.0)
 
 
+@pytest.mark.parametrize("name", ["08", "2e3"])
+def test_names_that_look_like_numbers_are_names(root: Path, name: str) -> None:
+    """Data can lie in a folder of a month."""
+    (root / name).mkdir()
+    write_pairs(root / name / "08.csv", PAIRS)
+    write_suite(name, root / name / "08.csv", "minilm", columns={})
+    suite = load_suite(name)
+    assert (suite.suite, suite.corpora) == (name, (name,))
+    assert find_corpus(name, name).dataset.splits == {"all": 40}
+
+
 def test_each_part_of_labelled_texts_is_a_split_and_classes_are_named(root: Path) -> None:
     rows = [(f"text {i} of it", ("spam", "ham")[i % 2], ("train", "test")[i // 20]) for i in range(24)]
     pl.DataFrame(rows, schema=["text", "label", "split"], orient="row").write_csv("labels.csv")
