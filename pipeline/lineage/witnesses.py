@@ -65,7 +65,7 @@ class WitnessChecks:
             unhashed = PASSED_OVER.match_file(path) and not (name.startswith(".") and name.endswith(".tmp"))
             if (unhashed or not self.graph.makers_of(path)) and name != ".gitignore":
                 message = "no stage of dvc.yaml writes it, so no record says what is in it"
-                yield Cause("file", path, message, f"remove it from {folder}", state="unwitnessed")
+                yield Cause("file", path, message, f"move it out of {folder}", state="unwitnessed")
 
     # --- sha256 ---------------------------------------------------------------------------------------
 
@@ -97,7 +97,9 @@ class WitnessChecks:
         for file, content in code["edited"].items():
             if not self._was_committed(file, content):  # before the run, or since
                 message = f"it was not as in commit {code['commit'][:10]} when stages ran, nor as in a later one"
-                yield Cause("record", file, message, f"commit or remove it, then {again}", state="uncommitted")
+                edited = self.scope.head is None or self.scope.differs_from_head(file)
+                remedy = f"commit or remove it, then {again}" if edited else again
+                yield Cause("record", file, message, remedy, state="uncommitted")
 
     def _find_committed(self, file: str, content: str) -> bool:
         """Whether git's history has a file with this content, by the name that git gives to the content."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,6 +34,7 @@ Floating = npt.NDArray[np.floating[Any]]
 ENCODE = b"sentfold encode"  # the key of the metadata of a file that `encode` wrote
 PATIENCE = 60  # seconds for which a file is waited for that another process holds
 PROBES = 16  # texts whose vectors are made again
+ACCESS_LIST = "system.posix_acl_access"  # of a file, as setfacl writes it
 APART = 0.05  # between two vectors of one text at unit length: 8 or 16 bits, or batches of an encoder, give less
 OWN = 0.4  # of its amount: rounding decides whether smoothing takes a text for one of its pool, which moves it by less
 
@@ -184,15 +184,27 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
 
 @contextmanager
 def replace_in_mode(path: Path) -> Iterator[Path]:
-    """As replace_whole, where the new file has the permissions of the one that it replaces, from its first byte on."""
-    mode = path.stat().st_mode & 0o777 if path.is_file() else None
+    """As replace_whole, where nobody may read the new file who could not read the one that it replaces."""
+    old = path.is_file()
     with replace_whole(path) as temporary:
-        if mode is not None:
-            with temporary.open("xb") as stream:  # follows no link of another account
-                os.fchmod(stream.fileno(), mode | stat.S_IWUSR)
+        if old:
+            temporary.touch(mode=0o600, exist_ok=False)  # follows no link of another account
         yield temporary
-        if mode is not None:
-            temporary.chmod(mode)
+        if old:
+            _copy_permissions(path, temporary)
+
+
+def _copy_permissions(old: Path, new: Path) -> None:
+    """Permissions, group and access list. Where one of the last two cannot be had, the group gets no permissions."""
+    status = old.stat()
+    mode = status.st_mode & 0o777
+    try:
+        os.chown(new, -1, status.st_gid)
+        new.chmod(mode)
+        if ACCESS_LIST in os.listxattr(old):
+            os.setxattr(new, ACCESS_LIST, os.getxattr(old, ACCESS_LIST))
+    except OSError:
+        new.chmod(mode & ~0o070)
 
 
 def write_numbers(path: Path, numbers: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import shutil
+import struct
 import threading
 import time
 from pathlib import Path
@@ -24,6 +25,7 @@ from sentfold.data.tables import DataError
 from sentfold.decision.encoders import encode_by_name, hash_encoder, require_encoder
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, Unchanged, load_space, save_space
 from sentfold.decision.use import (
+    ACCESS_LIST,
     append_vectors,
     describe_distances,
     map_vectors,
@@ -88,6 +90,26 @@ def test_private_files_that_a_command_writes_again_stay_private(tmp_path: Path) 
             (fresh / "verdict.json").write_text("{}")
         write_vectors(texts, np.ones((1, 4), dtype=np.float32), {}, ["a"])
         assert mode is None or path.stat().st_mode & 0o777 == texts.stat().st_mode & 0o777 == mode
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="root alone gives files to another group")
+def test_files_that_a_command_writes_again_keep_their_group_and_access_list(tmp_path: Path) -> None:
+    """Of a file with an access list, the group's permissions are those that the list grants at most."""
+    path = tmp_path / "v.parquet"
+    rules = ((1, 6, -1), (2, 4, 1234), (4, 0, -1), (16, 4, -1), (32, 0, -1))  # the owner, one account, the group, ...
+    shared = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *rule) for rule in rules)
+    write_vectors(path, np.ones((1, 4), dtype=np.float32), {}, ["a"])
+    os.chown(path, -1, 4321)
+    path.chmod(0o640)
+    write_vectors(path, np.ones((1, 4), dtype=np.float32), {}, ["a"])
+    assert (path.stat().st_gid, path.stat().st_mode & 0o777) == (4321, 0o640)
+    try:
+        os.setxattr(path, ACCESS_LIST, shared)
+    except OSError:
+        pytest.skip("the file system has no access lists")
+    write_vectors(path, np.ones((1, 4), dtype=np.float32), {}, ["a"])
+    assert os.getxattr(path, ACCESS_LIST) == shared
+    assert (path.stat().st_gid, path.stat().st_mode & 0o777) == (4321, 0o640)
 
 
 def test_the_folder_in_which_a_command_runs_can_be_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
