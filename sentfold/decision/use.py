@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -184,27 +185,32 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
 
 @contextmanager
 def replace_in_mode(path: Path) -> Iterator[Path]:
-    """As replace_whole, where nobody may read the new file who could not read the one that it replaces."""
-    old = path.is_file()
+    """As replace_whole, where nobody may read the new file who could not read the one that it replaces.
+
+    It has the permissions, the group and the access list of the old one. Where one of the last two cannot be had, the
+    group gets no permissions.
+    """
+    old = path.stat() if path.is_file() else None
+    rules = _access_list(path) if old else None
     with replace_whole(path) as temporary:
         if old:
             temporary.touch(mode=0o600, exist_ok=False)  # follows no link of another account
         yield temporary
         if old:
-            _copy_permissions(path, temporary)
+            try:
+                os.chown(temporary, -1, old.st_gid)
+                temporary.chmod(old.st_mode & 0o777)
+                if rules is not None and sys.platform == "linux":
+                    os.setxattr(temporary, ACCESS_LIST, rules)
+            except OSError:
+                temporary.chmod(old.st_mode & 0o707)
 
 
-def _copy_permissions(old: Path, new: Path) -> None:
-    """Permissions, group and access list. Where one of the last two cannot be had, the group gets no permissions."""
-    status = old.stat()
-    mode = status.st_mode & 0o777
-    try:
-        os.chown(new, -1, status.st_gid)
-        new.chmod(mode)
-        if ACCESS_LIST in os.listxattr(old):
-            os.setxattr(new, ACCESS_LIST, os.getxattr(old, ACCESS_LIST))
-    except OSError:
-        new.chmod(mode & ~0o070)
+def _access_list(path: Path) -> bytes | None:
+    if sys.platform == "linux":  # elsewhere Python reads none
+        with suppress(OSError):  # as where the file system has none
+            return os.getxattr(path, ACCESS_LIST)
+    return None
 
 
 def write_numbers(path: Path, numbers: Mapping[str, Any]) -> None:
