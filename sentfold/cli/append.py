@@ -35,7 +35,8 @@ def command(
 
     refuse_target_in_model(target, encoder)
     refuse_read_only(target)
-    require_parquet(target)
+    if not (target.exists() and target.stat().st_size):  # to a file under another name can be added, too
+        require_parquet(target)
     found, notes = read_texts(source, parse_columns(columns))
     print_notes(notes)
     texts = new_texts(target, found)

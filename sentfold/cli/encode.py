@@ -135,8 +135,10 @@ def refuse_other_vectors(target: Path) -> None:
 
     Commands that take several files of data would read the second one, as users of those commands type it.
     """
+    if target.exists() and target.stat().st_size and _is_own(target):
+        return
     require_parquet(target)
-    if target.exists() and target.stat().st_size and not _is_own(target):
+    if target.exists() and target.stat().st_size:
         raise ParameterError(
             "the target has something else than vectors of `sentfold encode`", where=str(target),
             expected="a new name, or a file that this command wrote", remedy="another name; or move the file away",
@@ -348,5 +350,5 @@ def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str
         )  # fmt: skip
     table = pa.table({"text": pa.array(texts, pa.string()), "vector": fixed_lists(np.ascontiguousarray(vectors))})
     text = json.dumps(record, sort_keys=True, ensure_ascii=False)
-    with replace_in_mode(path.absolute()) as temporary:  # pyarrow takes ~ for the home
+    with replace_in_mode(path.resolve()) as temporary:  # a link stays a link; pyarrow takes ~ for the home
         parquet.write_table(table.replace_schema_metadata({ENCODE: text.encode()}), temporary, **PARQUET)

@@ -205,7 +205,7 @@ def require_parquet(target: Path) -> None:
     """Raise ParameterError for a name under which vectors would not be read as Parquet again."""
     from sentfold.errors import ParameterError
 
-    if target.suffix.lower() != ".parquet" and not (target.exists() and target.stat().st_size):
+    if target.suffix.lower() != ".parquet":
         raise ParameterError(
             "vectors are written as Parquet", where=str(target), expected="a name that ends in .parquet",
             remedy="another name; `numpy.stack(polars.read_parquet(NAME)['vector'])` makes an array of the vectors",

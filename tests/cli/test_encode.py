@@ -109,6 +109,10 @@ def test_a_second_file_of_data_is_not_replaced_by_vectors(files: Files, tmp_path
     with pytest.raises(ParameterError, match="written as Parquet"):
         append(files.source, tmp_path / "new.npy", encoder="wordllama", space=tmp_path)
     first, again = (run(files, tmp_path / "out.parquet", "average") for _ in range(2))
+    (tmp_path / "link.parquet").symlink_to("out.parquet")
+    run(files, tmp_path / "link.parquet", "sif")
+    assert (tmp_path / "link.parquet").is_symlink()
+    assert not np.array_equal(read(tmp_path / "out.parquet"), first)
     (tmp_path / "out.parquet").chmod(0o444)  # as `dvc add` leaves the file, and its copy in the cache
     with pytest.raises(ParameterError, match="read-only"):
         run(files, tmp_path / "out.parquet", "average")
