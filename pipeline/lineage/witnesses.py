@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pipeline.lineage.hashes import PASSED_OVER
-from pipeline.lineage.machine import describe_differences, hash_packages, pins_in
+from pipeline.lineage.machine import describe_differences, hash_packages, is_code, pins_in
 from pipeline.lineage.runs import RunFinder, files_under, sealed_inputs
 from pipeline.lineage.scope import Cause, Scope, listed
 from pipeline.lineage.stages import Locked, Stage, related
@@ -25,6 +26,7 @@ class WitnessChecks:
         self.graph = scope.graph
         self.finder = RunFinder(scope.root, scope.suite)
         self._was_committed = cache(self._find_committed)
+        self._code_elsewhere = cache(self._find_elsewhere)
 
     def of(self, stage: Stage, locked: Locked) -> Iterator[Cause]:
         """What they find of one stage. Cost: sha256 of what its outputs were made of, and of recorded outputs."""
@@ -94,12 +96,27 @@ class WitnessChecks:
         if "edited" not in code:
             return
         again = self.scope.run_again(str(run["stage"]))
-        for file, content in code["edited"].items():
+        for file, content in {**self._code_elsewhere(str(code["commit"])), **code["edited"]}.items():
             if not self._was_committed(file, content):  # before the run, or since
-                message = f"it was not as in commit {code['commit'][:10]} when stages ran, nor as in a later one"
+                message = (
+                    f"stages ran at commit {code['commit'][:10]} with a content of it that no commit up to HEAD has"
+                )
                 edited = self.scope.head is None or self.scope.differs_from_head(file)
                 remedy = f"commit or remove it, then {again}" if edited else again
                 yield Cause("record", file, message, remedy, state="uncommitted")
+
+    def _find_elsewhere(self, commit: str) -> dict[str, str]:
+        """The code of a commit that HEAD does not build on, where HEAD's is other: file -> git's name of the content.
+
+        So a run on another branch is none of HEAD's code, although nothing was edited there.
+        """
+        is_name = re.fullmatch("[0-9a-f]{40,64}", commit) and self.scope.head is not None
+        if not is_name or git(self.scope.root, "merge-base", "--is-ancestor", commit, "HEAD") is not None:
+            return {}
+        listing = git(self.scope.root, "diff", "--raw", "-z", "--no-renames", "--no-abbrev", commit, "HEAD") or b""
+        words = listing.decode("utf-8", "surrogateescape").split("\0")  # None of a commit that git has no more
+        found = {file: facts.split()[2] for facts, file in zip(words[::2], words[1::2], strict=False)}
+        return {file: name for file, name in found.items() if is_code(file) and name.strip("0")}
 
     def _find_committed(self, file: str, content: str) -> bool:
         """Whether git's history has a file with this content, by the name that git gives to the content."""

@@ -337,6 +337,23 @@ def test_a_parameter_that_a_run_had_and_that_was_put_back_is_named(small: Small)
     assert audit(small.root, "quick").causes == {}, "one run with these parameters wrote them too"
 
 
+def test_a_run_on_code_of_a_branch_whose_numbers_alone_were_taken_is_named_until_its_code_is_taken(
+    small: Small,
+) -> None:
+    write(small, "flows/schedule.py", "A = 1\n")
+    small.commit("A schedule")
+    small.run("git", "switch", "-q", "-c", "other")
+    small.edit("flows/schedule.py", "A = 1", "A = 2")
+    small.commit("Another schedule")
+    record_with_code(small)
+    assert audit(small.root, "quick").causes == {}
+    small.run("git", "switch", "-q", "-")
+    assert subjects(audit(small.root, "quick"), "uncommitted") == {"flows/schedule.py"}
+    small.run("git", "merge", "-q", "--squash", "other")
+    small.commit("The schedule of the branch, as one commit")
+    assert audit(small.root, "quick").causes == {}
+
+
 def test_a_run_of_another_branch_that_left_the_same_bytes_takes_no_witness_away(small: Small) -> None:
     write(small, "flows/schedule.py", "A = 1\n")
     small.commit("A schedule")
