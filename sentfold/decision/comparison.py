@@ -169,6 +169,6 @@ def plan_comparison(task: Task, splits: Sequence[str], seed: int) -> FoldPlan:
         return FoldPlan(((fold,),), fold, every, design_of(task), ())
     test = np.flatnonzero(np.array(splits) == "test")
     fold = Fold(every[:0], test, ())
-    groups = np.unique(task.groups[test], return_inverse=True)[1]
+    groups = task.groups_among(test)
     design = Design("groups", groups, np.zeros(int(groups.max()) + 1, dtype=np.int64))
     return FoldPlan(((fold,),), fold, test, design, (f"judged on the test part, {len(test)}",))

@@ -22,9 +22,9 @@ from sentfold.decision.families import refuse_wide
 from sentfold.decision.folds import (
     APART,
     LEAST_GROUPS,
+    are_apart,
     count_groups,
     group_count,
-    independent_items,
     lost_at_most,
     plan_folds,
     show_groups,
@@ -62,7 +62,7 @@ class Form:
     low, high  interval; each end is missed with a chance of LEVEL
     passed     whether it and all larger forms of its family lose less than the margin
     needed     items of different texts with which it, if it truly loses this much, and all larger forms of its family
-               would pass, each with 80% power; None if one of these loses too much
+               would pass, each with 80% power; None if one of these loses too much, or if many items share texts
     """
 
     code: Code
@@ -80,6 +80,7 @@ class Compression:
     whole   score of whole vectors x100; bytes: per whole vector
     forms   by family, large forms first
     chosen  the smallest form that passed; space: its map, where it has one, fitted on all texts
+    pooled  whether many items share texts: these do not tell how many others would do
     """
 
     metric: str
@@ -94,6 +95,7 @@ class Compression:
     space: Space | None
     notes: tuple[str, ...] = ()
     record: dict[str, Any] = field(default_factory=dict)
+    pooled: bool = False
 
     @property
     def verdict(self) -> str:
@@ -104,6 +106,12 @@ class Compression:
                 f"float32 lose less than {self.margin:g} points ({span(self.chosen)})."
             )
         needed = [(form.needed, form.code.name) for form in self.forms if form.code.family != CONTROL and form.needed]
+        shown = any(form.difference > -self.margin for form in self.forms if form.code.family != CONTROL)
+        if self.pooled and shown:
+            return (
+                f"Keep whole vectors: these {self.items:,} {self.item} cannot show that a smaller form loses less than "
+                f"{self.margin:g} points. More {self.item} would, if {APART[self.item]}."
+            )
         if not needed:
             return f"Keep whole vectors: every smaller form seems to lose more than {self.margin:g} points."
         count, name = min(needed)
@@ -266,6 +274,7 @@ def compress_material(
             space=_final_space(material, chosen.code, seed) if chosen else None,
             notes=(*notes, *plan.notes),
             record={"seed": seed, "resamples": resamples, "vectors": list(material.vectors.shape)},
+            pooled=not are_apart(material.plan),
         )
 
 
@@ -304,7 +313,7 @@ def judge_forms(
     spread = (replicates[1:] - replicates[0]).std(axis=1, ddof=1) * widening(material.task, material.plan)
     z = NormalDist().inv_cdf(1 - LEVEL)
     units = material.plan.design.effective_units
-    are_pairs = isinstance(material.task, PairsTask)
+    are_pairs, pooled = isinstance(material.task, PairsTask), not are_apart(material.plan)
     if are_pairs:
         units = count_groups(material.task, material.plan)[0]  # few matches among many pairs are few
     least = unseen_loss(units, LEVEL)
@@ -313,11 +322,8 @@ def judge_forms(
         low = lowest(difference, se, units, are_pairs=are_pairs)
         larger = [form for form in forms if form.code.family == code.family]
         passed = low > -margin and all(form.passed for form in larger)
-        times = items_needed(difference, se, units, margin, are_pairs=are_pairs)
-        counts = [
-            None if times is None else ceil(independent_items(material.plan) * times),
-            *(form.needed for form in larger),
-        ]
+        times = None if pooled else items_needed(difference, se, units, margin, are_pairs=are_pairs)
+        counts = [None if times is None else ceil(len(material.plan.judged) * times), *(form.needed for form in larger)]
         needed = None if None in counts else max(count for count in counts if count)  # all larger forms have to pass
         high = max(difference + z * se, least)
         forms.append(Form(code, float(difference), low, float(high), bool(passed), needed))

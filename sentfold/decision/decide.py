@@ -19,9 +19,9 @@ from sentfold.decision.families import FAMILIES, Family, refuse_wide
 from sentfold.decision.folds import (
     LEAST_GROUPS,
     FoldPlan,
+    are_apart,
     count_groups,
     group_count,
-    independent_items,
     plan_folds,
     unseen_loss,
     widening,
@@ -85,7 +85,7 @@ class Decision:
     metric, item   what is scored and what is counted, in words
     items, groups  how many of them; groups are independent of each other
     effective_groups  how many groups tell as much; told: what these are, in words
-    independent    how many items of which no two share a text would tell as much
+    pooled         whether many items share texts: these do not tell how many others would show a difference
     cosine         score of cosine x100 in the same folds; overall: on all of them at once (differs for Spearman)
     candidates     the automatic choice first, then families by descending difference
     reasons        family -> why it could not be tried
@@ -114,7 +114,7 @@ class Decision:
     notes: tuple[str, ...] = ()
     record: dict[str, Any] = field(default_factory=dict)
     told: str = "equally large ones"
-    independent: float = 0.0
+    pooled: bool = False
 
     @property
     def verdict(self) -> str:
@@ -210,7 +210,7 @@ def decide_task(material: Material, families: tuple[Family, ...], seed: int, not
         groups=group_count(plan.design),
         effective_groups=effective,
         told=told,
-        independent=independent_items(plan),
+        pooled=not are_apart(plan),
         cosine=cosine,
         overall=100 * float(overall) if task.independent else cosine,
         candidates=candidates,

@@ -17,6 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 FOLDS, INNER, REPEATS = 5, 4, 2
 # How items have to be for each to be a group of its own.
+MOST = 2 / 3  # of the items; where fewer tell as much as all, a planned number would be far too large
 APART = {"pairs": "no two share a text", "texts": "no two are copies", "queries": "no two share a relevant document"}
 LEAST_GROUPS = 20  # equally large ones; below, no verdict is given
 # Where two items can vote for each other in different folds, their values go together, and a resample of single items
@@ -113,13 +114,9 @@ def group_count(design: Design) -> int:
     return int(design.units) // (2 if design.unit == "texts" else 1)
 
 
-def independent_items(plan: FoldPlan) -> float:
-    """How many items of which no two share a text would tell as much as the judged ones.
-
-    Pairs of few texts are many, and tell no more than the texts do. Where groups are drawn, the items of a group are
-    taken as items of their own.
-    """
-    return effective_groups(plan.design) if plan.design.unit == "texts" else len(plan.judged)
+def are_apart(plan: FoldPlan) -> bool:
+    """Whether so few of the judged items share a text that their number tells how many others would be needed."""
+    return effective_groups(plan.design) >= MOST * len(plan.judged)
 
 
 def count_groups(task: Task, plan: FoldPlan) -> tuple[float, str]:
@@ -211,7 +208,7 @@ def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPla
     told = len(dev) > 1 and not (isinstance(task, PairsTask) and np.ptp(task.scores[dev]) == 0)
     inner = ((choosing, dev),) if told and len(choosing) else _divide(task, known, INNER, [seed], one_group)
     fold = Fold(known, test, tuple(inner))
-    groups = np.unique(task.groups[test], return_inverse=True)[1]
+    groups = task.groups_among(test)  # nothing joins them through the other parts, as what shares a text is left out
     notes = [f"fitted on {len(known)} {task.item}, judged on the test part, {len(test)}"]
     if len(dev) and not told:
         notes.append("the dev part has no two values to choose by: folds of the train and the dev part choose instead")

@@ -31,7 +31,7 @@ class Task(Protocol):
     metric       in words; item: what an item is called
     independent  whether an item's value depends on its own texts alone, and on no other item
     keys         (m, w) the texts of each item that are held out with it
-    groups       (m,) number of the group of each item: items of one group share texts
+    groups       (m,) number of the group of each item: items of one group share texts, directly or through others
     """
 
     @property
@@ -44,6 +44,9 @@ class Task(Protocol):
     def keys(self) -> Ints: ...
     @property
     def groups(self) -> Ints: ...
+
+    def groups_among(self, items: Ints) -> Ints:
+        """(k,) the group of each of some items, where other items join none of them."""
 
     def texts(self, train: Ints, test: Ints) -> Ints:
         """The rows that are looked at when the test items are measured with the train items known."""
@@ -90,8 +93,11 @@ class PairsTask:
 
     @property
     def groups(self) -> Ints:
+        return self.groups_among(np.arange(len(self.rows)))
+
+    def groups_among(self, items: Ints) -> Ints:
         """Pairs that share a text, directly or through others."""
-        return connect(np.repeat(np.arange(len(self.rows)), 2), self.keys.ravel())
+        return connect(np.repeat(np.arange(len(items)), 2), self.keys[items].ravel())
 
     def texts(self, train: Ints, test: Ints) -> Ints:
         """Those of the test items."""
@@ -135,8 +141,11 @@ class LabelsTask:
 
     @property
     def groups(self) -> Ints:
+        return self.groups_among(np.arange(len(self.rows)))
+
+    def groups_among(self, items: Ints) -> Ints:
         """Items of one text."""
-        return np.unique(self.keys[:, 0], return_inverse=True)[1]
+        return np.unique(self.keys[items, 0], return_inverse=True)[1]
 
     def texts(self, train: Ints, test: Ints) -> Ints:
         """Those of all these items."""
@@ -203,10 +212,13 @@ class QueriesTask:
 
     @property
     def groups(self) -> Ints:
+        return self.groups_among(np.arange(len(self.rows)))
+
+    def groups_among(self, items: Ints) -> Ints:
         """Queries that share a relevant document, or their text."""
-        edges = [(query, row) for query, found in enumerate(self.relevant) for row in found]
-        queries, rows = np.array([*edges, *enumerate(self.rows)], dtype=np.int64).T
-        return connect(queries, first_kin(self.kin, rows))
+        edges = [(place, row) for place, query in enumerate(items) for row in self.relevant[query]]
+        places, rows = np.array([*edges, *enumerate(self.rows[items])], dtype=np.int64).T
+        return connect(places, first_kin(self.kin, rows))
 
     def texts(self, train: Ints, test: Ints) -> Ints:
         """All documents, and the test queries."""

@@ -94,7 +94,7 @@ def describe_decision(decision: Decision) -> str:
 def describe_change(decision: Decision) -> str:
     """How many items would show the difference of the automatic choice, if it is the true one; "" if these would do."""
     automatic, more = decision.candidates[0], 0 if decision.recommended else wanted_items(decision)
-    if not more or automatic.detectable <= automatic.difference:
+    if more <= decision.items:
         return ""
     apart = f", if {APART[decision.item]}" if decision.groups < decision.items else ""
     wanted = f"{more:,} {decision.item}{apart}"
@@ -102,16 +102,17 @@ def describe_change(decision: Decision) -> str:
 
 
 def wanted_items(decision: Decision) -> int:
-    """How many items without shared texts would show the automatic choice's difference with 80% power; else 0.
+    """How many items would show the automatic choice's difference with 80% power.
 
-    0 where the difference is not above 0, or where the groups are too few for a verdict, which tell nothing of power.
+    0 where the difference is not above 0, and where these items do not tell: in groups too few for a verdict, or where
+    many share texts.
 
     The smallest detectable difference falls with the root of the number of items.
     """
     automatic = decision.candidates[0]
-    if automatic.difference < 0.05 or decision.effective_groups < LEAST_GROUPS:
+    if automatic.difference < 0.05 or decision.effective_groups < LEAST_GROUPS or decision.pooled:
         return 0
-    return math.ceil(decision.independent * (automatic.detectable / automatic.difference) ** 2 / 10) * 10
+    return math.ceil(decision.items * (automatic.detectable / automatic.difference) ** 2 / 10) * 10
 
 
 def span(candidate: Candidate) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from sentfold.decision.folds import lost_at_most, unseen_loss
 from sentfold.decision.spaces import load_space
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, most_frequent, ndcg
 from sentfold.neighbors.neighbors import nearest_neighbors
+from sentfold.retrieval.base.ranking import unit_rows
 from sentfold.retrieval.binary import signs
 
 SIMULATIONS, D = 100, 16
@@ -106,6 +108,16 @@ def test_pairs_that_share_texts_are_told_to_share_none() -> None:
         pairs = (left - left % 2 * shared, right, scores)
         verdict = compress(x, pairs=pairs, margin=0.5, resamples=300).verdict
         assert verdict.endswith("would, if no two share a text." if shared else "would.")
+
+
+def test_pairs_of_few_texts_do_not_tell_how_many_others_would_do() -> None:
+    rng = np.random.default_rng(0)
+    left, right = rng.permutation(np.array([*combinations(range(64), 2)]))[:600].T
+    x = rng.normal(size=(64, 24))
+    scores = (unit_rows(x)[left] * unit_rows(x)[right]).sum(axis=1) + 0.3 * rng.normal(size=600)
+    found = compress(x, pairs=(left, right, scores), margin=1.0, resamples=300)
+    assert found.verdict.endswith("More pairs would, if no two share a text.") and not found.chosen
+    assert {form.needed for form in found.forms} == {None}
 
 
 @pytest.mark.parametrize("are_pairs", [True, False])

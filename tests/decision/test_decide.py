@@ -40,7 +40,6 @@ from sentfold.decision.folds import plan_folds
 from sentfold.decision.inputs import first_copies, kin_of, make_task
 from sentfold.decision.nested import Material, fit_families
 from sentfold.decision.spaces import LinearSpace, load_space, save_space
-from sentfold.decision.verdict import wanted_items
 from sentfold.errors import ArtifactError, ParameterError
 from sentfold.manifold.abtt import removal_map
 from sentfold.manifold.base.linear import LinearMap, principal_axes
@@ -184,26 +183,6 @@ def test_the_reach_that_a_verdict_names_is_that_of_what_it_is_about() -> None:
     same = replace(automatic, identical=True, difference=0.0, low=0.0)
     of_itself = replace(found, candidates=(same, near, far), recommended=False)
     assert "was cosine itself" in of_itself.verdict and "below 8.0 points" in of_itself.verdict
-
-
-def test_as_many_pairs_are_asked_for_as_independent_ones_show_a_difference() -> None:
-    """600 pairs of 64 texts tell what some 30 pairs of other texts tell, so the number starts from these."""
-    rng = np.random.default_rng(0)
-    left, right = rng.permutation(np.array([*combinations(range(64), 2)]))[:600].T
-    inner, shift, noise = rng.normal(size=(64, 24)), rng.normal(size=24), rng.normal(size=600)
-    scores = (unit_rows(inner)[left] * unit_rows(inner)[right]).sum(axis=1) + 0.3 * noise
-    shared = decide(inner + 0.35 * shift, pairs=(left, right, scores), families=FAMILIES[:1])
-    (family,) = shared.candidates[1:]
-    asked = wanted_items(replace(shared, candidates=(family,)))
-    reach = []
-    for seed in range(4):
-        drawn = np.random.default_rng(seed)
-        far = drawn.normal(size=(2 * asked, 24))
-        left, right = np.arange(asked), np.arange(asked, 2 * asked)
-        scores = (unit_rows(far)[left] * unit_rows(far)[right]).sum(axis=1) + 0.3 * drawn.normal(size=asked)
-        apart = decide(far + 0.35 * shift, pairs=(left, right, scores), families=FAMILIES[:1])
-        reach.append(apart.candidates[1].detectable)
-    assert 0.5 < np.median(reach) / family.difference < 2
 
 
 def test_fewer_than_twenty_groups_give_no_verdict() -> None:

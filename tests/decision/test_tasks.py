@@ -10,9 +10,10 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from sentfold.data.datasets import Dataset
 from sentfold.decision.codes import measure_rescored
+from sentfold.decision.comparison import plan_comparison
 from sentfold.decision.compress import compress_dataset
 from sentfold.decision.decide import fold_means
-from sentfold.decision.folds import FOLDS, FoldPlan, count_groups, divide_groups, plan_folds
+from sentfold.decision.folds import FOLDS, FoldPlan, count_groups, divide_groups, group_count, plan_folds
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, connect, first_of_each, ndcg
 from sentfold.retrieval.base.ranking import first_places
 
@@ -320,3 +321,20 @@ def by_hand(task: PairsTask, plan: FoldPlan, values: np.ndarray, weights: np.nda
             sizes += len(drawn)
         scores.append(sums / sizes)
     return float(np.mean(scores))
+
+
+def test_items_of_a_test_part_are_not_joined_by_items_of_the_train_part() -> None:
+    """Each test pair has a text of its own and an article, and pairs of the train part join the articles."""
+    own, articles, asked = np.arange(100), np.arange(100, 200), np.repeat(np.arange(200, 300), 3)
+    mixed = np.random.default_rng(0).permutation(np.repeat(articles, 3))
+    apart = np.arange(300, 400).reshape(50, 2)  # train pairs of other texts, which alone are fitted on
+    rows = np.concatenate([np.stack([own, articles], axis=1), np.stack([asked, mixed], axis=1), apart])
+    task, parts = PairsTask(rows, np.arange(450.0)), ["test"] * 100 + ["train"] * 350
+    assert len(np.unique(task.groups[:400])) < 5
+    for plan in (plan_comparison(task, parts, 0), plan_folds(task, parts, seed=0)):
+        assert group_count(plan.design) == 100
+    queries = QueriesTask(
+        np.arange(4), np.arange(4, 8), ({4: 1.0}, {5: 1.0}, {4: 1.0, 5: 1.0}, {6: 1.0}), np.full(4, -1)
+    )
+    assert len(np.unique(queries.groups)) == 2
+    assert queries.groups_among(np.array([0, 1, 3])).tolist() == [0, 1, 2]
