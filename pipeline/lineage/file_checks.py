@@ -120,10 +120,18 @@ class FileChecks:
             yield from self._contradicted(locked, entry, before)
         elif before == here.md5:
             yield edited_entry(self.graph.lockfile, locked.name, entry, before, self.scope.rerun())
-        elif before in (None, entry.md5) and here.md5 in self.scope.recorded_once:
+        elif before in (None, entry.md5) and self._is_of_earlier_run(entry, here):
             yield self._absent(locked, entry, before, "; what is here is of an earlier commit's run")
         else:
             yield self._altered(locked, entry, here)
+
+    def _is_of_earlier_run(self, entry: Entry, here: Digest) -> bool:
+        """Whether an artifact, which git does not hold, is what an earlier commit recorded, as before a `git pull`.
+
+        A report that differs from dvc.lock is wrong, whatever commits say of it: it is what people read.
+        """
+        in_git = self.scope.head_digest(entry.path) is not None or entry.path.startswith("reports/")
+        return not in_git and here.md5 in self.scope.recorded_once
 
     def _contradicted(self, locked: Locked, entry: Entry, before: str | None) -> Iterator[Cause]:
         """The committed dvc.lock has other bytes of the same command, parameters and inputs.

@@ -15,7 +15,10 @@ import pytest
 
 from pipeline.lineage.audit import audit
 from pipeline.lineage.hashes import LineageError
+from pipeline.lineage.recompute import recompute
+from pipeline.lineage.stages import load_graph
 from pipeline.lineage.text import audit_content, audit_text
+from pipeline.lineage.trees import WorkingTree
 from tests.lineage.small import Small
 from tests.lineage.tamper import faults, verdict_of
 
@@ -314,6 +317,25 @@ def test_artifacts_of_the_run_before_a_pull_are_absent_and_changed_ones_are_wron
     with (small.root / "data/quick/spaces/mini-lp/first.txt").open("a") as stream:
         stream.write("1.0\n")
     assert verdict_of(audit(small.root, "quick"), "sts.csv", "mini-lp", "first") == "wrong"
+
+
+def test_a_forged_report_whose_bytes_a_commit_recorded_once_is_wrong(small: Small) -> None:
+    """The commit after it has the sound dvc.lock again, and every stage would write what that says."""
+    lock = (small.root / "dvc.lock").read_bytes()
+    graph = load_graph(WorkingTree(small.root), "quick")
+    small.edit("reports/quick/summary.txt", "20.50", "99.50")
+    small.edit("reports/quick/scores/mini.json", "20.5", "99.5")
+    locked = {**graph.locked["report"].outs, **graph.locked["evaluate@mini"].outs}
+    for out, entry in locked.items():
+        made = WorkingTree(small.root).digest(out)
+        assert made is not None
+        small.edit("dvc.lock", entry.md5, made.md5)
+    small.commit("Run")
+    (small.root / "dvc.lock").write_bytes(lock)
+    small.commit("Run again")
+    found = audit(small.root, "quick", again=lambda scope: recompute(scope, which="all"))
+    wrong = {cause.subject for cause in found.causes if cause.state == "wrong"}
+    assert {"reports/quick/summary.txt", "reports/quick/scores/mini.json"} <= wrong
 
 
 def test_a_report_whose_deletion_was_staged_comes_back_by_the_advice(small: Small) -> None:
