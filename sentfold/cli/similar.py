@@ -75,7 +75,8 @@ def command(
         known = read_vectors(vectors, data)[0][: len(texts)]
     asked = encode([text])
     query = asked.vectors
-    if not query.any():  # a space can map zero to a place near other texts
+    # A space, also that of an exported method, can map zero to a place near other texts.
+    if not query.any() or asked.fallbacks.get("all words unknown"):
         raise DataError(
             "the text has no vector", where="TEXT", expected="a word that the encoder knows",
             got="; ".join(count_notes(encoder, asked.fallbacks)) or "zeros", remedy="write the text in other words",

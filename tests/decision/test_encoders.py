@@ -146,6 +146,8 @@ def test_texts_without_known_words_and_texts_that_are_cut_are_counted_by_every_c
     assert "all words unknown: 2" in said and "of the text itself, unknown words (tokens): 1" in said
     export_space(tmp_path / "space", "average", tmp_path / "model", words=words)
     assert encode_by_name(str(tmp_path / "model"), FRESH).fallbacks["all words unknown"] == 1
+    with pytest.raises(DataError, match="the text has no vector"):
+        similar.command("qqq", tmp_path / "texts.txt", str(tmp_path / "model"))
     (tmp_path / "long.txt").write_text("word " * 600)
     save_space(Unchanged(), tmp_path / "plain")
     append.command(tmp_path / "long.txt", tmp_path / "w.parquet", "all-MiniLM-L6-v2", tmp_path / "plain")

@@ -109,6 +109,11 @@ def test_files_that_a_command_writes_again_keep_their_group_and_access_list(tmp_
         pytest.skip("the file system has no access lists")
     write_vectors(path, np.ones((1, 4), dtype=np.float32), {}, ["a"])
     assert os.getxattr(path, ACCESS_LIST) == shared
+    os.removexattr(path, ACCESS_LIST)
+    path.chmod(0o640)
+    os.setxattr(tmp_path, ACCESS_LIST.replace("access", "default"), shared)  # of new files in the folder
+    write_vectors(path, np.ones((1, 4), dtype=np.float32), {}, ["a"])
+    assert ACCESS_LIST not in os.listxattr(path)
     assert (path.stat().st_gid, path.stat().st_mode & 0o777) == (4321, 0o640)
 
 
