@@ -20,7 +20,16 @@ from sentfold.decision.progress import counted
 Verdict = Literal["verified"] | State
 
 # What a commit computes, with the plans and the suite's own files.
-DEFINING = ("pipeline", "sentfold", "flows", "dvc.yaml", "params.yaml", "requirements.lock", ".dvcignore")
+DEFINING = (
+    "pipeline",
+    "sentfold",
+    "flows",
+    "dvc.yaml",
+    "params.yaml",
+    "requirements.lock",
+    ".dvcignore",
+    ".gitattributes",
+)
 
 
 @dataclass(frozen=True)

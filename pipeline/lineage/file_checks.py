@@ -9,7 +9,7 @@ from shlex import quote
 from pipeline.lineage.hashes import Digest
 from pipeline.lineage.numbers import tables_folder
 from pipeline.lineage.scope import Cause, Kind, Scope, State, bring_back, described, edited_entry, listed, restore
-from pipeline.lineage.stages import Entry, Locked, related
+from pipeline.lineage.stages import Entry, Graph, Locked, related
 from sentfold.numeric_profile import is_supported
 
 # One cause, however many stages and files it concerns.
@@ -20,6 +20,11 @@ NO_GIT = Cause(
     "audit in a clone of the repository",
     state="absent",
 )
+
+
+def begins(graph: Graph, name: str) -> bool:
+    """Whether a stage reads data from outside alone, such as a mirror's. The stage `plan` checks, and makes no data."""
+    return all(maker == "plan" for dep in graph.locked[name].deps for maker in graph.makers_of(dep))
 
 
 class FileChecks:
@@ -148,7 +153,7 @@ class FileChecks:
             f"its entry of {entry.path} says md5 {entry.md5}; the committed entry, of the same command, parameters "
             f"and inputs, says {before}"
         )
-        lock, reads = self.graph.lockfile, any(map(self.graph.makers_of, locked.deps))
+        lock, reads = self.graph.lockfile, not begins(self.graph, locked.name)
         remedy = f"git checkout HEAD -- {lock}, then {self.scope.rerun()}"
         if not reads:
             remedy = f"commit {lock} if the stage's source, such as a mirror, has other files now; else {remedy}"

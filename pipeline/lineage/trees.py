@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import stat
 import subprocess
 import tempfile
@@ -143,6 +144,7 @@ class Revision:
 
     def __init__(self, root: Path, revision: str) -> None:
         self.root = root
+        _refuse_two_meanings(root, revision)
         commit = git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if not commit:
             _require_no_refusal(root)
@@ -176,7 +178,7 @@ class Revision:
         return f"git's {self.revision}" if self.revision.startswith(short) else f"git's {self.revision} ({short})"
 
     def read(self, path: str) -> bytes | None:
-        """See Tree. Symbolic links are followed."""
+        """See Tree. A link is no file."""
         place = self._resolve(path)
         if place is None:
             return None
@@ -202,7 +204,11 @@ class Revision:
             # A checkout has something behind a link to a folder, or in a submodule: the commit does not say what.
             links = [str(place) for place in (PurePosixPath(path), *PurePosixPath(path).parents)]
             link = next((place for place in links if place in self._entries), None)
-            return None if link is None else Digest("", unreadable={"": f"{link} leads to no file of the commit"})
+            return (
+                None
+                if link is None
+                else Digest("", unreadable={"": f"{link} is a link or a submodule, which is not followed"})
+            )
         contents = self.read_all(f"{path}/{name}" for name in hashed)
         files = {name: md5_of_bytes(contents[f"{path}/{name}"]) for name in hashed}
         return folder_digest(files, [name for name in inside if rules.hides(f"{path}/{name}")])
@@ -282,15 +288,16 @@ class Revision:
         return found
 
     def _resolve(self, path: str) -> str | None:
-        for _ in range(8):
-            if path not in self._entries:
-                return None
-            if self._entries[path][0] != SYMLINK:
-                return None if self._entries[path][0] == SUBMODULE else path
+        """The file whose bytes a path has. Of links the one that each suite has to dvc.yaml is followed, and no other.
+
+        Where a link leads depends on the links on its way, and so the text of a link does not say what readers see.
+        """
+        mode = self._entries[path][0] if path in self._entries else SUBMODULE
+        if mode == SYMLINK and re.fullmatch("suites/[^/]+/dvc.yaml", path):
             self._load([path])
-            target = PurePosixPath(path).parent / self._contents[path].decode("utf-8", "surrogateescape")
-            path = os.path.normpath(target)
-        return None
+            path, linked = "dvc.yaml", self._contents[path] == b"../../dvc.yaml" and "dvc.yaml" in self._entries
+            mode = self._entries[path][0] if linked else SUBMODULE
+        return None if mode in (SYMLINK, SUBMODULE) else path
 
     def _load(self, paths: Iterable[str]) -> None:
         wanted = [path for path in paths if path not in self._contents]
@@ -386,6 +393,17 @@ def git_environment() -> dict[str, str]:
 
 class GitRefusalError(LineageError):
     """git does not read a repository that is there."""
+
+
+def _refuse_two_meanings(root: Path, revision: str) -> None:
+    """Raise LineageError for a name that a tag and a branch have: git reads the tag, and checks out the branch."""
+    listing = git(root, "for-each-ref", "--format=%(refname)", f"refs/tags/{revision}", f"refs/heads/{revision}")
+    found = (listing or b"").decode("utf-8", "replace").split()
+    if {f"refs/tags/{revision}", f"refs/heads/{revision}"} <= set(found):
+        raise LineageError(
+            f"a tag and a branch are both called '{revision}'", where=str(root), expected="a name that one of them has",
+            got="two", remedy=f"refs/heads/{revision} for the branch, refs/tags/{revision} for the tag",
+        )  # fmt: skip
 
 
 def _require_no_refusal(root: Path) -> None:

@@ -223,6 +223,39 @@ def test_a_link_to_a_folder_and_a_submodule_are_not_taken_from_the_checkout(repo
     assert commit.digest("notes") == commit.digest("notes") and commit.read("reports/quick/tables") is None
 
 
+def test_a_link_of_a_commit_is_no_file_whatever_its_text_seems_to_say(repository: Path) -> None:
+    """With `s` a link to docs/y/z, `s/../docs/x` is docs/y/docs/x to who reads files, and docs/x by its letters."""
+    for folder, said in (("docs/x", "cosine holds\n"), ("docs/y/docs/x", "cosine fails\n")):
+        (repository / folder).mkdir(parents=True)
+        (repository / folder / "report.md").write_text(said)
+    (repository / "docs/y/z").mkdir()
+    (repository / "docs/y/z/keep").touch()
+    (repository / "s").symlink_to("docs/y/z")
+    for name, target in (("a.md", "../../s/../docs/x/report.md"), ("b.md", "../../docs/x/report.md")):
+        (repository / "reports/quick" / name).symlink_to(target)
+    assert (repository / "reports/quick/a.md").read_text() == "cosine fails\n"
+    (repository / "suites/mine").mkdir(parents=True)
+    (repository / "suites/mine/dvc.yaml").symlink_to("../../dvc.yaml")
+    (repository / "dvc.yaml").write_text("stages: {}\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "Links")
+    commit = Revision(repository, "HEAD")
+    for name in ("a.md", "b.md"):
+        digest = commit.digest(f"reports/quick/{name}")
+        assert digest is not None and digest.unreadable and commit.read(f"reports/quick/{name}") is None
+    assert commit.read("suites/mine/dvc.yaml") == b"stages: {}\n"
+
+
+def test_a_name_that_a_tag_and_a_branch_have_is_refused(repository: Path) -> None:
+    """`git rev-parse main` reads the tag, and `git checkout main` takes the branch."""
+    branch = git(repository, "symbolic-ref", "--short", "HEAD").strip()
+    git(repository, "tag", branch)
+    with pytest.raises(LineageError, match="both called"):
+        Revision(repository, branch)
+    for name in (f"refs/heads/{branch}", f"refs/tags/{branch}", "HEAD"):
+        assert Revision(repository, name).commit
+
+
 def test_pages_of_the_checkout_do_not_stand_in_for_those_that_a_commit_replaces_or_lacks(small: Small) -> None:
     base = small.run("git", "rev-parse", "HEAD").stdout.strip()
     page = small.root / "reports/quick/summary.txt"

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from pipeline.lineage.audit import audit
+from pipeline.lineage.file_checks import begins
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.recompute import recompute
 from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import load_graph
 from pipeline.lineage.trees import WorkingTree
+from tests.checkout import ROOT
 from tests.lineage.small import Small
 from tests.lineage.tamper import CHOOSE, faults, forge, record_run, verdict_of
 
@@ -208,6 +210,15 @@ def test_other_bytes_of_the_same_inputs_are_wrong_but_on_a_processor_outside_of_
     found = audit(small.root, "quick")
     assert ("lock", "dvc.lock, stage embed@second-mini") in faults(found)
     assert verdict_of(found, "sts.csv", "mini", "second") == ("wrong" if supported else "uncommitted")
+
+
+@pytest.mark.parametrize("suite", ["quick", "paper-mirror"])
+def test_of_the_project_s_stages_those_that_download_begin(suite: str) -> None:
+    graph = load_graph(WorkingTree(ROOT), suite)
+    found = {name.partition("@")[0] for name in graph.stages if begins(graph, name)}
+    assert {"plan", "download"} <= found
+    assert not found & {"embed", "encode", "evaluate", "report", "knn_graph", "transform", "sweep", "train"}
+    assert all(begins(graph, name) for name in graph.stages if name.startswith("download@"))
 
 
 def test_data_of_a_mirror_that_was_filled_are_uncommitted_until_they_are_committed(small: Small) -> None:
