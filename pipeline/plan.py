@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from pipeline.base.params import PARAMS_FILE, read_yaml
 from pipeline.base.suite import (
@@ -65,6 +65,10 @@ GROUPS = (
 )
 
 
+# Reasons stand in cells of tables, where a spreadsheet would take `=...` for a formula.
+Reason = Annotated[str, Field(pattern=r"^\w")]
+
+
 class SuiteFile(Parameters):
     """What a user writes in suite.yaml; see Suite for the meaning of each key.
 
@@ -85,7 +89,7 @@ class SuiteFile(Parameters):
     searched: tuple[Slug, ...] = ()
     baseline: Slug | None = None
     wordless: tuple[Slug, ...] = ()
-    blanks: dict[Slug, str] = {}
+    blanks: dict[Slug, Reason] = {}
     sensitivities: tuple[Slug, ...] = ()
 
     @model_validator(mode="after")

@@ -17,7 +17,7 @@ from rocrate.model.computerlanguage import ComputerLanguage
 from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
-from pipeline.lineage.hashes import LineageError
+from pipeline.lineage.hashes import PASSED_OVER, LineageError
 from pipeline.lineage.runs import RunFinder, code_text
 from pipeline.lineage.stages import Graph, Locked, load_graph, variable_files
 from pipeline.lineage.trees import WorkingTree, git
@@ -76,7 +76,9 @@ class CrateBuilder:
         self._describe()
         workflow = self._workflow()
         folder = self.root / "reports" / self.graph.suite
-        reports = sorted(file.relative_to(self.root).as_posix() for file in folder.rglob("*") if self._is_own(file))
+        below = (file.relative_to(self.root).as_posix() for file in folder.rglob("*") if self._is_own(file))
+        # Not what no stage writes, or what editors leave: a crate is published.
+        reports = sorted(one for one in below if self.graph.makers_of(one) and not PASSED_OVER.match_file(one))
         definitions = [name for name in (self.graph.lockfile, "requirements.lock") if self._is_own(self.root / name)]
         for path in (*definitions, *reports):
             self._file(path)

@@ -154,7 +154,7 @@ def _unreadable(tree: Tree, path: str, expected: str, got: str) -> LineageError:
         where=f"{path} of {tree.name}",
         expected=expected,
         got=got,
-        remedy="take it from git again, or run `dvc repro report`",
+        remedy=f"take it from git again, or sentfold run --suite {path.split('/')[1]}",
     )
 
 

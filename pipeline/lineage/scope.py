@@ -116,8 +116,8 @@ class Scope:
     @cached_property
     def recorded_once(self) -> frozenset[str]:
         """The md5 of all that commits recorded in dvc.lock; artifacts of before a `git pull` are among them."""
-        history = git(self.root, "log", "--format=", "--patch", "--unified=0", "--", self.graph.lockfile) or b""
-        found = re.findall(rb"^[+]\s+md5: ([0-9a-f]{32}(?:\.dir)?)$", history, re.MULTILINE)
+        words = ("log", "--format=", "--no-color", "--patch", "--unified=0", "--", self.graph.lockfile)
+        found = re.findall(rb"^[+]\s+md5: ([0-9a-f]{32}(?:\.dir)?)$", git(self.root, *words) or b"", re.MULTILINE)
         return frozenset(md5.decode() for md5 in found)
 
     def differs_from_head(self, path: str) -> bool:

@@ -16,6 +16,7 @@ from pipeline.lineage.stages import Locked, Stage, related
 from pipeline.lineage.trees import git
 
 REQUIREMENTS = "requirements.lock"
+MOST_TAGS = 100
 
 
 class WitnessChecks:
@@ -148,7 +149,10 @@ class WitnessChecks:
 
 
 def verified_signature(scope: Scope) -> str:
-    """What git verifies of the commit: its own signature, or that of a tag of it, in words; "" if neither."""
+    """What git verifies of the commit: its own signature, or that of a tag of it, in words; "" if neither.
+
+    At most MOST_TAGS tags are asked for, the one that is audited first: each takes a process.
+    """
     if scope.head is None:
         return ""
     commit, root = scope.head.commit, scope.root
@@ -161,8 +165,9 @@ def verified_signature(scope: Scope) -> str:
     listing = git(
         root, "for-each-ref", f"--points-at={commit}", "--format=%(objectname) %(tag) %(refname:lstrip=2)", "refs/tags"
     )
-    for line in (listing or b"").decode("utf-8", "replace").splitlines():
-        name, signed, tag = line.split(" ", 2)
+    found = [line.split(" ", 2) for line in (listing or b"").decode("utf-8", "replace").splitlines()]
+    found.sort(key=lambda one: one[2] != scope.revision)  # a fetch brings any number of tags along
+    for name, signed, tag in found[:MOST_TAGS]:
         # Any reference can lead to a tag: a mirror can call an old release, with its signature, the newest one.
         if signed == tag and git(root, *least, "verify-tag", name) is not None:
             return f"tag {tag} of commit {commit[:10]} has a good signature: {covers}"

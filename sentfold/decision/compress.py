@@ -46,6 +46,7 @@ from sentfold.decision.nested import ENOUGH, Material, label_free_rows
 from sentfold.decision.progress import counted, open_bar
 from sentfold.decision.spaces import Space
 from sentfold.decision.tasks import PairsTask, chance
+from sentfold.decision.voters import spread_of_labels
 from sentfold.kernels.threads import one_blas_thread
 
 Float64 = npt.NDArray[np.float64]
@@ -255,7 +256,7 @@ def compress_material(
                 expected=f"more than {chance(task) + margin:.1f}", got=f"{observed[0]:.1f}",
                 remedy="give data that the vectors tell",
             )  # fmt: skip
-        forms = judge_forms(material, codes, observed, 100 * replicates, margin)
+        forms = judge_forms(material, codes, observed, 100 * replicates, margin, seed=seed)
         chosen = min(
             (form for form in forms if form.passed and form.code.family != CONTROL),
             key=lambda form: (form.code.bytes, -form.difference),
@@ -301,7 +302,7 @@ def score_codes(material: Material, *, seed: int) -> tuple[list[Code], list[Floa
 
 
 def judge_forms(
-    material: Material, codes: list[Code], observed: Float64, replicates: Float64, margin: float
+    material: Material, codes: list[Code], observed: Float64, replicates: Float64, margin: float, *, seed: int = 0
 ) -> list[Form]:
     """Each form with its interval, tested against the margin from large forms to small ones until one fails.
 
@@ -310,7 +311,10 @@ def judge_forms(
     none ever is. For pairs, unseen_loss is added to the loss: the few pairs that cause a loss do not tell how common
     such pairs are.
     """
-    spread = (replicates[1:] - replicates[0]).std(axis=1, ddof=1) * widening(material.task, material.plan)
+    wider, seen = widening(material.task, material.plan), float(replicates[0].std(ddof=1))
+    if len(material.plan.repeats[0]) == 1 and seen > 0:  # a split, where other texts could have been in the train part
+        wider = max(wider, spread_of_labels(material.task, material.plan, material.own, seed=seed) / seen)
+    spread = (replicates[1:] - replicates[0]).std(axis=1, ddof=1) * wider
     z = NormalDist().inv_cdf(1 - LEVEL)
     units = material.plan.design.effective_units
     are_pairs, pooled = isinstance(material.task, PairsTask), not are_apart(material.plan)

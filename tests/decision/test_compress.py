@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import combinations
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -108,6 +109,21 @@ def test_pairs_that_share_texts_are_told_to_share_none() -> None:
         pairs = (left - left % 2 * shared, right, scores)
         verdict = compress(x, pairs=pairs, margin=0.5, resamples=300).verdict
         assert verdict.endswith("would, if no two share a text." if shared else "would.")
+
+
+def test_intervals_of_labels_with_a_split_hold_for_other_train_texts() -> None:
+    """Each text of the train part votes for many of the test part, so other ones there move all forms."""
+    centres, found = 0.8 * np.random.default_rng(5).normal(size=(5, 32)), []
+    for seed in range(30):
+        rng = np.random.default_rng([seed, 3])
+        classes = rng.integers(0, 5, 1560)
+        x = (centres[classes] + 1.3 * rng.normal(size=(1560, 32))).astype(np.float32)
+        splits = ["train"] * 60 + ["test"] * 1500
+        forms = compress(x, labels=classes, splits=splits, margin=1.0, resamples=200, seed=seed).forms
+        found.append([(form.difference, form.difference - form.low) for form in forms if FIRST in form.code.name])
+    differences, halves = np.array(found).transpose(2, 0, 1)
+    wanted = NormalDist().inv_cdf(1 - LEVEL)
+    assert np.median(halves.mean(axis=0) / differences.std(axis=0)) > 0.9 * wanted
 
 
 def test_pairs_of_few_texts_do_not_tell_how_many_others_would_do() -> None:

@@ -49,6 +49,10 @@ def test_the_first_key_of_a_fresh_clone_is_made_and_where_none_can_be_the_exampl
     certificate = Path(settings["DASK_DISTRIBUTED__COMM__TLS__WORKER__CERT"])
     assert certificate.is_file() and certificate.parent.stat().st_mode & 0o777 == 0o700
     assert certificate.with_suffix(".key").stat().st_mode & 0o777 == 0o600
+    begin = ["openssl", "req", "-x509", "-key", str(certificate.with_suffix(".key")), "-subj", "/CN=sentfold"]
+    subprocess.run([*begin, "-days", "1", "-out", str(certificate)], check=True)
+    settings_of("dask-tls.sh", environment)  # which makes another one in the place of one that ends within a day
+    subprocess.run(["openssl", "x509", "-checkend", "86400", "-noout", "-in", str(certificate)], check=True)
     done = subprocess.run(
         ["sh", "-c", f". {shlex.quote(str(SOURCE))}/flows/examples/dask-tls.sh && env"],
         env={**environment, "SENTFOLD_KEY": str(tmp_path / "file/dask")},

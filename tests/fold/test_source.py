@@ -189,7 +189,12 @@ def test_what_to_do_about_columns_that_other_libraries_write_makes_a_file_that_i
     pl.DataFrame({"vector": x.tolist()}).write_parquet(tmp_path / "lists.parquet")
     pl.DataFrame({"vector": x.astype(np.float64)}).write_parquet(tmp_path / "doubles.parquet")
     pl.DataFrame({"text": pl.Series(texts, dtype=pl.Categorical)}).write_parquet(tmp_path / "text.parquet")
-    for name, column in (("lists", "vector"), ("doubles", "vector"), ("text", "text")):
+    pl.DataFrame({"id": range(40), "embedding": x.tolist()}).write_parquet(tmp_path / "named.parquet")
+    with pytest.raises(ArtifactError) as refused:
+        list_source(tmp_path / "named.parquet", "vector")
+    remedy = (refused.value.remedy or "").partition(", where NAME")[0]
+    exec(remedy, {"pq": pq, "OLD": tmp_path / "named.parquet", "NEW": tmp_path / "again.parquet", "NAME": "embedding"})
+    for name, column in (("lists", "vector"), ("doubles", "vector"), ("again", "vector"), ("text", "text")):
         with pytest.raises(ArtifactError) as refused:
             list_source(tmp_path / f"{name}.parquet", column)
         remedy = (refused.value.remedy or "").partition(", where D")[0]

@@ -187,7 +187,11 @@ def test_the_validator_accepts_a_crate_and_refuses_a_spoiled_one(crate: Path, tm
 
 def test_the_command_writes_a_crate(small: Small, tmp_path: Path) -> None:
     assert small.run("pipeline", "crate", check=False).returncode == 2
+    for name in ("private.xlsx", ".summary.txt.swp"):
+        (small.root / "reports/quick" / name).write_text("mine")
     assert "8 runs" in small.run("pipeline", "crate", str(tmp_path / "crate")).stdout
+    written = {file.name for file in (tmp_path / "crate/reports/quick").rglob("*")}
+    assert "summary.txt" in written and not written & {"private.xlsx", ".summary.txt.swp"}
     small.edit("reports/quick/tables/sts.csv", "mini,20.50", "mini,99.99")
     assert "is not what the recorded runs wrote" in small.refusal("crate", str(tmp_path / "forged"))
     assert not (tmp_path / "forged").exists()

@@ -175,6 +175,16 @@ def test_a_tag_under_another_name_than_the_signed_one_lends_no_signature(signing
     assert verified_signature(Scope(signing.root, "quick", revision="v2.0")) == ""
 
 
+def test_of_many_tags_the_one_that_is_named_is_verified_first(signing: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fetch brings any number of tags along, and git takes a process for each."""
+    monkeypatch.setattr("pipeline.lineage.witnesses.MOST_TAGS", 2)
+    for name in ("a", "b", "c"):
+        signing.run("git", "tag", "-a", "-m", "unsigned", name)
+    signing.run("git", "tag", "-s", "-m", "v1", "v1")
+    assert verified_signature(Scope(signing.root, "quick", revision="HEAD")) == ""
+    assert "tag v1" in verified_signature(Scope(signing.root, "quick", revision="v1"))
+
+
 def test_a_setting_to_show_signatures_in_logs_changes_nothing(signing: Small, tmp_path: Path) -> None:
     signing.edit("dvc.lock", "schema", "# signed\nschema")
     signing.run("git", "commit", "-q", "-a", "-S", "-m", "Signed")

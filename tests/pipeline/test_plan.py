@@ -113,6 +113,7 @@ def test_a_suite_that_extends_a_suite_that_extends_another_is_refused(checkout: 
         ({"sensitivities": ["wl-nothing"]}, ["no block word_encoders.wl-nothing"]),
         ({"source": "disk"}, ["source", "'package', 'mirror' or 'hub'", "disk"]),
         ({"skip_missing": "no"}, ["skip_missing", "boolean", "'no'"]),
+        ({"blanks": {"sbert": "=HYPERLINK(A1)"}}, ["blanks.sbert", "=HYPERLINK(A1)"]),
         ({"suite": "other"}, ["does not name its own suite", "suite: mine", "suite: other"]),
         ({"colour": "blue"}, ["unknown key 'colour'", "skip_missing"]),
         ({"makers": {}}, ["unknown key 'makers'"]),
