@@ -28,6 +28,7 @@ from pipeline.stages.word_vectors import load_blocks
 from pipeline.trainings import load_training
 from pipeline.words.published import find_location
 from sentfold.clusterers.base import ClusteringParameters
+from sentfold.decision.encoders import LEARNED
 from sentfold.encoders.model_folder import ModelSource, check_pin
 from sentfold.errors import ArtifactError, ParameterError, SourceError, SuiteError, located
 from sentfold.fold.texts import refuse_odd_settings
@@ -100,14 +101,33 @@ def check_everything(suite: str) -> Suite:
     for encoder in transformers_of(chosen):
         source = load_parameters(ModelSource, f"encoders.{encoder}")
         check_pin(encoder, source)
-        if source.folder and Path(source.folder).is_dir():
-            refuse_odd_settings(encoder, Path(source.folder))
+        _check_model(encoder, source)
     _check_neighbors(chosen)
     _check_words(chosen)
     _check_word_encoders(chosen, content.get("word_encoders") or {})
     _check_sensitivities(chosen)
     load_graph(WorkingTree(Path()), suite)  # refuses what a run refuses: DVC reads whatever dvc.yaml and the plan name
     return chosen
+
+
+def _check_model(encoder: str, source: ModelSource) -> None:
+    """That a model is there and pinned, and has not learned from labels: a suite would score it on what it has seen."""
+    where = f"{PARAMS_FILE}: encoders.{encoder}"
+    if not source.hub and not source.sha256:
+        raise ParameterError(
+            "a model has no pins", where=where, expected="sha256: the hash of each file", got="none",
+            remedy=f"`sentfold pin-encoder {encoder}` prints the lines; look at the files, and add the lines",
+        )  # fmt: skip
+    if LEARNED in source.sha256:
+        raise ParameterError(
+            "a model has learned from labels or scores, and a suite may score it on them", where=where,
+            expected="a model without a space that learned from labels", got=LEARNED,
+            remedy="judge it on texts that it has not seen: `sentfold compare` takes its folder",
+        )  # fmt: skip
+    if source.folder:
+        if not Path(source.folder).is_dir():
+            raise ParameterError("a model's folder is not there", where=where, expected="a folder", got=source.folder)
+        refuse_odd_settings(encoder, Path(source.folder))
 
 
 def transformers_of(suite: Suite) -> tuple[str, ...]:

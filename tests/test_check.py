@@ -64,10 +64,28 @@ def test_another_model_under_the_name_of_a_published_one_is_refused(checkout: Pa
     assert "take minilm out of report.published" in refused.value.remedy
     cached = "folder: cache/models--sentence-transformers--all-MiniLM-L6-v2/snapshots/8b3219a"  # of the hub
     change(checkout, "params.yaml", "folder: models/all-MiniLM-L6-v2-of-ours", cached)
+    with pytest.raises(ParameterError, match="folder is not there"):
+        check_everything("quick")
+    (checkout / cached.removeprefix("folder: ")).mkdir(parents=True)
     check_everything("quick")
     change(checkout, "params.yaml", "bert-base-nli-mean-tokens", "distilbert-base-nli-mean-tokens")
     with pytest.raises(ParameterError, match="would call this model SBERT-base"):
         check_everything("quick")
+
+
+@pytest.mark.parametrize("pinned", ["learned", "nothing"])
+def test_a_model_that_has_learned_from_labels_or_has_no_pins_is_refused(checkout: Path, pinned: str) -> None:
+    """`export` writes such a model of a user's labels, and a suite of the same texts scored it at 100."""
+    (checkout / "desk").mkdir()
+    pins = f"sha256: {{learned_from_labels.json: '{'0' * 64}'}}" if pinned == "learned" else "sha256: {}"
+    change(checkout, "params.yaml", "encoders:\n", f"encoders:\n  desk:\n    folder: desk\n    {pins}\n")
+    (checkout / "suites/mine").mkdir()
+    written = "{suite: mine, source: package, corpora: [lee], development: lee, spaces: [desk]}\n"
+    (checkout / "suites/mine/suite.yaml").write_text(written)
+    write_plan("mine")
+    said = "has learned from labels" if pinned == "learned" else "a model has no pins"
+    with pytest.raises(ParameterError, match=said):
+        check_everything("mine")
 
 
 def test_a_plan_that_does_not_follow_from_its_suite_file_is_refused_with_the_command_that_mends_it(

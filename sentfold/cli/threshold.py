@@ -54,7 +54,7 @@ def command(
     if data.kind != "pairs":
         raise DataError(
             "a threshold needs pairs", where=data.name, expected="pairs with scores", got=data.kind,
-            remedy='name the columns of pairs: --columns "left=a,right=b,score=c"',
+            remedy="give a table of pairs, and name its columns: --columns left=a,right=b,score=c",
         )  # fmt: skip
     matches_from(data.values, match_from)
     require_groups(group_design(data.numbered_rows, [""] * len(data)), len(data))

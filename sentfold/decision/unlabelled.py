@@ -1,23 +1,19 @@
-"""Sentences without labels: what their geometry shows, what it cannot decide, and how many labels would."""
+"""Sentences without labels: what their geometry shows, and what it cannot decide."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
-from sentfold.compare.multiplicity import POWER
 from sentfold.data.tables import DataError
 from sentfold.decision.families import FAMILIES, Family, Rows, refuse_wide
 from sentfold.decision.progress import counted
 from sentfold.decision.spaces import Space
 from sentfold.errors import SentfoldError
 from sentfold.kernels.threads import one_blas_thread
-from sentfold.measures.base.pairs import cosines
 from sentfold.measures.geometry import hubness, squared_distances, unit_rows
 from sentfold.neighbors.neighbors import nearest_neighbors
 
@@ -28,10 +24,6 @@ Ints = npt.NDArray[np.int64]
 SAMPLE = 2_000  # texts that are looked at
 NEAREST = 10
 LEAST = 3 * (NEAREST + 1)  # texts: each third has nearest neighbours
-RANDOM_PAIRS = 20_000
-MARGIN = 2.0  # points of Spearman that the number of pairs is told for
-ASSUMED = 0.7  # Spearman of cosine with the scores that nobody has given yet
-CRITICAL = 2.5  # of simultaneous intervals over about ten candidates; see benchmarks/decide_simulation.py
 
 
 @dataclass(frozen=True)
@@ -41,7 +33,6 @@ class Shape:
     kept     share of the 10 nearest neighbours in the encoder's space that are nearest here too
     stable   the same between this space fitted on one half of the texts and on the other, for texts of neither
     hubness  skewness of how often a text is among the nearest of others; 0 for none
-    pairs    about how many labelled pairs would show a difference of MARGIN points to cosine
     """
 
     name: str
@@ -49,7 +40,6 @@ class Shape:
     kept: float
     stable: float
     hubness: float
-    pairs: int
 
 
 @dataclass(frozen=True)
@@ -68,19 +58,17 @@ class Geometry:
     reasons: dict[str, str]
 
     def describe(self) -> str:
-        """At most 11 lines, the first of them what cannot be decided."""
-        most = max((shape.pairs for shape in self.shapes), default=0)
+        """At most 10 lines, the first of them what cannot be decided."""
         lines = [
             "No decision: without scores or labels nothing tells which space is better. The numbers only describe.",
-            f"  About {most:,} pairs with scores would show a difference of {MARGIN:g} points in each of these spaces.",
             f"  cosine, {self.looked_at:,} of {self.texts:,} texts: hubness {self.cosine_hubness:.1f}",
         ]
         lines += [
             f"  {shape.name}, {shape.point or 'no parameter'}: {shape.kept:.0%} of the nearest {NEAREST} kept, "
-            f"{shape.stable:.0%} the same on other texts, hubness {shape.hubness:.1f}; {shape.pairs:,} pairs"
+            f"{shape.stable:.0%} the same on other texts, hubness {shape.hubness:.1f}"
             for shape in self.shapes
         ]
-        return "\n".join(lines[:11])
+        return "\n".join(lines[:10])
 
     def to_json(self) -> dict[str, Any]:
         """All numbers, JSON-able."""
@@ -122,7 +110,6 @@ def _shape_of(family: Family, held_out: Floating, first: Floating, second: Float
         kept=round(shared_neighbors(held_out, images), 3),
         stable=round(shared_neighbors(images, others), 3),
         hubness=_hubness(images),
-        pairs=pairs_needed(agreement(held_out, images, seed), margin=MARGIN),
     )
 
 
@@ -144,25 +131,3 @@ def shared_neighbors(x: Floating, y: Floating) -> float:
     """The mean share of each row's 10 nearest by cosine in x that are among its 10 nearest in y."""
     one, two = (nearest_neighbors(space, NEAREST, metric="cosine", workers=1).indices for space in (x, y))
     return float((one[:, :, None] == two[:, None, :]).any(axis=2).mean())
-
-
-def agreement(x: Floating, y: Floating, seed: int) -> float:
-    """Spearman between the cosines of random pairs of rows in two spaces."""
-    rows = np.random.default_rng(seed).integers(0, len(x), size=(RANDOM_PAIRS, 2))
-    rows = rows[rows[:, 0] != rows[:, 1]]
-    one, two = (rankdata(cosines(space, rows)[0]) for space in (x, y))
-    return float(np.corrcoef(one, two)[0, 1])
-
-
-def pairs_needed(agree: float, *, margin: float, score: float = ASSUMED) -> int:
-    """How many pairs show a difference of `margin` points between two spaces with 80% power.
-
-    agree  correlation of the two spaces' cosines; score: correlation of each with the human scores
-    The asymptotic variance of the difference of two correlations that share a variable.
-    Source: Dunn & Clark 1969, doi:10.1080/01621459.1969.10501072
-    """
-    alone = (1 - score**2) ** 2
-    together = agree * (1 - 2 * score**2) - score**2 * (1 - 2 * score**2 - agree**2) / 2
-    variance = max(2 * (alone - together), 0.0)
-    reach = CRITICAL + NormalDist().inv_cdf(POWER)
-    return int(np.ceil(variance * (100 * reach / margin) ** 2 / 10) * 10)

@@ -110,9 +110,10 @@ def wanted_items(decision: Decision) -> int:
     The smallest detectable difference falls with the root of the number of items.
     """
     automatic = decision.candidates[0]
-    if automatic.difference < 0.05 or decision.effective_groups < LEAST_GROUPS or decision.pooled:
+    difference = round(automatic.difference, 1)  # as it is printed
+    if difference <= 0 or decision.effective_groups < LEAST_GROUPS or decision.pooled:
         return 0
-    return math.ceil(decision.items * (automatic.detectable / automatic.difference) ** 2 / 10) * 10
+    return math.ceil(decision.items * (automatic.detectable / difference) ** 2 / 10) * 10
 
 
 def span(candidate: Candidate) -> str:

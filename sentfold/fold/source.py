@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 import numpy as np
@@ -202,7 +203,11 @@ def open_parquet(path: Path, *, texts: Sequence[str] = ()) -> pq.ParquetFile:
     except FileNotFoundError:
         raise ArtifactError("a file of the dataset is missing", where=str(path), got="no such file") from None
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise unfit(path, expected="a whole Parquet file", got=first_line(error)) from None
+        remedy = "write the file again"
+        if path.suffix.lower() != ".parquet":
+            made = f"sentfold encode {quote(str(path))} --encoder NAME --out vectors.parquet"
+            remedy = f"`{made}`, and fold vectors.parquet"
+        raise unfit(path, expected="a whole Parquet file", got=first_line(error), remedy=remedy) from None
 
 
 def _refuse_oversize(path: Path, size: int) -> None:

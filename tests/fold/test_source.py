@@ -207,6 +207,13 @@ def test_what_to_do_about_columns_that_other_libraries_write_makes_a_file_that_i
             np.testing.assert_array_equal(np.concatenate([*read_vectors(rows_of(new, 0, 40), size=7)]), x)
 
 
+def test_a_table_that_is_no_parquet_is_refused_with_the_command_that_makes_one(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("text,label\na,b\n")
+    with pytest.raises(ArtifactError) as refused:
+        list_source(tmp_path / "labels.csv", "text")
+    assert "labels.csv --encoder NAME --out vectors.parquet" in (refused.value.remedy or "")
+
+
 def test_a_file_that_changes_or_vanishes_after_it_was_listed_is_noticed(tmp_path: Path) -> None:
     path = write_texts(tmp_path / "a.parquet", ["one", "two"])
     (file,) = list_source(tmp_path, "text")
