@@ -13,7 +13,7 @@ from sentfold.compare.bootstrap import Design
 from sentfold.compare.multiplicity import Contrast, adjust
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
-from sentfold.decision.decide import CONFIDENCE, refuse_reversed, resample_scores
+from sentfold.decision.decide import CONFIDENCE, few_groups_factor, refuse_reversed, resample_scores
 from sentfold.decision.folds import (
     LEAST_GROUPS,
     Fold,
@@ -147,6 +147,8 @@ def _judge(
     drawn = replicates[1] - replicates[0]
     if 0 < (spread := float(drawn.std(ddof=1))) < least_spread:
         drawn = drawn.mean() + (drawn - drawn.mean()) * least_spread / spread
+    (few,) = few_groups_factor(plan, drawn[None], seed, tail=(1 - CONFIDENCE) / 2)
+    drawn = drawn.mean() + few * (drawn - drawn.mean())
     (judged,) = adjust([Contrast(difference, drawn, "own")], confidence=CONFIDENCE)
     effective, told = count_groups(task, plan)
     # Items that are all answered alike show no more than that few others are answered differently.

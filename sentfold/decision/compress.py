@@ -17,7 +17,7 @@ from sentfold.compare.multiplicity import POWER
 from sentfold.data.datasets import Dataset
 from sentfold.data.tables import DataError
 from sentfold.decision.codes import CONTROL, FAMILIES, FLOAT, Code, coded_measures, linear_code, list_codes
-from sentfold.decision.decide import Encoding, chunk_size, fold_means, refuse_reversed
+from sentfold.decision.decide import Encoding, chunk_size, few_groups_factor, fold_means, refuse_reversed
 from sentfold.decision.families import refuse_wide
 from sentfold.decision.folds import (
     APART,
@@ -314,7 +314,8 @@ def judge_forms(
     wider, seen = widening(material.task, material.plan), float(replicates[0].std(ddof=1))
     if len(material.plan.repeats[0]) == 1 and seen > 0:  # a split, where other texts could have been in the train part
         wider = max(wider, spread_of_labels(material.task, material.plan, material.own, seed=seed) / seen)
-    spread = (replicates[1:] - replicates[0]).std(axis=1, ddof=1) * wider
+    drawn = replicates[1:] - replicates[0]
+    spread = drawn.std(axis=1, ddof=1) * wider * few_groups_factor(material.plan, drawn, seed, tail=LEVEL)
     z = NormalDist().inv_cdf(1 - LEVEL)
     units = material.plan.design.effective_units
     are_pairs, pooled = isinstance(material.task, PairsTask), not are_apart(material.plan)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import norm
+from scipy.stats import t as student
 
 from sentfold.compare.bootstrap import draw_weights
 from sentfold.compare.multiplicity import Adjusted, Contrast, adjust
@@ -288,12 +290,16 @@ def judge(
     moving = [place for place in range(len(names)) if apart[place] > SAME]
     seen = float(replicates[0].std(ddof=1))
     wider = max(1.0, spread / seen) if seen > 0 else 1.0
-    contrasts = []
-    for place in moving:
-        drawn = replicates[place + 1] - replicates[0]
-        contrasts.append(
-            Contrast(float(observed[place + 1] - observed[0]), drawn.mean() + wider * (drawn - drawn.mean()), "own")
+    drawn = replicates[1:] - replicates[0]
+    factors = wider * few_groups_factor(plan, drawn, seed, tail=(1 - CONFIDENCE) / 2)
+    contrasts = [
+        Contrast(
+            float(observed[place + 1] - observed[0]),
+            drawn[place].mean() + factors[place] * (drawn[place] - drawn[place].mean()),
+            "own",
         )
+        for place in moving
+    ]
     adjusted = dict(zip(moving, adjust(contrasts, confidence=CONFIDENCE), strict=True))
     # Where no resample shows any difference, so many groups leave this open.
     least = unseen_loss(max(1.0, count_groups(task, plan)[0]), 1 - CONFIDENCE)
@@ -339,6 +345,31 @@ def resample_scores(task: Task, plan: FoldPlan, tables: Sequence[Float64], seed:
         means = drawn.mean(axis=1, keepdims=True)
         drawn = means + factor * (drawn - means)
     return 100 * observed, drawn
+
+
+def few_groups_factor(plan: FoldPlan, drawn: Float64, seed: int, *, tail: float) -> Float64:
+    """(c,) by how much an interval has to be wider than resamples make it, where few groups bear the variance.
+
+    drawn  (c, b) resampled differences by the draws of this seed; tail: the chance to miss on one side
+    A group bears what its weight and the difference have in common over the resamples. If that is as if fewer than
+    LEAST_GROUPS groups bore all, and the sizes of the groups allow it, their number is the degrees of freedom of
+    Student's t; else 1. Cost O(c b groups) where the sizes allow it. Source: Satterthwaite 1946, doi:10.2307/3002019
+    """
+    sizes = np.bincount(plan.design.members.ravel()).astype(np.float64)
+    alike = (sizes**2).sum() ** 2 / (sizes**4).sum()  # groups that bear all, if each bears as much as it has items
+    if plan.design.unit != "groups" or alike >= LEAST_GROUPS:
+        return np.ones(len(drawn))
+    first = np.unique(plan.design.members, return_index=True)[1]
+    apart, borne, begin = drawn - drawn.mean(axis=1, keepdims=True), np.zeros((len(drawn), len(first))), 0
+    chunk = chunk_size(len(plan.judged))
+    for weights in draw_weights(plan.design, resamples=drawn.shape[1], seed=seed, chunk=chunk):
+        borne += apart[:, begin : begin + len(weights)] @ weights[:, first]
+        begin += len(weights)
+    squares = borne**2
+    whole = squares.sum(axis=1)
+    number = np.divide(whole**2, (squares**2).sum(axis=1), out=np.full(len(drawn), np.inf), where=whole > 0)
+    number = np.maximum(number, alike)
+    return np.where(number < LEAST_GROUPS, student.isf(tail, number) / norm.isf(tail), 1.0)
 
 
 def chunk_size(items: int, usual: int = 200) -> int:

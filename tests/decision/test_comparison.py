@@ -16,9 +16,11 @@ import sentfold
 from sentfold.cli.inputs import hash_inputs
 from sentfold.data.datasets import Dataset, read_dataset
 from sentfold.data.tables import DataError
-from sentfold.decision.comparison import compare_vectors
+from sentfold.decision.comparison import compare_vectors, plan_comparison
+from sentfold.decision.decide import few_groups_factor, resample_scores
 from sentfold.decision.families import FAMILIES
 from sentfold.decision.inputs import first_copies
+from sentfold.decision.tasks import QueriesTask
 
 
 @pytest.fixture
@@ -361,3 +363,24 @@ def test_copies_that_differ_by_rounding_are_copies_and_others_are_not() -> None:
     assert first_copies(np.concatenate([x, near]), np.concatenate([x, apart])).tolist() == list(range(6_000))
     assert first_copies(np.concatenate([x, 2 * x, 0 * x])).tolist() == list(range(9_000))
     assert set(first_copies((x[:1] * (1 + 1e-7 * noise)).astype(np.float32)).tolist()) == {0}
+
+
+@pytest.mark.parametrize(("sizes", "wider"), [([75] * 3 + [1] * 366, True), ([20] * 23, False), ([1] * 300, False)])
+def test_intervals_are_those_of_few_groups_where_few_bear_the_variance(sizes: list[int], wider: bool) -> None:
+    """Two models of one quality: three answers of 75 queries each made one of them better in 14 of 100 data sets."""
+    document = np.repeat(np.arange(len(sizes)), sizes)
+    relevant = [{len(document) + int(place): 1.0} for place in document]
+    rows, documents = np.arange(len(document)), len(document) + np.arange(len(sizes))
+    task = QueriesTask(rows, documents, relevant, np.full(len(document), -1))
+    plan, rng = plan_comparison(task, (), 0), np.random.default_rng(0)
+    parts = rng.normal(size=(200, 2, len(sizes)))
+    values = 0.6 + 0.1 * parts[:, :, document] + 0.05 * rng.normal(size=(200, 2, len(document)))
+    factors, missed = [], 0
+    for number, pair in enumerate(values):
+        observed, replicates = resample_scores(task, plan, [pair], number)
+        drawn = replicates[1] - replicates[0]
+        (factor,) = few_groups_factor(plan, drawn[None], number, tail=0.025)
+        factors.append(factor)
+        missed += abs(observed[1] - observed[0]) > 1.96 * factor * drawn.std(ddof=1)
+    assert (np.median(factors) > 1.1) if wider else (max(factors) == 1.0)
+    assert missed <= 21  # of 200; 10 are promised, and 22 or more would come once in 2,000 times
