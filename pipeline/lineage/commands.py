@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast, get_args
@@ -60,7 +61,9 @@ def audit(
             "or all. This runs the commit's code."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Which stages a sample is made of.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Which stages a sample is made of. Without it: others each time.")
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit 1 also if a number is not verified for another reason.")
     ] = False,
@@ -83,7 +86,10 @@ def audit(
         def tell(line: str) -> None:
             typer.echo(escape_controls(f"run again: {line}"), err=True)
 
-        return rerun(scope, which=cast("Which", recompute), seed=seed, tell=tell)
+        drawn = secrets.randbelow(1_000_000) if seed is None else seed
+        if recompute == "sample":
+            tell(f"a sample by --seed {drawn}")
+        return rerun(scope, which=cast("Which", recompute), seed=drawn, tell=tell)
 
     found = run(Path.cwd(), suite, revision=rev, again=None if recompute is None else again, signed=signed)
     typer.echo(json.dumps(audit_content(found), indent=1) if as_json else audit_text(found))

@@ -30,7 +30,9 @@ def command(
     apart = export_space(space, encoder, to, words=words)
     print_notes(unnamed_encoder(space, encoder))
     checked = find_spec("sentence_transformers") is not None
-    loads = "SentenceTransformer loads it" if checked else "SentenceTransformer is not installed here to load it"
+    own = '"sentfold.' in (to / "modules.json").read_text(encoding="utf-8")  # a module of sentfold's, and no plain one
+    how = "SentenceTransformer(..., trust_remote_code=True)" if own else "SentenceTransformer"
+    loads = f"{how} loads it" if checked else "SentenceTransformer is not installed here to load it"
     if isinstance(load_space(space), Unchanged):
         print(f"{space} has no map: {to} holds the encoder alone, and its vectors are not made smaller")
     print(f"{to}: {loads}; its vectors equal the library's within {apart:.1g}")

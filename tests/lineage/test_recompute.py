@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -212,6 +213,9 @@ def test_a_sample_is_the_same_for_the_same_seed_and_each_stage_runs_on_recorded_
     assert {remade.outcome for remade in again} == {"equal"}
     assert len(runs[0]) == len(runs[1]) == 4
     assert runs[0] != runs[1]
+    said = finished.run("pipeline", "audit", "--recompute", "sample").stderr
+    drawn = re.search(r"a sample by --seed (\d+)", said)
+    assert drawn is not None and said.count("equal") == 4
 
 
 @pytest.mark.parametrize("where", [(), ELSEWHERE], ids=["here", "in another container"])
