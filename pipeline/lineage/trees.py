@@ -20,6 +20,7 @@ from typing import IO, Protocol
 from pipeline.lineage.hashes import Digest, IgnoreRules, LineageError, folder_digest, md5_of, md5_of_bytes
 
 SYMLINK = "120000"
+MODES = frozenset({b"40000", b"100644", b"100755", b"100664", b"120000", b"160000"})  # 100664 in old repositories
 SUBMODULE = "160000"
 
 # Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
@@ -144,7 +145,8 @@ class Revision:
 
     def __init__(self, root: Path, revision: str) -> None:
         self.root = root
-        _refuse_two_meanings(root, revision)
+        if revision != "HEAD":
+            _refuse_two_meanings(root, revision)
         commit = git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if not commit:
             _require_no_refusal(root)
@@ -281,7 +283,8 @@ class Revision:
             end = listing.find(b"\0", begin)
             mode, _, entry = listing[begin : max(end, begin)].partition(b" ")
             begin = end + 1 + size
-            sound = mode.isdigit() and not set(mode) & set(b"89") and entry and len(entry) <= LONGEST_NAME
+            # Git takes 120644 for a link, as 120000, and writes neither that nor others than these.
+            sound = mode in MODES and entry and len(entry) <= LONGEST_NAME
             if not sound or b"/" in entry or entry in (b".", b"..") or begin > len(listing):
                 raise self._unsound(folder, "entries with a mode, a name of a file and an object", repr(entry[:40]))
             found.append((int(mode, 8), entry.decode("utf-8", "surrogateescape"), listing[end + 1 : begin].hex()))
@@ -396,13 +399,17 @@ class GitRefusalError(LineageError):
 
 
 def _refuse_two_meanings(root: Path, revision: str) -> None:
-    """Raise LineageError for a name that a tag and a branch have: git reads the tag, and checks out the branch."""
-    listing = git(root, "for-each-ref", "--format=%(refname)", f"refs/tags/{revision}", f"refs/heads/{revision}")
-    found = (listing or b"").decode("utf-8", "replace").split()
-    if {f"refs/tags/{revision}", f"refs/heads/{revision}"} <= set(found):
+    """Raise LineageError for a name that a tag and a branch have, here or of a remote.
+
+    git reads the tag, and takes the branch in `git checkout`; tags of a stranger come along with each fetch.
+    """
+    names = [f"{place}/{revision}" for place in ("refs", "refs/tags", "refs/heads", "refs/remotes")]
+    listing = git(root, "for-each-ref", "--format=%(refname)", *names)
+    found = sorted({*(listing or b"").decode("utf-8", "replace").split()} & {*names})
+    if len(found) > 1:
         raise LineageError(
-            f"a tag and a branch are both called '{revision}'", where=str(root), expected="a name that one of them has",
-            got="two", remedy=f"refs/heads/{revision} for the branch, refs/tags/{revision} for the tag",
+            f"'{revision}' is the name of two things", where=str(root), expected="a name that one of them has",
+            got=" and ".join(found), remedy="give the one that is meant by its whole name",
         )  # fmt: skip
 
 

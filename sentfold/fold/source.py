@@ -204,7 +204,7 @@ def open_parquet(path: Path, *, texts: Sequence[str] = ()) -> pq.ParquetFile:
         raise ArtifactError("a file of the dataset is missing", where=str(path), got="no such file") from None
     except (pa.ArrowException, OSError, ValueError) as error:
         remedy = "write the file again"
-        if path.suffix.lower() != ".parquet":
+        if path.suffix.lower() in (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".txt"):
             made = f"sentfold encode {quote(str(path))} --encoder NAME --out vectors.parquet"
             remedy = f"`{made}`, and fold vectors.parquet"
         raise unfit(path, expected="a whole Parquet file", got=first_line(error), remedy=remedy) from None

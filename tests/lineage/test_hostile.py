@@ -246,13 +246,28 @@ def test_a_link_of_a_commit_is_no_file_whatever_its_text_seems_to_say(repository
     assert commit.read("suites/mine/dvc.yaml") == b"stages: {}\n"
 
 
+@pytest.mark.parametrize("mode", [b"120644", b"120777", b"100600", b"160644", b"20000", b"0100644"])
+def test_a_mode_that_git_reads_as_another_one_is_refused(repository: Path, mode: bytes) -> None:
+    """git checks 120644 out as a link, whose text was taken for the page."""
+    page = git(repository, "hash-object", "-w", "--stdin", stdin=b"sound")
+    entries = mode + b" report.md\0" + bytes.fromhex(page)
+    name = object_name("tree", entries, length=40)
+    write_object(repository, name, "tree", entries)
+    commit = git(repository, "commit-tree", name, "-m", "A mode")
+    with pytest.raises(LineageError, match="not sound"):
+        Revision(repository, commit).read("report.md")
+
+
 def test_a_name_that_a_tag_and_a_branch_have_is_refused(repository: Path) -> None:
     """`git rev-parse main` reads the tag, and `git checkout main` takes the branch."""
     branch = git(repository, "symbolic-ref", "--short", "HEAD").strip()
     git(repository, "tag", branch)
-    with pytest.raises(LineageError, match="both called"):
-        Revision(repository, branch)
-    for name in (f"refs/heads/{branch}", f"refs/tags/{branch}", "HEAD"):
+    git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
+    git(repository, "tag", "origin/main")
+    for name in (branch, "origin/main"):
+        with pytest.raises(LineageError, match="the name of two things"):
+            Revision(repository, name)
+    for name in (f"refs/heads/{branch}", f"refs/tags/{branch}", "refs/remotes/origin/main", "tags/origin/main", "HEAD"):
         assert Revision(repository, name).commit
 
 
