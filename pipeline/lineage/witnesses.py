@@ -114,9 +114,10 @@ class WitnessChecks:
         is_name = re.fullmatch("[0-9a-f]{40,64}", commit) and self.scope.head is not None
         if not is_name or git(self.scope.root, "merge-base", "--is-ancestor", commit, "HEAD") is not None:
             return {}
-        listing = git(self.scope.root, "diff", "--raw", "-z", "--no-renames", "--no-abbrev", commit, "HEAD") or b""
-        words = listing.decode("utf-8", "surrogateescape").split("\0")  # None of a commit that git has no more
-        found = {file: facts.split()[2] for facts, file in zip(words[::2], words[1::2], strict=False)}
+        words = ("diff", "--no-color", "--raw", "-z", "--no-renames", "--no-abbrev", commit, "HEAD")
+        listing = git(self.scope.root, *words) or b""  # None of a commit that git has no more
+        entries = listing.decode("utf-8", "surrogateescape").split("\0")
+        found = {file: facts.split()[2] for facts, file in zip(entries[::2], entries[1::2], strict=False)}
         return {file: name for file, name in found.items() if is_code(file) and name.strip("0")}
 
     def _find_committed(self, file: str, content: str) -> bool:
@@ -166,7 +167,8 @@ def verified_signature(scope: Scope) -> str:
         root, "for-each-ref", f"--points-at={commit}", "--format=%(objectname) %(tag) %(refname:lstrip=2)", "refs/tags"
     )
     found = [line.split(" ", 2) for line in (listing or b"").decode("utf-8", "replace").splitlines()]
-    found.sort(key=lambda one: one[2] != scope.revision)  # a fetch brings any number of tags along
+    asked = (scope.revision or "").removeprefix("refs/tags/")
+    found.sort(key=lambda one: one[2] != asked)  # a fetch brings any number of tags along
     for name, signed, tag in found[:MOST_TAGS]:
         # Any reference can lead to a tag: a mirror can call an old release, with its signature, the newest one.
         if signed == tag and git(root, *least, "verify-tag", name) is not None:

@@ -199,8 +199,9 @@ def replace_in_mode(path: Path) -> Iterator[Path]:
         if old:
             try:
                 os.chown(temporary, -1, old.st_gid)
-                if sys.platform == "linux" and rules is None and ACCESS_LIST in os.listxattr(temporary):
-                    os.removexattr(temporary, ACCESS_LIST)  # which the folder gives to new files
+                if sys.platform == "linux" and rules is None:
+                    with suppress(OSError):  # it has none, but where the folder gives one to new files
+                        os.removexattr(temporary, ACCESS_LIST)
                 temporary.chmod(old.st_mode & 0o777)
                 if sys.platform == "linux" and rules is not None:
                     os.setxattr(temporary, ACCESS_LIST, rules)
