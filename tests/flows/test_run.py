@@ -67,7 +67,7 @@ def test_a_stage_that_comes_out_the_same_does_not_run_its_descendants(finished: 
 def test_a_parallel_run_overlaps_independent_stages_and_records_what_dvc_repro_records(
     fresh: Checkout, finished: Checkout
 ) -> None:
-    fresh.ask("download-quick-a", "linger", 8)  # long enough for a busy machine to start a process
+    fresh.ask("download-quick-a", "linger", 12)  # long enough for a busy machine to start a process
     fresh.ask("download-quick-b", "linger", 1)
     fresh.run()
     times = fresh.times()
