@@ -117,8 +117,8 @@ def clear_leftovers(graph: Graph, root: Path, *, say: Callable[[str], None] = ty
 def keep_unknown_files(stage: str, suite: str, root: Path, *, say: Callable[[str], None]) -> None:
     """Copy the user's own files among the reports, which DVC is about to remove with the outputs of a stage.
 
-    Such a file is a spreadsheet that was saved beside a table, or a table that the user edited. A file is not copied if
-    git has its content, or if a run by DVC wrote its content. Other runs do not count: they do not empty the folder,
+    Such a file can be a spreadsheet beside a table, or a table that the user has edited. A file is not copied if git
+    has its content, or if a run by DVC wrote its content. Other runs do not count: they do not empty the folder,
     so their records have the user's files too. Each call copies to a new folder below .sentfold/kept. `say` is told of
     the first file.
     """

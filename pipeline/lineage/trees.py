@@ -286,7 +286,8 @@ class Revision:
             # Git takes 120644 for a link, as 120000, and writes neither that nor others than these.
             sound = mode in MODES and entry and len(entry) <= LONGEST_NAME
             if not sound or b"/" in entry or entry in (b".", b"..") or begin > len(listing):
-                raise self._unsound(folder, "entries with a mode, a name of a file and an object", repr(entry[:40]))
+                expected = f"entries with a mode ({b', '.join(sorted(MODES)).decode()}), a name of a file and an object"
+                raise self._unsound(folder, expected, repr((mode + b" " + entry)[:40]))
             found.append((int(mode, 8), entry.decode("utf-8", "surrogateescape"), listing[end + 1 : begin].hex()))
         return found
 
