@@ -279,7 +279,15 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
     """
     from sentfold.data.beir import with_titles
     from sentfold.data.columns import parse_columns
-    from sentfold.data.tables import DataError, read_arrow_table, read_text, refuse_holes, refuse_table, table_of
+    from sentfold.data.tables import (
+        DataError,
+        lines_of,
+        read_arrow_table,
+        read_text,
+        refuse_holes,
+        refuse_table,
+        table_of,
+    )
 
     refuse_holes(path)
     wanted = parse_columns(columns)
@@ -310,8 +318,7 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
             )  # fmt: skip
         return cells
     text = read_text(path)
-    # Not splitlines(), which also splits at characters inside of a sentence.
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    lines = lines_of(text)
     refuse_table(path, [line for line in lines if line])
     return lines[:-1] if lines[-1] == "" else lines
 

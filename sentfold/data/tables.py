@@ -191,8 +191,14 @@ def read_text(path: Path) -> str:
         ) from None
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a text; not those of splitlines(), which also splits at characters inside of a sentence."""
+    lines = text.split("\n" if "\n" in text else "\r")  # Excel's "Text (Macintosh)" ends each line by a carriage return
+    return [line.removesuffix("\r") for line in lines]
+
+
 def _read_lines(path: Path) -> Table:
-    lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
+    lines = lines_of(read_text(path))
     kept = [(number, line) for number, line in enumerate(lines, start=1) if line]
     refuse_table(path, [line for _, line in kept])
     return Table(path.name, {"text": [line for _, line in kept]}, [(str(path), "line", number) for number, _ in kept])

@@ -76,6 +76,8 @@ class Comparison:
             )
         elif self.low > 0 or self.high < 0:
             said = f"{better} is better than {worse} by {span} points{reach}"
+        elif amount == "+0.0":
+            said = f"No difference is shown: {better} minus {worse} is {span} points{reach}"
         else:
             said = f"No difference is shown: {better} is above {worse} by {span} points{reach}"
         return f"{said}\n  {self.metric}: {first} {self.scores[0]:.1f}, {second} {self.scores[1]:.1f}"

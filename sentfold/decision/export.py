@@ -343,10 +343,13 @@ def _numbers(record: dict[str, Any]) -> list[str]:
         return []
     items = record["items"]
     return [
-        f"{record['metric']} on {items['number']} {items['unit']} in {items['groups']} independent groups; differences "
-        "to the encoder's own vectors, x100, with simultaneous intervals:",
+        f"{_plain(record['metric'])} on {items['number']} {_plain(items['unit'])} in {items['groups']} independent "
+        "groups; differences to the encoder's own vectors, x100, with simultaneous intervals:",
         "",
         "| space | difference | low | high |",
         "|---|---|---|---|",
-        *[f"| {row['name']} | {row['difference']:+.2f} | {row['low']:+.2f} | {row['high']:+.2f} |" for row in rows],
+        *[
+            f"| {_plain(row['name'])} | {row['difference']:+.2f} | {row['low']:+.2f} | {row['high']:+.2f} |"
+            for row in rows
+        ],
     ]

@@ -69,6 +69,11 @@ def embed_texts(
         )  # fmt: skip
     if not (isinstance(vectors, str) or callable(vectors) or hasattr(vectors, "encode")):
         array = np.asarray(vectors)
+        if array.ndim == 0:  # of a generator, a mapping, a Path or None, numpy makes one object
+            raise DataError(
+                "vectors are neither an array nor an encoder", where="vectors", got=type(vectors).__name__,
+                expected="an (n, d) array; or a name as text, an object with `encode`, a function of a list of texts",
+            )  # fmt: skip
         if array.dtype == object:  # as a column of arrays
             with suppress(ValueError, TypeError):
                 array = np.stack([np.asarray(vector) for vector in array])
@@ -292,8 +297,6 @@ def _classes(labels: Any) -> npt.NDArray[Any]:
     cells = list(labels) if array is None else (array.ravel() if array.shape[1:] == (1,) else array).tolist()
     for row, label in enumerate(cells):
         refuse_label(label, partial(DataError, where=f"labels, row {row} (from 0)", got=shorten(label)))
-    if all(isinstance(label, (int, float, np.number)) for label in cells):
-        return np.asarray(cells)
     names = [class_name(label) for label in cells]
     refuse_joined(names, where="labels")
     return np.array(names, dtype=object)

@@ -258,6 +258,12 @@ def test_a_sparse_matrix_is_refused() -> None:
         sentfold.decide(csr_matrix(FINE), labels=["a", "b"] * 3)
 
 
+@pytest.mark.parametrize("given", [Path("my-model"), {"a": FINE}, (row for row in FINE), None])
+def test_what_is_neither_an_array_nor_an_encoder_is_refused(given: object) -> None:
+    with pytest.raises(DataError, match=r"(?s)neither an array nor an encoder.*a name as text"):
+        sentfold.decide(given, labels=["a", "b"] * 3)
+
+
 # --- queries ------------------------------------------------------------------------------------------
 
 JUDGED = "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t1\n"

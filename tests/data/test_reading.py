@@ -502,6 +502,9 @@ def test_what_is_odd_about_queries_and_sentences_is_counted_with_its_first_place
         assert said in notes
     (tmp_path / "s.txt").write_text("a cat\na dog\n\na cat\na cat\n")
     notes = "\n".join(read_dataset(tmp_path / "s.txt").notes)
+    (tmp_path / "mac.txt").write_bytes(b"a cat\ra dog\r")  # Excel's Text (Macintosh)
+    assert read_sentences(tmp_path / "mac.txt") == ["a cat", "a dog"]
+    assert read_dataset(tmp_path / "mac.txt").texts == ("a cat", "a dog")
     (tmp_path / "t.txt").write_bytes("left\tright\tscore\na cat\ta dog\t1\n".encode("utf-16"))  # Excel's Unicode text
     with pytest.raises(DataError, match="has a tab, as a table has"):
         read_dataset(tmp_path / "t.txt")

@@ -451,6 +451,13 @@ def test_arrays_that_do_not_fit_are_value_errors(arguments: dict[str, object], n
     assert isinstance(refused.value, ValueError)
 
 
+def test_whole_numbers_that_floating_point_does_not_tell_apart_are_classes_of_their_own() -> None:
+    """numpy makes floating-point numbers of whole numbers below and above 2**63, such as hashes."""
+    labels = [2**63 - 1, 2**63, 2**63 + 1, 5] * 10
+    vectors = np.random.default_rng(0).standard_normal((40, 4))
+    assert any("4 classes" in note for note in decide(vectors, labels=labels).notes)
+
+
 def test_blanks_around_a_label_make_no_class() -> None:
     x, _ = pairs_of(60)
     classes = [("a", "b ", "a ", "b")[row % 4] for row in range(120)]

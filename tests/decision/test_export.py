@@ -135,9 +135,13 @@ def test_a_model_that_learned_from_scores_says_so_wherever_it_encodes(
 def test_names_of_the_users_data_are_no_elements_of_the_card(tmp_path: Path) -> None:
     save_space(linear(), tmp_path)
     record = {"verdict": "Use it.", "notes": ["2 classes: <img src=//host>, b"], "inputs": {"a & b\n## Worth": "0"}}
+    numbers = {"difference": 1.0, "low": 0.5, "high": 1.5}
+    record |= {"candidates": [{"name": "<b>Verified\n# by", **numbers}], "metric": "<i>accuracy"}
+    record |= {"items": {"number": 30, "groups": 30, "unit": "<u>texts"}}
     (tmp_path / "verdict.json").write_text(json.dumps(record))
     card = model_card(tmp_path, linear(), "a", {}, plain=True)
     assert "- 2 classes: &lt;img src=//host&gt;, b" in card and "- `a & b ## Worth`: 0" in card
+    assert "| &lt;b&gt;Verified # by | +1.00 |" in card and "&lt;i&gt;accuracy on 30 &lt;u&gt;texts in 30" in card
 
 
 def test_a_space_of_another_width_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
