@@ -137,20 +137,11 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
             "the target is one of the inputs, which would be lost", where=str(target), expected="another name"
         )
     if folder:
-        from sentfold.decision.encoders import OUTPUTS, PAGE, SIGNED, WITH, is_own, is_page
+        from sentfold.decision.encoders import OUTPUTS, refuse_foreign
 
         for name in OUTPUTS:
             refuse_target(target / name, *inputs)
-        foreign = [name for name in SIGNED if not is_own(target / name)]
-        foreign += [] if is_page(target / PAGE) else [PAGE]
-        # A decision that is killed can leave the second of a pair alone: it is written first and removed last.
-        foreign += [name for name, with_it in WITH.items() if not (target / with_it).exists()]
-        for name in foreign:
-            if (target / name).exists():
-                raise ParameterError(
-                    "the folder has a file that no decision wrote, which would be lost", where=str(target / name),
-                    expected="another folder",
-                )  # fmt: skip
+        refuse_foreign(target)
 
 
 def refuse_target_in_model(target: Path, encoder: Path | str) -> None:

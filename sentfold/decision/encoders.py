@@ -38,7 +38,11 @@ FIT, DIRECTIONS = "encoder.json", "encoder.safetensors"
 OUTPUTS = (VERDICT, PAGE, SETTINGS, ARRAYS, FIT, DIRECTIONS)  # files of a decision
 # Keys that tell them from files of other programs; of a verdict on sentences alone, the second ones.
 OWN = {
-    VERDICT: ({"verdict", "metric", "items"}, {"verdict", "shapes", "cosine_hubness"}),
+    VERDICT: (
+        {"verdict", "metric", "items", "candidates"},
+        {"verdict", "metric", "items", "forms"},
+        {"verdict", "shapes", "cosine_hubness"},
+    ),
     FIT: ({"method", "counts", "sha256"},),
 }
 SIGNED = (VERDICT, SETTINGS, FIT)  # files whose keys tell that a decision wrote them
@@ -168,6 +172,20 @@ def clear_decision(folder: Path) -> None:
     if is_own(folder / SETTINGS):
         remove_files(folder, ARRAYS, SETTINGS)
     save_fit(folder, None)
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise ParameterError for a file of another program under a name that a decision writes."""
+    foreign = [name for name in SIGNED if not is_own(folder / name)]
+    foreign += [] if is_page(folder / PAGE) else [PAGE]
+    # A decision that is killed can leave the second of a pair alone: it is written first and removed last.
+    foreign += [name for name, with_it in WITH.items() if not (folder / with_it).exists()]
+    for name in foreign:
+        if (folder / name).exists():
+            raise ParameterError(
+                "the folder has a file that no decision wrote, which would be lost", where=str(folder / name),
+                expected="another folder",
+            )  # fmt: skip
 
 
 def is_page(path: Path) -> bool:

@@ -21,7 +21,7 @@ from sentfold.data.beir import is_beir, read_beir, with_titles
 from sentfold.data.columns import assign_columns, describe_columns, require_columns
 from sentfold.data.tables import DataError, read_arrow_table, read_table, shorten
 from sentfold.data.vectors import LISTS
-from sentfold.decision.encoders import VERDICT, clear_decision
+from sentfold.decision.encoders import VERDICT, clear_decision, refuse_foreign
 from sentfold.decision.spaces import LandmarkSpace, SmoothedSpace, Space, space_widths
 from sentfold.errors import ArtifactError, first_line
 from sentfold.files import PARQUET, ROW_GROUP, fixed_lists, json_bytes, replace_whole
@@ -243,8 +243,10 @@ def renewed(folder: Path) -> Iterator[Path]:
     So a full disk or an error leaves the earlier decision. The verdict comes last: where a killed process left none,
     nothing was decided. Two decisions at once would mix their files, so other processes are kept from the folder, by a
     lock in it, as the folder above may be somebody else's. The empty folder is a private temporary one, as other
-    accounts may be able to write in `folder`. Raises ArtifactError, as hold_file does.
+    accounts may be able to write in `folder`. Raises ArtifactError, as hold_file does, and ParameterError for a file of
+    another program that would be replaced.
     """
+    refuse_foreign(folder)
     try:
         with hold_file(folder / ".decision"), tempfile.TemporaryDirectory(prefix="sentfold-decision-") as private:
             yield (fresh := Path(private))

@@ -35,7 +35,7 @@ from sentfold.decision.use import (
     renewed,
     require_same_file,
 )
-from sentfold.errors import ArtifactError
+from sentfold.errors import ArtifactError, ParameterError
 from sentfold.files import fixed_lists, write_json
 from sentfold.manifold.base.linear import LinearMap
 from tests.cli.test_main import sentfold
@@ -81,13 +81,16 @@ def test_a_file_with_a_missing_text_is_not_added_to(tmp_path: Path) -> None:
         append_vectors(tmp_path / "v", ["b"], np.ones((1, 4), dtype=np.float32))
 
 
+RECORD = '{"verdict": "Keep cosine.", "metric": "Spearman", "items": {}, "candidates": []}'
+
+
 def test_private_files_that_a_command_writes_again_stay_private(tmp_path: Path) -> None:
     path, texts = tmp_path / "verdict.json", tmp_path / "v.parquet"
     for mode in (None, 0o600, 0o640):
         for file in (path, texts) if mode else ():
             file.chmod(mode)
         with renewed(tmp_path) as fresh:
-            (fresh / "verdict.json").write_text("{}")
+            (fresh / "verdict.json").write_text(RECORD)
         write_vectors(texts, np.ones((1, 4), dtype=np.float32), {}, ["a"])
         assert mode is None or path.stat().st_mode & 0o777 == texts.stat().st_mode & 0o777 == mode
 
@@ -243,7 +246,7 @@ def test_two_decisions_do_not_write_into_one_folder_at_once(tmp_path: Path, monk
 
 def test_a_decision_that_cannot_be_written_leaves_the_earlier_one(tmp_path: Path) -> None:
     """As on a full disk."""
-    earlier = {"verdict.json": '{"kind": "labels", "cosine": 1}', "verdict.html": "a page of somebody else"}
+    earlier = {"verdict.json": RECORD, "notes.txt": "a text of somebody else"}
     for name, text in earlier.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(ArtifactError, match="No space left"), renewed(tmp_path) as fresh:
@@ -253,7 +256,7 @@ def test_a_decision_that_cannot_be_written_leaves_the_earlier_one(tmp_path: Path
     assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.name != ".decision.lock"} == earlier
     with renewed(tmp_path) as fresh:
         (fresh / "space.safetensors").write_bytes(b"new")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".decision.lock", "space.safetensors", "verdict.html"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".decision.lock", "notes.txt", "space.safetensors"]
 
 
 def test_of_a_decision_settings_come_before_their_arrays_and_the_verdict_last(
@@ -292,10 +295,21 @@ def test_nothing_of_a_folder_in_which_others_write_becomes_part_of_a_decision(tm
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["verdict.json", "verdict.html", "space.json", "space.safetensors", "encoder.json"])
+def test_a_file_of_another_program_is_not_replaced_in_python_either(tmp_path: Path, name: str) -> None:
+    """`compare --to verdict.json` writes the same keys but `candidates`."""
+    content = '{"verdict": "A is better", "metric": "Spearman", "items": 5, "names": ["A", "B"]}'
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ParameterError, match="no decision wrote"), renewed(tmp_path) as fresh:
+        (fresh / "verdict.json").write_text(RECORD)
+    assert (tmp_path / name).read_text() == content
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_a_disk_that_is_full_at_the_end_leaves_the_earlier_decision(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "verdict.json").write_text('{"kind": "labels", "cosine": 1}')
+    (tmp_path / "verdict.json").write_text(RECORD)
     (tmp_path / "space.json").write_text('{"kind": "unchanged"}')
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     copy = shutil.copyfile
