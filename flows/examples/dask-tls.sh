@@ -2,13 +2,17 @@
 #     . flows/examples/dask-tls.sh
 # Only who has the key is let in. It is made once, for 30 days, in a file that only this account can read.
 sentfold_key="${SENTFOLD_KEY:-$PWD/.dvc/tmp/dask}"
-# One that has less than a day left is made anew; then read this file again in all terminals, and start the cluster again.
-if ! openssl x509 -checkend 86400 -noout -in "$sentfold_key.crt" >/dev/null 2>&1; then
+if [ ! -s "$sentfold_key.crt" ]; then
     (umask 077 && mkdir -p "$(dirname "$sentfold_key")" && openssl req -x509 -newkey rsa:3072 -nodes -days 30 \
         -subj /CN=sentfold -keyout "$sentfold_key.key" -out "$sentfold_key.crt" 2>/dev/null)
 fi
-if ! openssl x509 -checkend 86400 -noout -in "$sentfold_key.crt" >/dev/null 2>&1; then
+if [ ! -s "$sentfold_key.crt" ]; then
     echo "error: no key could be written to $sentfold_key; openssl is needed, and a folder that can be written" >&2
+    return 1
+fi
+if command -v openssl >/dev/null && ! openssl x509 -checkend 0 -noout -in "$sentfold_key.crt" >/dev/null 2>&1; then
+    echo "error: $sentfold_key.crt has expired. Remove it and $sentfold_key.key, and read this file again; then copy" >&2
+    echo "both to the other machines, and read this file in all terminals before you start the cluster again" >&2
     return 1
 fi
 for role in CLIENT SCHEDULER WORKER; do

@@ -119,14 +119,16 @@ def trace(
     from pipeline.lineage.trace import trace as run
     from pipeline.lineage.trace_picture import draw_trace, refuse_other_file
     from sentfold.cli.inputs import refuse_target
-    from sentfold.files import write_bytes_atomically
+    from sentfold.decision.use import replace_in_mode
 
     refuse_target(svg, in_users_folder(table))
     if svg is not None:
         refuse_other_file(svg)
     found = run(Path.cwd(), in_users_folder(table), row=row, column=column, field=field, line=line)
     if svg is not None:
-        write_bytes_atomically(svg, draw_trace(found).encode())
+        picture = draw_trace(found).encode()
+        with replace_in_mode(svg.resolve()) as temporary:
+            temporary.write_bytes(picture)
         typer.echo(f"{svg}: what {found.number.text} rests on, {len(found.nodes)} things")
     else:
         typer.echo(json.dumps(asdict(found), indent=1) if as_json else trace_text(found))

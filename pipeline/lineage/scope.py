@@ -58,6 +58,8 @@ class Scope:
         self.artifacts = WorkingTree(root)
         self.head: Revision | None = head_of(root) if revision is None else Revision(root, revision)
         self.tree: Tree = self.artifacts if revision is None or self.head is None else self.head
+        if revision is not None and self.head is not None:
+            self.head.refuse_rewritten()
         self.revision = revision
         self.graph: Graph = load_graph(self.tree, suite)
         self._yaml: dict[tuple[str, str], dict[str, Any]] = {}
@@ -116,7 +118,9 @@ class Scope:
     @cached_property
     def recorded_once(self) -> frozenset[str]:
         """The md5 of all that commits recorded in dvc.lock; artifacts of before a `git pull` are among them."""
-        words = ("log", "--format=", "--no-color", "--patch", "--unified=0", "--", self.graph.lockfile)
+        # Without -m and --full-history git leaves out what came in by a merge.
+        shown = ("--full-history", "-m", "--format=", "--no-color", "--patch", "--text", "--unified=0")
+        words = ("log", *shown, "--", self.graph.lockfile)
         found = re.findall(rb"^[+]\s+md5: ([0-9a-f]{32}(?:\.dir)?)$", git(self.root, *words) or b"", re.MULTILINE)
         return frozenset(md5.decode() for md5 in found)
 

@@ -23,6 +23,9 @@ SYMLINK = "120000"
 MODES = frozenset({b"40000", b"100644", b"100755", b"100664", b"120000", b"160000"})  # 100664 in old repositories
 SUBMODULE = "160000"
 
+# Attributes by which git writes other bytes into a checkout or an archive than a commit holds.
+REWRITING = frozenset({b"working-tree-encoding", b"ident", b"export-subst"})
+
 # Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
 MOST_FILES = 200_000  # files and folders; the project has 2,000
 MOST_BYTES = 1 << 30  # that are read of it
@@ -235,6 +238,28 @@ class Revision:
         wanted = list(names)
         self._load(wanted)
         return {name: self._contents[name] for name in wanted}
+
+    def refuse_rewritten(self) -> None:
+        """Raise LineageError if git writes other bytes into a checkout of the commit than the commit holds.
+
+        Attributes of the root folder and of reports/ can say so. An attribute that needs a program of the user's
+        settings, such as `filter=lfs`, leaves the bytes as they are for all others.
+        """
+        named = [path for path in self.all_files() if PurePosixPath(path).name.casefold() == ".gitattributes"]
+        for path in named:
+            if "/" in path and not path.casefold().startswith("reports/"):
+                continue
+            content = self.read(path)
+            words = set((content or b"").split())
+            found = sorted(word for word in words if word.split(b"=")[0] in REWRITING)
+            if content is None or found:
+                raise LineageError(
+                    "a checkout of the commit has other bytes than the commit",
+                    where=f"{path} of {self.name}",
+                    expected="no working-tree-encoding, ident or export-subst, and no link",
+                    got=found[0].decode("utf-8", "replace")[:80] if found else "a link or a submodule",
+                    remedy="audit a commit without these attributes",
+                )
 
     def all_files(self) -> list[str]:
         """Every file of the commit."""

@@ -325,16 +325,8 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
 
 def read_fitting(path: Path, columns: str | None) -> list[str]:
     """The sentences to learn from: a text file has no columns, and a table those of --columns, as the source has."""
-    from sentfold.data.tables import DataError
-
-    if path.suffix.lower() not in (*TABLES, ".parquet") and not path.is_dir():
-        return read_sentences(path)
-    try:
-        return read_sentences(path, columns)
-    except DataError as error:
-        if columns:
-            error.remedy = f"--columns is for both files: give {path} as a text file, or with the columns of the source"
-        raise
+    has_columns = path.suffix.lower() in (*TABLES, ".parquet") or path.is_dir()
+    return read_sentences(path, columns if has_columns else None)
 
 
 def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str, Any], texts: list[str]) -> None:

@@ -249,7 +249,8 @@ def write_task_results(
                 state="no result was written", remedy="name another folder: --mteb",
             )  # fmt: skip
     for file, content in contents.items():
-        write_json(file, content)
+        if not file.exists():  # what is there is the same, and may be private
+            write_json(file, content)
 
 
 def _holds(file: Path, content: bytes) -> bool:

@@ -217,8 +217,8 @@ def _access_list(path: Path) -> bytes | None:
 
 
 def write_numbers(path: Path, numbers: Mapping[str, Any]) -> None:
-    """Write JSON; a file that is replaced keeps its permissions. Raises ArtifactError."""
-    with replace_in_mode(path) as temporary:
+    """Write JSON; a file that is replaced keeps its permissions, and a link stays a link. Raises ArtifactError."""
+    with replace_in_mode(path.resolve()) as temporary:
         temporary.write_bytes(json_bytes(numbers))
 
 

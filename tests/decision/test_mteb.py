@@ -313,8 +313,13 @@ def test_models_whose_names_give_one_folder_are_refused_before_anything_is_writt
 
 def test_a_result_that_mteb_wrote_is_not_lost(tmp_path: Path) -> None:
     scores, record = {"a": 50.0, "b": 51.5}, {"metric": "accuracy"}
-    for _ in range(2):  # its own results may be written again
+    for _ in range(2):  # its own results may be written again, and stay private
         write_task_results(tmp_path, "own", scores, record, data={})
+        files = [file for file in tmp_path.rglob("*") if file.is_file()]
+        modes = {file.stat().st_mode & 0o777 for file in files}
+        for file in files:
+            file.chmod(0o600)
+    assert modes == {0o600}
     path = tmp_path / "results/b/no_revision_available/own.json"
     content = json.loads(path.read_text()) | {"mteb_version": "2.1.0"}
     path.write_text(json.dumps(content))

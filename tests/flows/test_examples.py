@@ -5,13 +5,21 @@ from __future__ import annotations
 import copy
 import os
 import shlex
+import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.x509.oid import NameOID
 from pathspec import PathSpec
 
 from tests.flows.checkout import SOURCE, settings_of
@@ -49,18 +57,31 @@ def test_the_first_key_of_a_fresh_clone_is_made_and_where_none_can_be_the_exampl
     certificate = Path(settings["DASK_DISTRIBUTED__COMM__TLS__WORKER__CERT"])
     assert certificate.is_file() and certificate.parent.stat().st_mode & 0o777 == 0o700
     assert certificate.with_suffix(".key").stat().st_mode & 0o777 == 0o600
-    begin = ["openssl", "req", "-x509", "-key", str(certificate.with_suffix(".key")), "-subj", "/CN=sentfold"]
-    subprocess.run([*begin, "-days", "1", "-out", str(certificate)], check=True)
-    settings_of("dask-tls.sh", environment)  # which makes another one in the place of one that ends within a day
-    subprocess.run(["openssl", "x509", "-checkend", "86400", "-noout", "-in", str(certificate)], check=True)
-    done = subprocess.run(
-        ["sh", "-c", f". {shlex.quote(str(SOURCE))}/flows/examples/dask-tls.sh && env"],
-        env={**environment, "SENTFOLD_KEY": str(tmp_path / "file/dask")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode and "error: no key could be written" in done.stderr and not done.stdout
+    read = ["sh", "-c", f". {shlex.quote(str(SOURCE))}/flows/examples/dask-tls.sh && env"]
+    run = partial(subprocess.run, read, capture_output=True, text=True, check=False)
+    nowhere = run(env={**environment, "SENTFOLD_KEY": str(tmp_path / "file/dask")})
+    assert nowhere.returncode and "error: no key could be written" in nowhere.stderr and not nowhere.stdout
+    tools = tmp_path / "tools"  # without openssl, as on a worker that a key was copied to
+    tools.mkdir()
+    for name in ("sh", "mkdir", "chmod", "dirname", "env"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    bare = run(env={**environment, "PATH": str(tools)})
+    assert bare.returncode == 0 and str(certificate) in bare.stdout
+    certificate.write_bytes(before := expired_certificate(certificate.with_suffix(".key").read_bytes()))
+    expired = run(env=environment)
+    assert expired.returncode and "has expired. Remove it" in expired.stderr and not expired.stdout
+    assert certificate.read_bytes() == before  # other machines have a copy
+
+
+def expired_certificate(key: bytes) -> bytes:
+    """A certificate of a private key, that ended yesterday."""
+    private = load_pem_private_key(key, None)
+    assert isinstance(private, RSAPrivateKey)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sentfold")])
+    end = datetime.now(UTC) - timedelta(days=1)
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(private.public_key())
+    made = made.serial_number(1).not_valid_before(end - timedelta(days=30)).not_valid_after(end)
+    return made.sign(private, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
 def test_dask_s_commands_look_for_modules_in_no_folder_that_another_user_can_make(tmp_path: Path) -> None:

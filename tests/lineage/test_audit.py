@@ -319,6 +319,26 @@ def test_artifacts_of_the_run_before_a_pull_are_absent_and_changed_ones_are_wron
     assert verdict_of(audit(small.root, "quick"), "sts.csv", "mini-lp", "first") == "wrong"
 
 
+def test_artifacts_of_a_run_that_came_in_by_a_merge_are_absent(small: Small, tmp_path: Path) -> None:
+    """git's log leaves out the side of a merge whose dvc.lock was not taken."""
+    branch = small.run("git", "branch", "--show-current").stdout.strip()
+    small.run("git", "switch", "-q", "-c", "mine")
+    for step, name in (("0.3", "mine"), ("0.2", branch)):
+        small.run("git", "switch", "-q", name)
+        small.edit("params.yaml", "step: 1.0e-1", f"step: {step}")
+        small.run("dvc", "repro", "-q")
+        small.commit(f"Step {step}")
+        shutil.copytree(small.root / "data", tmp_path / name)
+    small.run("git", "switch", "-q", "mine")
+    small.run("git", "merge", "-q", branch, check=False)
+    small.run("git", "checkout", "--theirs", "dvc.lock", "params.yaml", "reports")
+    small.commit("Merge, and take the other run")
+    shutil.rmtree(small.root / "data")
+    shutil.copytree(tmp_path / "mine", small.root / "data")
+    found = audit(small.root, "quick")
+    assert found.count("wrong") == 0 and verdict_of(found, "sts.csv", "mini-lp", "first") == "absent"
+
+
 def test_a_forged_report_whose_bytes_a_commit_recorded_once_is_wrong(small: Small) -> None:
     """The commit after it has the sound dvc.lock again, and every stage would write what that says."""
     lock = (small.root / "dvc.lock").read_bytes()

@@ -183,6 +183,26 @@ def test_a_folder_of_a_commit_with_names_and_modes_that_no_file_has_is_refused(r
         Revision(repository, commit).read("report.md")
 
 
+@pytest.mark.parametrize("place", [".gitattributes", "reports/.gitattributes", "reports/quick/tables/.GitAttributes"])
+@pytest.mark.parametrize(
+    "line", ["* working-tree-encoding=UTF-7", "[attr]own -text ident", '"a b" diff export-subst', ""]
+)
+def test_a_commit_whose_checkout_has_other_bytes_is_refused(small: Small, place: str, line: str) -> None:
+    """In UTF-7 the +3.35 of a table is +-3.35, which a spreadsheet takes for -3.35."""
+    path = small.root / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{line}\n") if line else path.symlink_to("elsewhere")
+    git(small.root, "add", "--force", place)
+    git(small.root, "commit", "-m", "Attributes")
+    with pytest.raises(LineageError, match="other bytes than the commit"):
+        audit(small.root, "quick", revision="HEAD")
+    path.unlink()
+    path.write_text("*.csv -diff -ident filter=lfs\n* -text\n")
+    git(small.root, "add", "--force", place)
+    git(small.root, "commit", "-m", "Harmless attributes")
+    audit(small.root, "quick", revision="HEAD")
+
+
 @pytest.mark.slow
 def test_a_commit_of_folders_in_folders_without_end_is_refused(repository: Path) -> None:
     """The paths of 5,000 folders, each in the one before, have 25 million letters."""

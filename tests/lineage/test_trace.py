@@ -279,6 +279,9 @@ def test_the_command_writes_the_picture_and_finds_a_table_from_a_subfolder(finis
         "pipeline", "trace", STS, *cell, "--svg", "../trace.svg", SENTFOLD_FOLDER="reports/quick"
     ).stdout
     file = finished.root / "reports/trace.svg"
+    file.chmod(0o600)
+    finished.run("pipeline", "trace", STS, *cell, "--svg", "../trace.svg", SENTFOLD_FOLDER="reports/quick")
+    assert file.stat().st_mode & 0o777 == 0o600
     assert said.startswith("reports/quick/../trace.svg: what 20.50 rests on") and file.read_text().startswith("<svg ")
     file.unlink()
 
