@@ -9,6 +9,7 @@ import re
 import stat
 import subprocess
 import tempfile
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -243,8 +244,15 @@ class Revision:
         """Raise LineageError if git writes other bytes into a checkout of the commit than the commit holds.
 
         Attributes of the root folder and of reports/ can say so. An attribute that needs a program of the user's
-        settings, such as `filter=lfs`, leaves the bytes as they are for all others.
+        settings, such as `filter=lfs`, leaves the bytes as they are for all others. And where names have no case, as
+        on macOS, a file of Reports/ takes the place of one of reports/.
         """
+        known: dict[str, str] = {}
+        for path in self.all_files():
+            for part in (path, *(str(parent) for parent in PurePosixPath(path).parents)):
+                other = known.setdefault(unicodedata.normalize("NFC", part).casefold(), part)
+                if other != part:
+                    raise self._unsound(part, "names that differ in more than their case or their accents", other)
         named = [path for path in self.all_files() if PurePosixPath(path).name.casefold() == ".gitattributes"]
         for path in named:
             if "/" in path and not path.casefold().startswith("reports/"):

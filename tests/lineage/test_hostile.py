@@ -183,6 +183,17 @@ def test_a_folder_of_a_commit_with_names_and_modes_that_no_file_has_is_refused(r
         Revision(repository, commit).read("report.md")
 
 
+@pytest.mark.parametrize("name", ["Reports/quick/summary.txt", "reports/Quick/new.txt", "reports/quick/Tables"])
+def test_a_commit_with_a_name_twice_where_names_have_no_case_is_refused(small: Small, name: str) -> None:
+    """A checkout on macOS has one of the two."""
+    (small.root / name).parent.mkdir(parents=True, exist_ok=True)
+    (small.root / name).write_text("99.9\n")
+    git(small.root, "add", "--force", name)
+    git(small.root, "commit", "-m", "Another case")
+    with pytest.raises(LineageError, match="differ in more than their case"):
+        audit(small.root, "quick", revision="HEAD")
+
+
 @pytest.mark.parametrize("place", [".gitattributes", "reports/.gitattributes", "reports/quick/tables/.GitAttributes"])
 @pytest.mark.parametrize(
     "line", ["* working-tree-encoding=UTF-7", "[attr]own -text ident", '"a b" diff export-subst', ""]
