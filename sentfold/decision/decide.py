@@ -57,6 +57,7 @@ WEIGHTS, MOST_WEIGHTS = 4_000_000, 40_000_000  # of items in resamples, at a tim
 REVERSED = 4  # standard deviations below 0; scores that say nothing give such a cosine once in 30,000 times
 CONFIDENCE = 0.95
 SAME = 1e-6  # values of items that differ by less are those of cosine
+MANY_GROUPS = 200  # from which on Student's t is the normal distribution but for a hundredth
 AUTOMATIC = "automatic choice"
 
 
@@ -291,7 +292,8 @@ def judge(
     seen = float(replicates[0].std(ddof=1))
     wider = max(1.0, spread / seen) if seen > 0 else 1.0
     drawn = replicates[1:] - replicates[0]
-    factors = wider * few_groups_factor(plan, drawn, seed, tail=(1 - CONFIDENCE) / 2)
+    # The intervals hold all at once, so each misses about as rarely as if the candidates shared the misses.
+    factors = wider * few_groups_factor(plan, drawn, seed, tail=(1 - CONFIDENCE) / 2 / max(1, len(moving)))
     contrasts = [
         Contrast(
             float(observed[place + 1] - observed[0]),
@@ -351,13 +353,13 @@ def few_groups_factor(plan: FoldPlan, drawn: Float64, seed: int, *, tail: float)
     """(c,) by how much an interval has to be wider than resamples make it, where few groups bear the variance.
 
     drawn  (c, b) resampled differences by the draws of this seed; tail: the chance to miss on one side
-    A group bears what its weight and the difference have in common over the resamples. If that is as if fewer than
-    LEAST_GROUPS groups bore all, and the sizes of the groups allow it, their number is the degrees of freedom of
-    Student's t; else 1. Cost O(c b groups) where the sizes allow it. Source: Satterthwaite 1946, doi:10.2307/3002019
+    A group, or an item of its own, bears what its weight and the difference have in common over the resamples. If that
+    is as if fewer than MANY_GROUPS equal ones bore all, one less than their number is the degrees of freedom of
+    Student's t; else 1. Cost O(c b groups) where sizes allow so few. Source: Satterthwaite 1946, doi:10.2307/3002019
     """
     sizes = np.bincount(plan.design.members.ravel()).astype(np.float64)
     alike = (sizes**2).sum() ** 2 / (sizes**4).sum()  # groups that bear all, if each bears as much as it has items
-    if plan.design.unit != "groups" or alike >= LEAST_GROUPS:
+    if plan.design.unit == "texts" or alike >= MANY_GROUPS:
         return np.ones(len(drawn))
     first = np.unique(plan.design.members, return_index=True)[1]
     apart, borne, begin = drawn - drawn.mean(axis=1, keepdims=True), np.zeros((len(drawn), len(first))), 0
@@ -368,8 +370,8 @@ def few_groups_factor(plan: FoldPlan, drawn: Float64, seed: int, *, tail: float)
     squares = borne**2
     whole = squares.sum(axis=1)
     number = np.divide(whole**2, (squares**2).sum(axis=1), out=np.full(len(drawn), np.inf), where=whole > 0)
-    number = np.maximum(number, alike)
-    return np.where(number < LEAST_GROUPS, student.isf(tail, number) / norm.isf(tail), 1.0)
+    freedom = np.maximum(number, alike) - 1
+    return np.where(freedom < MANY_GROUPS, student.isf(tail, freedom) / norm.isf(tail), 1.0)
 
 
 def chunk_size(items: int, usual: int = 200) -> int:
