@@ -24,6 +24,8 @@ DOWNLOADS = (
     "SENTFOLD_MIRROR", "SENTFOLD_VECTORS", "SENTFOLD_CACHE", "HF_ENDPOINT", "HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE",
 )  # fmt: skip
 
+FOLDERS = ("SENTFOLD_MIRROR", "SENTFOLD_VECTORS", "SENTFOLD_CACHE", "HF_HOME", "HF_HUB_CACHE")  # of these
+
 # The same, but secret: they travel encrypted or not at all.
 TOKENS = ("HF_TOKEN",)
 
@@ -66,9 +68,12 @@ def stage_environment(sent: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def audit_environment() -> dict[str, str]:
-    """The environment of a stage that an audit runs again, which may be a stranger's: without tokens and passwords."""
+    """The environment of a stage that an audit runs again, which may be a stranger's: without tokens and passwords.
+
+    The stage runs in another folder, so folders of this one are named from the root.
+    """
     return {
-        name: value
+        name: str(Path(value).absolute()) if name in FOLDERS and Path(value).is_dir() else value
         for name, value in stage_environment().items()
         if not SECRET.search(name) and not PASSWORD.search(value) and not ("@" in value and name.upper() in ADDRESSES)
     }

@@ -63,10 +63,13 @@ def prepare_libraries() -> None:
 def _cache_folder() -> Path:
     """A folder that this account alone can write to: in its home, or, where there is none, for this process alone."""
     try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "sentfold").expanduser()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
+        named = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+        # A relative place is in the working folder, which may be a stranger's; XDG's specification has it ignored.
+        folder = (named if named.is_absolute() else Path("~/.cache").expanduser()) / "sentfold"
+        if folder.is_absolute():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return folder
     except (OSError, RuntimeError):  # RuntimeError: the account has no home
         pass
     made = Path(tempfile.mkdtemp(prefix="sentfold-"))

@@ -15,6 +15,8 @@ from typing import Any
 from sentfold.errors import RunError, SentfoldError, escape_controls, first_line
 
 CHOICES = "one of: "  # how the `expected` of an error begins that lists all known names
+# What Python, torch and the loader of libraries say where memory is short, as under `ulimit -v`.
+NO_MEMORY = ("MemoryError", "can't allocate memory", "Cannot allocate memory", "failed to map segment")
 # An address with a password that every library reads alike: of other letters some end the address.
 ADDRESSED = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "HF_ENDPOINT")
 READABLE = re.compile(r"(https?|socks[45][ah]?)://[\w.~%!$&()*+,;=:-]*@[\w.\[\]:-]+(/[\w./~%-]*)?", re.ASCII)
@@ -104,7 +106,7 @@ def plain_error(error: BaseException) -> SentfoldError | None:
     Too little memory is called so by Python, by torch, and by errors of sentfold that name the error behind them.
     """
     got = error.got if isinstance(error, SentfoldError) else first_line(error)
-    if isinstance(error, MemoryError) or str(got).startswith("MemoryError") or "can't allocate memory" in str(got):
+    if isinstance(error, MemoryError) or any(words in str(got) for words in NO_MEMORY):
         return SentfoldError(
             "there is too little memory", got=got, state="the command ended",
             remedy="give fewer texts or narrower vectors, or run the command where there is more memory",

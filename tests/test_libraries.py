@@ -49,6 +49,17 @@ def test_numba_takes_no_settings_from_the_working_folder_at_any_time(tmp_path: P
     assert lost.read_text() == "three years of notes"
 
 
+@pytest.mark.parametrize("place", [{"XDG_CACHE_HOME": ".cache"}, {"XDG_CACHE_HOME": "", "HOME": "."}])
+def test_a_relative_place_for_caches_is_not_the_working_folder(tmp_path: Path, place: dict[str, str]) -> None:
+    """The working folder can be a stranger's, and then numba's settings and compiled code in it are, too."""
+    (tmp_path / ".cache/sentfold").mkdir(parents=True)
+    (tmp_path / ".cache/sentfold/.numba_config.yaml").write_text("cache_dir: loot")
+    environment = {"HOME": str(tmp_path.parent), "NUMBA_CACHE_DIR": "", **place}
+    code = "import sentfold\nsentfold.compress\nfrom numba.core import config\nprint(config.CACHE_DIR)"
+    done = python(tmp_path, "-c", code, **environment)
+    assert done.returncode == 0 and done.stdout.strip() != "loot", done.stderr
+
+
 @pytest.mark.parametrize("has_home", [True, False])
 def test_compiled_code_has_a_place_where_neither_the_code_nor_the_home_can_be_written_to(
     has_home: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import islice
 from pathlib import PurePosixPath
 from shlex import quote
 from typing import Any
@@ -111,10 +112,9 @@ class StageChecks:
             committed = tracked_values(self.scope.committed_yaml(file), keys)
             for key in dict.fromkeys([*here, *recorded]):
                 own, then = here.get(key, MISSING), recorded.get(key, MISSING)
-                for place, one, other in leaves(key, own, then):
-                    yield self._altered_parameter(
-                        stage.name, f"{file}: {place}", one, other, value_in(committed, str(place))
-                    )
+                for place, one, other in islice(leaves(key, own, then), MOST_CAUSES):
+                    seen = value_in(committed, str(place)) if self.scope.has_witness else MISSING
+                    yield self._altered_parameter(stage.name, f"{file}: {place}", one, other, seen)
                 for place, one, other in leaves(key, own, committed.get(key, MISSING)) if alike(own, then) else ():
                     if self.scope.head is not None:
                         message = f"{brief(one)} made these numbers; git's HEAD has {brief(other)}"
@@ -123,7 +123,7 @@ class StageChecks:
 
     def _altered_parameter(self, stage: str, place: str, here: Any, recorded: Any, committed: Any) -> Cause:
         lock, (file, _, key) = self.graph.lockfile, place.partition(": ")
-        before = self.scope.committed_lock(stage)
+        before = self.scope.committed_lock(stage) if self.scope.has_witness else None
         if before is not None and alike(here, value_in(before.params.get(file, {}), key)):
             message = f"it says {brief(recorded)} for {key}; {file} and the committed entry say {brief(here)}"
             return Cause("lock", f"{lock}, stage {stage}", message, self.scope.rerun())

@@ -26,6 +26,7 @@ MOST_STARS, MOST_FOLDERS = 3, 2
 MOST_LINES = 200  # of patterns in .dvcignore, each of which is matched with each file
 # Letters of paths, once for each pattern that they are matched with; an audit of the largest suite has one million.
 MOST_MATCHED = 10_000_000
+MOST_STEPS = 10**9  # of all matches, where a pattern has more than one * or **; some seconds
 
 
 class LineageError(SentfoldError):
@@ -85,13 +86,17 @@ class IgnoreRules:
         patterns = {number: line for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")}
         if len(patterns) > MOST_LINES:
             raise _unusable(0, f"at most {MOST_LINES:,} patterns", f"{len(patterns):,}")
+        self._slow: list[tuple[int, int]] = []  # of patterns with more than one star or **, one less than each number
         for number, line in patterns.items():
             # `**` between slashes counts once; elsewhere each star of a row of them is tried by itself.
             folders = len(re.findall(r"(?<![^/])\*\*(?![^/])", line))
-            if line.count("*") - 2 * folders > MOST_STARS or folders > MOST_FOLDERS:
+            stars = line.count("*") - 2 * folders
+            if stars > 1 or folders > 1:
+                self._slow.append((max(0, stars - 1), max(0, folders - 1)))
+            if stars > MOST_STARS or folders > MOST_FOLDERS:
                 expected = f"at most {MOST_STARS} times *, and {MOST_FOLDERS} times **, as more can take hours to match"
                 raise _unusable(number, expected, line)
-        self._count, self._matched = len(patterns), 0
+        self._count, self._matched, self._steps = len(patterns), 0, 0
         try:
             self._rules = GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, *lines])
         except ValueError as error:
@@ -103,7 +108,11 @@ class IgnoreRules:
         Raises LineageError where all paths together take too long.
         """
         self._matched += len(path) * self._count
-        if self._matched > MOST_MATCHED:
+        if self._slow:
+            names = path.split("/")
+            longest = max(map(len, names))
+            self._steps += sum(len(path) * longest**stars * len(names) ** folders for stars, folders in self._slow)
+        if self._matched > MOST_MATCHED or self._steps > MOST_STEPS:
             raise _unusable(0, "fewer patterns, or fewer files", f"{self._count} patterns for very many or long paths")
         return self._rules.match_file(path)
 

@@ -164,6 +164,14 @@ def require_agreement(scope: Scope) -> None:
                 )
 
 
+def _remove(path: Path) -> None:
+    """Remove a file, a link, or a folder with what is in it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 class Bench:
     """A scratch folder: `made` holds what stages wrote anew, and each stage gets a new folder of its inputs."""
 
@@ -214,6 +222,9 @@ class Bench:
         shutil.rmtree(self.alone, ignore_errors=True)
         try:
             lay_out(self.scope.tree, self.graph, stage, artifacts=artifacts, folder=self.alone)
+            # As DVC does: a file that is called an input and an output of a stage would count as written.
+            for out in stage.outs:
+                _remove(self.alone / out)
         except OSError as error:
             return Remade(name, "skipped", f"{self.alone.parent}, a folder of TMPDIR: {first_line(error)}")
         began = time.monotonic()
@@ -226,8 +237,9 @@ class Bench:
             outcome: Outcome = "skipped" if code in (os.EX_TEMPFAIL, REFUSED) else "failed"
             remade = Remade(name, outcome, f"exit {code}: {said}", seconds)
         for out in stage.outs if code == 0 and artifacts == self.made else ():
-            (self.made / out).parent.mkdir(parents=True, exist_ok=True)
-            (self.alone / out).rename(self.made / out)
+            if (self.alone / out).exists():
+                (self.made / out).parent.mkdir(parents=True, exist_ok=True)
+                (self.alone / out).rename(self.made / out)
         self.tell(f"{name}: {remade.outcome}, {seconds:.1f} s")
         return replace(remade, packages=self.packages)
 

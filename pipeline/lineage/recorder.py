@@ -170,12 +170,20 @@ def end_run(run: Run, code: int, message: str) -> None:
 
 def suite_of(arguments: Sequence[str]) -> str:
     """The suite that a command line names, quick by default."""
-    for place, word in enumerate(arguments):
-        if word.startswith("--suite="):
-            return word.partition("=")[2]
-        if word in ("--suite", "-s") and place + 1 < len(arguments):
-            return arguments[place + 1]
-    return "quick"
+    return _split_suite(arguments)[0]
+
+
+def _split_suite(arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """The suite that a command line names, quick by default, and the other words."""
+    suite, others, words = "quick", list[str](), iter(arguments)
+    for word in words:
+        if word in ("--suite", "-s"):
+            suite = next(words, suite)
+        elif word.startswith(("--suite=", "-s")):
+            suite = word.removeprefix("--suite=").removeprefix("-s")
+        else:
+            others.append(word)
+    return suite, others
 
 
 def _is_stage(root: Path, command: str) -> bool:
@@ -194,9 +202,9 @@ def _is_suite(root: Path, suite: str) -> bool:
 
 
 def find_stage(root: Path, suite: str, arguments: Sequence[str]) -> Stage | None:
-    """The stage of dvc.yaml with this command line. None if there is none, or if a file cannot be read.
+    """The stage of dvc.yaml with this command line, however that names the suite. None if there is none.
 
-    The stage itself reports a file that cannot be read, in better words.
+    None if a file cannot be read, too: the stage itself reports a file that cannot be read, in better words.
     """
     from pipeline.lineage.stages import load_stages
     from pipeline.lineage.trees import WorkingTree
@@ -206,7 +214,8 @@ def find_stage(root: Path, suite: str, arguments: Sequence[str]) -> Stage | None
         stages = load_stages(WorkingTree(root), suite).values()
     except SentfoldError:
         return None
-    return next((stage for stage in stages if shlex.split(stage.command)[3:] == list(arguments)), None)
+    called = _split_suite(arguments)
+    return next((stage for stage in stages if _split_suite(shlex.split(stage.command)[3:]) == called), None)
 
 
 # --- what decides its result --------------------------------------------------------------------------

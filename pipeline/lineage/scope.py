@@ -117,9 +117,19 @@ class Scope:
 
     @cached_property
     def recorded_once(self) -> frozenset[str]:
-        """The md5 of all that commits recorded in dvc.lock; artifacts of before a `git pull` are among them."""
+        """The md5 of all that commits recorded in dvc.lock, as of artifacts of before a `git pull` or `git switch`."""
         # Without -m and --full-history git leaves out what came in by a merge.
-        shown = ("--full-history", "-m", "--format=", "--no-color", "--patch", "--text", "--unified=0")
+        shown = (
+            "--all",
+            "--full-history",
+            "-m",
+            "--format=",
+            "--no-color",
+            "--patch",
+            "--text",
+            "--no-textconv",
+            "--unified=0",
+        )
         words = ("log", *shown, "--", self.graph.lockfile)
         found = re.findall(rb"^[+]\s+md5: ([0-9a-f]{32}(?:\.dir)?)$", git(self.root, *words) or b"", re.MULTILINE)
         return frozenset(md5.decode() for md5 in found)

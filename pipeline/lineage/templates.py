@@ -11,6 +11,8 @@ from pipeline.lineage.hashes import LineageError
 
 LONGEST = 20_000  # letters of a string after its references are replaced; the longest command has some hundred
 
+READ = ("cmd", "params", "deps", "outs", "metrics", "plots")  # of a stage; the rest, such as `meta`, can be long
+
 _REFERENCE = re.compile(r"\$\{([^{}]+)\}")  # without blanks around the name: to try all their numbers takes hours
 
 
@@ -20,10 +22,11 @@ def expand(
     """The stages that one entry of dvc.yaml defines: one, or one per item of its `foreach`."""
     if "foreach" in definition:
         items, body = _items(name, definition["foreach"], context, where=where), definition.get("do") or {}
+        body = {key: value for key, value in body.items() if key in READ}
         for key, item in items.items():
             yield f"{name}@{key}", fill(body, {**context, "key": key, "item": item}, where=where)
     else:
-        yield name, fill(definition, context, where=where)
+        yield name, fill({key: value for key, value in definition.items() if key in READ}, context, where=where)
 
 
 def _items(name: str, template: Any, context: Mapping[str, Any], *, where: str) -> dict[str, Any]:

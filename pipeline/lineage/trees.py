@@ -30,7 +30,8 @@ REWRITING = frozenset({b"working-tree-encoding", b"ident", b"export-subst"})
 # Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
 MOST_FILES = 200_000  # files and folders; the project has 2,000
 MOST_BYTES = 1 << 30  # that are read of it
-MOST_NAMES = 64 << 20  # letters of the names of files in all folders that are hashed, one for each folder a file is in
+# Letters of all paths; and of the names of files in all folders that are hashed, one for each folder a file is in.
+MOST_NAMES = 32 << 20
 MOST_TEXT = 16 << 20  # bytes of text that is parsed, which takes a multiple in memory; the largest file has 6 MB
 LONGEST_PATH, LONGEST_NAME = 4096, 255  # bytes; no system has longer ones
 
@@ -149,9 +150,7 @@ class Revision:
 
     def __init__(self, root: Path, revision: str) -> None:
         self.root = root
-        if revision != "HEAD":
-            _refuse_two_meanings(root, revision)
-        commit = git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        commit = _find_commit(root, revision)
         if not commit:
             _require_no_refusal(root)
             raise LineageError(
@@ -206,10 +205,13 @@ class Revision:
         if self._names > MOST_NAMES:
             raise self._unsound(path[:80], f"folders with at most {MOST_NAMES:,} letters of names in all", "more")
         hashed = [name for name in inside if not rules.skips(f"{path}/{name}")]
+        linked = [name for name in hashed if self._entries[f"{path}/{name}"][0] in (SYMLINK, SUBMODULE)]
+        if linked:
+            return Digest("", unreadable=dict.fromkeys(linked, "a link or a submodule, which is not followed"))
         if not hashed:
             # A checkout has something behind a link to a folder, or in a submodule: the commit does not say what.
-            links = [str(place) for place in (PurePosixPath(path), *PurePosixPath(path).parents)]
-            link = next((place for place in links if place in self._entries), None)
+            ends = [len(path), *(found.start() for found in re.finditer("/", path))]
+            link = next((path[:end] for end in ends if path[:end] in self._entries), None)
             return (
                 None
                 if link is None
@@ -269,6 +271,10 @@ class Revision:
                     remedy="audit a commit without these attributes",
                 )
 
+    def object_of(self, path: str) -> str:
+        """The name that git has for the content of a file; "" if there is no such file."""
+        return self._entries.get(path, ("", ""))[1]
+
     def all_files(self) -> list[str]:
         """Every file of the commit."""
         return list(self._entries)
@@ -283,7 +289,7 @@ class Revision:
         level = {"": content.partition(b"\n")[0].removeprefix(b"tree ").decode("ascii", "replace")}
         entries: dict[str, tuple[str, str]] = {}
         trees: dict[str, list[tuple[int, str, str]]] = {}
-        folders = 0
+        folders = letters = 0
         while level:
             new = {name: path or "the root folder" for path, name in level.items() if name not in trees}
             for (name, path), listing in zip(
@@ -300,6 +306,9 @@ class Revision:
                     if path in entries or path in below:
                         expected, got = "one file of that name", "two, of which git shows now one, now the other"
                         raise self._unsound(path, expected, got)
+                    letters += len(path)
+                    if letters > MOST_NAMES:
+                        raise self._unsound("the root folder", f"at most {MOST_NAMES:,} letters of all paths", "more")
                     if len(path) > LONGEST_PATH:
                         raise self._unsound(path[:80], f"a path of at most {LONGEST_PATH:,} letters", f"{len(path):,}")
                     if stat.S_ISDIR(mode):
@@ -393,13 +402,18 @@ def object_name(kind: str, content: bytes, *, length: int) -> str:
 
 def git(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None:
     """What git prints, or None where it fails or is not there. Takes no lock, so a read-only checkout will do."""
+    done = run_git(root, *arguments, stdin=stdin)
+    return done.stdout if done is not None and done.returncode == 0 else None
+
+
+def run_git(root: Path, *arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes] | None:
+    """A call of git that has ended; None where there is no git."""
     # Else a user's settings put lines about signatures into a log, and leave the first commit out of a search.
     words = ["git", "-c", "log.showSignature=false", "-c", "log.showRoot=true", *arguments]
     try:
-        done = subprocess.run(words, cwd=root, input=stdin, env=git_environment(), capture_output=True, check=False)
+        return subprocess.run(words, cwd=root, input=stdin, env=git_environment(), capture_output=True, check=False)
     except OSError:
         return None
-    return done.stdout if done.returncode == 0 else None
 
 
 @contextmanager
@@ -432,19 +446,24 @@ class GitRefusalError(LineageError):
     """git does not read a repository that is there."""
 
 
-def _refuse_two_meanings(root: Path, revision: str) -> None:
-    """Raise LineageError for a name that a tag and a branch have, here or of a remote.
+def _find_commit(root: Path, revision: str) -> bytes:
+    """The name of a commit; b"" if there is none.
 
-    git reads the tag, and takes the branch in `git checkout`; tags of a stranger come along with each fetch.
+    Raises LineageError for a name with two meanings, such as that of a tag and of a branch, or of a tag and the first
+    digits of a commit: git reads the tag, and tags of a stranger come along with each fetch.
     """
-    names = [f"{place}/{revision}" for place in ("refs", "refs/tags", "refs/heads", "refs/remotes")]
-    listing = git(root, "for-each-ref", "--format=%(refname)", *names)
-    found = sorted({*(listing or b"").decode("utf-8", "replace").split()} & {*names})
-    if len(found) > 1:
+    words = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+    done = run_git(root, "-c", "core.warnAmbiguousRefs=true", *words)
+    found, said = (b"", b"") if done is None else (done.stdout.strip() * (done.returncode == 0), done.stderr)
+    digits = re.fullmatch(r".*-g([0-9a-f]{4,64})", revision)  # as git describe prints a commit
+    doubtful = b"is ambiguous" in said and revision not in ("HEAD", found.decode())  # all digits are a commit to git
+    if found and (doubtful or (digits and not found.startswith(digits[1].encode()))):
         raise LineageError(
             f"'{revision}' is the name of two things", where=str(root), expected="a name that one of them has",
-            got=" and ".join(found), remedy="give the one that is meant by its whole name",
+            got=said.decode("utf-8", "replace").splitlines()[0] if said else f"a tag or a branch at {found.decode()}",
+            remedy="give the one that is meant by its whole name: refs/heads/..., refs/tags/..., or all digits",
         )  # fmt: skip
+    return found
 
 
 def _require_no_refusal(root: Path) -> None:

@@ -12,7 +12,7 @@ from pipeline.lineage.hashes import PASSED_OVER
 from pipeline.lineage.machine import describe_differences, hash_packages, is_code, pins_in
 from pipeline.lineage.runs import RunFinder, files_under, sealed_inputs
 from pipeline.lineage.scope import Cause, Scope, listed
-from pipeline.lineage.stages import Locked, Stage, related
+from pipeline.lineage.stages import Entry, Locked, Stage, related
 from pipeline.lineage.trees import git
 
 REQUIREMENTS = "requirements.lock"
@@ -27,7 +27,7 @@ class WitnessChecks:
         self.graph = scope.graph
         self.finder = RunFinder(scope.root, scope.suite)
         self._was_committed = cache(self._find_committed)
-        self._code_elsewhere = cache(self._find_elsewhere)
+        self._code_since = cache(self._find_since)
 
     def of(self, stage: Stage, locked: Locked) -> Iterator[Cause]:
         """What they find of one stage. Cost: sha256 of what its outputs were made of, and of recorded outputs."""
@@ -41,7 +41,7 @@ class WitnessChecks:
         runs = [run for run, other in zip(runs, others, strict=True) if not other]
         # A run on another branch can have left the same bytes; where one run is sound, the bytes have a witness.
         runs = [run for run in runs if "edited" in run["code"]] or runs  # not outside of git, nor by an older version
-        found = [[*self._code(run), *self._packages(locked, run)] for run in runs]
+        found = [[*self._code(locked, run), *self._packages(locked, run)] for run in runs]
         yield from min(
             found, key=lambda causes: (any(cause.state == "wrong" for cause in causes), len(causes)), default=[]
         )
@@ -91,34 +91,48 @@ class WitnessChecks:
 
     # --- what its run says ----------------------------------------------------------------------------
 
-    def _code(self, run: Mapping[str, Any]) -> Iterator[Cause]:
-        """The code that ran, declared or not, against the commit of the run."""
+    def _code(self, locked: Locked, run: Mapping[str, Any]) -> Iterator[Cause]:
+        """The code that ran, declared or not, against the commit of the run, and declared code against dvc.lock."""
         code = run["code"]
         if "edited" not in code:
             return
         again = self.scope.run_again(str(run["stage"]))
-        for file, content in {**self._code_elsewhere(str(code["commit"])), **code["edited"]}.items():
-            if not self._was_committed(file, content):  # before the run, or since
-                message = (
-                    f"stages ran at commit {code['commit'][:10]} with a content of it that no commit up to HEAD has"
-                )
+        others, builds_on = self._code_since(str(code["commit"]))
+        declared = [f"{entry.path}/" for entry in locked.deps.values() if self._is_committed(entry)]
+        for file, content in {**others, **code["edited"]}.items():
+            at = f"stages ran at commit {code['commit'][:10]} with a content of it that"
+            if any(f"{file}/".startswith(place) for place in declared):
+                sound, message = content == self._committed_name(file), f"{at} {self.graph.lockfile} does not record"
+            else:
+                known = file not in code["edited"] and (builds_on or not content)
+                sound, message = known or self._was_committed(file, content), f"{at} no commit up to HEAD has"
+            if not sound:
                 edited = self.scope.head is None or self.scope.differs_from_head(file)
                 remedy = f"commit or remove it, then {again}" if edited else again
                 yield Cause("record", file, message, remedy, state="uncommitted")
 
-    def _find_elsewhere(self, commit: str) -> dict[str, str]:
-        """The code of a commit that HEAD does not build on, where HEAD's is other: file -> git's name of the content.
+    def _is_committed(self, entry: Entry) -> bool:
+        """Whether git's HEAD has a path as dvc.lock records it."""
+        digest = self.scope.head_digest(entry.path)
+        return digest is not None and digest.md5 == entry.md5
 
-        So a run on another branch is none of HEAD's code, although nothing was edited there.
+    def _committed_name(self, file: str) -> str:
+        return "" if self.scope.head is None else self.scope.head.object_of(file)
+
+    def _find_since(self, commit: str) -> tuple[dict[str, str], bool]:
+        """The code of a commit where HEAD's is other, and whether HEAD builds on the commit.
+
+        File -> git's name of the content, "" where the commit has no such file. A run on another branch is none of
+        HEAD's code, although nothing was edited there.
         """
-        is_name = re.fullmatch("[0-9a-f]{40,64}", commit) and self.scope.head is not None
-        if not is_name or git(self.scope.root, "merge-base", "--is-ancestor", commit, "HEAD") is not None:
-            return {}
+        if not re.fullmatch("[0-9a-f]{40,64}", commit) or self.scope.head is None:
+            return {}, True
         words = ("diff", "--no-color", "--raw", "-z", "--no-renames", "--no-abbrev", commit, "HEAD")
         listing = git(self.scope.root, *words) or b""  # None of a commit that git has no more
         entries = listing.decode("utf-8", "surrogateescape").split("\0")
         found = {file: facts.split()[2] for facts, file in zip(entries[::2], entries[1::2], strict=False)}
-        return {file: name for file, name in found.items() if is_code(file) and name.strip("0")}
+        builds_on = git(self.scope.root, "merge-base", "--is-ancestor", commit, "HEAD") is not None
+        return {file: name.strip("0") and name for file, name in found.items() if is_code(file)}, builds_on
 
     def _find_committed(self, file: str, content: str) -> bool:
         """Whether git's history has a file with this content, by the name that git gives to the content."""

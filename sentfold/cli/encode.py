@@ -78,7 +78,7 @@ def command(
     ] = False,
 ) -> None:
     """Write one vector per sentence of SOURCE."""
-    from sentfold.decision.encoders import learned_notes, prompt_notes
+    from sentfold.decision.encoders import encode_by_name, learned_notes, prompt_notes
     from sentfold.decision.progress import open_bar
     from sentfold.encoders.base.protocol import known_methods
 
@@ -104,7 +104,7 @@ def command(
         encoded, record = _encode_by_pooling(encoder, sentences, pooling, max_length, layer_start, window)
     elif not is_method:
         with in_bfloat16() if bfloat16 else nullcontext():
-            encoded = encode_by_model(encoder, sentences)
+            encoded = encode_by_name(encoder, sentences)
         record = {"encoder": encoder} | ({"arithmetic": "bfloat16"} if bfloat16 else {})
     else:
         method, values = load_method(encoder, settings or [])
@@ -198,17 +198,6 @@ def _encode_by_pooling(
     if pooling == "sbert-wk":
         record |= {"layer_start": layer_start, "window": window}
     return encode_by_pooling(sentences, **record), record
-
-
-def encode_by_model(name: str, sentences: list[str]) -> Encoded:
-    """Vectors by the model in a folder or in an installed package. Raises EncoderError."""
-    from sentfold.decision.encoders import find_exported, load_exported
-    from sentfold.encoders.base.protocol import Encoded
-    from sentfold.fold.texts import find_text_encoder
-
-    if (folder := find_exported(name)) is not None:
-        return Encoded(load_exported(folder).encode(sentences), {})
-    return find_text_encoder(name).encode(sentences)
 
 
 def require_model(name: str) -> None:

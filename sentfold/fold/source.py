@@ -309,17 +309,16 @@ def _first_null(column: pa.Array) -> int:
 def _width(path: Path, schema: pa.Schema, column: Column) -> int:
     """d of the vectors, 0 for texts. Raises ArtifactError if the column is missing or has another type."""
     kind = schema.field(column).type if schema.names.count(column) == 1 else None
-    if kind is None and not (column == "vector" and "text" in schema.names):
+    if kind is None:
         remedy = f"t = pq.read_table(OLD); pq.write_table(t.rename_columns({{NAME: '{column}'}}), NEW)"
         remedy += ", where NAME is the column that holds them"
+        remedy += "; or, for a file of texts in a column `text`, name an encoder: --encoder" * (column == "vector")
         raise unfit(path, expected=f"a column `{column}`", got=", ".join(schema.names), remedy=remedy)
     if column == "text":
         if kind not in (pa.string(), pa.large_string()):
             remedy = _recast("text", "pa.string()")
             raise unfit(path, expected="a column `text` of strings", got=str(kind), remedy=remedy)
         return 0
-    if kind is None:
-        raise unfit(path, expected="a column `vector`", got="texts", remedy="name an encoder for texts: --encoder")
     if not pa.types.is_fixed_size_list(kind) or kind.value_type != pa.float32():
         expected = "a column `vector` of fixed_size_list<float32>[d]"
         remedy = f"{_recast('vector', 'pa.list_(pa.float32(), D)')}, where D is the dimension"

@@ -114,6 +114,7 @@ def refuse_odd_settings(name: str, folder: Path) -> None:
         for block in blocks:
             odd = {"transformers_weights": "transformers_weights" in block}
             odd["auto_map"] = "auto_map" in block and block is not content
+            odd["configuration_files"] = "configuration_files" in block  # read in the place of config.json
             odd["transformer_task"] = block.get("transformer_task") not in (None, PLAIN_TASK)  # it chooses the class
             for key in [key for key, is_odd in odd.items() if is_odd]:
                 raise EncoderError(

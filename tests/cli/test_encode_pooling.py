@@ -14,6 +14,7 @@ import pytest
 
 from sentfold.cli import encode
 from sentfold.cli.encode import name_inputs
+from sentfold.decision.encoders import encode_by_name
 from sentfold.errors import ParameterError
 from sentfold.poolings.by_name import encode_by_pooling
 from tests.tiny_bert import write_bert
@@ -69,9 +70,9 @@ def test_vectors_in_bfloat16_are_those_of_float32_but_for_rounding(monkeypatch: 
     monkeypatch.setattr(encode, "processor_flags", lambda: encode.BFLOAT16)  # others compute it too, more slowly
     encode.check_bfloat16(whole_model=True)
     texts = [line for line in LINES if line.strip()]
-    plain = encode.encode_by_model("all-MiniLM-L6-v2", texts).vectors
+    plain = encode_by_name("all-MiniLM-L6-v2", texts).vectors
     with encode.in_bfloat16():
-        rounded = encode.encode_by_model("all-MiniLM-L6-v2", texts).vectors
+        rounded = encode_by_name("all-MiniLM-L6-v2", texts).vectors
     assert rounded.dtype == np.float32 and (rounded != plain).any()
     np.testing.assert_allclose((rounded * plain).sum(axis=1), np.linalg.norm(rounded, axis=1), rtol=1e-3)
 

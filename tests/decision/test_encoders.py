@@ -15,7 +15,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import sentfold
-from sentfold.cli import append, similar
+from sentfold.cli import append, encode, similar
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.encoders import (
@@ -146,6 +146,8 @@ def test_texts_without_known_words_and_texts_that_are_cut_are_counted_by_every_c
     assert "all words unknown: 2" in said and "of the text itself, unknown words (tokens): 1" in said
     export_space(tmp_path / "space", "average", tmp_path / "model", words=words)
     assert encode_by_name(str(tmp_path / "model"), FRESH).fallbacks["all words unknown"] == 1
+    encode.command(str(tmp_path / "model"), tmp_path / "odd.txt", tmp_path / "e.parquet")
+    assert "all words unknown: 2" in capsys.readouterr().out
     with pytest.raises(DataError, match="the text has no vector"):
         similar.command("qqq", tmp_path / "texts.txt", str(tmp_path / "model"))
     (tmp_path / "long.txt").write_text("word " * 600)

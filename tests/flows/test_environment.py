@@ -97,9 +97,11 @@ def test_of_git_s_settings_a_stage_sees_whose_checkouts_are_trusted(monkeypatch:
     }
 
 
-def test_a_stage_that_an_audit_runs_again_has_no_token_at_all() -> None:
+def test_a_stage_that_an_audit_runs_again_has_no_token_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not audit_environment().keys() & {*SECRETS, "PREFECT_API_AUTH_STRING", "HF_TOKEN"}
     assert {"PATH", "HOME", "https_proxy", "SENTFOLD_MIRROR"} <= audit_environment().keys()
+    monkeypatch.setenv("SENTFOLD_MIRROR", ".")  # a stage runs again in another folder
+    assert audit_environment()["SENTFOLD_MIRROR"] == str(Path.cwd())
 
 
 def test_a_password_in_an_address_reaches_no_strangers_stage_and_travels_encrypted(

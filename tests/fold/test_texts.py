@@ -180,7 +180,7 @@ def test_a_part_with_code_of_its_own_and_weights_under_another_name_are_refused(
     (tmp_path / "modules.json").write_text("[]")
     for key, value in (
         ("auto_map", {"AutoModel": "./theirs--code.Model"}), ("transformers_weights", "a.safetensors"),
-        ("transformer_task", "retrieval"),
+        ("transformer_task", "retrieval"), ("configuration_files", ["config.4.json"]),
     ):  # fmt: skip
         content = {"model_type": "bert", key: value}
         for _ in range(depth):

@@ -228,6 +228,24 @@ def test_a_commit_of_folders_in_folders_without_end_is_refused(repository: Path)
     assert "a path of at most" in caught.value.expected
 
 
+def test_a_commit_whose_paths_would_fill_the_memory_is_refused(repository: Path) -> None:
+    """With one sign of four bytes in a path, each of its letters takes four."""
+    blob = bytes.fromhex(git(repository, "rev-parse", "HEAD:reports/quick/report.md"))
+    entries = b"".join(b"100644 %03d\0" % number + blob for number in range(400))
+    for step in range(16):
+        name = object_name("tree", entries, length=40)
+        write_object(repository, name, "tree", entries)
+        inner = bytes.fromhex(name)
+        names = [b"%03d" % number for number in range(400)] if step == 0 else ["\U0001f600".encode() + b"a" * 240]
+        entries = b"".join(b"40000 " + one + b"\0" + inner for one in names)
+    name = object_name("tree", entries, length=40)
+    write_object(repository, name, "tree", entries)
+    commit = git(repository, "commit-tree", name, "-m", "Long names")
+    with pytest.raises(LineageError, match="not sound") as caught:
+        Revision(repository, commit).all_files()
+    assert "letters of all paths" in caught.value.expected
+
+
 def test_a_folder_with_two_files_of_one_name_is_refused(repository: Path) -> None:
     """`git show` reads the first, a checkout has the last; a server that does not check objects hands both on."""
     files = [git(repository, "hash-object", "-w", "--stdin", stdin=text) for text in (b"good\n", b"evil\n")]
@@ -280,15 +298,30 @@ def test_a_link_of_a_commit_is_no_file_whatever_its_text_seems_to_say(repository
     assert commit.read("suites/mine/dvc.yaml") == b"stages: {}\n"
 
 
+def test_a_link_in_a_folder_of_a_commit_is_no_file_whose_bytes_are_its_text(repository: Path) -> None:
+    """In a checkout the table cannot be opened: its text is no name of a file."""
+    (repository / "reports/quick/tables").mkdir(parents=True)
+    (repository / "reports/quick/tables/sts.csv").symlink_to("row,value")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "A table that is a link")
+    digest = Revision(repository, "HEAD").digest("reports/quick/tables")
+    assert digest is not None and set(digest.unreadable) == {"sts.csv"}
+
+
 def test_a_name_that_a_tag_and_a_branch_have_is_refused(repository: Path) -> None:
     """`git rev-parse main` reads the tag, and `git checkout main` takes the branch."""
     branch = git(repository, "symbolic-ref", "--short", "HEAD").strip()
     git(repository, "tag", branch)
     git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
     git(repository, "tag", "origin/main")
-    for name in (branch, "origin/main"):
+    commit = git(repository, "rev-parse", "HEAD").strip()
+    git(repository, "commit", "--allow-empty", "-m", "Sound")
+    for tag in (commit[:8], f"v1-3-g{commit[:8]}", commit):
+        git(repository, "update-ref", f"refs/tags/{tag}", "HEAD")  # of another commit
+    for name in (branch, "origin/main", f"{branch}~0", f"{branch}^{{commit}}", commit[:8], f"v1-3-g{commit[:8]}"):
         with pytest.raises(LineageError, match="the name of two things"):
             Revision(repository, name)
+    assert Revision(repository, commit).commit == commit
     for name in (f"refs/heads/{branch}", f"refs/tags/{branch}", "refs/remotes/origin/main", "tags/origin/main", "HEAD"):
         assert Revision(repository, name).commit
 
@@ -427,6 +460,30 @@ def test_a_small_definition_that_stands_for_gigabytes_is_refused(repository: Pat
     assert got in caught.value.expected
 
 
+def test_what_no_audit_reads_of_a_stage_is_not_written_out_for_each_of_its_items(repository: Path) -> None:
+    body = f"foreach: {list(range(3_700))}\n    do:\n      cmd: x ${{key}}\n      meta: [{'x,' * 300_000}x]"
+    (repository / "dvc.yaml").write_text(f"stages:\n  a:\n    {body}\n")
+    began = time.process_time()
+    assert len(load_graph(WorkingTree(repository), "quick").stages) == 3_700
+    assert time.process_time() - began < 20
+
+
+def test_thousands_of_inputs_in_folders_in_folders_are_looked_for_at_once(repository: Path) -> None:
+    commit, deep = Revision(repository, "HEAD"), "/".join(["a"] * 950)
+    began = time.process_time()
+    assert all(commit.digest(f"{deep}/{number}") is None for number in range(1_000))
+    assert time.process_time() - began < 3
+
+
+def test_a_block_of_thousands_of_other_values_takes_no_time(small: Small) -> None:
+    keys = "".join(f"k{number}: 1, " for number in range(20_000))
+    small.edit("params.yaml", "evaluate: {", f"evaluate: {{{keys}")
+    small.commit("Many values")
+    began = time.process_time()
+    assert audit(small.root, "quick", revision="HEAD").count("wrong")
+    assert time.process_time() - began < 20
+
+
 def test_who_writes_a_path_is_found_by_its_folders(finished: Small) -> None:
     graph = load_graph(WorkingTree(finished.root), "quick")
     paths = {path for stage in graph.stages.values() for path in (*stage.deps, *stage.outs)}
@@ -457,6 +514,8 @@ def test_patterns_of_dvcignore_that_take_hours_are_refused() -> None:
     assert not rules.skips("x/" * 1000 + "a")
     assert not rules.skips("a" * 255)
     assert rules.skips("x/aab")
+    with pytest.raises(LineageError, match="pattern"):
+        IgnoreRules(b"**/*a*a*a/**/b\n").skips("/".join(["a" * 250] * 15) + "/c")
     assert time.process_time() - began < 5
 
 

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from pipeline.lineage.audit import Audit, audit
-from pipeline.lineage.hashes import LineageError
+from pipeline.lineage.hashes import LineageError, md5_of
 from pipeline.lineage.recompute import (
     Remade,
     Which,
@@ -136,6 +136,28 @@ def test_a_page_that_another_stage_is_said_to_write_is_made_again_too(small: Sma
     commit_forgery(small, page, "20.50", "90.50")
     assert not audit(small.root, "quick").failed(strict=True), "a look alone cannot know"
     assert audited(small, which="report").failed(strict=False)
+
+
+def test_a_page_that_is_called_a_parameter_file_of_the_stage_that_writes_it_is_not_written(small: Small) -> None:
+    """A stage runs in a folder with its parameters: the forged page lay there, and counted as written."""
+    page = "reports/quick/summary.txt"
+    small.edit("dvc.yaml", "      - reports/${suite}/summary.txt: {cache: false}\n", "")
+    small.edit("dvc.yaml", '{"${file}": [corpora]}]', '{"${file}": [corpora]}, {"reports/${suite}/summary.txt": }]')
+    fold = 'outs: ["data/${suite}/spaces/${key}-lp"'
+    small.edit("dvc.yaml", f"{fold}]", fold + ', {"reports/${suite}/summary.txt": {cache: false}}]')
+    (small.root / page).write_text("mini-lp: 99.9\n")
+    lock = small.root / "dvc.lock"
+    content = yaml.safe_load(lock.read_text())
+    stages = content["stages"]
+    (moved,) = (out for out in stages["report"]["outs"] if out["path"] == page)
+    stages["report"]["outs"].remove(moved)
+    stages["fold@mini"]["outs"].append(moved)
+    stages["fold@mini"]["params"][page] = {"mini-lp": 99.9}
+    moved["md5"] = md5_of(small.root / page)
+    lock.write_text(yaml.safe_dump(content))
+    small.commit("A better page")
+    found = {one.stage: one for one in audited(small, which="report").remade}
+    assert found["fold@mini"].outcome == "differs" and f"{page} was not written" in found["fold@mini"].about
 
 
 def test_a_report_whose_data_are_not_here_is_not_made_again_and_that_is_said(small: Small) -> None:

@@ -25,7 +25,7 @@ from flows.recovery import keep_unknown_files
 from pipeline import SourceLoader
 from pipeline.lineage.isolated_stage import lay_out
 from pipeline.lineage.machine import describe_code, describe_machine, describe_packages, keep_loaded
-from pipeline.lineage.recorder import start_run, suite_of
+from pipeline.lineage.recorder import find_stage, start_run, suite_of
 from pipeline.lineage.runs import append_line, ended_runs, read_lines, runs_path
 from pipeline.lineage.stages import load_graph, load_stages
 from pipeline.lineage.trees import WorkingTree, git
@@ -395,10 +395,17 @@ def test_commands_that_are_no_stages_are_not_recorded(checkout: Path) -> None:
         (["x", "--suite", "paper"], "paper"),
         (["x", "--suite=p"], "p"),
         (["x", "-s", "q"], "q"),
+        (["x", "-sq", "--skip-missing"], "q"),
     ],
 )
 def test_the_suite_is_the_one_that_the_command_line_names(arguments: list[str], suite: str) -> None:
     assert suite_of(arguments) == suite
+
+
+@pytest.mark.parametrize("suite", [[], ["-s", "quick"], ["-squick"], ["--suite=quick"], ["--suite", "quick"]])
+def test_a_run_by_hand_is_that_of_its_stage_however_it_names_the_suite(suite: list[str]) -> None:
+    found = find_stage(Path(__file__).parents[2], "quick", ["report", *suite])
+    assert found is not None and found.name == "report"
 
 
 # --- the file ----------------------------------------------------------------------------------------

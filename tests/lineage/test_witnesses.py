@@ -322,6 +322,23 @@ def test_code_of_a_stage_that_ran_edited_and_was_put_back_is_named(small: Small,
     assert found.failed(strict=True)
 
 
+@pytest.mark.parametrize("committed", [False, True])
+def test_code_of_a_stage_that_ran_as_an_earlier_commit_has_it_is_named(small: Small, committed: bool) -> None:
+    """A commit had an error, and the next one mends it: `dvc commit` gives the results of the error to the mend."""
+    small.edit("code/rules.py", "RULE = 1", "RULE = 2")
+    small.commit("An error")
+    if committed:
+        record_with_code(small)
+    small.edit("code/rules.py", "RULE = 2", "RULE = 1")
+    small.commit("The error is mended")
+    if not committed:
+        small.edit("code/rules.py", "RULE = 1", "RULE = 2")
+        record_with_code(small)
+        small.run("git", "checkout", "--", "code/rules.py")
+    found = audit(small.root, "quick")
+    assert subjects(found, "uncommitted") == {"code/rules.py"} and found.failed(strict=True)
+
+
 def test_a_data_file_that_was_edited_when_a_stage_ran_and_put_back_is_named(small: Small) -> None:
     stages = load_stages(WorkingTree(small.root), "quick")
     stage = replace(stages["fold@mini"], deps=(*stages["fold@mini"].deps, "notes.txt"))
