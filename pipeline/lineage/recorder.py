@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -78,6 +78,7 @@ class Run:
     code        the commit, and the files that differ from it
     sources     md5 of each file of code that the stage declares, by name
     parameters  the values that the stage declares, by file
+    touched     inode and time of change of the declared files that are no modules, such as tables
     """
 
     root: Path
@@ -87,6 +88,7 @@ class Run:
     code: dict[str, Any]
     sources: dict[str, str]
     parameters: dict[str, Any]
+    touched: dict[str, tuple[int, int]]
 
 
 def start_run(root: Path, arguments: Sequence[str]) -> Run | None:
@@ -111,13 +113,17 @@ def start_run(root: Path, arguments: Sequence[str]) -> Run | None:
         "started": began.isoformat(timespec="milliseconds"),
     }
     append_line(runs_path(root, suite), {"event": "started", **head})
-    return Run(root, head, began, stage, describe_code(root, stage), _sources(root, stage), _parameters(root, stage))
+    sources = _sources(root, stage)
+    return Run(
+        root, head, began, stage, describe_code(root, stage), sources, _parameters(root, stage), _touched(root, sources)
+    )
 
 
 def refuse_changes(run: Run) -> None:
     """Raise RunError if the code or the parameters of a stage that DVC started have changed since it began.
 
-    A change that was taken back counts where a module was loaded in between.
+    A change that was taken back counts where a module was loaded in between, and of every other file that the stage
+    declares: nothing says when the file was read.
     """
     from pipeline import SourceLoader
     from pipeline.lineage.stages import alike
@@ -127,7 +133,12 @@ def refuse_changes(run: Run) -> None:
         return
     now, parameters = _sources(run.root, run.stage), _parameters(run.root, run.stage)
     ran = {name: SourceLoader.loaded.get(os.path.realpath(run.root / name), md5) for name, md5 in now.items()}
-    changed = sorted(name for name in {*now, *run.sources} if {now.get(name), ran.get(name)} != {run.sources.get(name)})
+    touched = _touched(run.root, now)
+    changed = sorted(
+        name
+        for name in {*now, *run.sources}
+        if {now.get(name), ran.get(name)} != {run.sources.get(name)} or touched.get(name) != run.touched.get(name)
+    )
     changed += sorted(name for name, values in run.parameters.items() if not alike(parameters.get(name), values))
     if changed:
         raise RunError(
@@ -232,6 +243,12 @@ def _sources(root: Path, stage: Stage | None) -> dict[str, str]:
         if digest is not None:
             found |= {f"{dep}/{name}": md5 for name, md5 in digest.files.items()} or {dep: digest.md5}
     return found
+
+
+def _touched(root: Path, sources: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Inode and time of change of each file that is no module; a file that was put back has others than before."""
+    facts = {name: (root / name).stat() for name in sources if not name.endswith(".py") and (root / name).is_file()}
+    return {name: (fact.st_ino, fact.st_ctime_ns) for name, fact in facts.items()}
 
 
 def _parameters(root: Path, stage: Stage | None) -> dict[str, Any]:

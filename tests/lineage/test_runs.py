@@ -326,20 +326,29 @@ def test_a_stage_whose_code_or_parameters_are_changed_while_it_runs_fails(
 
 
 SWITCH = """
-    from pathlib import Path; path = Path("pipeline/stages/download.py"); text = path.read_text()
+    from pathlib import Path; path = Path("{name}"); text = path.read_text()
     path.write_text("# edited\\n" + text)
     {action}
     path.write_text(text)
 """
 
 
-@pytest.mark.parametrize(("action", "refused"), [("import pipeline.stages.download", True), ("pass", False)])
-def test_a_stage_that_loaded_code_which_was_put_back_fails(checkout: Path, action: str, refused: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "action", "refused"),
+    [
+        ("pipeline/stages/download.py", "import pipeline.stages.download", True),
+        ("pipeline/stages/download.py", "pass", False),
+        ("requirements.lock", "pass", True),  # nothing says whether the stage read it in between
+    ],
+)
+def test_a_stage_that_loaded_code_which_was_put_back_fails(
+    checkout: Path, name: str, action: str, refused: bool
+) -> None:
     """As `git stash` and `git stash pop` do while a stage begins: on the disk nothing has changed at the end."""
-    command = [sys.executable, "-c", RAISE.format(action=SWITCH.format(action=action).strip())]
+    command = [sys.executable, "-c", RAISE.format(action=SWITCH.format(name=name, action=action).strip())]
     environment_ = {**environment_of(), "DVC_STAGE": "download@wordsim"}
     done = subprocess.run(command, cwd=checkout, env=environment_, capture_output=True, text=True, check=False)
-    assert ("pipeline/stages/download.py" in done.stderr) == (done.returncode != 0) == refused, done.stderr
+    assert (name in done.stderr) == (done.returncode != 0) == refused, done.stderr
 
 
 def test_a_killed_run_leaves_its_start(checkout: Path) -> None:
