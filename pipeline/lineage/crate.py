@@ -6,6 +6,7 @@ Source: https://w3id.org/ro/wfrun/workflow/0.5 (Leo et al. 2024, doi:10.1371/jou
 from __future__ import annotations
 
 import os
+import tempfile
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from pipeline.lineage.stages import Graph, Locked, load_graph, variable_files
 from pipeline.lineage.trees import WorkingTree, git
 from sentfold.data.tables import refuse_holes
 from sentfold.decision.progress import counted
+from sentfold.errors import first_line
 
 PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
@@ -52,8 +54,13 @@ def export_crate(root: Path, suite: str, target: Path) -> int:
             remedy = f"run `sentfold run --suite {suite}` first"
             raise LineageError(f"stage '{name}' has not run", where=graph.lockfile, remedy=remedy)
     crate = CrateBuilder(root, graph).build()
-    target.mkdir(parents=True, exist_ok=True)
-    crate.write(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name[:40]}.", dir=target.parent) as private:
+            crate.write(Path(private) / "crate")
+            (Path(private) / "crate").rename(target)
+    except OSError as error:
+        raise LineageError("a crate cannot be written", where=str(target), got=first_line(error)) from None
     return len(graph.stages)
 
 

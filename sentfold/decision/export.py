@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from safetensors import SafetensorError
 
 from sentfold.data.tables import refuse_holes, unchanged
 from sentfold.data.vectors import encode_texts
@@ -118,7 +119,7 @@ def _private_folder(target: Path) -> Iterator[Path]:
             yield private / "model"
         finally:
             shutil.rmtree(private, ignore_errors=True)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise ArtifactError("cannot write a folder", where=str(target), got=str(error)) from None
 
 

@@ -213,6 +213,17 @@ def test_a_decision_that_changes_while_it_is_exported_is_refused(
     assert [path.name for path in tmp_path.iterdir()] == ["space"]
 
 
+def test_a_model_that_cannot_be_written_whole_is_an_error_that_names_its_folder(tmp_path: Path) -> None:
+    """As on a full disk; the library of the weights has an error of its own for that."""
+    save_space(Unchanged(), tmp_path / "space")
+    code = "from sentfold.cli.main import main; main()"
+    command = ["bash", "-c", 'ulimit -f 2000; exec "$@"', "bash", sys.executable, "-c", code, "export", "space"]
+    options = ["--encoder", "all-MiniLM-L6-v2", "--to", "model"]
+    done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "cannot write a folder" in done.stderr and [path.name for path in tmp_path.iterdir()] == ["space"]
+
+
 def test_no_other_user_can_enter_or_guess_the_folder_in_which_an_export_is_made(tmp_path: Path) -> None:
     """In a shared folder, another user made the folder first, and exchanged modules.json in it."""
     mine, others = tmp_path / "a", tmp_path / "b"

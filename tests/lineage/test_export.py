@@ -19,7 +19,7 @@ from rocrate.rocrate import ROCrate
 from pipeline.lineage.crate import export_crate
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.runs import append_line, runs_path
-from tests.lineage.small import Small
+from tests.lineage.small import Small, environment_of
 
 ROOT = Path(__file__).parents[2]
 CRATE_PYTHON = ROOT / ".venv-crate/bin/python"
@@ -67,6 +67,16 @@ def record(root: Path, stage: str, **more: Any) -> dict[str, Any]:
 
 
 # --- RO-Crate ----------------------------------------------------------------------------------------
+
+
+def test_a_crate_that_cannot_be_written_whole_leaves_nothing(finished: Small, tmp_path: Path) -> None:
+    command = ["bash", "-c", 'ulimit -f 1; exec "$@"', "bash", sys.executable, "-m", "pipeline", "crate"]
+    done = subprocess.run(
+        [*command, str(tmp_path / "crate")], cwd=finished.root, env=environment_of(), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and "a crate cannot be written" in done.stderr, done.stderr
+    assert str(tmp_path / "crate") in done.stderr and not list(tmp_path.iterdir())
 
 
 def test_the_library_reads_back_what_was_written(finished: Small, crate: Path) -> None:
