@@ -25,7 +25,7 @@ MODES = frozenset({b"40000", b"100644", b"100755", b"100664", b"120000", b"16000
 SUBMODULE = "160000"
 
 # Attributes by which git writes other bytes into a checkout or an archive than a commit holds.
-REWRITING = frozenset({b"working-tree-encoding", b"ident", b"export-subst"})
+REWRITING = re.compile(rb"(?<![\w!-])(working-tree-encoding|ident|export-subst)(?![\w-])")
 
 # Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
 MOST_FILES = 200_000  # files and folders; the project has 2,000
@@ -260,14 +260,13 @@ class Revision:
             if "/" in path and not path.casefold().startswith("reports/"):
                 continue
             content = self.read(path)
-            words = set((content or b"").split())
-            found = sorted(word for word in words if word.split(b"=")[0] in REWRITING)
+            found = REWRITING.search(content or b"")  # an attribute can follow a pattern in quotes without a blank
             if content is None or found:
                 raise LineageError(
                     "a checkout of the commit has other bytes than the commit",
                     where=f"{path} of {self.name}",
                     expected="no working-tree-encoding, ident or export-subst, and no link",
-                    got=found[0].decode("utf-8", "replace")[:80] if found else "a link or a submodule",
+                    got=found[0].decode() if found else "a link or a submodule",
                     remedy="audit a commit without these attributes",
                 )
 

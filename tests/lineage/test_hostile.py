@@ -196,7 +196,14 @@ def test_a_commit_with_a_name_twice_where_names_have_no_case_is_refused(small: S
 
 @pytest.mark.parametrize("place", [".gitattributes", "reports/.gitattributes", "reports/quick/tables/.GitAttributes"])
 @pytest.mark.parametrize(
-    "line", ["* working-tree-encoding=UTF-7", "[attr]own -text ident", '"a b" diff export-subst', ""]
+    "line",
+    [
+        "* working-tree-encoding=UTF-7",
+        "[attr]own -text ident",
+        '"a b" diff export-subst',
+        '"a*"working-tree-encoding=UTF-7',
+        "",
+    ],
 )
 def test_a_commit_whose_checkout_has_other_bytes_is_refused(small: Small, place: str, line: str) -> None:
     """In UTF-7 the +3.35 of a table is +-3.35, which a spreadsheet takes for -3.35."""
