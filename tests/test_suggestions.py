@@ -29,7 +29,6 @@ def test_a_known_name_is_nearest_to_itself_also_without_its_last_letter(known: l
     [
         (MemoryError("Unable to allocate 9 GiB"), "too little memory"),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "too little memory"),
-        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), "too little memory"),
         (SentfoldError("no model", got="RuntimeError: unable to mmap 9 bytes: Cannot allocate memory (12)"),
          "too little memory"),
         (SentfoldError("it cannot be loaded", got="MemoryError: Cannot allocate", remedy="save the model again"),

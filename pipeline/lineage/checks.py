@@ -127,7 +127,7 @@ class StageChecks:
         if before is not None and alike(here, value_in(before.params.get(file, {}), key)):
             message = f"it says {brief(recorded)} for {key}; {file} and the committed entry say {brief(here)}"
             return Cause("lock", f"{lock}, stage {stage}", message, self.scope.rerun())
-        edited = self.scope.head is not None and alike(committed, recorded)
+        edited = self.scope.has_witness and alike(committed, recorded)
         by = "; git's HEAD has the recorded value: the file was edited" if edited else ""
         message = f"it is {brief(here)} here; the numbers were made with {brief(recorded)} ({lock}){by}"
         # What a suite contains is no claim about its numbers: a report of the new contents has not been made yet.

@@ -119,7 +119,7 @@ def trace(
     from pipeline.lineage.trace import trace as run
     from pipeline.lineage.trace_picture import draw_trace, refuse_other_file
     from sentfold.cli.inputs import refuse_target
-    from sentfold.decision.use import replace_in_mode
+    from sentfold.decision.use import behind_links, replace_in_mode
 
     refuse_target(svg, in_users_folder(table))
     if svg is not None:
@@ -127,7 +127,7 @@ def trace(
     found = run(Path.cwd(), in_users_folder(table), row=row, column=column, field=field, line=line)
     if svg is not None:
         picture = draw_trace(found).encode()
-        with replace_in_mode(svg.resolve()) as temporary:
+        with replace_in_mode(behind_links(svg)) as temporary:
             temporary.write_bytes(picture)
         typer.echo(f"{svg}: what {found.number.text} rests on, {len(found.nodes)} things")
     else:

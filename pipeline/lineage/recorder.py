@@ -78,7 +78,7 @@ class Run:
     code        the commit, and the files that differ from it
     sources     md5 of each file of code that the stage declares, by name
     parameters  the values that the stage declares, by file
-    touched     inode and time of change of the declared files that are no modules, such as tables
+    touched     size and time of change of the declared files that are no modules, such as tables
     """
 
     root: Path
@@ -246,9 +246,9 @@ def _sources(root: Path, stage: Stage | None) -> dict[str, str]:
 
 
 def _touched(root: Path, sources: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Inode and time of change of each file that is no module; a file that was put back has others than before."""
+    """Size and time of change of each file that is no module; editors and git put a file back with another time."""
     facts = {name: (root / name).stat() for name in sources if not name.endswith(".py") and (root / name).is_file()}
-    return {name: (fact.st_ino, fact.st_ctime_ns) for name, fact in facts.items()}
+    return {name: (fact.st_size, fact.st_mtime_ns) for name, fact in facts.items()}
 
 
 def _parameters(root: Path, stage: Stage | None) -> dict[str, Any]:

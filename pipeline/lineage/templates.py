@@ -22,6 +22,8 @@ def expand(
     """The stages that one entry of dvc.yaml defines: one, or one per item of its `foreach`."""
     if "foreach" in definition:
         items, body = _items(name, definition["foreach"], context, where=where), definition.get("do") or {}
+        if not isinstance(body, dict):
+            raise malformed(where, f"do of stage {name}", f"a {type(body).__name__}", "a mapping with cmd")
         body = {key: value for key, value in body.items() if key in READ}
         for key, item in items.items():
             yield f"{name}@{key}", fill(body, {**context, "key": key, "item": item}, where=where)

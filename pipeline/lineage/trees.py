@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import takewhile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Protocol
 
 from pipeline.lineage.hashes import Digest, IgnoreRules, LineageError, folder_digest, md5_of, md5_of_bytes
@@ -24,8 +24,9 @@ SYMLINK = "120000"
 MODES = frozenset({b"40000", b"100644", b"100755", b"100664", b"120000", b"160000"})  # 100664 in old repositories
 SUBMODULE = "160000"
 
-# Attributes by which git writes other bytes into a checkout or an archive than a commit holds.
-REWRITING = re.compile(rb"(?<![\w!-])(working-tree-encoding|ident|export-subst)(?![\w-])")
+ATTRIBUTES = ".gitattributes"
+# By which git writes other bytes into a checkout or an archive than a commit holds.
+REWRITING = ("working-tree-encoding", "ident", "export-subst")
 
 # Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
 MOST_FILES = 200_000  # files and folders; the project has 2,000
@@ -37,6 +38,8 @@ LONGEST_PATH, LONGEST_NAME = 4096, 255  # bytes; no system has longer ones
 
 # Errors of the system for a path where there is nothing.
 NOTHING_THERE = (FileNotFoundError, NotADirectoryError)
+
+MOST_ALIKE = 20  # objects whose names begin with the same digits
 
 # Variables of git with this prefix are settings of the machine; the others are about one repository.
 CONFIG = "GIT_CONFIG"
@@ -243,32 +246,51 @@ class Revision:
         return {name: self._contents[name] for name in wanted}
 
     def refuse_rewritten(self) -> None:
-        """Raise LineageError if git writes other bytes into a checkout of the commit than the commit holds.
+        """Raise LineageError if a checkout of the commit has other reports than the commit holds.
 
-        Attributes of the root folder and of reports/ can say so. An attribute that needs a program of the user's
-        settings, such as `filter=lfs`, leaves the bytes as they are for all others. And where names have no case, as
-        on macOS, a file of Reports/ takes the place of one of reports/.
+        Attributes of a commit can make git write other bytes, and git says of which files. An attribute that needs a
+        program of the user's settings, such as `filter=lfs`, leaves the bytes as they are for all others. And where
+        names have no case, as on macOS, a file of Reports/ takes the place of one of reports/.
         """
-        known: dict[str, str] = {}
-        for path in self.all_files():
-            for part in (path, *(str(parent) for parent in PurePosixPath(path).parents)):
-                other = known.setdefault(unicodedata.normalize("NFC", part).casefold(), part)
-                if other != part:
-                    raise self._unsound(part, "names that differ in more than their case or their accents", other)
-        named = [path for path in self.all_files() if PurePosixPath(path).name.casefold() == ".gitattributes"]
-        for path in named:
-            if "/" in path and not path.casefold().startswith("reports/"):
-                continue
-            content = self.read(path)
-            found = REWRITING.search(content or b"")  # an attribute can follow a pattern in quotes without a blank
-            if content is None or found:
-                raise LineageError(
-                    "a checkout of the commit has other bytes than the commit",
-                    where=f"{path} of {self.name}",
-                    expected="no working-tree-encoding, ident or export-subst, and no link",
-                    got=found[0].decode() if found else "a link or a submodule",
-                    remedy="audit a commit without these attributes",
-                )
+        shown = [path for path in self.all_files() if _folded(path.partition("/")[0]) == "reports"]
+        known: dict[tuple[str, str], str] = {}
+        seen = {""}
+        for path in shown:
+            place = path
+            while place not in seen:
+                seen.add(place)
+                above, _, name = place.rpartition("/")
+                other = known.setdefault((above, _folded(name)), name)
+                if other != name or (other != ATTRIBUTES and _folded(other) == ATTRIBUTES):
+                    raise self._rewritten(place, "one name, however its letters are written", other)
+                place = above
+        if any(self._entries.get(name, ("", ""))[0] == SYMLINK for name in (ATTRIBUTES, *self._attributes(shown))):
+            raise self._rewritten(ATTRIBUTES, "a file", "a link")
+        with tempfile.TemporaryDirectory(prefix="sentfold-index-") as folder:
+            index = f"{folder}/index"
+            listed = "\0".join(shown).encode("utf-8", "surrogateescape")
+            words = ("check-attr", "--cached", "-z", "--stdin", *REWRITING)
+            read = run_git(self.root, "read-tree", self.commit, index=index)
+            done = run_git(self.root, *words, stdin=listed, index=index)
+        if read is None or read.returncode or done is None or done.returncode:
+            raise self._unsound("the root folder", "files that git can check out", "an error of git")
+        said = done.stdout.decode("utf-8", "surrogateescape").split("\0")
+        for path, attribute, value in zip(said[::3], said[1::3], said[2::3], strict=False):
+            if value not in ("unspecified", "unset"):
+                raise self._rewritten(path, f"no attribute {attribute}", value)
+
+    @staticmethod
+    def _attributes(paths: Iterable[str]) -> list[str]:
+        return [path for path in paths if path.endswith(f"/{ATTRIBUTES}")]
+
+    def _rewritten(self, path: str, expected: str, got: str) -> LineageError:
+        return LineageError(
+            "a checkout of the commit can have another report than the commit",
+            where=f"{path} of {self.name}",
+            expected=expected,
+            got=got[:80],
+            remedy="audit a commit without that name or attribute",
+        )
 
     def object_of(self, path: str) -> str:
         """The name that git has for the content of a file; "" if there is no such file."""
@@ -405,12 +427,15 @@ def git(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None
     return done.stdout if done is not None and done.returncode == 0 else None
 
 
-def run_git(root: Path, *arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes] | None:
-    """A call of git that has ended; None where there is no git."""
+def run_git(
+    root: Path, *arguments: str, stdin: bytes | None = None, index: str = ""
+) -> subprocess.CompletedProcess[bytes] | None:
+    """A call of git that has ended; None where there is no git. index: a file in the place of the repository's."""
     # Else a user's settings put lines about signatures into a log, and leave the first commit out of a search.
     words = ["git", "-c", "log.showSignature=false", "-c", "log.showRoot=true", *arguments]
     try:
-        return subprocess.run(words, cwd=root, input=stdin, env=git_environment(), capture_output=True, check=False)
+        environment = git_environment() | ({"GIT_INDEX_FILE": index} if index else {})
+        return subprocess.run(words, cwd=root, input=stdin, env=environment, capture_output=True, check=False)
     except OSError:
         return None
 
@@ -445,22 +470,38 @@ class GitRefusalError(LineageError):
     """git does not read a repository that is there."""
 
 
+def _folded(name: str) -> str:
+    """A name as a file system without case has it."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
 def _find_commit(root: Path, revision: str) -> bytes:
     """The name of a commit; b"" if there is none.
 
     Raises LineageError for a name with two meanings, such as that of a tag and of a branch, or of a tag and the first
     digits of a commit: git reads the tag, and tags of a stranger come along with each fetch.
     """
-    words = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
-    done = run_git(root, "-c", "core.warnAmbiguousRefs=true", *words)
-    found, said = (b"", b"") if done is None else (done.stdout.strip() * (done.returncode == 0), done.stderr)
-    digits = re.fullmatch(r".*-g([0-9a-f]{4,64})", revision)  # as git describe prints a commit
-    doubtful = b"is ambiguous" in said and revision not in ("HEAD", found.decode())  # all digits are a commit to git
-    if found and (doubtful or (digits and not found.startswith(digits[1].encode()))):
+
+    def named(name: str) -> tuple[bytes, bytes]:
+        words = ("rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
+        done = run_git(root, "-c", "core.warnAmbiguousRefs=true", *words)
+        return (b"", b"") if done is None else (done.stdout.strip() * (done.returncode == 0), done.stderr)
+
+    found, said = named(revision)
+    doubt = said.decode("utf-8", "replace").splitlines()[0] if b"is ambiguous" in said else ""
+    if revision in ("HEAD", found.decode()):  # all digits are a commit to git
+        doubt = ""
+    base = re.split("[~^@:]", revision)[0]
+    digits = re.fullmatch(r"(?!refs/).*-g([0-9a-f]{7,64})", base)  # as git describe prints a commit
+    if digits:
+        listed = git(root, "rev-parse", f"--disambiguate={digits[1]}") or b""  # no tag can take the place of an object
+        meant = {one for one in listed.decode().split()[:MOST_ALIKE] if named(one)[0] == one.encode()}
+        if meant and named(base)[0].decode() not in meant:
+            doubt = f"a name of git describe for {min(meant)}, and a tag or a branch"
+    if doubt:
         raise LineageError(
             f"'{revision}' is the name of two things", where=str(root), expected="a name that one of them has",
-            got=said.decode("utf-8", "replace").splitlines()[0] if said else f"a tag or a branch at {found.decode()}",
-            remedy="give the one that is meant by its whole name: refs/heads/..., refs/tags/..., or all digits",
+            got=doubt, remedy="give the whole name of the one that is meant: refs/tags/..., refs/heads/..., all digits",
         )  # fmt: skip
     return found
 

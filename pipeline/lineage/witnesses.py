@@ -26,6 +26,7 @@ class WitnessChecks:
         self.scope = scope
         self.graph = scope.graph
         self.finder = RunFinder(scope.root, scope.suite)
+        self.otherwise: dict[str, str] = {}  # code that ran otherwise than dvc.lock records -> a stage
         self._was_committed = cache(self._find_committed)
         self._code_since = cache(self._find_since)
 
@@ -92,7 +93,11 @@ class WitnessChecks:
     # --- what its run says ----------------------------------------------------------------------------
 
     def _code(self, locked: Locked, run: Mapping[str, Any]) -> Iterator[Cause]:
-        """The code that ran, declared or not, against the commit of the run, and declared code against dvc.lock."""
+        """The code that ran, declared or not, against the commit of the run.
+
+        Declared code that ran as another commit has it than dvc.lock records is told in a remark: a run of a colleague
+        may have written the same bytes and the entry of dvc.lock, or `dvc commit` gave it the bytes of other code.
+        """
         code = run["code"]
         if "edited" not in code:
             return
@@ -100,16 +105,16 @@ class WitnessChecks:
         others, builds_on = self._code_since(str(code["commit"]))
         declared = [f"{entry.path}/" for entry in locked.deps.values() if self._is_committed(entry)]
         for file, content in {**others, **code["edited"]}.items():
-            at = f"stages ran at commit {code['commit'][:10]} with a content of it that"
-            if any(f"{file}/".startswith(place) for place in declared):
-                sound, message = content == self._committed_name(file), f"{at} {self.graph.lockfile} does not record"
-            else:
-                known = file not in code["edited"] and (builds_on or not content)
-                sound, message = known or self._was_committed(file, content), f"{at} no commit up to HEAD has"
-            if not sound:
+            known = file not in code["edited"] and (builds_on or not content)
+            if not known and not self._was_committed(file, content):
+                message = (
+                    f"stages ran at commit {code['commit'][:10]} with a content of it that no commit up to HEAD has"
+                )
                 edited = self.scope.head is None or self.scope.differs_from_head(file)
                 remedy = f"commit or remove it, then {again}" if edited else again
                 yield Cause("record", file, message, remedy, state="uncommitted")
+            elif any(f"{file}/".startswith(place) for place in declared) and content != self._committed_name(file):
+                self.otherwise.setdefault(file, str(run["stage"]))
 
     def _is_committed(self, entry: Entry) -> bool:
         """Whether git's HEAD has a path as dvc.lock records it."""
@@ -156,7 +161,12 @@ class WitnessChecks:
         return pins_in((self.scope.read(REQUIREMENTS) or b"").decode("utf-8", "replace"))
 
     def remarks(self) -> Iterator[str]:
-        """Whether runs had other files of the same distributions than are installed now."""
+        """Whether runs had other code than dvc.lock records, or other files of the same distributions than now."""
+        if self.otherwise:
+            yield (
+                f"stages ran here on other code than {self.graph.lockfile} records{listed(sorted(self.otherwise))} and "
+                "wrote the recorded bytes; whether the recorded code does, `--recompute all` says"
+            )
         hashes = {name: {run.get("packages_sha256") for run in runs} for name, runs in self.finder.known.items()}
         other = sorted(name for name, found in hashes.items() if found and not found & {None, hash_packages()})
         if other:

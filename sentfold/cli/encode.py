@@ -314,8 +314,16 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
 
 def read_fitting(path: Path, columns: str | None) -> list[str]:
     """The sentences to learn from: a text file has no columns, and a table those of --columns, as the source has."""
-    has_columns = path.suffix.lower() in (*TABLES, ".parquet") or path.is_dir()
-    return read_sentences(path, columns if has_columns else None)
+    from sentfold.data.tables import DataError
+
+    if not (columns and (path.suffix.lower() in (*TABLES, ".parquet") or path.is_dir())):
+        return read_sentences(path)
+    try:
+        return read_sentences(path, columns)
+    except DataError as error:
+        if str(error).startswith("there is no column"):
+            error.remedy = f"--columns is for both files: give {path} as a text file, or with the columns of the source"
+        raise
 
 
 def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str, Any], texts: list[str]) -> None:
@@ -325,7 +333,7 @@ def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str
     """
     from pyarrow import parquet
 
-    from sentfold.decision.use import ENCODE, replace_in_mode
+    from sentfold.decision.use import ENCODE, behind_links, replace_in_mode
     from sentfold.files import PARQUET, fixed_lists
 
     if not len(vectors):
@@ -338,5 +346,5 @@ def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str
         )  # fmt: skip
     table = pa.table({"text": pa.array(texts, pa.string()), "vector": fixed_lists(np.ascontiguousarray(vectors))})
     text = json.dumps(record, sort_keys=True, ensure_ascii=False)
-    with replace_in_mode(path.resolve()) as temporary:  # a link stays a link; pyarrow takes ~ for the home
+    with replace_in_mode(behind_links(path)) as temporary:  # a link stays a link; pyarrow takes ~ for the home
         parquet.write_table(table.replace_schema_metadata({ENCODE: text.encode()}), temporary, **PARQUET)

@@ -157,7 +157,7 @@ def append_vectors(path: Path, texts: Sequence[str], vectors: Floats) -> tuple[i
     """
     from pyarrow import parquet
 
-    path = path.resolve()
+    path = behind_links(path)
     with hold_file(path):
         known, old = _read_appended(path) if path.exists() else ([], vectors[:0])
         if old.shape[1] != vectors.shape[1]:
@@ -216,9 +216,14 @@ def _access_list(path: Path) -> bytes | None:
     return None
 
 
+def behind_links(path: Path) -> Path:
+    """The absolute path of a file, behind links; where they lead in a circle, the first of them."""
+    return Path(os.path.realpath(path))
+
+
 def write_numbers(path: Path, numbers: Mapping[str, Any]) -> None:
     """Write JSON; a file that is replaced keeps its permissions, and a link stays a link. Raises ArtifactError."""
-    with replace_in_mode(path.resolve()) as temporary:
+    with replace_in_mode(behind_links(path)) as temporary:
         temporary.write_bytes(json_bytes(numbers))
 
 

@@ -351,6 +351,18 @@ def test_a_stage_that_loaded_code_which_was_put_back_fails(
     assert (name in done.stderr) == (done.returncode != 0) == refused, done.stderr
 
 
+def test_a_stage_whose_files_are_linked_to_while_it_runs_is_recorded(checkout: Path) -> None:
+    """As `cp -al` does, and programs that make copies of a disk."""
+    action = 'from pathlib import Path; Path("linked.lock").hardlink_to("requirements.lock")'
+    command = [sys.executable, "-c", RAISE.format(action=action)]
+    environment_ = {**environment_of(), "DVC_STAGE": "download@wordsim"}
+    try:
+        done = subprocess.run(command, cwd=checkout, env=environment_, capture_output=True, text=True, check=False)
+    finally:
+        (checkout / "linked.lock").unlink(missing_ok=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_killed_run_leaves_its_start(checkout: Path) -> None:
     path = runs_path(checkout, "quick")
     before = len(read_lines(path)[0])

@@ -324,7 +324,7 @@ def test_code_of_a_stage_that_ran_edited_and_was_put_back_is_named(small: Small,
 
 @pytest.mark.parametrize("committed", [False, True])
 def test_code_of_a_stage_that_ran_as_an_earlier_commit_has_it_is_named(small: Small, committed: bool) -> None:
-    """A commit had an error, and the next one mends it: `dvc commit` gives the results of the error to the mend."""
+    """`dvc commit` gives the results of an error to its mend; or a colleague changed a comment, and ran the stages."""
     small.edit("code/rules.py", "RULE = 1", "RULE = 2")
     small.commit("An error")
     if committed:
@@ -336,7 +336,8 @@ def test_code_of_a_stage_that_ran_as_an_earlier_commit_has_it_is_named(small: Sm
         record_with_code(small)
         small.run("git", "checkout", "--", "code/rules.py")
     found = audit(small.root, "quick")
-    assert subjects(found, "uncommitted") == {"code/rules.py"} and found.failed(strict=True)
+    assert any("on other code than dvc.lock records (code/rules.py)" in remark for remark in found.remarks)
+    assert not found.failed(strict=True)  # nor where no run was recorded here; a second run of the stages decides
 
 
 def test_a_data_file_that_was_edited_when_a_stage_ran_and_put_back_is_named(small: Small) -> None:
