@@ -118,14 +118,12 @@ class Scope:
     @cached_property
     def recorded_once(self) -> frozenset[str]:
         """The md5 of all that commits recorded in dvc.lock, as of artifacts of before a `git pull` or `git switch`."""
-        # Without -m and --full-history git leaves out what came in by a merge. The reflog has the commits that were
-        # checked out here, and nothing of branches that were fetched alone.
-        shown = ("-m", "--format=", "--no-color", "--patch", "--text", "--no-textconv", "--unified=0", "--")
-        listings = [
-            git(self.root, "log", *history, *shown, self.graph.lockfile) or b""
-            for history in (("--full-history",), ("--walk-reflogs",))
-        ]
-        found = re.findall(rb"^[+]\s+md5: ([0-9a-f]{32}(?:\.dir)?)$", b"".join(listings), re.MULTILINE)
+        # Without -m and --full-history git leaves out what came in by a merge. The reflog has what was checked out
+        # here, and nothing of branches that were fetched alone.
+        tips = git(self.root, "log", "--walk-reflogs", "--format=%H", "HEAD") or b""
+        shown = ("-m", "--format=", "--no-color", "--patch", "--text", "--no-textconv", "--unified=0", "--stdin", "--")
+        listing = git(self.root, "log", "--full-history", *shown, self.graph.lockfile, stdin=b"HEAD\n" + tips) or b""
+        found = re.findall(rb"^[+]\s+md5: ([0-9a-f]{32}(?:\.dir)?)$", listing, re.MULTILINE)
         return frozenset(md5.decode() for md5 in found)
 
     def differs_from_head(self, path: str) -> bool:

@@ -24,9 +24,8 @@ SYMLINK = "120000"
 MODES = frozenset({b"40000", b"100644", b"100755", b"100664", b"120000", b"160000"})  # 100664 in old repositories
 SUBMODULE = "160000"
 
-ATTRIBUTES = ".gitattributes"
-# By which git writes other bytes into a checkout or an archive than a commit holds.
-REWRITING = ("working-tree-encoding", "ident", "export-subst")
+# Attributes by which a checkout has other bytes than its commit. One can follow a quote without a blank.
+REWRITING = re.compile(rb"(?<![\w!-])(working-tree-encoding|ident)(?![\w-])")
 
 # Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
 MOST_FILES = 200_000  # files and folders; the project has 2,000
@@ -38,8 +37,6 @@ LONGEST_PATH, LONGEST_NAME = 4096, 255  # bytes; no system has longer ones
 
 # Errors of the system for a path where there is nothing.
 NOTHING_THERE = (FileNotFoundError, NotADirectoryError)
-
-MOST_ALIKE = 20  # objects whose names begin with the same digits
 
 # Variables of git with this prefix are settings of the machine; the others are about one repository.
 CONFIG = "GIT_CONFIG"
@@ -246,11 +243,11 @@ class Revision:
         return {name: self._contents[name] for name in wanted}
 
     def refuse_rewritten(self) -> None:
-        """Raise LineageError if a checkout of the commit has other reports than the commit holds.
+        """Raise LineageError if a checkout of the commit can have other reports than the commit holds.
 
-        Attributes of a commit can make git write other bytes, and git says of which files. An attribute that needs a
-        program of the user's settings, such as `filter=lfs`, leaves the bytes as they are for all others. And where
-        names have no case, as on macOS, a file of Reports/ takes the place of one of reports/.
+        Attributes in the root folder and below reports/ can make git write other bytes. Which files a line is about
+        depends on the system and on settings of the clone, so each line counts. And where names have no case, as on
+        macOS, a file of Reports/ takes the place of one of reports/, and .GITATTRIBUTES is read.
         """
         shown = [path for path in self.all_files() if _folded(path.partition("/")[0]) == "reports"]
         known: dict[tuple[str, str], str] = {}
@@ -261,27 +258,14 @@ class Revision:
                 seen.add(place)
                 above, _, name = place.rpartition("/")
                 other = known.setdefault((above, _folded(name)), name)
-                if other != name or (other != ATTRIBUTES and _folded(other) == ATTRIBUTES):
+                if other != name:
                     raise self._rewritten(place, "one name, however its letters are written", other)
                 place = above
-        if any(self._entries.get(name, ("", ""))[0] == SYMLINK for name in (ATTRIBUTES, *self._attributes(shown))):
-            raise self._rewritten(ATTRIBUTES, "a file", "a link")
-        with tempfile.TemporaryDirectory(prefix="sentfold-index-") as folder:
-            index = f"{folder}/index"
-            listed = "\0".join(shown).encode("utf-8", "surrogateescape")
-            words = ("check-attr", "--cached", "-z", "--stdin", *REWRITING)
-            read = run_git(self.root, "read-tree", self.commit, index=index)
-            done = run_git(self.root, *words, stdin=listed, index=index)
-        if read is None or read.returncode or done is None or done.returncode:
-            raise self._unsound("the root folder", "files that git can check out", "an error of git")
-        said = done.stdout.decode("utf-8", "surrogateescape").split("\0")
-        for path, attribute, value in zip(said[::3], said[1::3], said[2::3], strict=False):
-            if value not in ("unspecified", "unset"):
-                raise self._rewritten(path, f"no attribute {attribute}", value)
-
-    @staticmethod
-    def _attributes(paths: Iterable[str]) -> list[str]:
-        return [path for path in paths if path.endswith(f"/{ATTRIBUTES}")]
+        roots = [path for path in self.all_files() if "/" not in path]
+        for path in (one for one in (*roots, *shown) if _folded(one.rpartition("/")[2]) == ".gitattributes"):
+            lines = (self.read(path) or b"link working-tree-encoding").split(b"\n")
+            if any(REWRITING.search(line) for line in lines if not line.lstrip().startswith(b"#")):
+                raise self._rewritten(path, "a file without working-tree-encoding and ident", "one of them, or a link")
 
     def _rewritten(self, path: str, expected: str, got: str) -> LineageError:
         return LineageError(
@@ -427,15 +411,12 @@ def git(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None
     return done.stdout if done is not None and done.returncode == 0 else None
 
 
-def run_git(
-    root: Path, *arguments: str, stdin: bytes | None = None, index: str = ""
-) -> subprocess.CompletedProcess[bytes] | None:
-    """A call of git that has ended; None where there is no git. index: a file in the place of the repository's."""
+def run_git(root: Path, *arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes] | None:
+    """A call of git that has ended; None where there is no git."""
     # Else a user's settings put lines about signatures into a log, and leave the first commit out of a search.
     words = ["git", "-c", "log.showSignature=false", "-c", "log.showRoot=true", *arguments]
     try:
-        environment = git_environment() | ({"GIT_INDEX_FILE": index} if index else {})
-        return subprocess.run(words, cwd=root, input=stdin, env=environment, capture_output=True, check=False)
+        return subprocess.run(words, cwd=root, input=stdin, env=git_environment(), capture_output=True, check=False)
     except OSError:
         return None
 
@@ -492,12 +473,10 @@ def _find_commit(root: Path, revision: str) -> bytes:
     if revision in ("HEAD", found.decode()):  # all digits are a commit to git
         doubt = ""
     base = re.split("[~^@:]", revision)[0]
-    digits = re.fullmatch(r"(?!refs/).*-g([0-9a-f]{7,64})", base)  # as git describe prints a commit
-    if digits:
-        listed = git(root, "rev-parse", f"--disambiguate={digits[1]}") or b""  # no tag can take the place of an object
-        meant = {one for one in listed.decode().split()[:MOST_ALIKE] if named(one)[0] == one.encode()}
-        if meant and named(base)[0].decode() not in meant:
-            doubt = f"a name of git describe for {min(meant)}, and a tag or a branch"
+    # As git describe prints a commit, or as its first digits, which a number, such as a date, is not.
+    digits = re.fullmatch(r"(?!refs/).*-g([0-9a-f]{4,64})|(?=.*[a-f])([0-9a-f]{7,64})", base)
+    if digits and (first := named(base)[0]) and not first.startswith((digits[1] or digits[2]).encode()):
+        doubt = f"a tag or a branch at {first.decode()}, and the first digits of another commit"
     if doubt:
         raise LineageError(
             f"'{revision}' is the name of two things", where=str(root), expected="a name that one of them has",

@@ -339,6 +339,21 @@ def test_artifacts_of_a_run_that_came_in_by_a_merge_are_absent(small: Small, tmp
     assert found.count("wrong") == 0 and verdict_of(found, "sts.csv", "mini-lp", "first") == "absent"
 
 
+def test_artifacts_of_a_branch_that_was_checked_out_here_are_absent(small: Small) -> None:
+    """The last commit of the branch has no run. Of a branch that was fetched alone nothing is taken."""
+    branch = small.run("git", "branch", "--show-current").stdout.strip()
+    small.run("git", "switch", "-q", "-c", "mine")
+    small.edit("params.yaml", "step: 1.0e-1", "step: 0.3")
+    small.run("dvc", "repro", "-q")
+    small.commit("Step 0.3")
+    small.run("git", "commit", "-q", "--allow-empty", "-m", "Nothing")
+    small.run("git", "switch", "-q", branch)
+    found = audit(small.root, "quick")
+    assert found.count("wrong") == 0 and verdict_of(found, "sts.csv", "mini-lp", "first") == "absent"
+    shutil.rmtree(small.root / ".git/logs")
+    assert verdict_of(audit(small.root, "quick"), "sts.csv", "mini-lp", "first") == "wrong"
+
+
 def test_a_forged_report_whose_bytes_a_commit_recorded_once_is_wrong(small: Small) -> None:
     """The commit after it has the sound dvc.lock again, and every stage would write what that says."""
     lock = (small.root / "dvc.lock").read_bytes()
