@@ -120,8 +120,8 @@ def test_a_report_made_again_from_its_scores_shows_what_was_changed_in_it_alone(
     assert found.failed(strict=False)
 
 
-def test_a_page_that_another_stage_is_said_to_write_is_made_again_too(small: Small) -> None:
-    """Its hash in dvc.lock is right, and the report that is made again has no such output."""
+def give_summary_to_fold(small: Small, **more: object) -> None:
+    """Let dvc.yaml and dvc.lock say that `fold` writes the summary. more: parameters of `fold` by file, in dvc.lock."""
     page = "reports/quick/summary.txt"
     small.edit("dvc.yaml", "      - reports/${suite}/summary.txt: {cache: false}\n", "")
     fold = 'outs: ["data/${suite}/spaces/${key}-lp"'
@@ -131,9 +131,15 @@ def test_a_page_that_another_stage_is_said_to_write_is_made_again_too(small: Sma
     stages = content["stages"]
     (moved,) = (out for out in stages["report"]["outs"] if out["path"] == page)
     stages["report"]["outs"].remove(moved)
-    stages["fold@mini"]["outs"].append(moved)
+    stages["fold@mini"]["outs"].append(moved | {"md5": md5_of(small.root / page)})
+    stages["fold@mini"]["params"] |= more
     lock.write_text(yaml.safe_dump(content))
-    commit_forgery(small, page, "20.50", "90.50")
+
+
+def test_a_page_that_another_stage_is_said_to_write_is_made_again_too(small: Small) -> None:
+    """Its hash in dvc.lock is right, and the report that is made again has no such output."""
+    give_summary_to_fold(small)
+    commit_forgery(small, "reports/quick/summary.txt", "20.50", "90.50")
     assert not audit(small.root, "quick").failed(strict=True), "a look alone cannot know"
     assert audited(small, which="report").failed(strict=False)
 
@@ -141,20 +147,9 @@ def test_a_page_that_another_stage_is_said_to_write_is_made_again_too(small: Sma
 def test_a_page_that_is_called_a_parameter_file_of_the_stage_that_writes_it_is_not_written(small: Small) -> None:
     """A stage runs in a folder with its parameters: the forged page lay there, and counted as written."""
     page = "reports/quick/summary.txt"
-    small.edit("dvc.yaml", "      - reports/${suite}/summary.txt: {cache: false}\n", "")
     small.edit("dvc.yaml", '{"${file}": [corpora]}]', '{"${file}": [corpora]}, {"reports/${suite}/summary.txt": }]')
-    fold = 'outs: ["data/${suite}/spaces/${key}-lp"'
-    small.edit("dvc.yaml", f"{fold}]", fold + ', {"reports/${suite}/summary.txt": {cache: false}}]')
     (small.root / page).write_text("mini-lp: 99.9\n")
-    lock = small.root / "dvc.lock"
-    content = yaml.safe_load(lock.read_text())
-    stages = content["stages"]
-    (moved,) = (out for out in stages["report"]["outs"] if out["path"] == page)
-    stages["report"]["outs"].remove(moved)
-    stages["fold@mini"]["outs"].append(moved)
-    stages["fold@mini"]["params"][page] = {"mini-lp": 99.9}
-    moved["md5"] = md5_of(small.root / page)
-    lock.write_text(yaml.safe_dump(content))
+    give_summary_to_fold(small, **{page: {"mini-lp": 99.9}})
     small.commit("A better page")
     found = {one.stage: one for one in audited(small, which="report").remade}
     assert found["fold@mini"].outcome == "differs" and f"{page} was not written" in found["fold@mini"].about
