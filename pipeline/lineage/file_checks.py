@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from shlex import quote
+from typing import Any
 
 from pipeline.lineage.hashes import Digest
 from pipeline.lineage.numbers import tables_folder
-from pipeline.lineage.scope import Cause, Kind, Scope, State, bring_back, described, edited_entry, listed, restore
+from pipeline.lineage.scope import (
+    Cause,
+    Kind,
+    Scope,
+    State,
+    brief,
+    bring_back,
+    described,
+    edited_entry,
+    listed,
+    restore,
+)
 from pipeline.lineage.stages import Entry, Graph, Locked, related
+from sentfold.errors import first_line
 from sentfold.numeric_profile import is_supported
+
+# Measured times, which git alone holds, and the texts that they may have: the report prints the name of a processor, so
+# a line break or HTML there would make a table in the report.
+BENCHMARKS = "reports/benchmarks/"
+PLAIN = re.compile(r"[\w .,()@+/:=-]{0,100}", re.ASCII)
+MOST_MEASURED = 1 << 20  # bytes of a file of measured times
 
 # One cause, however many stages and files it concerns.
 NO_GIT = Cause(
@@ -48,6 +69,8 @@ class FileChecks:
                 message = "stages read it, and no stage writes it: nothing says how it was made"
                 remedy = f"give it a stage in {self.graph.dvcfile}, or take it out of the inputs"
                 yield Cause("artifact", file, message, remedy, state="unwitnessed")
+        if entry.path.startswith(BENCHMARKS):
+            yield from self._odd_texts(entry)
         before = self.scope.committed_entry(locked.name, "deps", entry.path)
         if here is not None and here.md5 == entry.md5:
             yield from self._uncommitted(entry, here, head)
@@ -55,6 +78,22 @@ class FileChecks:
             yield edited_entry(self.graph.lockfile, locked.name, entry, before, self.scope.rerun())
         else:
             yield self._altered_source(entry, here, head)
+
+    def _odd_texts(self, entry: Entry) -> Iterator[Cause]:
+        """A file of measured times with a text that could be more than a name."""
+        content = self.scope.read(entry.path)
+        if content is None:
+            return
+        try:
+            if len(content) > MOST_MEASURED:
+                raise ValueError(f"it has {len(content):,} bytes, and at most {MOST_MEASURED:,} are read")
+            odd = next((text for text in texts_in(json.loads(content)) if not PLAIN.fullmatch(text)), None)
+            wrong = "" if odd is None else f"the text {brief(odd)!r} is no plain name of at most 100 signs"
+        except (ValueError, RecursionError) as error:
+            wrong = f"it cannot be read as measured times: {first_line(error)}"
+        if wrong:
+            message = f"{wrong}; the report prints such texts"
+            yield Cause("file", entry.path, message, "measure again (docs/performance.md)")
 
     def _uncommitted(self, entry: Entry, here: Digest, head: Digest | None) -> Iterator[Cause]:
         if self.scope.head is None:
@@ -184,3 +223,16 @@ class FileChecks:
         """`table` for what the report writes: no number rests on it but those that are printed in it."""
         report = locked.name in self.graph.makers_of(tables_folder(self.scope.suite))
         return "table" if report and entry.path.startswith("reports/") else kind
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in parsed JSON, keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from value
+        for part in value.values():
+            yield from texts_in(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from texts_in(part)

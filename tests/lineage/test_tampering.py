@@ -403,3 +403,29 @@ def test_an_absent_page_of_the_report_takes_no_table_with_it(small: Small) -> No
     assert (cause.subject, cause.state) == ("reports/quick/summary.txt", "absent")
     assert found.failed(strict=True)
     assert not found.failed(strict=False)
+
+
+@pytest.mark.parametrize(
+    ("measured", "sound"),
+    [
+        ('{"processor": "AMD EPYC 7B13, 2.4 GHz", "rates": {"power means": {"text in, whitespace": 1.5}}}', True),
+        ('{"processor": "AMD\\n\\n| space | first |\\n|---|---|\\n| mini-lp | 99.00 |"}', False),
+        ('{"processor": "AMD", "rates": {"<table><tr><td>99.00": {}}}', False),
+        ('{"processor": ["AMD", {"is": "' + "fast " * 21 + '"}]}', False),
+        ('{"processor": ', False),
+        ("[" * 100_000, False),
+    ],
+)
+def test_measured_times_have_plain_names_alone_for_the_report_prints_them(
+    small: Small, measured: str, sound: bool
+) -> None:
+    small.edit(
+        "dvc.yaml", "deps: [stage.py, code/layout.py,", "deps: [stage.py, code/layout.py, reports/benchmarks/a.json,"
+    )
+    (small.root / "reports/benchmarks").mkdir()
+    (small.root / "reports/benchmarks/a.json").write_text(measured)
+    small.run("dvc", "repro", "-q")
+    commit = small.commit("Measured times")
+    expected = [] if sound else [("file", "reports/benchmarks/a.json")]
+    assert faults(audit(small.root, "quick")) == expected
+    assert faults(audit(small.root, "quick", revision=commit)) == expected
