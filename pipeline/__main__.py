@@ -451,11 +451,12 @@ def show(suite: SuiteOption = "quick") -> None:
     folder = Path("reports") / load_suite(suite).suite
     refuse_odd_files(folder)
     try:
-        typer.echo(escape_controls(folder.joinpath("summary.txt").read_text(encoding="utf-8", errors="replace")))
-    except OSError:
+        summary = folder.joinpath("summary.txt").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
         raise ArtifactError(
             f"suite '{suite}' has no report yet", where=str(folder), remedy=f"run `sentfold run --suite {suite}`"
         ) from None
+    typer.echo(escape_controls(summary))
     typer.echo(f"report: {folder / 'report.md'}")
 
 

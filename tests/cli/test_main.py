@@ -59,6 +59,18 @@ def test_letters_that_a_terminal_lacks_are_printed_as_escapes() -> None:
     assert b"\\u25bc" in done.stdout  # the sign of a space that is worse
 
 
+def test_show_says_that_its_output_is_full_and_not_that_there_is_no_report() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeline", "show"],
+            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert "standard output" in done.stderr
+    assert "No space left on device" in done.stderr
+    assert "no report" not in done.stderr
+
+
 @pytest.mark.parametrize("command", ["run", "audit"])
 def test_outside_of_a_checkout_a_command_of_the_checkout_says_that_it_needs_one(command: str, tmp_path: Path) -> None:
     done = sentfold(command, folder=tmp_path)
