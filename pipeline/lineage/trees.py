@@ -150,8 +150,8 @@ class Revision:
 
     def __init__(self, root: Path, revision: str) -> None:
         self.root = root
-        commit = _find_commit(root, revision)
-        if not commit:
+        self.commit, self._title = _find_commit(root, revision)
+        if not self.commit:
             _require_no_refusal(root)
             raise LineageError(
                 f"there is no commit '{revision}'",
@@ -170,7 +170,6 @@ class Revision:
                 remedy="audit in a clone of the project",
             )
         self.revision = revision
-        self.commit = commit.decode().strip()
         self._contents: dict[str, bytes] = {}
         self._known: dict[str, Digest | None] = {}
         self._bytes = 0  # read so far
@@ -180,7 +179,7 @@ class Revision:
     def name(self) -> str:
         """Its name in messages."""
         short = self.commit[:10]
-        return f"git's {self.revision}" if self.revision.startswith(short) else f"git's {self.revision} ({short})"
+        return f"git's {self._title}" if self._title.startswith(short) else f"git's {self._title} ({short})"
 
     def read(self, path: str) -> bytes | None:
         """See Tree. A link is no file."""
@@ -262,10 +261,14 @@ class Revision:
                     raise self._rewritten(place, "one name, however its letters are written", other)
                 place = above
         roots = [path for path in self.all_files() if "/" not in path]
-        for path in (one for one in (*roots, *shown) if _folded(one.rpartition("/")[2]) == ".gitattributes"):
-            lines = (self.read(path) or b"link working-tree-encoding").split(b"\n")
-            if any(REWRITING.search(line) for line in lines if not line.lstrip().startswith(b"#")):
-                raise self._rewritten(path, "a file without working-tree-encoding and ident", "one of them, or a link")
+        found = [path for path in (*roots, *shown) if _folded(path.rpartition("/")[2]) == ".gitattributes"]
+        linked = [path for path in found if self._entries[path][0] in (SYMLINK, SUBMODULE)]
+        for path, content in ({} if linked else self.read_all(found)).items():
+            lines = (line for line in content.split(b"\n") if not line.lstrip().startswith(b"#"))
+            linked += [path for line in lines if REWRITING.search(line)][:1]
+        if linked:
+            expected = "a file without working-tree-encoding and ident"
+            raise self._rewritten(linked[0], expected, "one of them, a link or a submodule")
 
     def _rewritten(self, path: str, expected: str, got: str) -> LineageError:
         return LineageError(
@@ -456,33 +459,47 @@ def _folded(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def _find_commit(root: Path, revision: str) -> bytes:
-    """The name of a commit; b"" if there is none.
+def _find_commit(root: Path, revision: str) -> tuple[str, str]:
+    """The digits of a commit, or "" if there is none; and its name in messages.
 
-    Raises LineageError for a name with two meanings, such as that of a tag and of a branch, or of a tag and the first
-    digits of a commit: git reads the tag, and tags of a stranger come along with each fetch.
+    The name of a tag or branch that reads as digits of a commit is written in full, as refs/tags/20241127: git reads
+    the tag, and tags of a stranger come along with each fetch.
+
+    Raises LineageError for a name with two meanings: that of a tag and of a branch, or of a tag and of another commit
+    that is here, by its first digits or as `git describe` prints it.
     """
 
-    def named(name: str) -> tuple[bytes, bytes]:
-        words = ("rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
-        done = run_git(root, "-c", "core.warnAmbiguousRefs=true", *words)
-        return (b"", b"") if done is None else (done.stdout.strip() * (done.returncode == 0), done.stderr)
+    def asked(*words: str, stdin: bytes | None = None) -> tuple[str, str]:
+        done = run_git(root, "-c", "core.warnAmbiguousRefs=true", *words, stdin=stdin)
+        texts = ("", "") if done is None else (done.stdout.decode("utf-8", "replace").strip(), done.stderr.decode())
+        return texts if done is not None and done.returncode == 0 else ("", texts[1])
+
+    def named(name: str) -> tuple[str, str]:
+        found, said = asked("rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
+        return (found if re.fullmatch("[0-9a-f]{40,64}", found) else ""), said
 
     found, said = named(revision)
-    doubt = said.decode("utf-8", "replace").splitlines()[0] if b"is ambiguous" in said else ""
-    if revision in ("HEAD", found.decode()):  # all digits are a commit to git
+    title, doubt = revision, said.splitlines()[0] if "is ambiguous" in said else ""
+    if revision in ("HEAD", found):  # all digits are a commit to git
         doubt = ""
-    base = re.split("[~^@:]", revision)[0]
-    # As git describe prints a commit, or as its first digits, which a number, such as a date, is not.
-    digits = re.fullmatch(r"(?!refs/).*-g([0-9a-f]{4,64})|(?=.*[a-f])([0-9a-f]{7,64})", base)
-    if digits and (first := named(base)[0]) and not first.startswith((digits[1] or digits[2]).encode()):
-        doubt = f"a tag or a branch at {first.decode()}, and the first digits of another commit"
+    base = re.split(r"[~^:]|@\{", revision)[0]
+    # As git describe prints a commit, or as its first digits.
+    digits = re.fullmatch(r"(?:.*-g)?([0-9a-f]{4,64})", base)
+    first = named(base)[0] if digits and found else ""
+    if digits and first and not first.startswith(digits[1]):
+        full = asked("rev-parse", "--verify", "--symbolic-full-name", "--end-of-options", base)[0]
+        if base != full:  # else the whole name of a tag or branch was given
+            alike = asked("rev-parse", f"--disambiguate={digits[1]}")[0]
+            others = asked("cat-file", "--batch-check=%(objecttype) %(objectname)", stdin=alike.encode())[0]
+            other = next((line.split()[1] for line in others.splitlines() if line.startswith("commit ")), "")
+            doubt = f"{full} at {first}, and commit {other}" if other else doubt
+            title = full + revision.removeprefix(base)
     if doubt:
         raise LineageError(
             f"'{revision}' is the name of two things", where=str(root), expected="a name that one of them has",
             got=doubt, remedy="give the whole name of the one that is meant: refs/tags/..., refs/heads/..., all digits",
         )  # fmt: skip
-    return found
+    return found, title
 
 
 def _require_no_refusal(root: Path) -> None:

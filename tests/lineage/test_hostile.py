@@ -16,6 +16,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.lineage import trees
 from pipeline.lineage.audit import audit
 from pipeline.lineage.checks import MOST_CAUSES, StageChecks, runs_a_stage
 from pipeline.lineage.crate import export_crate
@@ -226,6 +227,24 @@ def test_a_commit_whose_checkout_has_other_bytes_is_refused(small: Small, place:
     audit(small.root, "quick", revision="HEAD")
 
 
+def test_thousands_of_files_of_attributes_are_read_by_one_call_of_git(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob = git(repository, "hash-object", "-w", "--stdin", stdin=b"# nothing\n")
+    tree = make_tree(repository, ("100644", ".gitattributes", blob))
+    for _ in range(2):
+        tree = make_tree(repository, *(("040000", f"{i:02}", tree) for i in range(50)))
+    commit = Revision(
+        repository, git(repository, "commit-tree", make_tree(repository, ("040000", "reports", tree)), "-m", "x")
+    )
+    assert len(commit.all_files()) == 2_500
+    called: list[int] = []
+    read = trees.git_objects
+    monkeypatch.setattr(trees, "git_objects", lambda root, names: called.append(len(names)) or read(root, names))
+    commit.refuse_rewritten()
+    assert called == [2_500]
+
+
 @pytest.mark.slow
 def test_a_commit_of_folders_in_folders_without_end_is_refused(repository: Path) -> None:
     """The paths of 5,000 folders, each in the one before, have 25 million letters."""
@@ -328,16 +347,21 @@ def test_a_name_that_a_tag_and_a_branch_have_is_refused(repository: Path) -> Non
     git(repository, "tag", "origin/main")
     commit = git(repository, "rev-parse", "HEAD").strip()
     git(repository, "commit", "--allow-empty", "-m", "Sound")
-    short, gone = f"v1-3-g{commit[:8]}", "v1-3-gabcd"  # a commit that is not here
-    tags = (commit[:8], short, commit, "runs-g0001", "20241127", gone)
-    for tag in tags:
+    short, package, hidden = f"v1-3-g{commit[:8]}", f"sentfold@1.0-4-g{commit[:8]}", f"refs/x-3-g{commit[:7]}"
+    read_as_digits = ("v1-3-gabcdef1", "20241127", "20241127a", "effaced", "my-gaffe")  # no object here begins so
+    for tag in (commit[:8], short, package, hidden, commit, *read_as_digits):
         git(repository, "update-ref", f"refs/tags/{tag}", "HEAD")  # of another commit
-    for name in (branch, "origin/main", f"{branch}~0", f"{branch}^{{commit}}", commit[:8], short, f"{short}~0", gone):
+    twice = (branch, "origin/main", f"{branch}~0", f"{branch}^{{commit}}", commit[:8])
+    for name in (*twice, short, f"{short}~0", package, f"{package}~0", hidden):
         with pytest.raises(LineageError, match="the name of two things"):
             Revision(repository, name)
     assert Revision(repository, commit).commit == commit
-    for name in ("refs/tags/runs-g0001", f"refs/tags/{short}", "20241127"):
-        assert Revision(repository, name).commit != commit
+    for name in read_as_digits:
+        found = Revision(repository, name)
+        assert found.commit != commit and found.name == f"git's refs/tags/{name} ({found.commit[:10]})"
+    assert Revision(repository, f"refs/tags/{short}").commit != commit
+    with pytest.raises(LineageError, match="there is no commit"):
+        Revision(repository, "^HEAD")
     for name in (f"refs/heads/{branch}", f"refs/tags/{branch}", "refs/remotes/origin/main", "tags/origin/main", "HEAD"):
         assert Revision(repository, name).commit
 
