@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +20,7 @@ from sentfold.data.tables import (
     TRUE_WORDS,
     DataError,
     Table,
+    compose,
     is_score,
     parse_number,
     read_table,
@@ -324,23 +324,6 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
 # a word or an emoji tell one name from another, so they stay.
 UNSEEN = re.compile("[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe0e\ufe0f\ufeff]")
 JOINERS = "\u200c\u200d"  # which say nothing at the ends of a name
-
-
-@cache
-def _long_runs_of_marks() -> re.Pattern[str]:
-    """More than 30 combining marks in a row, of which the first 30 are the group; so many Unicode allows (UAX 15).
-
-    The time to put a run into its canonical order grows with the square of its length. Some characters become marks
-    when they are decomposed. No character from U+20000 on is one.
-    """
-    marks = (chr(code) for code in range(0x300, 0x20000))
-    found = "".join(mark for mark in marks if unicodedata.combining(unicodedata.normalize("NFKD", mark)[0]))
-    return re.compile(f"([{found}]{{30}})[{found}]+")
-
-
-def compose(text: str) -> str:
-    """Unicode's form NFC of a text, of which more than 30 marks in a row are cut to 30."""
-    return text if text.isascii() else unicodedata.normalize("NFC", _long_runs_of_marks().sub(r"\1", text))
 
 
 def class_name(label: object) -> str:

@@ -8,13 +8,14 @@ import io
 import json
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
-from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -294,7 +295,24 @@ def plain_name(name: str) -> str:
 
     Letters are composed: macOS decomposes them, and nobody can type that.
     """
-    return normalize("NFC", " ".join(name.split()))
+    return compose(" ".join(name.split()))
+
+
+@cache
+def _long_runs_of_marks() -> re.Pattern[str]:
+    """More than 30 combining marks in a row, of which the first 30 are the group; so many Unicode allows (UAX 15).
+
+    The time to put a run into its canonical order grows with the square of its length. Some characters become marks
+    when they are decomposed. No character from U+20000 on is one.
+    """
+    marks = (chr(code) for code in range(0x300, 0x20000))
+    found = "".join(mark for mark in marks if unicodedata.combining(unicodedata.normalize("NFKD", mark)[0]))
+    return re.compile(f"([{found}]{{30}})[{found}]+")
+
+
+def compose(text: str) -> str:
+    """Unicode's form NFC of a text, of which more than 30 marks in a row are cut to 30."""
+    return text if text.isascii() else unicodedata.normalize("NFC", _long_runs_of_marks().sub(r"\1", text))
 
 
 def find_delimiter(text: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sentfold.data.tables import DataError, decode_texts, refuse_holes, shorten
+from sentfold.data.tables import DataError, compose, decode_texts, refuse_holes, shorten
 from sentfold.errors import ArtifactError, EncoderError, first_line
 from sentfold.files import FREE, RATIO, read_parquet
 
@@ -82,7 +82,7 @@ def _refuse_marks(sentences: Sequence[str]) -> None:
     marked = [word for word in words if _marked().search(word)]
     every = sum(len(text.split()) for text in sentences)
     if len(marked) > MOST_MARKED * every:
-        composes = all(not _marked().search(unicodedata.normalize("NFC", word)) for word in marked[:1_000])
+        composes = all(not _marked().search(compose(word)) for word in marked[:1_000])
         raise DataError(
             "words would be cut at their marks or joiners: methods over word vectors split texts as English is written",
             where="the texts",
@@ -99,7 +99,7 @@ def _refuse_other_letters(sentences: Sequence[str]) -> None:
     """Raise DataError where many words have no Latin letter: the tokenizer of uSIF leaves them out."""
     words = [word for text in sentences for word in text.split() if not word.isascii() or LATIN.search(word)]
     # uSIF leaves out the Italian word è, too; but such words are short and frequent, and say little.
-    others = [word for word in words if not LATIN.search(unicodedata.normalize("NFD", word))]
+    others = [word for word in words if not LATIN.search(unicodedata.normalize("NFD", compose(word)))]
     others = [word for word in others if any(map(str.isalpha, word))]
     if len(others) > MOST_MARKED * len(words):
         raise DataError(

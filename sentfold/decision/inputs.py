@@ -17,7 +17,6 @@ from scipy.sparse.csgraph import connected_components
 from sentfold.data.datasets import (
     Dataset,
     class_name,
-    compose,
     describe_classes,
     describe_scores,
     joined_notes,
@@ -25,7 +24,7 @@ from sentfold.data.datasets import (
     refuse_joined,
     refuse_label,
 )
-from sentfold.data.tables import DataError, shorten
+from sentfold.data.tables import DataError, compose, shorten
 from sentfold.data.vectors import encode_texts, refuse_masked
 from sentfold.decision.encoders import count_notes, encode_by_name
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, Task

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sentfold.data.tables import DataError
+from sentfold.data.tables import DataError, plain_name
 from sentfold.data.words import read_lexicon
 from sentfold.encoders.base.lexicon import Lexicon
 from sentfold.words.tokenizers import tokenize
@@ -65,6 +65,15 @@ def test_texts_whose_words_would_be_cut_at_their_marks_are_refused(
 )
 def test_other_texts_are_read(tmp_path: Path, text: str) -> None:
     assert read(tmp_path, [text, "an English text"]).words
+
+
+def test_a_million_marks_take_no_time_in_words_and_names_of_columns(tmp_path: Path) -> None:
+    """Each of the three takes a quarter of an hour where the marks are put into their order."""
+    marks = 500_000 * "\u0301\u0323"
+    assert len(plain_name(f"e{marks}")) < 33
+    assert read(tmp_path, [f"e{marks}", "an English text " * 5], "treebank").words
+    with pytest.raises(DataError, match="cut at their marks"):
+        read(tmp_path, [f"e{marks}", "text"])
 
 
 def test_texts_whose_words_usif_would_leave_out_are_refused(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ import scipy.linalg
 from safetensors.numpy import save_file
 
 import sentfold
-from sentfold.data.datasets import Dataset, class_name, compose
-from sentfold.data.tables import DataError
+from sentfold.data.datasets import Dataset, class_name
+from sentfold.data.tables import DataError, compose
 from sentfold.decision.compress import compress
 from sentfold.decision.decide import AUTOMATIC, MOST_WEIGHTS, chunk_size, decide, decide_dataset
 from sentfold.decision.encoders import PAGE_START
