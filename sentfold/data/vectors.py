@@ -389,6 +389,7 @@ def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> 
     if halves and set(halves) == set(arrays):
         parts = [arrays[name] for name in halves]
         if all(part.ndim == 2 for part in parts) and len({part.shape[1] for part in parts}) == 1:
+            _refuse_lengths(parts, data, path)
             return np.concatenate(parts)
     if len(arrays) != 1:
         raise DataError(
@@ -402,6 +403,27 @@ def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> 
     if data.kind == "pairs" and array.ndim == 3 and array.shape[1] == 2:
         return np.concatenate([array[:, 0], array[:, 1]])
     return array
+
+
+def _refuse_lengths(parts: Sequence[npt.NDArray[Any]], data: Dataset, path: Path) -> None:
+    """Raise DataError unless the first of two arrays is as long as what it is of: their sum can be right by chance."""
+    if not data.texts:
+        return
+    if data.kind == "queries":
+        of, lengths = "documents", {len(data.documents)}
+    else:
+        of, lengths = (
+            "texts in the first column, or distinct ones there",
+            {data.cells // 2, int(data.rows[:, 0].max()) + 1},
+        )
+    if len(parts[0]) not in lengths:
+        first, second = HALVES[data.kind]
+        raise DataError(
+            f"the array `{first}` has another length than what it is of", where=str(path),
+            expected=f"{' or '.join(map(str, sorted(lengths)))} vectors ({of} of {data.name})",
+            got=f"{len(parts[0])} in `{first}`, {len(parts[1])} in `{second}`",
+            remedy="save the vectors with their texts in Parquet: columns text, vector",
+        )  # fmt: skip
 
 
 def _one_array(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset) -> str:

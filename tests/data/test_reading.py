@@ -1226,6 +1226,24 @@ def test_two_vectors_of_a_query_that_is_a_document_are_to_be_two_arrays(tmp_path
     assert read_vectors(tmp_path / "v.npz", data)[0].tolist() == x.tolist()
 
 
+def test_two_arrays_whose_lengths_have_the_right_sum_alone_are_refused(tmp_path: Path) -> None:
+    """The document without a text and the query that nobody judged cancel out: nDCG@10 was 4.9 for 96.4."""
+    documents = {"a": "one", "b": "", "c": "three", "d": "four"}
+    write_beir(tmp_path / "q", documents, {"1": "x", "2": "y", "3": "z"}, {"test": ["1 a 1", "3 c 1"]})
+    (tmp_path / "p.csv").write_text("left,right,score\n" + "".join(f"text {n},other {n},{n}\n" for n in range(4)))
+    x = np.eye(8)
+    for file, names, wrong, right in (
+        ("q", ("corpus", "queries"), [(3, 3), (2, 4), (3, 4)], [(4, 2), (4, 3)]),
+        ("p.csv", ("left", "right"), [(3, 5), (5, 3)], [(4, 4)]),
+    ):
+        data = read_dataset(tmp_path / file)
+        for sound, lengths in ((False, wrong), (True, right)):
+            for first, second in lengths:
+                np.savez(tmp_path / "v.npz", **dict(zip(names, (x[:first], x[first : first + second]), strict=True)))
+                with nullcontext() if sound else pytest.raises(DataError, match=f"`{names[0]}` has another length"):
+                    read_vectors(tmp_path / "v.npz", data)
+
+
 def test_labels_that_differ_by_a_blank_or_by_the_type_of_a_number_are_one_class(tmp_path: Path) -> None:
     labels = ["pos", "pos ", 1, 1.0, "1 ", 1.5]
     lines = [json.dumps({"text": f"text number {row}", "label": label}) for row, label in enumerate(labels)]
