@@ -25,7 +25,7 @@ MODES = frozenset({b"40000", b"100644", b"100755", b"100664", b"120000", b"16000
 SUBMODULE = "160000"
 
 # Attributes by which a checkout has other bytes than its commit. One can follow a quote without a blank.
-REWRITING = re.compile(rb"(?<![\w!-])(working-tree-encoding|ident)(?![\w-])")
+REWRITING = re.compile(rb"(?<![\w!-])(working-tree-encoding|ident|eol=crlf|crlf)(?![\w-])")
 
 # Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
 MOST_FILES = 200_000  # files and folders; the project has 2,000
@@ -262,13 +262,14 @@ class Revision:
                 place = above
         roots = [path for path in self.all_files() if "/" not in path]
         found = [path for path in (*roots, *shown) if _folded(path.rpartition("/")[2]) == ".gitattributes"]
-        linked = [path for path in found if self._entries[path][0] in (SYMLINK, SUBMODULE)]
-        for path, content in ({} if linked else self.read_all(found)).items():
-            lines = (line for line in content.split(b"\n") if not line.lstrip().startswith(b"#"))
-            linked += [path for line in lines if REWRITING.search(line)][:1]
-        if linked:
-            expected = "a file without working-tree-encoding and ident"
-            raise self._rewritten(linked[0], expected, "one of them, a link or a submodule")
+        odd = {path: "a link or a submodule" for path in found if self._entries[path][0] in (SYMLINK, SUBMODULE)}
+        for path, content in ({} if odd else self.read_all(found)).items():
+            for line in content.split(b"\n"):
+                if REWRITING.search(line) and not line.lstrip().startswith(b"#"):
+                    odd[path] = line.decode("utf-8", "replace")
+        if odd:
+            path, got = next(iter(odd.items()))
+            raise self._rewritten(path, "no line with working-tree-encoding, ident, eol=crlf or crlf", got)
 
     def _rewritten(self, path: str, expected: str, got: str) -> LineageError:
         return LineageError(
@@ -276,7 +277,7 @@ class Revision:
             where=f"{path} of {self.name}",
             expected=expected,
             got=got[:80],
-            remedy="audit a commit without that name or attribute",
+            remedy="audit a commit without it, or take it out and commit that",
         )
 
     def object_of(self, path: str) -> str:

@@ -6,6 +6,7 @@ import csv
 import json
 import shlex
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from unicodedata import normalize
 

@@ -206,7 +206,7 @@ def test_a_commit_with_a_name_twice_where_names_have_no_case_is_refused(small: S
     "line",
     [
         b"*.CSV working-tree-encoding=UTF-7", b"[attr]own -text ident", b'"*.csv"working-tree-encoding=UTF-7',
-        b"\xef\xbb\xbf*.csv ident", b"# \0\n*.csv ident", b"",
+        b"\xef\xbb\xbf*.csv ident", b"# \0\n*.csv ident", b"", b"*.csv text eol=crlf", b"* crlf",
     ],
 )  # fmt: skip
 def test_a_commit_whose_checkout_has_other_bytes_is_refused(small: Small, place: str, line: bytes) -> None:
@@ -219,7 +219,7 @@ def test_a_commit_whose_checkout_has_other_bytes_is_refused(small: Small, place:
     with pytest.raises(LineageError, match="can have another report"):
         audit(small.root, "quick", revision="HEAD")
     path.unlink()
-    path.write_text("# no ident\n*.csv -diff -ident filter=lfs\n.git_archival.txt export-subst\n* -text\n")
+    path.write_text("# no ident\n*.csv -diff -ident -crlf eol=lf filter=lfs\n.git_archival.txt export-subst\n* -text\n")
     (small.root / "notes").mkdir()
     (small.root / "notes/.gitattributes").write_text("*.txt working-tree-encoding=UTF-16\n")
     git(small.root, "add", "--force", "-A")
