@@ -21,6 +21,7 @@ import argparse
 import gc
 import json
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -370,9 +371,10 @@ def measure_fse(lexicon: Lexicon, sentences: list[str], python: str | None, repe
 
 
 def processor() -> str:
-    """The processor's name."""
+    """The processor's name; of other signs than an audit takes, such as those of samples of processors, blanks."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+    name = next((line.partition(":")[2] for line in lines if line.startswith("model name")), platform.machine())
+    return " ".join(re.sub(r"[^\w.,()@+/:=-]", " ", name, flags=re.ASCII).split())
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from sentfold.numeric_profile import is_supported
 # Measured times, which git alone holds, and the texts that they may have: the report prints the name of a processor, so
 # a line break or HTML there would make a table in the report.
 BENCHMARKS = "reports/benchmarks/"
-PLAIN = re.compile(r"[\w .,()@+/:=-]{0,100}", re.ASCII)
+PLAIN = re.compile(r"([\w(][\w .,()@+/:=-]{0,99})?", re.ASCII)
 MOST_MEASURED = 1 << 20  # bytes of a file of measured times
 
 # One cause, however many stages and files it concerns.
@@ -69,8 +69,10 @@ class FileChecks:
                 message = "stages read it, and no stage writes it: nothing says how it was made"
                 remedy = f"give it a stage in {self.graph.dvcfile}, or take it out of the inputs"
                 yield Cause("artifact", file, message, remedy, state="unwitnessed")
-        if entry.path.startswith(BENCHMARKS):
-            yield from self._odd_texts(entry)
+        if here is not None and not here.unreadable:
+            for file in [f"{entry.path}/{name}" for name in here.files] or [entry.path]:
+                if file.startswith(BENCHMARKS) and file.endswith(".json"):
+                    yield from self._odd_texts(file)
         before = self.scope.committed_entry(locked.name, "deps", entry.path)
         if here is not None and here.md5 == entry.md5:
             yield from self._uncommitted(entry, here, head)
@@ -79,21 +81,22 @@ class FileChecks:
         else:
             yield self._altered_source(entry, here, head)
 
-    def _odd_texts(self, entry: Entry) -> Iterator[Cause]:
+    def _odd_texts(self, file: str) -> Iterator[Cause]:
         """A file of measured times with a text that could be more than a name."""
-        content = self.scope.read(entry.path)
-        if content is None:
-            return
+        content = self.scope.read(file) or b""
         try:
             if len(content) > MOST_MEASURED:
                 raise ValueError(f"it has {len(content):,} bytes, and at most {MOST_MEASURED:,} are read")
-            odd = next((text for text in texts_in(json.loads(content)) if not PLAIN.fullmatch(text)), None)
+            times = json.loads(content)
+            odd = next((text for text in texts_in(times) if not PLAIN.fullmatch(text)), None)
             wrong = "" if odd is None else f"the text {brief(odd)!r} is no plain name of at most 100 signs"
+            if isinstance(times, dict) and not isinstance(times.get("processor", ""), str):
+                wrong = "the name of its processor is no text"
         except (ValueError, RecursionError) as error:
             wrong = f"it cannot be read as measured times: {first_line(error)}"
         if wrong:
             message = f"{wrong}; the report prints such texts"
-            yield Cause("file", entry.path, message, "measure again (docs/performance.md)")
+            yield Cause("file", file, message, "measure again (docs/performance.md)")
 
     def _uncommitted(self, entry: Entry, here: Digest, head: Digest | None) -> Iterator[Cause]:
         if self.scope.head is None:

@@ -26,6 +26,7 @@ Origin = Literal["score", "difference", "derived", "printed", "unknown"]
 SCHEMA = 1
 LARGEST = 1e300  # a score beyond it is none; JSON has integers of any length
 MOST_NUMBERS = 250_000  # of all tables of a suite; the largest suite has 88,000
+MOST_TABLES = 1_000  # of a suite; the largest suite has 28
 MOST_CELLS = 1_000_000  # of one table; the largest has 130,000
 FIELDS = (
     "value", "low", "high", "difference", "difference_low", "difference_high",
@@ -82,6 +83,8 @@ def read_numbers(tree: Tree, suite: str) -> list[Number]:
     """Every number in every table of a suite. Raises LineageError if there is no table, or one cannot be read."""
     folder, index = tables_folder(suite), read_index(tree, suite)
     names = [name for name in tree.files_below(folder) if name.lower().endswith(".csv")]
+    if len(names) > MOST_TABLES:
+        raise _unreadable(tree, folder, f"at most {MOST_TABLES:,} tables", f"{len(names):,}")
     numbers: list[Number] = []
     for name in names:
         path = f"{folder}/{name}"

@@ -24,8 +24,11 @@ SYMLINK = "120000"
 MODES = frozenset({b"40000", b"100644", b"100755", b"100664", b"120000", b"160000"})  # 100664 in old repositories
 SUBMODULE = "160000"
 
-# Attributes by which a checkout has other bytes than its commit. One can follow a quote without a blank.
-REWRITING = re.compile(rb"(?<![\w!-])(working-tree-encoding|ident|eol=crlf|crlf)(?![\w-])")
+# A line, but for comments, with an attribute by which a checkout has other bytes than its commit. The attribute can
+# follow a quote without a blank.
+REWRITING = re.compile(
+    rb"^(?![^\S\n]*#)[^\n]*(?<![\w!-])(?:working-tree-encoding|ident|eol=crlf|crlf)(?![\w-])", re.MULTILINE
+)
 
 # Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
 MOST_FILES = 200_000  # files and folders; the project has 2,000
@@ -264,9 +267,8 @@ class Revision:
         found = [path for path in (*roots, *shown) if _folded(path.rpartition("/")[2]) == ".gitattributes"]
         odd = {path: "a link or a submodule" for path in found if self._entries[path][0] in (SYMLINK, SUBMODULE)}
         for path, content in ({} if odd else self.read_all(found)).items():
-            for line in content.split(b"\n"):
-                if REWRITING.search(line) and not line.lstrip().startswith(b"#"):
-                    odd[path] = line.decode("utf-8", "replace")
+            if line := REWRITING.search(content):
+                odd[path] = line[0].decode("utf-8", "replace")
         if odd:
             path, got = next(iter(odd.items()))
             raise self._rewritten(path, "no line with working-tree-encoding, ident, eol=crlf or crlf", got)
@@ -487,7 +489,10 @@ def _find_commit(root: Path, revision: str) -> tuple[str, str]:
     # As git describe prints a commit, or as its first digits.
     digits = re.fullmatch(r"(?:.*-g)?([0-9a-f]{4,64})", base)
     first = named(base)[0] if digits and found else ""
-    if digits and first and not first.startswith(digits[1]):
+    tag = (
+        asked("rev-parse", "--verify", "--end-of-options", base)[0] if digits and first else ""
+    )  # itself, if it has one
+    if digits and first and not first.startswith(digits[1]) and not tag.startswith(digits[1]):
         full = asked("rev-parse", "--verify", "--symbolic-full-name", "--end-of-options", base)[0]
         if base != full:  # else the whole name of a tag or branch was given
             alike = asked("rev-parse", f"--disambiguate={digits[1]}")[0]

@@ -210,13 +210,21 @@ def encode_texts(encoder: str | SentenceEncoder | Callable[[list[str]], Any], te
 
         return check_vectors(find_text_encoder(encoder).encode(list(texts)).vectors, encoder)[0]
     call = cast(Callable[[list[str]], Any], getattr(encoder, "encode", encoder))
-    array = np.asarray(call(list(texts)))
+    array = as_array(call(list(texts)))
     if array.ndim != 2 or len(array) != len(texts):
         raise DataError(
             "an encoder gave no matrix", where=type(encoder).__name__, expected=f"shape ({len(texts)}, d)",
             got=f"shape {array.shape}",
         )  # fmt: skip
     return check_vectors(array, type(encoder).__name__)[0]
+
+
+def as_array(vectors: Any) -> npt.NDArray[Any]:
+    """An array of what numpy can read, or of a tensor of torch with any type of numbers, wherever it is."""
+    if hasattr(vectors, "detach"):
+        vectors = vectors.detach().cpu()
+        vectors = vectors.float() if vectors.dtype.itemsize < 4 else vectors  # numpy has no bfloat16
+    return np.asarray(vectors)
 
 
 # --- files --------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from sentfold.data.datasets import (
     refuse_label,
 )
 from sentfold.data.tables import DataError, compose, shorten
-from sentfold.data.vectors import encode_texts, refuse_masked
+from sentfold.data.vectors import as_array, encode_texts, refuse_masked
 from sentfold.decision.encoders import count_notes, encode_by_name
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, Task
 
@@ -67,7 +67,7 @@ def embed_texts(
             remedy="give vectors.toarray()",
         )  # fmt: skip
     if not (isinstance(vectors, str) or callable(vectors) or hasattr(vectors, "encode")):
-        array = np.asarray(vectors)
+        array = as_array(vectors)
         if array.ndim == 0:  # of a generator, a mapping, a Path or None, numpy makes one object
             raise DataError(
                 "vectors are neither an array nor an encoder", where="vectors", got=type(vectors).__name__,
@@ -288,7 +288,7 @@ def _classes(labels: Any) -> npt.NDArray[Any]:
 
     Raises DataError for a label that names no class: numpy would take NaN for a class called `nan`.
     """
-    if not hasattr(labels, "__len__"):
+    if not hasattr(labels, "__len__") or isinstance(labels, Mapping | Set):  # of a mapping the keys would count
         raise DataError(
             "labels are no list", where="labels", expected="a class for each row", got=type(labels).__name__
         )

@@ -64,6 +64,15 @@ class Unchanged:
         return {}
 
 
+def _refuse_shape(vectors: Floating, width: int) -> None:
+    """Raise ParameterError for a single vector, and for vectors of another width."""
+    if vectors.ndim != 2 or vectors.shape[1] != width:
+        raise ParameterError(
+            "vectors do not fit the space", where="vectors", expected=f"shape (m, {width})",
+            got=f"shape {vectors.shape}", remedy="give one vector as vectors[None]",
+        )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class LinearSpace:
     """Images under x -> (x - mean) matrix."""
@@ -72,12 +81,7 @@ class LinearSpace:
 
     def transform(self, vectors: Floating) -> Floats:
         """(m, p) images. Cost O(m d p). Raises ParameterError for a single vector, and for vectors of another width."""
-        width = len(self.map.mean)
-        if vectors.ndim != 2 or vectors.shape[1] != width:
-            raise ParameterError(
-                "vectors do not fit the space", where="vectors", expected=f"shape (m, {width})",
-                got=f"shape {vectors.shape}", remedy="give one vector as vectors[None]",
-            )  # fmt: skip
+        _refuse_shape(vectors, len(self.map.mean))
         images: Floats = self.map.apply(vectors, dtype=np.float32)
         return images
 
@@ -104,7 +108,8 @@ class SmoothedSpace:
     amount: float
 
     def transform(self, vectors: Floating) -> Floats:
-        """(m, d) smoothed vectors. Cost O(m n d) for a pool of n rows."""
+        """(m, d) smoothed vectors. Cost O(m n d) for a pool of n rows. Raises ParameterError as LinearSpace does."""
+        _refuse_shape(vectors, self.pool.shape[1])
         x = np.asarray(vectors, dtype=self.pool.dtype)
         near = nearest_fitted(x, self.pool, self.neighbors)
         smoothed: Floats = smooth(x, near, amount=self.amount, pool=self.pool, dtype=np.float32)
@@ -133,7 +138,8 @@ class LandmarkSpace:
     regularization: float
 
     def transform(self, vectors: Floating) -> Floats:
-        """(m, p) coordinates. Cost: see map_out_of_sample."""
+        """(m, p) coordinates. Cost: see map_out_of_sample. Raises ParameterError as LinearSpace does."""
+        _refuse_shape(vectors, self.landmarks.shape[1])
         x = np.asarray(vectors, dtype=self.landmarks.dtype)
         return map_out_of_sample(
             x,

@@ -39,7 +39,7 @@ from sentfold.decision.families import (
 from sentfold.decision.folds import plan_folds
 from sentfold.decision.inputs import first_copies, kin_of, make_task
 from sentfold.decision.nested import Material, fit_families
-from sentfold.decision.spaces import LinearSpace, load_space, save_space
+from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, load_space, save_space
 from sentfold.errors import ArtifactError, ParameterError
 from sentfold.manifold.abtt import removal_map
 from sentfold.manifold.base.linear import LinearMap, principal_axes
@@ -486,8 +486,23 @@ def test_a_column_of_arrays_is_an_array() -> None:
     assert decide(column, labels=labels, families=FEW).to_json() == decide(x, labels=labels, families=FEW).to_json()
     one_column = np.array(labels, dtype=object)[:, None]  # as df[["label"]] has them
     assert decide(x, labels=one_column, families=FEW).to_json() == decide(x, labels=labels, families=FEW).to_json()
-    with pytest.raises(DataError, match="labels are no list"):
-        decide(x, labels=(label for label in labels), families=FEW)
+    for odd in ((label for label in labels), dict(enumerate(labels)), set(labels)):
+        with pytest.raises(DataError, match="labels are no list"):
+            decide(x, labels=odd, families=FEW)
+
+
+def test_a_tensor_is_an_array_also_in_16_bits_and_with_a_gradient() -> None:
+    """As `model.encode(texts, convert_to_tensor=True)` gives it."""
+    import torch
+
+    x, labels = pairs_of(60)[0].astype(np.float32), ["a", "b"] * 60
+    expected = decide(x, labels=labels, families=FEW).to_json()
+    assert decide(torch.tensor(x, requires_grad=True), labels=labels, families=FEW).to_json() == expected
+    short = torch.tensor(x).bfloat16()
+    rounded = decide(short.float().numpy(), labels=labels, families=FEW).to_json()
+    assert decide(short, labels=labels, families=FEW).to_json() == rounded
+    texts = [f"text {row}" for row in range(len(x))]
+    assert decide(lambda some: short, labels=(texts, labels), families=FEW).items == 120
 
 
 def test_a_class_may_be_called_none_and_splits_may_be_an_array() -> None:
@@ -497,12 +512,14 @@ def test_a_class_may_be_called_none_and_splits_may_be_an_array() -> None:
     assert decide(x, pairs=(left, right, scores), splits=splits, families=FEW).items == 30
 
 
-def test_one_vector_alone_is_refused_by_a_linear_space() -> None:
-    space = LinearSpace(LinearMap(np.zeros(8), np.eye(8)[:, :3], np.ones(3)))
-    assert space.transform(np.ones((1, 8), dtype=np.float32)).shape == (1, 3)
-    for vectors in (np.ones(8, dtype=np.float32), np.ones((8, 1), dtype=np.float32)):
-        with pytest.raises(ParameterError, match="vectors do not fit the space"):
-            space.transform(vectors)
+def test_one_vector_alone_and_vectors_of_another_width_are_refused_by_each_space() -> None:
+    x = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
+    linear = LinearSpace(LinearMap(np.zeros(8), np.eye(8)[:, :3], np.ones(3)))
+    for space in (linear, SmoothedSpace(x, 5, 0.5), LandmarkSpace(x, x[:, :3].copy(), 5, 1e-3)):
+        assert space.transform(x[:1]).shape[0] == 1
+        for vectors in (x[0], x[:, :1]):
+            with pytest.raises(ParameterError, match="vectors do not fit the space"):
+                space.transform(vectors)
 
 
 def test_a_decision_removes_the_page_and_the_fit_of_an_earlier_one(tmp_path: Path) -> None:

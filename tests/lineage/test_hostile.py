@@ -245,6 +245,15 @@ def test_thousands_of_files_of_attributes_are_read_by_one_call_of_git(
     assert called == [2_500]
 
 
+def test_thousands_of_tables_are_refused_before_one_is_read(small: Small) -> None:
+    """Git is called for each of them: minutes for a commit of 3 KB."""
+    for number in range(1_000):
+        (small.root / f"reports/quick/tables/{number}.csv").touch()
+    commit = small.commit("Tables")
+    with pytest.raises(LineageError, match="at most 1,000 tables"):
+        audit(small.root, "quick", revision=commit)
+
+
 @pytest.mark.slow
 def test_a_commit_of_folders_in_folders_without_end_is_refused(repository: Path) -> None:
     """The paths of 5,000 folders, each in the one before, have 25 million letters."""
@@ -362,6 +371,10 @@ def test_a_name_that_a_tag_and_a_branch_have_is_refused(repository: Path) -> Non
     assert Revision(repository, f"refs/tags/{short}").commit != commit
     with pytest.raises(LineageError, match="there is no commit"):
         Revision(repository, "^HEAD")
+    git(repository, "tag", "-a", "v2.0", "-m", "A tag with digits of its own")
+    tag = git(repository, "rev-parse", "v2.0").strip()
+    for name in (tag, tag[:10], f"{tag}~0", "v2.0"):
+        assert Revision(repository, name).commit == git(repository, "rev-parse", "HEAD").strip()
     for name in (f"refs/heads/{branch}", f"refs/tags/{branch}", "refs/remotes/origin/main", "tags/origin/main", "HEAD"):
         assert Revision(repository, name).commit
 

@@ -405,6 +405,7 @@ def test_an_absent_page_of_the_report_takes_no_table_with_it(small: Small) -> No
     assert not found.failed(strict=False)
 
 
+@pytest.mark.parametrize("declared", ["reports/benchmarks/a.json", "reports/benchmarks"])
 @pytest.mark.parametrize(
     ("measured", "sound"),
     [
@@ -412,16 +413,16 @@ def test_an_absent_page_of_the_report_takes_no_table_with_it(small: Small) -> No
         ('{"processor": "AMD\\n\\n| space | first |\\n|---|---|\\n| mini-lp | 99.00 |"}', False),
         ('{"processor": "AMD", "rates": {"<table><tr><td>99.00": {}}}', False),
         ('{"processor": ["AMD", {"is": "' + "fast " * 21 + '"}]}', False),
+        ('{"processor": ["mini scores 99.00 on first", "and on second"]}', False),
+        ('{"processor": "AMD", "rates": {"=50.85+48.31": {"text in": 4.2}}}', False),
         ('{"processor": ', False),
         ("[" * 100_000, False),
     ],
 )
 def test_measured_times_have_plain_names_alone_for_the_report_prints_them(
-    small: Small, measured: str, sound: bool
+    small: Small, measured: str, sound: bool, declared: str
 ) -> None:
-    small.edit(
-        "dvc.yaml", "deps: [stage.py, code/layout.py,", "deps: [stage.py, code/layout.py, reports/benchmarks/a.json,"
-    )
+    small.edit("dvc.yaml", "deps: [stage.py, code/layout.py,", f"deps: [stage.py, code/layout.py, {declared},")
     (small.root / "reports/benchmarks").mkdir()
     (small.root / "reports/benchmarks/a.json").write_text(measured)
     small.run("dvc", "repro", "-q")
@@ -429,3 +430,18 @@ def test_measured_times_have_plain_names_alone_for_the_report_prints_them(
     expected = [] if sound else [("file", "reports/benchmarks/a.json")]
     assert faults(audit(small.root, "quick")) == expected
     assert faults(audit(small.root, "quick", revision=commit)) == expected
+
+
+def test_a_link_to_nothing_in_the_place_of_measured_times_is_a_cause_as_other_inputs_are(small: Small) -> None:
+    """An error would hide the verdict on all other numbers."""
+    times = small.root / "reports/benchmarks/a.json"
+    times.parent.mkdir()
+    times.write_text("{}")
+    small.edit(
+        "dvc.yaml", "deps: [stage.py, code/layout.py,", "deps: [stage.py, code/layout.py, reports/benchmarks/a.json,"
+    )
+    small.run("dvc", "repro", "-q")
+    small.commit("Measured times")
+    times.unlink()
+    times.symlink_to("nowhere")
+    assert faults(audit(small.root, "quick")) == [("code", "reports/benchmarks/a.json")]
