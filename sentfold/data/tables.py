@@ -9,7 +9,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -279,6 +279,7 @@ def _read_delimited(path: Path) -> Table:
         notes += _escaped(records)
     else:
         records = _parse(path, text, delimiter, csv.QUOTE_MINIMAL)
+        notes += _joined_lines(path, text, delimiter, records)
     if not records:
         raise DataError("a file is empty", where=str(path), expected="a header and rows")
     (line, header), *rows = records
@@ -368,6 +369,49 @@ def _parse_tabs(path: Path, text: str) -> tuple[list[tuple[int, list[str]]], boo
     widths = [len(cells) for _, cells in plain]
     whole = len(set(widths)) == 1 and widths[0] > 1
     return (plain, True) if whole and widths != [len(cells) for _, cells in quoted] else (quoted, False)
+
+
+def _joined_lines(path: Path, text: str, delimiter: str, records: list[tuple[int, list[str]]]) -> list[str]:
+    """A note on texts of several lines in a file of one column.
+
+    Raises DataError where quotes hold lines together each of which is a whole row without them: a program that puts no
+    text into quotes writes `"I am here.` in one row and `Are you?"` in a later one.
+    """
+    joined = [line for line, cells in records if any("\n" in cell or "\r" in cell for cell in cells)]
+    if not joined:
+        return []
+    try:
+        plain = _parse(path, text, delimiter, csv.QUOTE_NONE)
+    except DataError:
+        return []
+    widths = {len(cells) for _, cells in plain}
+    if widths == {1}:
+        return [
+            f"{len(joined):,} texts have several lines, held together by quotes; the first begins in line {joined[0]}"
+        ]
+    if len(widths) == 1 and _are_rows(plain, dict(records), set(joined)):
+        raise DataError(
+            "quotes hold lines together, and each of these lines is a whole row without them",
+            where=f"{path}, line {joined[0]}", expected="rows that can be told",
+            got=f"{len(joined):,} rows of several lines",
+            remedy="if a quote is a part of a text, put the text into quotes and write each of its own quotes twice; "
+            "if a text has several lines, write Parquet or JSON lines",
+        )  # fmt: skip
+    return []
+
+
+def _are_rows(plain: list[tuple[int, list[str]]], quoted: Mapping[int, list[str]], joined: Set[int]) -> bool:
+    """Whether the lines that quotes hold together can be rows: in no column they have words where others have numbers,
+    or values where others have a few that come again."""
+    others = [cells for line, cells in quoted.items() if line not in joined]
+    pieces = [cells for line, cells in plain if line in joined or line not in quoted]
+    for column in range(len(plain[0][1])):
+        known, new = ({cells[column] for cells in part[start:]} for part, start in ((others, 1), (pieces, 0)))
+        if len(others) > 1 and (all(map(is_number, known)) and not all(map(is_number, new))):
+            return False
+        if 2 * len(known) < len(others) and not new <= known:
+            return False
+    return True
 
 
 def _escaped(records: list[tuple[int, list[str]]]) -> list[str]:

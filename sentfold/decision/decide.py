@@ -353,22 +353,23 @@ def few_groups_factor(plan: FoldPlan, drawn: Float64, seed: int, *, tail: float)
     """(c,) by how much an interval has to be wider than resamples make it, where few groups bear the variance.
 
     drawn  (c, b) resampled differences by the draws of this seed; tail: the chance to miss on one side
-    A group, or an item of its own, bears what its weight and the difference have in common over the resamples. If that
-    is as if fewer than MANY_GROUPS equal ones bore all, one less than their number is the degrees of freedom of
-    Student's t; else 1. Cost O(c b groups) where sizes allow so few. Source: Satterthwaite 1946, doi:10.2307/3002019
+    A group, a text where texts are drawn, or an item of its own bears what its weight and the difference have in common
+    over the resamples. If that is as if fewer than MANY_GROUPS equal ones bore all, one less than their number is the
+    degrees of freedom of Student's t; else 1. Cost O(c b groups) where sizes allow so few. Source: Satterthwaite 1946,
+    doi:10.2307/3002019
     """
     sizes = np.bincount(plan.design.members.ravel()).astype(np.float64)
     alike = (sizes**2).sum() ** 2 / (sizes**4).sum()  # groups that bear all, if each bears as much as it has items
-    if plan.design.unit == "texts" or alike >= MANY_GROUPS:
+    if alike >= MANY_GROUPS:
         return np.ones(len(drawn))
-    first = np.unique(plan.design.members, return_index=True)[1]
-    apart, borne, begin = drawn - drawn.mean(axis=1, keepdims=True), np.zeros((len(drawn), len(first))), 0
-    chunk = chunk_size(len(plan.judged))
-    for weights in draw_weights(plan.design, resamples=drawn.shape[1], seed=seed, chunk=chunk):
-        borne += apart[:, begin : begin + len(weights)] @ weights[:, first]
+    units = replace(plan.design, unit="groups", members=np.arange(plan.design.units))  # drawn as before, each once
+    apart, borne, begin = drawn - drawn.mean(axis=1, keepdims=True), np.zeros((len(drawn), len(units.members))), 0
+    for weights in draw_weights(units, resamples=drawn.shape[1], seed=seed, chunk=chunk_size(len(units.members))):
+        borne += apart[:, begin : begin + len(weights)] @ weights
         begin += len(weights)
-    squares = borne**2
-    whole = squares.sum(axis=1)
+    # The variance over the resamples, and not the sum of the squares: a part of each of these is chance, and that of
+    # thousands of units is more than all.
+    whole, squares = drawn.shape[1] * (apart**2).sum(axis=1), borne**2
     number = np.divide(whole**2, (squares**2).sum(axis=1), out=np.full(len(drawn), np.inf), where=whole > 0)
     freedom = np.maximum(number, alike) - 1
     return np.where(freedom < MANY_GROUPS, student.isf(tail, freedom) / norm.isf(tail), 1.0)

@@ -166,6 +166,27 @@ def test_texts_of_two_lines_are_not_joined_by_a_quote_at_the_begin_of_one_and_th
     assert any("quotes are taken as part of the texts" in note for note in data.notes)
 
 
+@pytest.mark.parametrize("delimiter", ["|", ";", ","])
+def test_rows_that_quotes_of_a_dialogue_would_join_are_refused_and_texts_of_two_lines_are_read(
+    tmp_path: Path, delimiter: str
+) -> None:
+    """A program that writes no quotes: 60 of 120 pairs became ten texts of seven lines, without a word."""
+    rows = [[f"one {number}", f"two {number}", f"{number % 3}"] for number in range(12)]
+    rows[2][0], rows[5][0] = '"I am here.', 'And you are there."'
+    path = tmp_path / "p.csv"
+    path.write_text("\n".join(delimiter.join(row) for row in [["left", "right", "score"], *rows]))
+    with pytest.raises(DataError, match="each of these lines is a whole row") as refused:
+        read_dataset(path)
+    assert "line 4" in refused.value.where
+    rows[2][0], rows[5][0] = f'"first{delimiter} again{delimiter} and\nonce more"', "plain"
+    path.write_text("\n".join(delimiter.join(row) for row in [["left", "right", "score"], *rows]))
+    data = read_dataset(path)
+    assert data.texts[2] == f"first{delimiter} again{delimiter} and\nonce more"
+    assert len(data) == 12
+    path.write_text('text\n"one\nmore"\ntwo\n')
+    assert any("1 texts have several lines" in note for note in read_dataset(path).notes)
+
+
 def test_old_copies_in_hidden_folders_and_explanations_are_no_data(tmp_path: Path) -> None:
     for name in ("train.csv", ".ipynb_checkpoints/train-checkpoint.csv", "_old/test.csv", "._train.csv", "README.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
