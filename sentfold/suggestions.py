@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from difflib import get_close_matches
 from io import StringIO, TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 from sentfold.errors import RunError, SentfoldError, escape_controls, first_line
@@ -36,6 +37,8 @@ def prepare_streams() -> None:
     os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    if sys.stderr is None:  # closed by the shell, 2>&-: what is printed there would go to stdout
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # until the command ends
     sys.stdin = StringIO()
 
 

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -231,9 +232,10 @@ def refuse_odd_names(*paths: Path | None) -> None:
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """How data was read and what is odd, one a line, to stderr."""
-    for note in notes:
-        print(escape_controls(note).replace("\n", "\\n"), file=sys.stderr)
+    """How data was read and what is odd, one a line, to stderr. A terminal that has gone ends no command."""
+    with suppress(OSError):
+        for note in notes:
+            print(escape_controls(note).replace("\n", "\\n"), file=sys.stderr, flush=True)
 
 
 def hash_inputs(*read: tuple[Path, Iterable[Path]]) -> dict[str, str]:

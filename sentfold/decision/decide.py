@@ -354,9 +354,9 @@ def few_groups_factor(plan: FoldPlan, drawn: Float64, seed: int, *, tail: float)
 
     drawn  (c, b) resampled differences by the draws of this seed; tail: the chance to miss on one side
     A group, a text where texts are drawn, or an item of its own bears what its weight and the difference have in common
-    over the resamples. If that is as if fewer than MANY_GROUPS equal ones bore all, one less than their number is the
-    degrees of freedom of Student's t; else 1. Cost O(c b groups) where sizes allow so few. Source: Satterthwaite 1946,
-    doi:10.2307/3002019
+    over the resamples. If that is as if fewer than MANY_GROUPS equal ones bore all, one less than their number, and at
+    least one, is the degrees of freedom of Student's t; else 1. Cost O(c b groups) where sizes allow so few. Source:
+    Satterthwaite 1946, doi:10.2307/3002019
     """
     sizes = np.bincount(plan.design.members.ravel()).astype(np.float64)
     alike = (sizes**2).sum() ** 2 / (sizes**4).sum()  # groups that bear all, if each bears as much as it has items
@@ -371,7 +371,7 @@ def few_groups_factor(plan: FoldPlan, drawn: Float64, seed: int, *, tail: float)
     # thousands of units is more than all.
     whole, squares = drawn.shape[1] * (apart**2).sum(axis=1), borne**2
     number = np.divide(whole**2, (squares**2).sum(axis=1), out=np.full(len(drawn), np.inf), where=whole > 0)
-    freedom = np.maximum(number, alike) - 1
+    freedom = np.maximum(np.maximum(number, alike) - 1, 1.0)
     return np.where(freedom < MANY_GROUPS, student.isf(tail, freedom) / norm.isf(tail), 1.0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,8 +31,8 @@ def open_bar(total: int, unit: str) -> tqdm[Any]:
     """A bar over `total` units, to be used in a `with` statement and to be updated."""
     from tqdm import tqdm
 
-    hidden = None if _shown.get() else True  # None: hidden unless stderr is a terminal
-    return tqdm(total=total, desc=f"{unit}s", unit=f" {unit}s", delay=DELAY, disable=hidden, leave=False)
+    shown = _shown.get() and sys.stderr is not None and sys.stderr.isatty()  # None where a shell closed it: 2>&-
+    return tqdm(total=total, desc=f"{unit}s", unit=f" {unit}s", delay=DELAY, disable=not shown, leave=False)
 
 
 def counted(

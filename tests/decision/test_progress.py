@@ -54,3 +54,31 @@ def test_no_bar_goes_into_a_file() -> None:
     code = CODE.format(asked=True, delay=0.1)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+def test_a_closed_stderr_takes_no_bars_and_its_notes_do_not_go_to_stdout() -> None:
+    """tqdm has no stream to write to then: it kept its lock, and other threads waited for ever."""
+    code = "from sentfold.suggestions import prepare_streams; from sentfold.cli.inputs import print_notes\n" + CODE
+    code = code.replace('print("done")', 'print_notes(["a note"]); print("done")').format(asked=True, delay=0.1)
+    for begin in ("", "prepare_streams()\n"):
+        command = [
+            "sh",
+            "-c",
+            'exec "$0" -c "$1" 2>&-',
+            sys.executable,
+            code.replace("import time", f"{begin}import time"),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout[-5:]) == (0, "done\n")
+    assert done.stdout == "done\n"
+
+
+def test_notes_for_a_terminal_that_has_gone_end_no_command() -> None:
+    ours, terminal = pty.openpty()
+    os.close(ours)
+    code = 'from sentfold.cli.inputs import print_notes; print_notes(["a note", "another"]); print("done")'
+    done = subprocess.run(
+        [sys.executable, "-c", code], stderr=terminal, stdout=subprocess.PIPE, text=True, timeout=60, check=True
+    )
+    os.close(terminal)
+    assert done.stdout == "done\n"
