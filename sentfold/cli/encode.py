@@ -241,12 +241,18 @@ def in_bfloat16() -> Iterator[None]:
 
 
 def load_method(name: str, settings: list[str]) -> tuple[Any, Any]:
-    """The module of a method, and its settings from KEY=VALUE texts. Raises ParameterError."""
+    """The module of a method, and its settings from KEY=VALUE texts. Raises ParameterError.
+
+    Raw text has punctuation at its words: in place of splitting at blanks a method takes the tokenizer regex, as in all
+    other commands, unless a setting names its tokenizer.
+    """
     from sentfold.encoders.base.protocol import find_method
     from sentfold.encoders.base.settings import make_settings, parse_settings
 
     method = find_method(name)
-    return method, make_settings(method, parse_settings(method, settings), where="--set")
+    values = parse_settings(method, settings)
+    usual = {"tokenizer": "regex"} if method.Settings().tokenizer == "whitespace" else {}
+    return method, make_settings(method, {**usual, **values}, where="--set")
 
 
 def fit_directions(encoder: Any, path: Path) -> Fitted:
