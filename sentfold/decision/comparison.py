@@ -30,7 +30,7 @@ from sentfold.decision.inputs import copy_notes, first_copies, refuse_one_cosine
 from sentfold.decision.mteb import Predictions, item_values, keep_split, predicted_task
 from sentfold.decision.nested import measurer
 from sentfold.decision.progress import counted
-from sentfold.decision.tasks import Task
+from sentfold.decision.tasks import Task, chance_notes
 from sentfold.decision.voters import spread_of_labels
 
 Floating = npt.NDArray[np.floating[Any]]
@@ -156,10 +156,12 @@ def _judge(
     # Items that are all answered alike show no more than that few others are answered differently.
     least = least_detectable(judged.detectable, group_count(plan.design), effective, 1 - CONFIDENCE)
     reach = 0.0 if judged.detectable else least
+    scores = zip(names, observed.tolist(), strict=True)
+    odd = [f"{name}: {note}" for name, score in scores for note in chance_notes(task, score, effective)]
     return Comparison(
         names, task.metric, task.item, len(plan.judged), group_count(plan.design), effective,
         (float(observed[0]), float(observed[1])), difference, judged.low - reach, judged.high + reach,
-        least, plan.notes, told,
+        least, (*plan.notes, *odd), told,
     )  # fmt: skip
 
 

@@ -341,7 +341,8 @@ def chance_notes(task: Task, score: float, units: float) -> list[str]:
     deviation = (share * (1 - share) / units) ** 0.5 if share else 1 / max(units - 1, 1) ** 0.5
     if score > 100 * (share + min(2 * deviation, 0.2)):
         return []
+    turned = " Do scores rise as texts become less alike?" if isinstance(task, PairsTask) and score < 0 else ""
     return [
         f"cosine scores these {task.item} little above chance, or below: are the vectors those of the texts, in their "
-        "order?"
+        f"order?{turned}"
     ]

@@ -406,3 +406,17 @@ def test_intervals_of_drawn_texts_are_wider_where_few_texts_are_in_many_pairs() 
         (factor,) = few_groups_factor(plan, drawn[None], number, tail=0.025)
         missed += abs(observed[1] - observed[0]) > 1.96 * factor * drawn.std(ddof=1)
     assert missed <= 16  # 10 are promised; normal intervals missed 21
+
+
+def test_scores_that_may_be_turned_round_are_asked_about() -> None:
+    """As where 1 is the label of no entailment: the model that tells entailment then scores below chance."""
+    rng = np.random.default_rng(0)
+    pairs, likeness = np.arange(400).reshape(200, 2), rng.uniform(size=200)
+    angle = np.arccos(0.2 * likeness + 0.8 * rng.uniform(size=200))
+    x = np.zeros((400, 2), dtype=np.float32)
+    x[0::2, 0], x[1::2, 0], x[1::2, 1] = 1, np.cos(angle), np.sin(angle)
+    data = Dataset("d", "pairs", tuple(f"text {row}" for row in range(400)), pairs, (likeness < 0.5).astype(float))
+    found = compare_vectors(data, x, rng.normal(size=(400, 2)).astype(np.float32))
+    assert found.scores[0] < 0
+    assert sum("A: cosine scores these pairs little above chance, or below" in note for note in found.notes) == 1
+    assert any("Do scores rise as texts become less alike?" in note for note in found.notes)
