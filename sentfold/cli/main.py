@@ -37,7 +37,7 @@ def main() -> None:
         run(words)
     except BrokenPipeError:  # a reader such as `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (SentfoldError, MemoryError, OSError, RuntimeError) as error:
+    except (SentfoldError, MemoryError, ImportError, OSError, RuntimeError) as error:
         if (plain := plain_error(error)) is None:
             raise
         print(message_of(plain), file=sys.stderr)

@@ -151,7 +151,8 @@ def _example(table: Table) -> str:
     others = [name for name in table.columns if name not in texts and not _is_idle(name)]
     parts = "".join(f",split={name}" for name in _known(table, "split")[:1])
     others = [name for name in others if f",split={name}" != parts]
-    others.sort(key=lambda name: _plain(name) not in (*NAMES["score"], *NAMES["label"]))
+    order = (*NAMES["score"], *NAMES["label"])
+    others.sort(key=lambda name: order.index(_plain(name)) if _plain(name) in order else len(order))
     if 1 <= len(texts) <= 2 and others:
         forms = [f"of texts with classes: {_option(f'text={best},label={others[0]}{parts}')}"]
         if len(texts) == 2:

@@ -220,7 +220,7 @@ def _read_json_lines(path: Path) -> Table:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = json.loads(line, object_pairs_hook=_each_once)
             if "\\ud" in line.lower():  # half of a character, as a cut emoji leaves it, can be written to no file
                 whole = json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogatepass")
                 record = json.loads(whole.decode("utf-8", "replace"))
@@ -255,6 +255,14 @@ def _read_json_lines(path: Path) -> Table:
             got=", ".join(map(repr, names)), remedy="write one of them in all lines",
         )  # fmt: skip
     return Table(path.name, columns, places)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises ValueError for a key that comes twice: the last one would count."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key that comes twice")
+    return found
 
 
 def _read_delimited(path: Path) -> Table:

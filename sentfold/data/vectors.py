@@ -374,6 +374,14 @@ def _refuse_columns(columns: Columns, data: Dataset, path: Path) -> None:
     The rows may be in another order than the data. Then each text would get the vector of another text.
     """
     others = [name for name in columns if data.texts or name != "text"]
+    texts = [] if data.texts else [str(text) for text in columns.get("text", ())]
+    if texts != [str(row) for row in range(len(texts))] and {*map(str, np.unique(data.rows).tolist())} <= {*texts}:
+        raise DataError(
+            "pairs of numbers can be rows of the vectors, or texts that the vectors are of", where=data.name,
+            expected="rows, and vectors without texts; or texts of which one is no number", got=f"a column `text` with "
+            f"these numbers in {path}", remedy="if they are rows, leave the column `text` out; if they are texts or "
+            "identifiers, write the row of each vector into the pairs in the place of its text",
+        )  # fmt: skip
     alone = "leave the other columns out (pandas: vectors[['vector']].reset_index(drop=True))"
     if not data.texts:
         expected = "vectors alone: row 0, 1, 2, ... as the pairs call them"

@@ -200,7 +200,7 @@ def is_own(path: Path) -> bool:
     """Whether a file of the name of a verdict, a fit or the settings of a space was written by a decision."""
     if path.name == SETTINGS:
         content = _object_in(path)
-        return content.get("kind") in KINDS and content.keys() <= {"kind", "neighbors", "amount", "regularization"}
+        return str(content.get("kind")) in KINDS and content.keys() <= {"kind", "neighbors", "amount", "regularization"}
     return is_record(path, *OWN[path.name])
 
 
@@ -262,6 +262,7 @@ def load_fit(folder: Path, words: str) -> FittedMethod:
         if len(values) != shape[0] or (len(values) and shape[1] != fitted.dimension):
             raise ValueError(f"directions of shape {shape} for {len(values)} values and {fitted.dimension} dimensions")
         load_method(fitted.method, fitted.settings)
+        of_fit = str(record["words"])
         digest = digest_words(words)  # OSError for a name that no file can have
     except Exception as error:  # noqa: BLE001  # a damaged file makes json or safetensors raise anything
         raise ArtifactError(
@@ -272,8 +273,8 @@ def load_fit(folder: Path, words: str) -> FittedMethod:
     if digest != fitted.sha256:
         raise ArtifactError(
             "these are not the word vectors of the fit", where=f"--words {words}",
-            expected=f"{record['words']}, sha256 {fitted.sha256}", got=digest or "no such file or package",
-            remedy=f"give the same word vectors: --words {shlex.quote(str(record['words']))}",
+            expected=f"{of_fit}, sha256 {fitted.sha256}", got=digest or "no such file or package",
+            remedy=f"give the same word vectors: --words {shlex.quote(of_fit)}",
         )  # fmt: skip
     return fitted
 

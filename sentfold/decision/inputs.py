@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -276,10 +277,10 @@ def make_task(
     if (pairs is None) == (labels is None):
         raise DataError("nothing to decide by", where="pairs, labels", expected="one of the two", got="both or neither")
     if pairs is not None:
-        left, right, scores = (np.asarray(part) for part in pairs)
+        left, right, scores = (_numbers(part) for part in pairs)
         return pairs_task(copies, np.column_stack([_rows(left, n, "left"), _rows(right, n, "right")]), scores, kin)
     if isinstance(labels, tuple) and len(labels) == 2:
-        return labels_task(copies, _rows(np.asarray(labels[0]), n, "rows"), _classes(labels[1]), kin)
+        return labels_task(copies, _rows(_numbers(labels[0]), n, "rows"), _classes(labels[1]), kin)
     return labels_task(copies, _rows(np.arange(n), n, "rows"), _classes(labels), kin)
 
 
@@ -359,7 +360,18 @@ def check_splits(splits: Sequence[str], task: Task) -> None:
         refuse_hidden(task.labels, splits, numbers, where="labels, splits")
 
 
+def _numbers(values: npt.ArrayLike) -> npt.NDArray[Any]:
+    """An array, of numbers where these are objects, as pandas and databases have them: 1.0, Decimal("1.0")."""
+    array = np.asarray(values)
+    if array.dtype == object and all(isinstance(value, Number) for value in array.ravel()):
+        with suppress(TypeError, ValueError):  # of a complex number
+            return array.astype(np.float64)
+    return array
+
+
 def _rows(rows: npt.NDArray[Any], n: int, name: str) -> Ints:
+    if rows.dtype.kind == "f" and np.isfinite(rows).all() and (rows == np.floor(rows)).all():
+        rows = rows.astype(np.int64)  # as pandas writes a column that had a gap
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) < 2 or rows.min() < 0 or rows.max() >= n:
         got = f"{rows.dtype}, shape {rows.shape}"
         raise DataError(f"{name} are no rows of the vectors", where=name, expected=f"integers, 0 to {n - 1}", got=got)

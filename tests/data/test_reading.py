@@ -763,6 +763,34 @@ def test_two_arrays_with_identifiers_beside_them_are_refused(tmp_path: Path, nam
         read_vectors(tmp_path / "v.npz", data)
 
 
+def test_pairs_of_numerals_that_are_texts_of_the_vectors_are_asked_about(tmp_path: Path) -> None:
+    """Taken for rows, pairs whose true Spearman is 93.1 had -7.8."""
+    (tmp_path / "p.csv").write_text("left,right,score\n" + "".join(f"{n},{n + 1},{n % 3}\n" for n in range(5)))
+    data, x = read_dataset(tmp_path / "p.csv"), np.eye(8, dtype=np.float32)
+    lists = pa.array(list(x), pa.list_(pa.float32()))
+    numerals = [str(n) for n in range(8)]
+    for texts, sound in ((numerals[::-1], False), (numerals, True), ([f"no {n}" for n in numerals], True)):
+        parquet.write_table(pa.table({"text": texts, "vector": lists}), tmp_path / "v.parquet")
+        with nullcontext() if sound else pytest.raises(DataError, match="can be rows of the vectors, or texts"):
+            assert np.array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x)
+
+
+def test_a_key_of_json_that_comes_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"text": "one", "label": "a"}\n{"text": "two", "label": "a", "label": "x"}\n')
+    with pytest.raises(DataError, match="(?s)line 2.*a key that comes twice"):
+        read_dataset(tmp_path / "d.jsonl")
+
+
+def test_the_advice_names_the_column_whose_name_is_a_scores_own(tmp_path: Path) -> None:
+    """SICK has labels of inference, and scores of relatedness."""
+    rows = [f"{n},text {n},other {n},{n % 3},{n}.5,{n % 2}" for n in range(9)]
+    head = "id,sentence_A,sentence_B,label,relatedness_score,entailment_AB"
+    (tmp_path / "sick.csv").write_text("\n".join([head, *rows]))
+    with pytest.raises(DataError) as refused:
+        read_dataset(tmp_path / "sick.csv")
+    assert "score=relatedness_score" in refused.value.remedy
+
+
 def test_a_title_is_read_alone_where_it_is_named(tmp_path: Path) -> None:
     lines = [{"_id": f"{n}", "title": f"thing {n}", "text": f"about {n}", "label": n % 2} for n in range(4)]
     (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, lines)))

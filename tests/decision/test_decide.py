@@ -7,6 +7,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
 
@@ -671,6 +672,20 @@ def test_vectors_that_are_too_wide_to_fit_matrices_of_their_width_are_refused() 
     with pytest.raises(DataError, match="too wide"):
         decide(x, labels=np.arange(60) % 2)
     assert decide(x[:, :1000] + 0.1, labels=np.arange(60) % 2, families=(ADAPTER,)).items == 60
+
+
+def test_numbers_that_are_objects_or_whole_floats_are_numbers() -> None:
+    """As pandas and databases have them."""
+    x, (left, right, scores) = pairs_of(60)
+    expected = decide(x, pairs=(left, right, scores), families=FEW).to_json()
+    exact = column_of([Decimal(repr(float(score))) for score in scores])
+    for given in ((left, right, np.array(scores, dtype=object)), (left.astype(float), right.astype(object), exact)):
+        assert decide(x, pairs=given, families=FEW).to_json() == expected
+    for odd in (left + 0.5, np.where(left == 0, np.nan, left)):
+        with pytest.raises(DataError, match="left are no rows"):
+            decide(x, pairs=(odd, right, scores), families=FEW)
+    with pytest.raises(DataError, match="scores do not fit"):
+        decide(x, pairs=(left, right, column_of([None, *scores[1:]])), families=FEW)
 
 
 def test_pairs_are_the_same_as_a_tuple_a_list_and_an_array() -> None:
