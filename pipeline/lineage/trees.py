@@ -25,9 +25,11 @@ MODES = frozenset({b"40000", b"100644", b"100755", b"100664", b"120000", b"16000
 SUBMODULE = "160000"
 
 # A line, but for comments, with an attribute by which a checkout has other bytes than its commit. The attribute can
-# follow a quote without a blank.
+# follow a quote without a blank. What is text has other line ends where a user's settings say so, but for eol=lf.
 REWRITING = re.compile(
-    rb"^(?![^\S\n]*#)[^\n]*(?<![\w!-])(?:working-tree-encoding|ident|eol=crlf|crlf)(?![\w-])", re.MULTILINE
+    rb"^(?![^\S\n]*#)(?:[^\n]*(?<![\w!-])(?:working-tree-encoding|ident|eol=crlf|crlf)(?![\w-])"
+    rb"|(?![^\n]*[ \t\r]eol=lf(?![\w-]))[^\n]*(?<=[ \t\r\"])!?text(?![\w-]))[^\n]*",
+    re.MULTILINE,
 )
 
 # Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
@@ -271,7 +273,8 @@ class Revision:
                 odd[path] = line[0].decode("utf-8", "replace")
         if odd:
             path, got = next(iter(odd.items()))
-            raise self._rewritten(path, "no line with working-tree-encoding, ident, eol=crlf or crlf", got)
+            expected = "no line with working-tree-encoding, ident, crlf, eol=crlf, or text without eol=lf"
+            raise self._rewritten(path, expected, got)
 
     def _rewritten(self, path: str, expected: str, got: str) -> LineageError:
         return LineageError(
@@ -474,8 +477,10 @@ def _find_commit(root: Path, revision: str) -> tuple[str, str]:
 
     def asked(*words: str, stdin: bytes | None = None) -> tuple[str, str]:
         done = run_git(root, "-c", "core.warnAmbiguousRefs=true", *words, stdin=stdin)
-        texts = ("", "") if done is None else (done.stdout.decode("utf-8", "replace").strip(), done.stderr.decode())
-        return texts if done is not None and done.returncode == 0 else ("", texts[1])
+        texts = [] if done is None else [part.decode("utf-8", "replace") for part in (done.stdout, done.stderr)]
+        if done is None or done.returncode:
+            return "", "".join(texts[1:])
+        return texts[0].strip(), texts[1]
 
     def named(name: str) -> tuple[str, str]:
         found, said = asked("rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")

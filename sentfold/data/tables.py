@@ -380,7 +380,7 @@ def _parse_tabs(path: Path, text: str) -> tuple[list[tuple[int, list[str]]], boo
 
 
 def _joined_lines(path: Path, text: str, delimiter: str, records: list[tuple[int, list[str]]]) -> list[str]:
-    """A note on texts of several lines in a file of one column.
+    """A note on texts of several lines.
 
     Raises DataError where quotes hold lines together each of which is a whole row without them: a program that puts no
     text into quotes writes `"I am here.` in one row and `Are you?"` in a later one.
@@ -388,16 +388,13 @@ def _joined_lines(path: Path, text: str, delimiter: str, records: list[tuple[int
     joined = [line for line, cells in records if any("\n" in cell or "\r" in cell for cell in cells)]
     if not joined:
         return []
-    try:
+    plain: list[tuple[int, list[str]]] = []
+    with suppress(DataError):
         plain = _parse(path, text, delimiter, csv.QUOTE_NONE)
-    except DataError:
-        return []
-    widths = {len(cells) for _, cells in plain}
-    if widths == {1}:
-        return [
-            f"{len(joined):,} texts have several lines, held together by quotes; the first begins in line {joined[0]}"
-        ]
-    if len(widths) == 1 and _are_rows(plain, dict(records), set(joined)):
+        widths = {len(cells) for _, cells in plain}
+        if len(widths) != 1 or widths == {1} or not _are_rows(plain, dict(records), set(joined)):
+            plain = []
+    if plain:
         raise DataError(
             "quotes hold lines together, and each of these lines is a whole row without them",
             where=f"{path}, line {joined[0]}", expected="rows that can be told",
@@ -405,19 +402,23 @@ def _joined_lines(path: Path, text: str, delimiter: str, records: list[tuple[int
             remedy="if a quote is a part of a text, put the text into quotes and write each of its own quotes twice; "
             "if a text has several lines, write Parquet or JSON lines",
         )  # fmt: skip
-    return []
+    return [f"{len(joined):,} rows have texts of several lines, held together by quotes; the first: line {joined[0]}"]
 
 
 def _are_rows(plain: list[tuple[int, list[str]]], quoted: Mapping[int, list[str]], joined: Set[int]) -> bool:
-    """Whether the lines that quotes hold together can be rows: in no column they have words where others have numbers,
-    or values where others have a few that come again."""
-    others = [cells for line, cells in quoted.items() if line not in joined]
+    """Whether the lines that quotes hold together can be rows: most have numbers in the columns in which others have
+    numbers, and known values in those in which others have a few values that come again."""
+    others = [cells for line, cells in quoted.items() if line not in joined][1:]  # without the header
     pieces = [cells for line, cells in plain if line in joined or line not in quoted]
     for column in range(len(plain[0][1])):
-        known, new = ({cells[column] for cells in part[start:]} for part, start in ((others, 1), (pieces, 0)))
-        if len(others) > 1 and (all(map(is_number, known)) and not all(map(is_number, new))):
-            return False
-        if 2 * len(known) < len(others) and not new <= known:
+        known, new = {cells[column] for cells in others}, [cells[column] for cells in pieces]
+        if known and all(map(is_number, known)):
+            fitting = sum(map(is_number, new))
+        elif 2 * len(known) < len(others):
+            fitting = sum(cell in known for cell in new)
+        else:
+            continue
+        if 2 * fitting <= len(new):
             return False
     return True
 

@@ -222,8 +222,9 @@ def encode_texts(encoder: str | SentenceEncoder | Callable[[list[str]], Any], te
 def as_array(vectors: Any) -> npt.NDArray[Any]:
     """An array of what numpy can read, or of a tensor of torch with any type of numbers, wherever it is."""
     if hasattr(vectors, "detach"):
-        vectors = vectors.detach().cpu()
-        vectors = vectors.float() if vectors.dtype.itemsize < 4 else vectors  # numpy has no bfloat16
+        dense = vectors.detach().to_dense() if vectors.is_sparse else vectors.detach()
+        short = dense.is_floating_point() and dense.dtype.itemsize < 4  # numpy has no bfloat16
+        vectors = dense.float().cpu() if short else dense.cpu()
     return np.asarray(vectors)
 
 

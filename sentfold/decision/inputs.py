@@ -363,9 +363,13 @@ def check_splits(splits: Sequence[str], task: Task) -> None:
 def _numbers(values: npt.ArrayLike) -> npt.NDArray[Any]:
     """An array, of numbers where these are objects, as pandas and databases have them: 1.0, Decimal("1.0")."""
     array = np.asarray(values)
-    if array.dtype == object and all(isinstance(value, Number) for value in array.ravel()):
-        with suppress(TypeError, ValueError):  # of a complex number
-            return array.astype(np.float64)
+    if array.dtype == object:
+        kinds = {bool if isinstance(value, bool | np.bool_) else Number for value in array.ravel()}
+        if kinds == {bool}:
+            return array.astype(bool)
+        if kinds == {Number} and all(isinstance(value, Number) for value in array.ravel()):
+            with suppress(TypeError, ValueError):  # of a complex number
+                return array.astype(np.float64)
     return array
 
 

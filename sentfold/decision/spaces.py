@@ -12,6 +12,7 @@ import numpy.typing as npt
 from safetensors.numpy import load_file, save
 
 from sentfold.data.tables import refuse_holes
+from sentfold.data.vectors import as_array
 from sentfold.errors import ArtifactError, ParameterError, first_line
 from sentfold.files import require_regular, write_bytes_atomically, write_json
 from sentfold.manifold.base.linear import LinearMap
@@ -64,13 +65,15 @@ class Unchanged:
         return {}
 
 
-def _refuse_shape(vectors: Floating, width: int) -> None:
-    """Raise ParameterError for a single vector, and for vectors of another width."""
-    if vectors.ndim != 2 or vectors.shape[1] != width:
+def _matrix(vectors: Any, width: int) -> Floating:
+    """An (m, width) array. Raises ParameterError for a single vector, and for vectors of another width."""
+    array = as_array(vectors)
+    if array.ndim != 2 or array.shape[1] != width:
         raise ParameterError(
             "vectors do not fit the space", where="vectors", expected=f"shape (m, {width})",
-            got=f"shape {vectors.shape}", remedy="give one vector as vectors[None]",
+            got=f"shape {array.shape}", remedy="give one vector as vectors[None]",
         )  # fmt: skip
+    return array
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,7 @@ class LinearSpace:
 
     def transform(self, vectors: Floating) -> Floats:
         """(m, p) images. Cost O(m d p). Raises ParameterError for a single vector, and for vectors of another width."""
-        _refuse_shape(vectors, len(self.map.mean))
-        images: Floats = self.map.apply(vectors, dtype=np.float32)
+        images: Floats = self.map.apply(_matrix(vectors, len(self.map.mean)), dtype=np.float32)
         return images
 
     def cut(self, dimensions: int) -> LinearSpace:
@@ -109,8 +111,7 @@ class SmoothedSpace:
 
     def transform(self, vectors: Floating) -> Floats:
         """(m, d) smoothed vectors. Cost O(m n d) for a pool of n rows. Raises ParameterError as LinearSpace does."""
-        _refuse_shape(vectors, self.pool.shape[1])
-        x = np.asarray(vectors, dtype=self.pool.dtype)
+        x = np.asarray(_matrix(vectors, self.pool.shape[1]), dtype=self.pool.dtype)
         near = nearest_fitted(x, self.pool, self.neighbors)
         smoothed: Floats = smooth(x, near, amount=self.amount, pool=self.pool, dtype=np.float32)
         return smoothed
@@ -139,8 +140,7 @@ class LandmarkSpace:
 
     def transform(self, vectors: Floating) -> Floats:
         """(m, p) coordinates. Cost: see map_out_of_sample. Raises ParameterError as LinearSpace does."""
-        _refuse_shape(vectors, self.landmarks.shape[1])
-        x = np.asarray(vectors, dtype=self.landmarks.dtype)
+        x = np.asarray(_matrix(vectors, self.landmarks.shape[1]), dtype=self.landmarks.dtype)
         return map_out_of_sample(
             x,
             self.landmarks,

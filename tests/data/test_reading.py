@@ -178,13 +178,18 @@ def test_rows_that_quotes_of_a_dialogue_would_join_are_refused_and_texts_of_two_
     with pytest.raises(DataError, match="each of these lines is a whole row") as refused:
         read_dataset(path)
     assert "line 4" in refused.value.where
+    rows[3][2] = "1.75"  # which no other row has, as a mean of raters
+    path.write_text("\n".join(delimiter.join(row) for row in [["left", "right", "score"], *rows]))
+    with pytest.raises(DataError, match="each of these lines is a whole row"):
+        read_dataset(path)
     rows[2][0], rows[5][0] = f'"first{delimiter} again{delimiter} and\nonce more"', "plain"
     path.write_text("\n".join(delimiter.join(row) for row in [["left", "right", "score"], *rows]))
     data = read_dataset(path)
     assert data.texts[2] == f"first{delimiter} again{delimiter} and\nonce more"
     assert len(data) == 12
+    assert any("1 rows have texts of several lines" in note for note in data.notes)
     path.write_text('text\n"one\nmore"\ntwo\n')
-    assert any("1 texts have several lines" in note for note in read_dataset(path).notes)
+    assert any("1 rows have texts of several lines" in note for note in read_dataset(path).notes)
 
 
 def test_old_copies_in_hidden_folders_and_explanations_are_no_data(tmp_path: Path) -> None:
@@ -777,7 +782,7 @@ def test_pairs_of_numerals_that_are_texts_of_the_vectors_are_asked_about(tmp_pat
 
 def test_a_key_of_json_that_comes_twice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"text": "one", "label": "a"}\n{"text": "two", "label": "a", "label": "x"}\n')
-    with pytest.raises(DataError, match="(?s)line 2.*a key that comes twice"):
+    with pytest.raises(DataError, match=r"(?s)line 2.*a key that comes twice"):
         read_dataset(tmp_path / "d.jsonl")
 
 

@@ -502,6 +502,11 @@ def test_a_tensor_is_an_array_also_in_16_bits_and_with_a_gradient() -> None:
     short = torch.tensor(x).bfloat16()
     rounded = decide(short.float().numpy(), labels=labels, families=FEW).to_json()
     assert decide(short, labels=labels, families=FEW).to_json() == rounded
+    assert decide(torch.tensor(x).to_sparse(), labels=labels, families=FEW).to_json() == expected
+    packed = np.packbits(x > 0, axis=1)
+    for given in (packed, torch.from_numpy(packed)):
+        with pytest.raises(DataError, match="packed bits"):
+            decide(given, labels=labels, families=FEW)
     texts = [f"text {row}" for row in range(len(x))]
     assert decide(lambda some: short, labels=(texts, labels), families=FEW).items == 120
 
@@ -518,6 +523,7 @@ def test_one_vector_alone_and_vectors_of_another_width_are_refused_by_each_space
     linear = LinearSpace(LinearMap(np.zeros(8), np.eye(8)[:, :3], np.ones(3)))
     for space in (linear, SmoothedSpace(x, 5, 0.5), LandmarkSpace(x, x[:, :3].copy(), 5, 1e-3)):
         assert space.transform(x[:1]).shape[0] == 1
+        assert np.array_equal(space.transform(x[:2].tolist()), space.transform(x[:2]))
         for vectors in (x[0], x[:, :1]):
             with pytest.raises(ParameterError, match="vectors do not fit the space"):
                 space.transform(vectors)
@@ -684,6 +690,8 @@ def test_numbers_that_are_objects_or_whole_floats_are_numbers() -> None:
     for odd in (left + 0.5, np.where(left == 0, np.nan, left)):
         with pytest.raises(DataError, match="left are no rows"):
             decide(x, pairs=(odd, right, scores), families=FEW)
+    with pytest.raises(DataError, match="rows are no rows"):
+        decide(x, labels=(column_of([True, False] * 60), ["a", "b"] * 60), families=FEW)
     with pytest.raises(DataError, match="scores do not fit"):
         decide(x, pairs=(left, right, column_of([None, *scores[1:]])), families=FEW)
 

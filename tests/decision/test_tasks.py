@@ -36,6 +36,20 @@ def test_pairs_are_scored_by_the_spearman_of_their_cosines() -> None:
     assert task.score(values[None], ALL, np.ones((1, 40)))[0, 0] == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("apart", [1.0, 0.01, 0.003, 0.001])
+def test_pairs_in_a_narrow_cone_are_scored_by_the_spearman_of_their_cosines_too(apart: float) -> None:
+    """Of a first token in an early layer all cosines are 0.999999: of 180 pairs, 13 different ones were left."""
+    rng = np.random.default_rng(0)
+    rows = np.arange(600).reshape(300, 2)
+    space = (1 + apart * rng.normal(size=(600, 64))).astype(np.float32)
+    unit = space.astype(np.float64) / np.linalg.norm(space.astype(np.float64), axis=1, keepdims=True)
+    exact = (unit[rows[:, 0]] * unit[rows[:, 1]]).sum(axis=1)
+    task = PairsTask(rows, exact.argsort().argsort() + 60 * rng.normal(size=300))
+    values = task.measure(space, NONE, np.arange(300))
+    expected = spearmanr(exact, task.scores).statistic
+    assert task.score(values[None], np.arange(300), np.ones((1, 300)))[0, 0] == pytest.approx(expected, abs=1e-4)
+
+
 def test_labels_are_scored_by_three_nearest_neighbours_as_scikit_learn_finds_them() -> None:
     labels = RNG.integers(0, 2, size=60)  # of two classes three votes never tie
     task = LabelsTask(np.arange(60), labels)

@@ -206,7 +206,8 @@ def test_a_commit_with_a_name_twice_where_names_have_no_case_is_refused(small: S
     "line",
     [
         b"*.CSV working-tree-encoding=UTF-7", b"[attr]own -text ident", b'"*.csv"working-tree-encoding=UTF-7',
-        b"\xef\xbb\xbf*.csv ident", b"# \0\n*.csv ident", b"", b"*.csv text eol=crlf", b"* crlf",
+        b"\xef\xbb\xbf*.csv ident", b"# \0\n*.csv ident", b"", b"*.csv text eol=crlf", b"* crlf", b"*.csv text",
+        b"*.csv !text", b'"*.csv"text=auto', b"*.csv\ttext  -diff",
     ],
 )  # fmt: skip
 def test_a_commit_whose_checkout_has_other_bytes_is_refused(small: Small, place: str, line: bytes) -> None:
@@ -219,7 +220,10 @@ def test_a_commit_whose_checkout_has_other_bytes_is_refused(small: Small, place:
     with pytest.raises(LineageError, match="can have another report"):
         audit(small.root, "quick", revision="HEAD")
     path.unlink()
-    path.write_text("# no ident\n*.csv -diff -ident -crlf eol=lf filter=lfs\n.git_archival.txt export-subst\n* -text\n")
+    path.write_text(
+        "# no ident\n*.csv -diff -ident -crlf eol=lf filter=lfs\n*.sh text=auto eol=lf\n*.text -diff\ntext -diff\n"
+        ".git_archival.txt export-subst\n* -text\n"
+    )
     (small.root / "notes").mkdir()
     (small.root / "notes/.gitattributes").write_text("*.txt working-tree-encoding=UTF-16\n")
     git(small.root, "add", "--force", "-A")
@@ -371,6 +375,11 @@ def test_a_name_that_a_tag_and_a_branch_have_is_refused(repository: Path) -> Non
     assert Revision(repository, f"refs/tags/{short}").commit != commit
     with pytest.raises(LineageError, match="there is no commit"):
         Revision(repository, "^HEAD")
+    odd = "caf\udce9"  # in Latin-1
+    for kind in ("heads", "tags"):
+        git(repository, "update-ref", f"refs/{kind}/{odd}", "HEAD")
+    with pytest.raises(LineageError, match="the name of two things"):
+        Revision(repository, odd)
     git(repository, "tag", "-a", "v2.0", "-m", "A tag with digits of its own")
     tag = git(repository, "rev-parse", "v2.0").strip()
     for name in (tag, tag[:10], f"{tag}~0", "v2.0"):
