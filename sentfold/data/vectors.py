@@ -307,7 +307,11 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
         if name in vectors:
             arrays[name] = matrix_of(column, f"{path}, column {name}")
         else:
-            columns[name] = column.to_pylist() if _are_texts(column.type) else []
+            numerals = name == "text" and pa.types.is_integer(
+                column.type
+            )  # as pandas writes texts that are all numerals
+            readable = column.cast(pa.string()) if numerals else column
+            columns[name] = readable.to_pylist() if _are_texts(readable.type) else []
     return columns, arrays
 
 
@@ -376,7 +380,8 @@ def _refuse_columns(columns: Columns, data: Dataset, path: Path) -> None:
     """
     others = [name for name in columns if data.texts or name != "text"]
     texts = [] if data.texts else [str(text) for text in columns.get("text", ())]
-    if texts != [str(row) for row in range(len(texts))] and {*map(str, np.unique(data.rows).tolist())} <= {*texts}:
+    named = {*map(str, np.unique(data.rows).tolist())}
+    if texts != [str(row) for row in range(len(texts))] and 2 * len(named & {*texts}) > len(named):
         raise DataError(
             "pairs of numbers can be rows of the vectors, or texts that the vectors are of", where=data.name,
             expected="rows, and vectors without texts; or texts of which one is no number", got=f"a column `text` with "

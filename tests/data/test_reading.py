@@ -774,7 +774,11 @@ def test_pairs_of_numerals_that_are_texts_of_the_vectors_are_asked_about(tmp_pat
     data, x = read_dataset(tmp_path / "p.csv"), np.eye(8, dtype=np.float32)
     lists = pa.array(list(x), pa.list_(pa.float32()))
     numerals = [str(n) for n in range(8)]
-    for texts, sound in ((numerals[::-1], False), (numerals, True), ([f"no {n}" for n in numerals], True)):
+    whole = [*range(1, 9)]  # as pandas has them
+    for texts, sound in (
+        (numerals[::-1], False), (numerals, True), ([f"no {n}" for n in numerals], True), ([*range(8)], True),
+        (whole, False), ([*range(20, 28)], True),
+    ):  # fmt: skip
         parquet.write_table(pa.table({"text": texts, "vector": lists}), tmp_path / "v.parquet")
         with nullcontext() if sound else pytest.raises(DataError, match="can be rows of the vectors, or texts"):
             assert np.array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x)
