@@ -39,7 +39,9 @@ def command(
         Path | None, typer.Argument(help="Sentences: UTF-8, one a line; Parquet with a column text; a table.")
     ] = None,
     target: Annotated[Path | None, typer.Argument(help="The .parquet file to write: text, vector.")] = None,
-    fit_on: Annotated[Path | None, typer.Option(help="Sentences to learn from, if not SOURCE; repeats count.")] = None,
+    fit_on: Annotated[
+        Path | None, typer.Option(help="Sentences to learn from, with repeats; else the distinct ones of SOURCE.")
+    ] = None,
     words: Annotated[
         str, typer.Option(help="Word vectors: Parquet with word, vector; a published file; or a package.")
     ] = WORDS,
@@ -108,7 +110,7 @@ def command(
         record = {"encoder": encoder} | ({"arithmetic": "bfloat16"} if bfloat16 else {})
     else:
         method, values = load_method(encoder, settings or [])
-        fitting = sentences if fit_on is None else read_fitting(fit_on, columns)
+        fitting = [*dict.fromkeys(sentences)] if fit_on is None else read_fitting(fit_on, columns)
         with open_bar(3, "step") as bar:
             with readers_installed(words):
                 every = [*sentences, *fitting]

@@ -33,6 +33,7 @@ Float64 = npt.NDArray[np.float64]
 Kind = Literal["pairs", "labels", "queries", "sentences"]
 
 SCORE = f"a number, or one of {', '.join(TRUE_WORDS)}"
+THOUSANDS = re.compile(r"[1-9]\d{0,2}(\.\d{3})+", re.ASCII)
 WHOLE = re.compile(r"-?\d+\.0", re.ASCII)  # a whole number as pandas writes it
 # What spreadsheets, databases and programs write for a cell without a value; pandas reads them so, too.
 MISSING = {"#NA", "\\N", "<NA>", "NA", "N/A", "N/a", "n/a", "NULL", "null", "NaN", "nan", "NaT"}
@@ -312,12 +313,26 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
             ) from None  # fmt: skip
         if not np.isfinite(scores[place]):
             raise refuse_value(table, row, column, "a score is not finite", expected="a finite number")
+    _refuse_thousands(table, column, kept)
     if (scores == scores[0]).all():
         raise DataError(
             "all scores are equal, so there is nothing to rank", where=f"{table.name}, column {column}",
             expected="at least two different scores", got=f"{len(scores)} times {scores[0]:g}",
         )  # fmt: skip
     return scores
+
+
+def _refuse_thousands(table: Table, column: str, kept: list[int]) -> None:
+    """Raise DataError where all scores are whole numbers up to hundreds, or have three digits behind a point."""
+    words = [str(table.columns[column][row]).strip() for row in kept]
+    pointed = [place for place, word in enumerate(words) if THOUSANDS.fullmatch(word)]
+    whole = [int(word) for word in words if len(word) <= 3 and word.isdecimal()]
+    if pointed and len(pointed) + len(whole) == len(words) and max(whole, default=0) >= 100:
+        word = words[pointed[0]]
+        raise refuse_value(
+            table, kept[pointed[0]], column, "a point may stand between thousands", expected="numbers as 1049 or 1.05",
+            remedy=f"write {word.replace('.', '')} for {word}; if {word} is a fraction, write {word}0",
+        )  # fmt: skip
 
 
 # Soft hyphen, zero-width and variation characters, marks of the direction of writing. Tags of flags and joiners within

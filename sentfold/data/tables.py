@@ -37,6 +37,7 @@ SPLITS = {
     "test": "test",
 }  # fmt: skip
 DELIMITERS = (",", "\t", ";", "|")
+TWICE = "a key that comes twice"
 ONE_A_LINE = "write a list as one object a line: jq -c '.[]' list.json > lines.jsonl"
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".txt")  # of the parts in a folder
@@ -227,7 +228,7 @@ def _read_json_lines(path: Path) -> Table:
         except (ValueError, RecursionError) as error:
             raise DataError(
                 "a line is not JSON", where=f"{path}, line {number}", expected="one object a line", got=str(error),
-                remedy=ONE_A_LINE,
+                remedy="write each key once" if str(error) == TWICE else ONE_A_LINE,
             ) from None  # fmt: skip
         if not isinstance(record, dict):
             raise DataError(
@@ -261,7 +262,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON. Raises ValueError for a key that comes twice: the last one would count."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key that comes twice")
+        raise ValueError(TWICE)
     return found
 
 
@@ -408,9 +409,10 @@ def _joined_lines(path: Path, text: str, delimiter: str, records: list[tuple[int
 def _are_rows(plain: list[tuple[int, list[str]]], quoted: Mapping[int, list[str]], joined: Set[int]) -> bool:
     """Whether the lines that quotes hold together can be rows: most have numbers in the columns in which others have
     numbers, and known values in those in which others have a few values that come again."""
-    others = [cells for line, cells in quoted.items() if line not in joined][1:]  # without the header
+    width = len(plain[0][1])
+    others = [cells for line, cells in quoted.items() if line not in joined and len(cells) == width][1:]  # no header
     pieces = [cells for line, cells in plain if line in joined or line not in quoted]
-    for column in range(len(plain[0][1])):
+    for column in range(width):
         known, new = {cells[column] for cells in others}, [cells[column] for cells in pieces]
         if known and all(map(is_number, known)):
             fitting = sum(map(is_number, new))

@@ -340,6 +340,6 @@ def test_a_text_file_in_utf_16_is_read_as_other_commands_read_it(tmp_path: Path)
 def test_a_method_has_the_vectors_that_it_has_in_all_other_commands(tmp_path: Path, method: str) -> None:
     """Split at blanks, `parcel?` is an unknown word: Spearman was 25.6 for 28.0."""
     texts = ["Where is the parcel?", "A parcel, which is late.", '"Late" is late!', "No (small) dog barks; it sleeps."]
-    (tmp_path / "s.txt").write_text("\n".join(texts))
+    (tmp_path / "s.txt").write_text("\n".join([*texts, *texts[:1] * 5]))  # a text that comes again is learnt from once
     command(method, tmp_path / "s.txt", tmp_path / "v.parquet")
-    np.testing.assert_array_equal(read(tmp_path / "v.parquet"), fit_method(method, texts, "wordllama")[1].vectors)
+    np.testing.assert_array_equal(read(tmp_path / "v.parquet")[:4], fit_method(method, texts, "wordllama")[1].vectors)

@@ -182,6 +182,10 @@ def test_rows_that_quotes_of_a_dialogue_would_join_are_refused_and_texts_of_two_
     path.write_text("\n".join(delimiter.join(row) for row in [["left", "right", "score"], *rows]))
     with pytest.raises(DataError, match="each of these lines is a whole row"):
         read_dataset(path)
+    split = ['"and here', 'over there"', "1"]  # a quotation over two cells of one row
+    path.write_text("\n".join(delimiter.join(row) for row in [["left", "right", "score"], split, *rows]))
+    with pytest.raises(DataError):
+        read_dataset(path)
     rows[2][0], rows[5][0] = f'"first{delimiter} again{delimiter} and\nonce more"', "plain"
     path.write_text("\n".join(delimiter.join(row) for row in [["left", "right", "score"], *rows]))
     data = read_dataset(path)
@@ -782,6 +786,18 @@ def test_pairs_of_numerals_that_are_texts_of_the_vectors_are_asked_about(tmp_pat
         parquet.write_table(pa.table({"text": texts, "vector": lists}), tmp_path / "v.parquet")
         with nullcontext() if sound else pytest.raises(DataError, match="can be rows of the vectors, or texts"):
             assert np.array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x)
+
+
+def test_points_between_thousands_are_asked_about(tmp_path: Path) -> None:
+    """As spreadsheets of German write 1049."""
+    for scores, sound in (
+        (["950", "1.049", "40"], False), (["950", "1.049.000", "40"], False), (["0", "1", "0.333", "2.667"], True),
+        (["950", "1.05", "1.049"], True), (["1.049", "2.500"], True),
+    ):  # fmt: skip
+        rows = [f"text {place};other {place};{score}" for place, score in enumerate(scores)]
+        (tmp_path / "p.csv").write_text("\n".join(["left;right;score", *rows]))
+        with nullcontext() if sound else pytest.raises(DataError, match=r"between thousands|no number"):
+            read_dataset(tmp_path / "p.csv")
 
 
 def test_a_key_of_json_that_comes_twice_is_refused(tmp_path: Path) -> None:
