@@ -56,7 +56,7 @@ def embed_texts(
     refuse_masked(vectors=vectors, **dict(named))
     for part in labels if isinstance(labels, tuple) else (labels,):
         refuse_masked(labels=part)
-    if pairs is not None and (not hasattr(pairs, "__len__") or len(pairs) != 3):
+    if pairs is not None and (not hasattr(pairs, "__len__") or isinstance(pairs, Mapping) or len(pairs) != 3):
         raise DataError(
             "pairs are not given by columns", where="pairs", expected="pairs=(left, right, scores)",
             got=f"{len(pairs):,} parts" if hasattr(pairs, "__len__") else type(pairs).__name__,
@@ -74,9 +74,13 @@ def embed_texts(
                 "vectors are neither an array nor an encoder", where="vectors", got=type(vectors).__name__,
                 expected="an (n, d) array; or a name as text, an object with `encode`, a function of a list of texts",
             )  # fmt: skip
-        if array.dtype == object:  # as a column of arrays
+        if array.dtype == object:  # as a column of arrays, a table of pandas' Float32, or rows of Decimal
             with suppress(ValueError, TypeError):
-                array = np.stack([np.asarray(vector) for vector in array])
+                array = np.stack([_numbers(vector) for vector in (array.ravel() if array.shape[1:] == (1,) else array)])
+        if array.ndim != 2:
+            raise DataError(
+                "vectors are no matrix", where="vectors", expected="shape (n, d)", got=f"shape {array.shape}",
+            )  # fmt: skip
         return array, pairs, labels, (), []
     columns: Sequence[Any] = pairs[:2] if pairs is not None else labels[:1] if isinstance(labels, tuple) else ()
     cells = [list(np.asarray(column, dtype=object).ravel()) for column in columns]

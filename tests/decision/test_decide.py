@@ -443,6 +443,7 @@ def test_resamples_of_many_items_are_held_a_few_at_a_time() -> None:
         ({"labels": column_of([np.array(["a"]), np.array(["b"])] * 10)}, "a text has a list of labels"),
         ({"labels": ["a", '{"choices": ["a", "b"]}'] * 10}, "a text has a list of labels"),
         ({"pairs": [(0, 1, 1.0), (1, 2, 0.0)]}, "pairs are not given by columns"),
+        ({"pairs": {"left": [0], "right": [1], "scores": [1.0]}}, "pairs are not given by columns"),
         ({"labels": (np.arange(3), np.array(["a", "b", None], dtype=object))}, "a label is empty"),
     ],
 )
@@ -485,6 +486,11 @@ def test_a_column_of_arrays_is_an_array() -> None:
     x, labels = pairs_of(60)[0], ["a", "b"] * 60
     column = column_of(list(x))
     assert decide(column, labels=labels, families=FEW).to_json() == decide(x, labels=labels, families=FEW).to_json()
+    exact = [[Decimal(repr(float(one))) for one in row] for row in x]
+    for given in (column[:, None], np.array([column_of(list(row)) for row in x]), exact):
+        assert decide(given, labels=labels, families=FEW).to_json() == decide(x, labels=labels, families=FEW).to_json()
+    with pytest.raises(DataError, match="vectors are no matrix"):
+        decide(x[:, None], labels=labels, families=FEW)
     one_column = np.array(labels, dtype=object)[:, None]  # as df[["label"]] has them
     assert decide(x, labels=one_column, families=FEW).to_json() == decide(x, labels=labels, families=FEW).to_json()
     for odd in ((label for label in labels), dict(enumerate(labels)), set(labels)):
