@@ -21,6 +21,7 @@ STARTED_IN = Path.cwd()
 LAYERS = ("sentfold", "pipeline", "flows")
 OWN = (*LAYERS, "benchmarks", "tests")  # the packages in the root of the checkout
 COMPILER = "sentfold.kernels.compiled"
+PRODUCT = "sentfold.manifold.solver.product"  # whose kernels are made when they are first asked for
 
 
 class SourceLoader(SourceFileLoader):
@@ -45,6 +46,16 @@ class SourceLoader(SourceFileLoader):
         digest = hashlib.md5(data, usedforsecurity=False)  # as DVC hashes files
         self.loaded[os.path.realpath(path)] = digest.hexdigest()
         return data
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run a module. Of PRODUCT make the kernels at once: numba keeps them by the source that is on the disk then.
+
+        Until the first product takes minutes, in which another branch can be checked out. Nothing is compiled here.
+        """
+        super().exec_module(module)
+        if module.__name__ == PRODUCT:
+            for width in (module.NARROW, module.WIDTH, module.WIDE):
+                module._kernels(width)
 
     def path_stats(self, path: str) -> dict[str, float]:
         """Raise OSError, after which importlib neither reads nor writes a compiled copy."""

@@ -92,3 +92,22 @@ sys.meta_path.insert(0, Swap())
 from pipeline.prices import price; print(price(2.0))"""
     assert say(code, swap) == "80.0"
     assert say(code, "from pipeline.prices import price; print(price(2.0))") == "80.0"
+
+
+def test_kernels_of_the_eigensolver_are_kept_by_the_source_that_runs(code: Path) -> None:
+    """Another branch is checked out before the first product, whose other kernels have the same names and bytecode."""
+    path, edited = code / "sentfold/manifold/solver/product.py", code / "product.py"
+    read = "builder.fneg(builder.load(builder.gep(weight_data, [place])))"
+    text = path.read_text()
+    assert text.count(read) == 1
+    edited.write_text(text.replace(read, read.replace("fneg(", "fadd(ir.Constant(number, 0.0), ")))
+    product = """
+x, out = np.ones(16), np.zeros(16)
+columns = np.array([1, 0, *[0] * module.FARTHEST], dtype=np.int32)
+module._kernels(module.NARROW).difference(np.arange(3), columns, np.full(2, 0.5), x, out, 0, 2)
+print(set(out.tolist()))"""
+    ask = "import shutil, numpy as np, pipeline; from sentfold.manifold.solver import product as module\n"
+    assert say(code, f"{ask}shutil.copy({str(edited)!r}, {str(path)!r}){product}") == "{0.5}"
+    assert say(code, ask + product) == "{1.5}"
+    path.write_text(text)
+    assert say(code, ask + product) == "{0.5}"
