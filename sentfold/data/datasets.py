@@ -40,7 +40,9 @@ MISSING = {"#NA", "\\N", "<NA>", "NA", "N/A", "N/a", "n/a", "NULL", "null", "NaN
 ERROR = re.compile(r"#NV|#[NН]/\w|#\w+/0!|#[^\W\d_a-z]+[!?]")  # of a spreadsheet: #NV, #N/A, #N/D, #DIV/0!, #BEZUG!
 # So many rows, and such a share of them, have one word as their text before a note asks what the word means.
 LEAST_REPEATS, REPEATED_SHARE = 3, 0.02
-JOINED = re.compile("[,;|#/、，；]")  # between labels of a text, as forms and label tools write them
+# Between labels of a text, as forms, label tools and dumps write them; and what can also be a part of one name.
+JOINED = re.compile(r"[,;|#/、，；<>\[\]{}·•]")
+PERHAPS = re.compile(r"\s+(?:and|or|und|et|y)\s+|[\s&+:@\\-]")
 CODE = 0.75  # so far from all others, in units of their range, is a score that a note asks about
 CLASSES = SCORES = 8  # that a note names
 JUDGED = 20  # texts from which on a verdict is given
@@ -183,8 +185,8 @@ def refuse_joined(names: Sequence[str], *, where: str) -> None:
 
 
 def joined_notes(names: Sequence[str]) -> list[str]:
-    """A note on a class whose name is those of others with blanks, & or +: some forms join several labels so."""
-    if not (found := _joined(names, re.compile(r"[\s&+]"))):
+    """A note on a class whose name is those of others with blanks or such signs: some forms join several labels so."""
+    if not (found := _joined(names, PERHAPS)):
         return []
     return [f"the class {shorten(found)} has the names of others: if texts have several labels, keep one of each text"]
 

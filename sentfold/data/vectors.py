@@ -380,8 +380,9 @@ def _refuse_columns(columns: Columns, data: Dataset, path: Path) -> None:
     """
     others = [name for name in columns if data.texts or name != "text"]
     texts = [] if data.texts else [str(text) for text in columns.get("text", ())]
-    named = {*map(str, np.unique(data.rows).tolist())}
-    if texts != [str(row) for row in range(len(texts))] and 2 * len(named & {*texts}) > len(named):
+    numbers = [int(text) if text.isdecimal() and len(text) < 19 else -1 for text in texts]  # of 0164 too
+    named = {*np.unique(data.rows).tolist()}
+    if numbers != [*range(len(texts))] and 2 * len(named & {*numbers}) > len(named):
         raise DataError(
             "pairs of numbers can be rows of the vectors, or texts that the vectors are of", where=data.name,
             expected="rows, and vectors without texts; or texts of which one is no number", got=f"a column `text` with "

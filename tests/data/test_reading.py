@@ -781,7 +781,7 @@ def test_pairs_of_numerals_that_are_texts_of_the_vectors_are_asked_about(tmp_pat
     whole = [*range(1, 9)]  # as pandas has them
     for texts, sound in (
         (numerals[::-1], False), (numerals, True), ([f"no {n}" for n in numerals], True), ([*range(8)], True),
-        (whole, False), ([*range(20, 28)], True),
+        (whole, False), ([*range(20, 28)], True), ([f"{n:04}" for n in whole], False),
     ):  # fmt: skip
         parquet.write_table(pa.table({"text": texts, "vector": lists}), tmp_path / "v.parquet")
         with nullcontext() if sound else pytest.raises(DataError, match="can be rows of the vectors, or texts"):
@@ -975,6 +975,7 @@ def test_several_labels_in_a_cell_are_refused_and_one_in_a_list_is_that_label(tm
     )
     lists += ("('Cars', 'Sport')", "{'Cars', 'Sport'}")
     joined = ("Cars, Sport", "Cars;Sport", "Cars#Sport", "1,5", "1|5", "Cars、Sport", "Cars，Sport")
+    joined += ("<Cars><Sport>", "[Cars][Sport]", "Cars · Sport")
     for several in (*lists, *joined):
         rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, several])]
         (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
@@ -990,11 +991,11 @@ def test_several_labels_in_a_cell_are_refused_and_one_in_a_list_is_that_label(tm
     assert "Cars;" in read_dataset(tmp_path / "l.csv").classes
     with pytest.raises(DataError, match="list of labels"):
         sentfold.decide(np.eye(5), labels=[*names, frozenset({"Cars", "Sport"})])
-    for several in ("Cars Sport", "Cars & Sport", "Cars+Sport"):
+    for several in ("Cars Sport", "Cars & Sport", "Cars+Sport", "Cars and Sport", "Cars:Sport", "- Cars - Sport"):
         rows = [f"a text {n},{name}" for n, name in enumerate([*names, several])]
         (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
         assert any(f"'{several}' has the names of others" in note for note in read_dataset(tmp_path / "l.csv").notes)
-    sound = ["Art, music", "[unknown]", "(not classified)", "2", "2,7"]
+    sound = ["Art, music", "<unknown>", "C++", "C", "[unknown]", "(not classified)", "2", "2,7"]
     rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, *sound])]
     (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
     assert {*sound} <= {*read_dataset(tmp_path / "l.csv").classes}
