@@ -24,13 +24,14 @@ SYMLINK = "120000"
 MODES = frozenset({b"40000", b"100644", b"100755", b"100664", b"120000", b"160000"})  # 100664 in old repositories
 SUBMODULE = "160000"
 
-# A line, but for comments, with an attribute by which a checkout has other bytes than its commit. The attribute can
+# A line, but for comments, with an attribute by which a checkout can have other bytes than its commit. An attribute can
 # follow a quote without a blank. What is text has other line ends where a user's settings say so, but for eol=lf.
 REWRITING = re.compile(
-    rb"^(?![^\S\n]*#)(?:[^\n]*(?<![\w!-])(?:working-tree-encoding|ident|eol=crlf|crlf)(?![\w-])"
-    rb"|(?![^\n]*[ \t\r]eol=lf(?![\w-]))[^\n]*(?<=[ \t\r\"])!?text(?![\w-]))[^\n]*",
+    rb"^(?![^\S\n]*#)[^\n]*"
+    rb"(?:(?<![\w!-])(?:working-tree-encoding|ident|crlf)|(?<=[ \t\r\"])(?:!?text|[!-]?eol))(?![\w-])[^\n]*",
     re.MULTILINE,
 )
+HARMLESS = re.compile(rb"^[^\s\"#]+[ \t]+text(?:=auto)?[ \t]+eol=lf[ \t\r]*$", re.MULTILINE)
 
 # Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
 MOST_FILES = 200_000  # files and folders; the project has 2,000
@@ -269,11 +270,11 @@ class Revision:
         found = [path for path in (*roots, *shown) if _folded(path.rpartition("/")[2]) == ".gitattributes"]
         odd = {path: "a link or a submodule" for path in found if self._entries[path][0] in (SYMLINK, SUBMODULE)}
         for path, content in ({} if odd else self.read_all(found)).items():
-            if line := REWRITING.search(content):
+            if line := REWRITING.search(HARMLESS.sub(b"", content)):
                 odd[path] = line[0].decode("utf-8", "replace")
         if odd:
             path, got = next(iter(odd.items()))
-            expected = "no line with working-tree-encoding, ident, crlf, eol=crlf, or text without eol=lf"
+            expected = "no line with working-tree-encoding, ident, crlf, eol or text, but for `PATTERN text eol=lf`"
             raise self._rewritten(path, expected, got)
 
     def _rewritten(self, path: str, expected: str, got: str) -> LineageError:

@@ -325,11 +325,12 @@ def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:
 
 
 def _refuse_thousands(table: Table, column: str, kept: list[int]) -> None:
-    """Raise DataError where all scores are whole numbers up to hundreds, or have three digits behind a point."""
-    words = [str(table.columns[column][row]).strip() for row in kept]
+    """Raise DataError where all scores are whole numbers, above 100 too, or have three digits behind a point."""
+    cells = [table.columns[column][row] for row in kept]
+    words = [cell.strip() if isinstance(cell, str) else "" for cell in cells]  # a number of JSON has no such points
     pointed = [place for place, word in enumerate(words) if THOUSANDS.fullmatch(word)]
     whole = [int(word) for word in words if len(word) <= 3 and word.isdecimal()]
-    if pointed and len(pointed) + len(whole) == len(words) and max(whole, default=0) >= 100:
+    if pointed and len(pointed) + len(whole) == len(words) and max(whole, default=0) > 100:
         word = words[pointed[0]]
         raise refuse_value(
             table, kept[pointed[0]], column, "a point may stand between thousands", expected="numbers as 1049 or 1.05",

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -288,7 +288,7 @@ def _read_delimited(path: Path) -> Table:
         notes += _escaped(records)
     else:
         records = _parse(path, text, delimiter, csv.QUOTE_MINIMAL)
-        notes += _joined_lines(path, text, delimiter, records)
+    notes += _joined_lines(path, text, delimiter, records)
     if not records:
         raise DataError("a file is empty", where=str(path), expected="a header and rows")
     (line, header), *rows = records
@@ -383,46 +383,43 @@ def _parse_tabs(path: Path, text: str) -> tuple[list[tuple[int, list[str]]], boo
 def _joined_lines(path: Path, text: str, delimiter: str, records: list[tuple[int, list[str]]]) -> list[str]:
     """A note on texts of several lines.
 
-    Raises DataError where quotes hold lines together each of which is a whole row without them: a program that puts no
-    text into quotes writes `"I am here.` in one row and `Are you?"` in a later one.
+    Raises DataError where quotes hold lines together most of which are rows without them: a program that puts no text
+    into quotes writes `"I am here.` in one row and `Are you?"` in a later one.
     """
-    joined = [line for line, cells in records if any("\n" in cell or "\r" in cell for cell in cells)]
+    joined = {line for line, cells in records if any("\n" in cell or "\r" in cell for cell in cells)}
     if not joined:
         return []
     plain: list[tuple[int, list[str]]] = []
     with suppress(DataError):
         plain = _parse(path, text, delimiter, csv.QUOTE_NONE)
-        widths = {len(cells) for _, cells in plain}
-        if len(widths) != 1 or widths == {1} or not _are_rows(plain, dict(records), set(joined)):
-            plain = []
-    if plain:
+    begun, width = {line for line, _ in records}, len(records[0][1])
+    others = [cells for line, cells in records[1:] if line not in joined and len(cells) == width]
+    held = [cells for line, cells in plain if line in joined or line not in begun]
+    rows = [cells for cells in held if len(cells) == width]
+    if len(joined) > 1 and 2 * len(rows) > len(held) and _are_rows(rows, others):
         raise DataError(
-            "quotes hold lines together, and each of these lines is a whole row without them",
-            where=f"{path}, line {joined[0]}", expected="rows that can be told",
+            "quotes hold lines together, and most of these lines are rows without them",
+            where=f"{path}, line {min(joined)}", expected="rows that can be told",
             got=f"{len(joined):,} rows of several lines",
             remedy="if a quote is a part of a text, put the text into quotes and write each of its own quotes twice; "
             "if a text has several lines, write Parquet or JSON lines",
         )  # fmt: skip
-    return [f"{len(joined):,} rows have texts of several lines, held together by quotes; the first: line {joined[0]}"]
+    return [f"{len(joined):,} rows have texts of several lines, held together by quotes; the first: line {min(joined)}"]
 
 
-def _are_rows(plain: list[tuple[int, list[str]]], quoted: Mapping[int, list[str]], joined: Set[int]) -> bool:
-    """Whether the lines that quotes hold together can be rows: most have numbers in the columns in which others have
-    numbers, and known values in those in which others have a few values that come again."""
-    width = len(plain[0][1])
-    others = [cells for line, cells in quoted.items() if line not in joined and len(cells) == width][1:]  # no header
-    pieces = [cells for line, cells in plain if line in joined or line not in quoted]
-    for column in range(width):
-        known, new = {cells[column] for cells in others}, [cells[column] for cells in pieces]
-        if known and all(map(is_number, known)):
-            fitting = sum(map(is_number, new))
-        elif 2 * len(known) < len(others):
-            fitting = sum(cell in known for cell in new)
-        else:
-            continue
-        if 2 * fitting <= len(new):
-            return False
-    return True
+def _are_rows(held: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) -> bool:
+    """Whether most lines have numbers in the columns in which all other rows have, and known values in those in which
+    others have a few that come again. False where there is no such column."""
+    told = False
+    for column in range(len(held[0]) if others else 0):
+        known, new = {cells[column] for cells in others}, [cells[column] for cells in held]
+        numbers = all(map(is_number, known))
+        if numbers or 2 * len(known) < len(others):
+            told = True
+            fitting = sum(is_number(cell) if numbers else cell in known for cell in new)
+            if 2 * fitting <= len(new):
+                return False
+    return told
 
 
 def _escaped(records: list[tuple[int, list[str]]]) -> list[str]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sentfold.data.beir import join_title
-from sentfold.data.datasets import Dataset
+from sentfold.data.datasets import Dataset, class_name
 from sentfold.data.tables import DataError, read_arrow_table, refuse_holes, shorten
 from sentfold.errors import first_line
 from sentfold.files import FREE, RATIO
@@ -307,11 +307,13 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
         if name in vectors:
             arrays[name] = matrix_of(column, f"{path}, column {name}")
         else:
-            numerals = name == "text" and pa.types.is_integer(
-                column.type
-            )  # as pandas writes texts that are all numerals
-            readable = column.cast(pa.string()) if numerals else column
-            columns[name] = readable.to_pylist() if _are_texts(readable.type) else []
+            numbers = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+            if (
+                name == "text" and numbers
+            ):  # as pandas writes texts that are all numerals: 7, or 7.0 where one is absent
+                columns[name] = [None if cell is None else class_name(cell) for cell in column.to_pylist()]
+            else:
+                columns[name] = column.to_pylist() if _are_texts(column.type) else []
     return columns, arrays
 
 
@@ -379,7 +381,7 @@ def _refuse_columns(columns: Columns, data: Dataset, path: Path) -> None:
     The rows may be in another order than the data. Then each text would get the vector of another text.
     """
     others = [name for name in columns if data.texts or name != "text"]
-    texts = [] if data.texts else [str(text) for text in columns.get("text", ())]
+    texts = [] if data.texts else [class_name(text) for text in columns.get("text", ())]
     numbers = [int(text) if text.isdecimal() and len(text) < 19 else -1 for text in texts]  # of 0164 too
     named = {*np.unique(data.rows).tolist()}
     if numbers != [*range(len(texts))] and 2 * len(named & {*numbers}) > len(named):

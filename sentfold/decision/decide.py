@@ -56,7 +56,7 @@ RESAMPLES = 2_000
 WEIGHTS, MOST_WEIGHTS = 4_000_000, 40_000_000  # of items in resamples, at a time
 REVERSED = 4  # standard deviations below 0; scores that say nothing give such a cosine once in 30,000 times
 CONFIDENCE = 0.95
-SAME = 1e-6  # values of items that differ by less are those of cosine
+SAME = 1e-6  # values of items that differ by less are those of cosine, where these range from 0 to 1
 MANY_GROUPS = 200  # from which on Student's t is the normal distribution but for a hundredth
 AUTOMATIC = "automatic choice"
 
@@ -288,7 +288,9 @@ def judge(
     ]  # by outer fold: (candidates + 1, t)
     observed, replicates = resample_scores(task, plan, tables, seed)
     apart = np.max([np.abs(table[1:] - table[0]).max(axis=1, initial=0.0) for table in tables], axis=0)
-    moving = [place for place in range(len(names)) if apart[place] > SAME]
+    # In a narrow cone cosines differ by millionths, and rounding moves them by the root of that.
+    same = SAME * np.sqrt(min(1.0, float(np.ptp(np.concatenate([table[0] for table in tables])))))
+    moving = [place for place in range(len(names)) if apart[place] > same]
     seen = float(replicates[0].std(ddof=1))
     wider = max(1.0, spread / seen) if seen > 0 else 1.0
     drawn = replicates[1:] - replicates[0]

@@ -171,27 +171,34 @@ def test_rows_that_quotes_of_a_dialogue_would_join_are_refused_and_texts_of_two_
     tmp_path: Path, delimiter: str
 ) -> None:
     """A program that writes no quotes: 60 of 120 pairs became ten texts of seven lines, without a word."""
-    rows = [[f"one {number}", f"two {number}", f"{number % 3}"] for number in range(12)]
-    rows[2][0], rows[5][0] = '"I am here.', 'And you are there."'
     path = tmp_path / "p.csv"
-    path.write_text("\n".join(delimiter.join(row) for row in [["left", "right", "score"], *rows]))
-    with pytest.raises(DataError, match="each of these lines is a whole row") as refused:
-        read_dataset(path)
-    assert "line 4" in refused.value.where
-    rows[3][2] = "1.75"  # which no other row has, as a mean of raters
-    path.write_text("\n".join(delimiter.join(row) for row in [["left", "right", "score"], *rows]))
-    with pytest.raises(DataError, match="each of these lines is a whole row"):
-        read_dataset(path)
-    split = ['"and here', 'over there"', "1"]  # a quotation over two cells of one row
-    path.write_text("\n".join(delimiter.join(row) for row in [["left", "right", "score"], split, *rows]))
+
+    def write(*changes: tuple[int, int, str]) -> None:
+        rows = [[f"one {number}", f"two {number}", f"{number % 3}"] for number in range(24)]
+        for row, column, cell in changes:
+            rows[row][column] = cell
+        path.write_text("\n".join(delimiter.join(row) for row in [["left", "right", "score"], *rows]))
+
+    spoken = ((2, 0, '"I am here.'), (5, 0, 'And you are there."'), (9, 0, '"Or not.'), (12, 0, 'Or else."'))
+    # A mean of raters, which no other row has; and one more delimiter in a row that is held.
+    for change in ((), ((3, 2, "1.75"),), ((3, 1, f"two {delimiter}-)"),)):
+        write(*spoken, *change)
+        with pytest.raises(DataError, match="most of these lines are rows") as refused:
+            read_dataset(path)
+        assert "line 4" in refused.value.where
+    write(*spoken, (0, 0, '"and here'), (0, 1, 'over there"'))  # a quotation over two cells of one row
     with pytest.raises(DataError):
         read_dataset(path)
-    rows[2][0], rows[5][0] = f'"first{delimiter} again{delimiter} and\nonce more"', "plain"
-    path.write_text("\n".join(delimiter.join(row) for row in [["left", "right", "score"], *rows]))
-    data = read_dataset(path)
-    assert data.texts[2] == f"first{delimiter} again{delimiter} and\nonce more"
-    assert len(data) == 12
-    assert any("1 rows have texts of several lines" in note for note in data.notes)
+    lines = f'"first{delimiter} again{delimiter} and\nonce more"'
+    for change in (((2, 0, lines),), ((2, 0, lines), (5, 0, lines.replace("first", "then")))):
+        write(*change)
+        data = read_dataset(path)
+        assert data.texts[2] == lines.strip('"')
+        assert len(data) == 24
+        assert any(f"{len(change)} rows have texts of several lines" in note for note in data.notes)
+    letters = [f'T-{number},"Well, Ann\nThanks, Bob {number}"' for number in range(9)]
+    path.write_text("\n".join(["ticket,text", *letters]))
+    assert len(read_dataset(path, {"text": "text"}).texts) == 9
     path.write_text('text\n"one\nmore"\ntwo\n')
     assert any("1 rows have texts of several lines" in note for note in read_dataset(path).notes)
 
@@ -782,6 +789,7 @@ def test_pairs_of_numerals_that_are_texts_of_the_vectors_are_asked_about(tmp_pat
     for texts, sound in (
         (numerals[::-1], False), (numerals, True), ([f"no {n}" for n in numerals], True), ([*range(8)], True),
         (whole, False), ([*range(20, 28)], True), ([f"{n:04}" for n in whole], False),
+        ([float(n) for n in whole], False), ([f"{n}.0" for n in whole], False),
     ):  # fmt: skip
         parquet.write_table(pa.table({"text": texts, "vector": lists}), tmp_path / "v.parquet")
         with nullcontext() if sound else pytest.raises(DataError, match="can be rows of the vectors, or texts"):
@@ -792,12 +800,15 @@ def test_points_between_thousands_are_asked_about(tmp_path: Path) -> None:
     """As spreadsheets of German write 1049."""
     for scores, sound in (
         (["950", "1.049", "40"], False), (["950", "1.049.000", "40"], False), (["0", "1", "0.333", "2.667"], True),
-        (["950", "1.05", "1.049"], True), (["1.049", "2.500"], True),
+        (["950", "1.05", "1.049"], True), (["1.049", "2.500"], True), (["0", "33.333", "66.667", "100"], True),
     ):  # fmt: skip
         rows = [f"text {place};other {place};{score}" for place, score in enumerate(scores)]
         (tmp_path / "p.csv").write_text("\n".join(["left;right;score", *rows]))
         with nullcontext() if sound else pytest.raises(DataError, match=r"between thousands|no number"):
             read_dataset(tmp_path / "p.csv")
+    rows = [{"left": f"text {score}", "right": f"other {score}", "score": score} for score in (950, 1.049, 40)]
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert read_dataset(tmp_path / "p.jsonl").values.tolist() == [950, 1.049, 40]
 
 
 def test_a_key_of_json_that_comes_twice_is_refused(tmp_path: Path) -> None:

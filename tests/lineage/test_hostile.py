@@ -208,6 +208,7 @@ def test_a_commit_with_a_name_twice_where_names_have_no_case_is_refused(small: S
         b"*.CSV working-tree-encoding=UTF-7", b"[attr]own -text ident", b'"*.csv"working-tree-encoding=UTF-7',
         b"\xef\xbb\xbf*.csv ident", b"# \0\n*.csv ident", b"", b"*.csv text eol=crlf", b"* crlf", b"*.csv text",
         b"*.csv !text", b'"*.csv"text=auto', b"*.csv\ttext  -diff",
+        b"*.csv text eol=lf\n*.csv !eol", b"*.csv text eol=lf -eol", b'"[! eol=lf]*.csv" text', b"*.csv eol=lf\n* -eol",
     ],
 )  # fmt: skip
 def test_a_commit_whose_checkout_has_other_bytes_is_refused(small: Small, place: str, line: bytes) -> None:
@@ -221,7 +222,7 @@ def test_a_commit_whose_checkout_has_other_bytes_is_refused(small: Small, place:
         audit(small.root, "quick", revision="HEAD")
     path.unlink()
     path.write_text(
-        "# no ident\n*.csv -diff -ident -crlf eol=lf filter=lfs\n*.sh text=auto eol=lf\n*.text -diff\ntext -diff\n"
+        "# no ident\n*.csv -diff -ident -crlf filter=lfs\n*.sh text=auto eol=lf\n*.text -diff\ntext -diff\n"
         ".git_archival.txt export-subst\n* -text\n"
     )
     (small.root / "notes").mkdir()
