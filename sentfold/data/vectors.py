@@ -220,9 +220,11 @@ def encode_texts(encoder: str | SentenceEncoder | Callable[[list[str]], Any], te
 
 
 def as_array(vectors: Any) -> npt.NDArray[Any]:
-    """An array of what numpy can read, or of a tensor of torch with any type of numbers, wherever it is."""
+    """An array of what numpy can read, or of tensors of torch with any type of numbers, wherever they are."""
+    if isinstance(vectors, list | tuple) and vectors and hasattr(vectors[0], "detach"):
+        return np.stack([as_array(vector) for vector in vectors])
     if hasattr(vectors, "detach"):
-        dense = vectors.detach().to_dense() if vectors.is_sparse else vectors.detach()
+        dense = vectors.detach() if str(vectors.layout) == "torch.strided" else vectors.detach().to_dense()
         short = dense.is_floating_point() and dense.dtype.itemsize < 4  # numpy has no bfloat16
         vectors = dense.float().cpu() if short else dense.cpu()
     return np.asarray(vectors)

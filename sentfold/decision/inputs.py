@@ -366,7 +366,7 @@ def check_splits(splits: Sequence[str], task: Task) -> None:
 
 def _numbers(values: npt.ArrayLike) -> npt.NDArray[Any]:
     """An array, of numbers where these are objects, as pandas and databases have them: 1.0, Decimal("1.0")."""
-    array = np.asarray(values)
+    array = as_array(values)
     if array.dtype == object:
         kinds = {bool if isinstance(value, bool | np.bool_) else Number for value in array.ravel()}
         if kinds == {bool}:

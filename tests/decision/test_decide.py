@@ -508,7 +508,9 @@ def test_a_tensor_is_an_array_also_in_16_bits_and_with_a_gradient() -> None:
     short = torch.tensor(x).bfloat16()
     rounded = decide(short.float().numpy(), labels=labels, families=FEW).to_json()
     assert decide(short, labels=labels, families=FEW).to_json() == rounded
-    assert decide(torch.tensor(x).to_sparse(), labels=labels, families=FEW).to_json() == expected
+    for sparse in (torch.tensor(x).to_sparse(), torch.tensor(x).to_sparse_csr()):
+        assert decide(sparse, labels=labels, families=FEW).to_json() == expected
+    assert decide([*short], labels=labels, families=FEW).to_json() == rounded
     packed = np.packbits(x > 0, axis=1)
     for given in (packed, torch.from_numpy(packed)):
         with pytest.raises(DataError, match="packed bits"):
