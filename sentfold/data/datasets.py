@@ -45,6 +45,7 @@ JOINED = re.compile(r"[,;|#/、，；<>\[\]{}·•]")
 PERHAPS = re.compile(r"\s+(?:and|or|und|et|y)\s+|[\s&+:@\\-]")
 CODE = 0.75  # so far from all others, in units of their range, is a score that a note asks about
 CLASSES = SCORES = 8  # that a note names
+MANY_ROWS = 100_000  # from which on nearly all may not be repeats
 JUDGED = 20  # texts from which on a verdict is given
 
 
@@ -113,7 +114,16 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None, *, judged
         kind = "sentences" if kind == "labels" else kind
     notes = [describe_columns(roles, columns or {}), *table.notes]
     build = {"pairs": _read_pairs, "labels": _read_labels, "sentences": _read_sentences}[kind]
-    return replace(build(table, roles, notes), files=tuple(dict.fromkeys(Path(file) for file, _, _ in table.places)))
+    data = build(table, roles, notes)
+    if judged and len(data) > MANY_ROWS and 10 * (different := len(np.unique(data.rows, axis=0))) < len(data):
+        # Some kilobytes of Parquet can hold millions, of which each is resampled.
+        raise DataError(
+            "nearly all rows come again", where=table.name,
+            expected=f"above {MANY_ROWS:,} rows, a tenth of different texts or pairs at least",
+            got=f"{different:,} different ones in {len(data):,} rows",
+            remedy="keep each once, with the mean of its scores or its commonest class",
+        )  # fmt: skip
+    return replace(data, files=tuple(dict.fromkeys(Path(file) for file, _, _ in table.places)))
 
 
 def _read_pairs(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dataset:

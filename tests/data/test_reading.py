@@ -796,6 +796,23 @@ def test_pairs_of_numerals_that_are_texts_of_the_vectors_are_asked_about(tmp_pat
             assert np.array_equal(read_vectors(tmp_path / "v.parquet", data)[0], x)
 
 
+def test_a_hundred_thousand_repeats_of_few_texts_are_refused_where_they_would_be_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two million rows of 64 texts are 26 KB of Parquet; their resamples took 9.8 GB and minutes."""
+    monkeypatch.setattr("sentfold.data.datasets.MANY_ROWS", 1_000)  # which are read in a moment
+    texts = [f"text {number % 64}" for number in range(1_064)]
+    labels = {"label": ["ab"[number % 2] for number in range(len(texts))]}
+    pairs = {"right": texts[::-1], "score": [*range(len(texts))]}
+    for first, others in (("text", labels), ("left", pairs)):
+        parquet.write_table(pa.table({first: texts, **others}), tmp_path / "d.parquet")
+        with pytest.raises(DataError, match="nearly all rows come again"):
+            read_dataset(tmp_path / "d.parquet")
+        assert len(read_dataset(tmp_path / "d.parquet", judged=False).texts) == 64
+        parquet.write_table(pa.table({first: texts, **others}).slice(0, 500), tmp_path / "d.parquet")
+        assert len(read_dataset(tmp_path / "d.parquet")) == 500
+
+
 def test_points_between_thousands_are_asked_about(tmp_path: Path) -> None:
     """As spreadsheets of German write 1049."""
     for scores, sound in (
