@@ -495,10 +495,9 @@ def _find_commit(root: Path, revision: str) -> tuple[str, str]:
     # As git describe prints a commit, or as its first digits.
     digits = re.fullmatch(r"(?:.*-g)?([0-9a-f]{4,64})", base)
     first = named(base)[0] if digits and found else ""
-    tag = (
-        asked("rev-parse", "--verify", "--end-of-options", base)[0] if digits and first else ""
-    )  # itself, if it has one
-    if digits and first and not first.startswith(digits[1]) and not tag.startswith(digits[1]):
+    # A signed tag has digits of its own.
+    own = (first, asked("rev-parse", "--verify", "--end-of-options", base)[0]) if digits else ()
+    if digits and first and not any(one.startswith(digits[1]) for one in own):
         full = asked("rev-parse", "--verify", "--symbolic-full-name", "--end-of-options", base)[0]
         if base != full:  # else the whole name of a tag or branch was given
             alike = asked("rev-parse", f"--disambiguate={digits[1]}")[0]

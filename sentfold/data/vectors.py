@@ -310,9 +310,7 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
             arrays[name] = matrix_of(column, f"{path}, column {name}")
         else:
             numbers = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-            if (
-                name == "text" and numbers
-            ):  # as pandas writes texts that are all numerals: 7, or 7.0 where one is absent
+            if name == "text" and numbers:  # pandas writes texts that are numerals as 7, or 7.0 where one is absent
                 columns[name] = [None if cell is None else class_name(cell) for cell in column.to_pylist()]
             else:
                 columns[name] = column.to_pylist() if _are_texts(column.type) else []

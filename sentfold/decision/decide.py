@@ -289,7 +289,9 @@ def judge(
     observed, replicates = resample_scores(task, plan, tables, seed)
     apart = np.max([np.abs(table[1:] - table[0]).max(axis=1, initial=0.0) for table in tables], axis=0)
     # In a narrow cone cosines differ by millionths, and rounding moves them by the root of that.
-    same = SAME * np.sqrt(min(1.0, float(np.ptp(np.concatenate([table[0] for table in tables])))))
+    # Where all values are equal, as where every query is answered right, some last digits are no difference either.
+    reach = float(np.ptp(np.concatenate([table[0] for table in tables])))
+    same = max(1e-12, SAME * np.sqrt(min(1.0, reach)))
     moving = [place for place in range(len(names)) if apart[place] > same]
     seen = float(replicates[0].std(ddof=1))
     wider = max(1.0, spread / seen) if seen > 0 else 1.0
