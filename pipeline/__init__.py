@@ -48,9 +48,11 @@ class SourceLoader(SourceFileLoader):
         return data
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run a module. Of PRODUCT make the kernels at once: numba keeps them by the source that is on the disk then.
+        """Run a module. Make the kernels of PRODUCT at once, without compiling them.
 
-        Until the first product takes minutes, in which another branch can be checked out. Nothing is compiled here.
+        Numba keeps a kernel by the source that is on the disk when the kernel is made. PRODUCT makes its kernels for
+        the first product, minutes later, when another branch may be checked out. An edit of PRODUCT itself would make
+        all suites run again.
         """
         super().exec_module(module)
         if module.__name__ == PRODUCT:

@@ -11,7 +11,7 @@ from sentfold.numeric_profile import use_profile
 
 use_profile()
 
-from hypothesis import settings  # noqa: E402  # may load numpy
+from hypothesis import settings  # noqa: E402  # behind the profile: it may load numpy
 
 settings.register_profile("any machine", deadline=None)  # no test is about time: a busy machine is no failure
 settings.load_profile("any machine")

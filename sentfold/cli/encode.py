@@ -245,16 +245,15 @@ def in_bfloat16() -> Iterator[None]:
 def load_method(name: str, settings: list[str]) -> tuple[Any, Any]:
     """The module of a method, and its settings from KEY=VALUE texts. Raises ParameterError.
 
-    Raw text has punctuation at its words: in place of splitting at blanks a method takes the tokenizer regex, as in all
-    other commands, unless a setting names its tokenizer.
+    The tokenizer is that of all other commands, unless a setting names one.
     """
+    from sentfold.decision.encoders import tokenizer_of_raw_text
     from sentfold.encoders.base.protocol import find_method
     from sentfold.encoders.base.settings import make_settings, parse_settings
 
     method = find_method(name)
     values = parse_settings(method, settings)
-    usual = {"tokenizer": "regex"} if method.Settings().tokenizer == "whitespace" else {}
-    return method, make_settings(method, {**usual, **values}, where="--set")
+    return method, make_settings(method, {**tokenizer_of_raw_text(method), **values}, where="--set")
 
 
 def fit_directions(encoder: Any, path: Path) -> Fitted:

@@ -128,8 +128,7 @@ def fit_method(name: str, texts: Sequence[str], words: str) -> tuple[FittedMetho
     ArtifactError or SourceError for words that cannot be read.
     """
     method, settings = load_method(name, {})
-    if settings.tokenizer == "whitespace":  # raw text has punctuation at its words
-        method, settings = load_method(name, {"tokenizer": "regex"})
+    method, settings = load_method(name, tokenizer_of_raw_text(method))
     listed = list(texts)
     try:
         with readers_installed(words):
@@ -230,6 +229,11 @@ def remove_files(folder: Path, *names: str) -> None:
                 "a file of an earlier decision cannot be removed", where=str(folder / name), got=first_line(error),
                 remedy="give another folder",
             ) from None  # fmt: skip
+
+
+def tokenizer_of_raw_text(method: Any) -> dict[str, str]:
+    """The setting of a method that splits at blanks: raw text has punctuation at its words. {} for other methods."""
+    return {"tokenizer": "regex"} if method.Settings().tokenizer == "whitespace" else {}
 
 
 def load_method(name: str, values: dict[str, Any]) -> tuple[Any, Any]:
