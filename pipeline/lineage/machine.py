@@ -21,6 +21,9 @@ from sentfold.numeric_profile import profile_name
 
 DATA_FOLDERS = ("data/", "reports/")  # dependencies under these are no code
 DISTRIBUTION = re.compile(r"(.+?)-(\d[^-]*)(?:-py[\d.]+)?\.(?:dist|egg)-info")
+# lines of a RECORD that differ between two environments of the same packages: commands, which name their environment's
+# Python; notes of who installed the package and how; compiled files, which have no hash
+OF_AN_ENVIRONMENT = re.compile(rb"\.\./|[^/]+\.dist-info/(INSTALLER|REQUESTED|direct_url\.json),|.*,,$")
 LAYERS = ("sentfold", "pipeline", "flows")  # the packages that a checkout's stages import
 
 
@@ -49,12 +52,17 @@ def describe_packages() -> dict[str, str]:
 
 
 def hash_packages() -> str:
-    """sha256 over the RECORD of every installed distribution but our own: each lists its files with their hashes."""
+    """sha256 over the files of every installed distribution but our own, by the hashes that each RECORD lists.
+
+    Two environments of the same packages have the same, wherever they lie and whether pip or uv made them.
+    """
     found = hashlib.sha256()
     for folder in _distributions():
         record = folder / "RECORD"
         if not folder.name.startswith("sentfold-") and record.is_file():
-            found.update(record.read_bytes())
+            lines = record.read_bytes().splitlines()
+            kept = sorted(line for line in lines if not OF_AN_ENVIRONMENT.match(line))
+            found.update(b"\n".join([os.fsencode(folder.name), *kept, b""]))
     return found.hexdigest()
 
 

@@ -168,7 +168,8 @@ class WitnessChecks:
                 "wrote the recorded bytes; whether the recorded code does, `--recompute all` says"
             )
         hashes = {name: {run.get("packages_sha256") for run in runs} for name, runs in self.finder.known.items()}
-        other = sorted(name for name, found in hashes.items() if found and not found & {None, hash_packages()})
+        known = {None, hash_packages()}
+        other = sorted(name for name, found in hashes.items() if found and not found & known)
         if other:
             yield f"stages ran with other installed files of packages than are here now{listed(other)}"
 

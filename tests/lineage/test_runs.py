@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from flows.recovery import keep_unknown_files
 from pipeline import SourceLoader
 from pipeline.lineage.isolated_stage import lay_out
-from pipeline.lineage.machine import describe_code, describe_machine, describe_packages, keep_loaded
+from pipeline.lineage.machine import describe_code, describe_machine, describe_packages, hash_packages, keep_loaded
 from pipeline.lineage.recorder import find_stage, start_run, suite_of
 from pipeline.lineage.runs import append_line, ended_runs, read_lines, runs_path
 from pipeline.lineage.stages import load_graph, load_stages
@@ -116,6 +116,26 @@ def test_of_two_copies_of_a_package_that_which_python_loads_is_recorded(
         with monkeypatch.context() as here:
             here.setattr(sys, "path", [str(tmp_path / folder) for folder in folders])
             assert describe_packages() == {"orjson": {"first": "9.0", "second": "10.0"}[folders[0]]}
+
+
+def test_two_environments_of_the_same_packages_have_one_hash_and_an_edited_package_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hash_of(*lines: str) -> str:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        (folder / "made-1.0.dist-info").mkdir(parents=True)
+        (folder / "made-1.0.dist-info/RECORD").write_text("".join(f"{line}\n" for line in lines))
+        with monkeypatch.context() as here:
+            here.setattr(sys, "path", [str(folder)])
+            return hash_packages()
+
+    module = "made/a.py,sha256=AAAA,7"
+    by_pip = hash_of("../../../bin/made,sha256=BBBB,218", "made-1.0.dist-info/INSTALLER,sha256=CCCC,4",
+                     "made-1.0.dist-info/RECORD,,", "made/__pycache__/a.cpython-311.pyc,,", module)  # fmt: skip
+    by_uv = hash_of(module, "../../../bin/made,sha256=DDDD,219", "made-1.0.dist-info/INSTALLER,sha256=EEEE,2",
+                    "made-1.0.dist-info/REQUESTED,sha256=FFFF,0", "made-1.0.dist-info/RECORD,,")  # fmt: skip
+    assert by_pip == by_uv
+    assert hash_of("made/a.py,sha256=GGGG,7", "made-1.0.dist-info/RECORD,,") != by_pip
 
 
 @pytest.mark.parametrize("name", ["platform", "yaml", "typer", "polars"])
