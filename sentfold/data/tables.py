@@ -396,29 +396,33 @@ def _joined_lines(path: Path, text: str, delimiter: str, records: list[tuple[int
     others = [cells for line, cells in records[1:] if line not in joined and len(cells) == width]
     held = [cells for line, cells in plain if line in joined or line not in begun]
     rows = [cells for cells in held if len(cells) == width]
-    if len(joined) > 1 and 2 * len(rows) > len(held) and _are_rows(rows, others):
+    if 2 * len(rows) > len(held) and _are_rows(rows, others):
         raise DataError(
             "quotes hold lines together, and most of these lines are rows without them",
             where=f"{path}, line {min(joined)}", expected="rows that can be told",
-            got=f"{len(joined):,} rows of several lines",
+            got=f"{len(held):,} lines held together as {len(joined):,} rows",
             remedy="if a quote is a part of a text, put the text into quotes and write each of its own quotes twice; "
             "if a text has several lines, write Parquet or JSON lines",
         )  # fmt: skip
-    return [f"{len(joined):,} rows have texts of several lines, held together by quotes; the first: line {min(joined)}"]
+    lines = f"{len(held):,} lines, held together by quotes"
+    return [f"rows with texts of several lines: {len(joined):,} ({lines}); the first: line {min(joined)}"]
 
 
 def _are_rows(held: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) -> bool:
     """Whether most lines have numbers in the columns in which all other rows have, and known values in those in which
-    others have a few that come again. False where there is no such column."""
+    others have a few that come again. False where there is no such column.
+
+    Where there are no other rows, a column of numbers is one in which most of the lines have a number.
+    """
     told = False
-    for column in range(len(held[0]) if others else 0):
+    for column in range(len(held[0])):
         known, new = {cells[column] for cells in others}, [cells[column] for cells in held]
         numbers = all(map(is_number, known))
         if numbers or 2 * len(known) < len(others):
-            told = True
-            fitting = sum(is_number(cell) if numbers else cell in known for cell in new)
-            if 2 * fitting <= len(new):
+            fits = 2 * sum(is_number(cell) if numbers else cell in known for cell in new) > len(new)
+            if others and not fits:
                 return False
+            told |= fits
     return told
 
 

@@ -189,18 +189,24 @@ def test_rows_that_quotes_of_a_dialogue_would_join_are_refused_and_texts_of_two_
     write(*spoken, (0, 0, '"and here'), (0, 1, 'over there"'))  # a quotation over two cells of one row
     with pytest.raises(DataError):
         read_dataset(path)
+    # Every row is held, or one pair of quotes holds them.
+    every = [(row, row % 2, f'"Row {row}.' if row % 2 == 0 else f'Row {row}."') for row in range(24)]
+    for change in (every, [(2, 0, '"I am here.'), (19, 1, 'And you are there."')]):
+        write(*change)
+        with pytest.raises(DataError, match="most of these lines are rows"):
+            read_dataset(path)
     lines = f'"first{delimiter} again{delimiter} and\nonce more"'
     for change in (((2, 0, lines),), ((2, 0, lines), (5, 0, lines.replace("first", "then")))):
         write(*change)
         data = read_dataset(path)
         assert data.texts[2] == lines.strip('"')
         assert len(data) == 24
-        assert any(f"{len(change)} rows have texts of several lines" in note for note in data.notes)
+        assert any(f"texts of several lines: {len(change)} (" in note for note in data.notes)
     letters = [f'T-{number},"Well, Ann\nThanks, Bob {number}"' for number in range(9)]
     path.write_text("\n".join(["ticket,text", *letters]))
     assert len(read_dataset(path, {"text": "text"}).texts) == 9
     path.write_text('text\n"one\nmore"\ntwo\n')
-    assert any("1 rows have texts of several lines" in note for note in read_dataset(path).notes)
+    assert any("texts of several lines: 1 (2 lines" in note for note in read_dataset(path).notes)
 
 
 def test_old_copies_in_hidden_folders_and_explanations_are_no_data(tmp_path: Path) -> None:
