@@ -78,6 +78,7 @@ class Run:
     code        the commit, and the files that differ from it
     sources     md5 of each file of code that the stage declares, by name
     parameters  the values that the stage declares, by file
+    stamps      bytes and time of change of the files of these values
     touched     size and time of change of the declared files that are no modules, such as tables
     """
 
@@ -88,6 +89,7 @@ class Run:
     code: dict[str, Any]
     sources: dict[str, str]
     parameters: dict[str, Any]
+    stamps: dict[str, tuple[bytes, int]]
     touched: dict[str, tuple[int, int]]
 
 
@@ -113,17 +115,16 @@ def start_run(root: Path, arguments: Sequence[str]) -> Run | None:
         "started": began.isoformat(timespec="milliseconds"),
     }
     append_line(runs_path(root, suite), {"event": "started", **head})
-    sources = _sources(root, stage)
-    return Run(
-        root, head, began, stage, describe_code(root, stage), sources, _parameters(root, stage), _touched(root, sources)
-    )
+    sources, parameters = _sources(root, stage), _parameters(root, stage)
+    code, stamps, touched = describe_code(root, stage), _stamps(root, parameters), _touched(root, sources)
+    return Run(root, head, began, stage, code, sources, parameters, stamps, touched)
 
 
 def refuse_changes(run: Run) -> None:
     """Raise RunError if the code or the parameters of a stage that DVC started have changed since it began.
 
     A change that was taken back counts where a module was loaded in between, and of every other file that the stage
-    declares: nothing says when the file was read.
+    declares: nothing says when the file was read. A file of parameters may change in lines of other stages.
     """
     from pipeline import SourceLoader
     from pipeline.lineage.stages import alike
@@ -139,7 +140,12 @@ def refuse_changes(run: Run) -> None:
         for name in {*now, *run.sources}
         if {now.get(name), ran.get(name)} != {run.sources.get(name)} or touched.get(name) != run.touched.get(name)
     )
-    changed += sorted(name for name, values in run.parameters.items() if not alike(parameters.get(name), values))
+    stamps = _stamps(run.root, run.parameters)
+    changed += sorted(
+        name
+        for name, values in run.parameters.items()
+        if not alike(parameters.get(name), values) or _put_back(run.stamps.get(name), stamps.get(name))
+    )
     if changed:
         raise RunError(
             "code or parameters were changed while the stage ran",
@@ -249,6 +255,16 @@ def _touched(root: Path, sources: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Size and time of change of each file that is no module; editors and git put a file back with another time."""
     facts = {name: (root / name).stat() for name in sources if not name.endswith(".py") and (root / name).is_file()}
     return {name: (fact.st_size, fact.st_mtime_ns) for name, fact in facts.items()}
+
+
+def _stamps(root: Path, files: Iterable[str]) -> dict[str, tuple[bytes, int]]:
+    there = [name for name in files if (root / name).is_file()]
+    return {name: ((root / name).read_bytes(), (root / name).stat().st_mtime_ns) for name in there}
+
+
+def _put_back(before: tuple[bytes, int] | None, after: tuple[bytes, int] | None) -> bool:
+    """Whether a file has the same bytes with another time of change."""
+    return before is not None and after is not None and before[0] == after[0] and before[1] != after[1]
 
 
 def _parameters(root: Path, stage: Stage | None) -> dict[str, Any]:

@@ -67,4 +67,4 @@ def record_run(small: Small, *names: str) -> None:
             "command": stages[name].command, "started": now.isoformat(timespec="milliseconds"),
         }  # fmt: skip
         code = {"commit": small.run("git", "rev-parse", "HEAD").stdout.strip(), "dirty": []}
-        end_run(Run(small.root, head, now, stages[name], code, {}, {}, {}), 0, "")
+        end_run(Run(small.root, head, now, stages[name], code, {}, {}, {}, {}), 0, "")

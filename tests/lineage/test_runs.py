@@ -359,6 +359,7 @@ SWITCH = """
         ("pipeline/stages/download.py", "import pipeline.stages.download", True),
         ("pipeline/stages/download.py", "pass", False),
         ("requirements.lock", "pass", True),  # nothing says whether the stage read it in between
+        ("plan.yaml", "pass", True),
     ],
 )
 def test_a_stage_that_loaded_code_which_was_put_back_fails(
