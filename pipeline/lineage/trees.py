@@ -33,6 +33,12 @@ REWRITING = re.compile(
 )
 HARMLESS = re.compile(rb"^[^\s\"#]+[ \t]+text(?:=auto)?[ \t]+eol=lf[ \t\r]*$", re.MULTILINE)
 
+# What Unicode calls ignorable by default, which HFS+ and folders of ext4 without case leave out of names.
+IGNORABLE = re.compile(
+    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
 # Of a commit, which can come from a stranger: some bytes of git's store can stand for any number of files and bytes.
 MOST_FILES = 200_000  # files and folders; the project has 2,000
 MOST_BYTES = 1 << 30  # that are read of it
@@ -462,8 +468,8 @@ class GitRefusalError(LineageError):
 
 
 def _folded(name: str) -> str:
-    """A name as a file system without case has it."""
-    return unicodedata.normalize("NFC", name).casefold()
+    """A name as a file system without case has it, less the characters that some of them ignore."""
+    return unicodedata.normalize("NFC", IGNORABLE.sub("", name)).casefold()
 
 
 def _find_commit(root: Path, revision: str) -> tuple[str, str]:

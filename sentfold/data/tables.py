@@ -296,6 +296,7 @@ def _read_delimited(path: Path) -> Table:
     _check_shape(f"{path}, line {line}", names, [(f"{path}, line {line}", cells) for line, cells in rows])
     if len(names) > 1:
         _refuse_second_header(path, header, rows)
+    notes += _nameless(names, rows, delimiter)
     columns = {name: [cells[place] for _, cells in rows] for place, name in enumerate(names) if name}
     return Table(path.name, columns, [(str(path), "line", line) for line, _ in rows], tuple(notes))
 
@@ -424,6 +425,21 @@ def _are_rows(held: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) ->
                 return False
             told |= fits
     return told
+
+
+def _nameless(names: Sequence[str], rows: Sequence[tuple[int, list[str]]], delimiter: str) -> list[str]:
+    """A note on cells right of the first column that stand under no name.
+
+    A spreadsheet that opens texts with commas and without quotes, and saves them, writes the rest of each text there.
+    """
+    places = [place for place, name in enumerate(names) if place and not name]
+    lines = [line for line, cells in rows if any(cells[place].strip() for place in places)]
+    if not lines:
+        return []
+    return [
+        f"{len(lines):,} of {len(rows):,} rows have cells in a column without a name, which are left out; the first: "
+        f"line {lines[0]}. If {delimiter!r} in a text cut it there, put the text into quotes"
+    ]
 
 
 def _escaped(records: list[tuple[int, list[str]]]) -> list[str]:

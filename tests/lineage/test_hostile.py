@@ -184,7 +184,11 @@ def test_a_folder_of_a_commit_with_names_and_modes_that_no_file_has_is_refused(r
         Revision(repository, commit).read("report.md")
 
 
-@pytest.mark.parametrize("name", ["Reports/quick/summary.txt", "reports/Quick/new.txt", "reports/quic\u212a/new.txt"])
+@pytest.mark.parametrize(
+    "name",
+    ["Reports/quick/summary.txt", "reports/Quick/new.txt", "reports/quic\u212a/new.txt",
+     "rep\u200corts/quick/summary.txt", "reports/qui\ufe0fck/new.txt", "reports/\u3164quick/new.txt"],
+)  # fmt: skip
 def test_a_commit_with_a_name_twice_where_names_have_no_case_is_refused(small: Small, name: str) -> None:
     """A checkout on macOS has one of the two."""
     for other in (name, "notes/a.md", "notes/A.md"):  # of names of other folders no report takes the place
@@ -201,7 +205,8 @@ def test_a_commit_with_a_name_twice_where_names_have_no_case_is_refused(small: S
     audit(small.root, "quick", revision="HEAD")
 
 
-@pytest.mark.parametrize("place", [".GitAttributes", "reports/.gitattributes", "reports/quick/tables/.GITATTRIBUTES"])
+@pytest.mark.parametrize("place", [".GitAttributes", "reports/.gitattributes", "reports/quick/tables/.GITATTRIBUTES",
+                                   "reports/.git\u200cattributes"])  # fmt: skip
 @pytest.mark.parametrize(
     "line",
     [
