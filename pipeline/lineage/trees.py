@@ -501,15 +501,13 @@ def _find_commit(root: Path, revision: str) -> tuple[str, str]:
     # As git describe prints a commit, or as its first digits.
     digits = re.fullmatch(r"(?:.*-g)?([0-9a-f]{4,64})", base)
     first = named(base)[0] if digits and found else ""
-    # A signed tag has digits of its own.
-    own = (first, asked("rev-parse", "--verify", "--end-of-options", base)[0]) if digits else ()
-    if digits and first and not any(one.startswith(digits[1]) for one in own):
+    if digits and first:
         full = asked("rev-parse", "--verify", "--symbolic-full-name", "--end-of-options", base)[0]
-        if base != full:  # else the whole name of a tag or branch was given
+        if full not in ("", base):  # a tag or branch, and not by its whole name
             alike = asked("rev-parse", f"--disambiguate={digits[1]}")[0]
             others = asked("cat-file", "--batch-check=%(objecttype) %(objectname)", stdin=alike.encode())[0]
-            other = next((line.split()[1] for line in others.splitlines() if line.startswith("commit ")), "")
-            doubt = f"{full} at {first}, and commit {other}" if other else doubt
+            commits = {line.split()[1] for line in others.splitlines() if line.startswith("commit ")} - {first}
+            doubt = f"{full} at {first}, and commit {min(commits)}" if commits else doubt
             title = full + revision.removeprefix(base)
     if doubt:
         raise LineageError(

@@ -413,14 +413,16 @@ def _are_rows(held: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) ->
     """Whether most lines have numbers in the columns in which all other rows have, and known values in those in which
     others have a few that come again. False where there is no such column.
 
-    Where there are no other rows, a column of numbers is one in which most of the lines have a number.
+    Where there are no other rows, a column of numbers is one in which most of the lines have a number. Where no number
+    comes twice, as in a column of numbers of rows, those of the lines count once, and only if they are new.
     """
     told = False
     for column in range(len(held[0])):
         known, new = {cells[column] for cells in others}, [cells[column] for cells in held]
         numbers = all(map(is_number, known))
         if numbers or 2 * len(known) < len(others):
-            fits = 2 * sum(is_number(cell) if numbers else cell in known for cell in new) > len(new)
+            counted = set(new) - known if numbers and others and len(known) == len(others) else new
+            fits = 2 * sum(is_number(cell) if numbers else cell in known for cell in counted) > len(new)
             if others and not fits:
                 return False
             told |= fits

@@ -220,9 +220,18 @@ def encode_texts(encoder: str | SentenceEncoder | Callable[[list[str]], Any], te
 
 
 def as_array(vectors: Any) -> npt.NDArray[Any]:
-    """An array of what numpy can read, or of tensors of torch with any type of numbers, wherever they are."""
+    """An array of what numpy can read, or of tensors of torch with any type of numbers, wherever they are.
+
+    Raises DataError for tensors of several shapes.
+    """
     if isinstance(vectors, list | tuple) and vectors and hasattr(vectors[0], "detach"):
-        return np.stack([as_array(vector) for vector in vectors])
+        arrays = [as_array(vector) for vector in vectors]
+        if len(shapes := sorted({array.shape for array in arrays})) > 1:
+            raise DataError(
+                "tensors have several shapes", where="vectors", expected="a vector of each text, of one length",
+                got=", ".join(map(str, shapes[:2])), remedy="of batches: give torch.cat(batches)",
+            )  # fmt: skip
+        return np.stack(arrays)
     if hasattr(vectors, "detach"):
         dense = vectors.detach() if str(vectors.layout) == "torch.strided" else vectors.detach().to_dense()
         short = dense.is_floating_point() and dense.dtype.itemsize < 4  # numpy has no bfloat16

@@ -297,7 +297,7 @@ def _classes(labels: Any) -> npt.NDArray[Any]:
         raise DataError(
             "labels are no list", where="labels", expected="a class for each row", got=type(labels).__name__
         )
-    array = np.asarray(labels) if hasattr(labels, "__array__") else None
+    array = as_array(labels) if hasattr(labels, "__array__") else None
     cells = list(labels) if array is None else (array.ravel() if array.shape[1:] == (1,) else array).tolist()
     for row, label in enumerate(cells):
         refuse_label(label, partial(DataError, where=f"labels, row {row} (from 0)", got=shorten(label)))
@@ -316,7 +316,7 @@ def model_notes(vectors: object) -> list[str]:
 def value_notes(pairs: Three | None, labels: Two | npt.ArrayLike | None) -> list[str]:
     """What the scores or the classes are, in words."""
     if pairs is not None:
-        return [describe_scores(np.asarray(pairs[2], dtype=np.float64))]
+        return [describe_scores(np.asarray(_numbers(pairs[2]), dtype=np.float64))]
     classes = _classes(labels[1] if isinstance(labels, tuple) and len(labels) == 2 else labels).tolist()
     return [describe_classes(classes), *joined_notes([str(name) for name in classes])]
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from sentfold.data.datasets import Dataset, class_name
 from sentfold.data.tables import SPLITS, DataError, read_text
 from sentfold.decision.inputs import copy_notes, first_copies, task_of
-from sentfold.decision.tasks import TOP, LabelsTask, Task, ndcg, round_cosines
+from sentfold.decision.tasks import TOP, LabelsTask, Task, join_cosines, ndcg
 from sentfold.files import json_bytes, write_json
 
 Float64 = npt.NDArray[np.float64]
@@ -159,8 +159,8 @@ def item_values(found: Predictions, data: Dataset) -> Float64:
 
 
 def _cosines(content: Any, data: Dataset) -> Float64:
-    """Rounded as PairsTask has them."""
-    return round_cosines(np.asarray(content["cosine_scores"], dtype=np.float64))
+    """Without the last digits, as PairsTask has them."""
+    return join_cosines(np.asarray(content["cosine_scores"], dtype=np.float64))
 
 
 def _right_classes(content: Any, data: Dataset) -> Float64:

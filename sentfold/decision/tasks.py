@@ -104,8 +104,8 @@ class PairsTask:
         return np.unique(self.rows[test])
 
     def measure(self, space: Floating, train: Ints, test: Ints) -> Float64:
-        """Cosines, rounded."""
-        return round_cosines(cosines(space, self.rows[test])[0])
+        """Cosines, without the last digits of float32."""
+        return join_cosines(cosines(space, self.rows[test])[0])
 
     def score(self, values: Float64, test: Ints, weights: Float64) -> Float64:
         """Weighted Spearman; NaN where a variable is constant."""
@@ -120,15 +120,29 @@ class PairsTask:
         return self.rows[chosen, 0], self.rows[chosen, 1], weights[weights > 0]
 
 
-def round_cosines(values: Float64) -> Float64:
-    """To seven digits, as a rotation in float32 changes no more than that; to more where cosines are close to 1.
+def join_cosines(values: Float64) -> Float64:
+    """Cosines, each as the smallest of those that float32 does not tell from it: ties have one value again.
 
-    Of the vectors in a narrow cone, such as those of a first token in an early layer, all cosines are 0.999999. There
-    float32 moves a cosine by less, by 1e-7 times the root of its distance from 1.
+    A rotation in float32 moves a cosine by less than 1.5e-7 times the root of its distance from 1 (measured for 16 to
+    1,024 dimensions). Twice that is joined: of the vectors in a narrow cone, such as those of a first token in an early
+    layer, all cosines are 0.999999. Cost O(n log n).
     """
-    apart = 1 - values[np.isfinite(values) & (values < 1 - 1e-12)]
-    closer = -np.log10(np.median(apart)) / 2 if len(apart) else 0.0
-    return np.asarray(np.round(values, 7 + int(min(max(closer, 0.0), 5.0))))
+    there = np.flatnonzero(np.isfinite(values))
+    order = there[np.argsort(values[there], kind="stable")]
+    ordered = values[order]
+    apart = 1 - ordered[ordered < 1 - 1e-12]
+    reach = max(3e-7 * np.sqrt(np.median(apart)), 1e-12) if len(apart) else 3e-7
+    begins = np.flatnonzero(np.diff(ordered, prepend=-np.inf) > reach)
+    ends = np.append(begins[1:], len(ordered))[: len(begins)]
+    wide = ordered[ends - 1] - ordered[begins] > reach  # each value near to the next, but not to the last
+    starts: list[int] = begins.tolist()
+    for begin, end in zip(begins[wide].tolist(), ends[wide].tolist(), strict=True):
+        while (begin := int(np.searchsorted(ordered[:end], ordered[begin] + reach, side="right"))) < end:
+            starts.append(begin)
+    starts.sort()
+    joined = values.copy()
+    joined[order] = np.repeat(ordered[starts], np.diff([*starts, len(ordered)]))
+    return joined
 
 
 @dataclass(frozen=True)

@@ -205,6 +205,9 @@ def test_rows_that_quotes_of_a_dialogue_would_join_are_refused_and_texts_of_two_
     letters = [f'T-{number},"Well, Ann\nThanks, Bob {number}"' for number in range(9)]
     path.write_text("\n".join(["ticket,text", *letters]))
     assert len(read_dataset(path, {"text": "text"}).texts) == 9
+    lists = [f'{n},"1, take\n2, turn\n3, wait {n}"' if n % 3 else f"{n},a text {n}" for n in range(20, 47)]
+    path.write_text("\n".join(["id,text", *lists]))
+    assert len(read_dataset(path, {"text": "text"}).texts) == 27
     path.write_text('text\n"one\nmore"\ntwo\n')
     assert any("texts of several lines: 1 (2 lines" in note for note in read_dataset(path).notes)
 
@@ -1041,7 +1044,16 @@ def test_several_labels_in_a_cell_are_refused_and_one_in_a_list_is_that_label(tm
     assert "Cars;" in read_dataset(tmp_path / "l.csv").classes
     with pytest.raises(DataError, match="list of labels"):
         sentfold.decide(np.eye(5), labels=[*names, frozenset({"Cars", "Sport"})])
-    for several in ("Cars Sport", "Cars & Sport", "Cars+Sport", "Cars and Sport", "Cars:Sport", "- Cars - Sport"):
+    for several in (
+        "Cars Sport",
+        "Cars & Sport",
+        "Cars+Sport",
+        "Cars and Sport",
+        "Cars:Sport",
+        "- Cars - Sport",
+        "Cars[Sport]",
+        "Cars>Sport",
+    ):
         rows = [f"a text {n},{name}" for n, name in enumerate([*names, several])]
         (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))
         assert any(f"'{several}' has the names of others" in note for note in read_dataset(tmp_path / "l.csv").notes)

@@ -517,6 +517,22 @@ def test_a_tensor_is_an_array_also_in_16_bits_and_with_a_gradient() -> None:
             decide(given, labels=labels, families=FEW)
     texts = [f"text {row}" for row in range(len(x))]
     assert decide(lambda some: short, labels=(texts, labels), families=FEW).items == 120
+    with pytest.raises(DataError, match="several shapes"):
+        decide([*short.split(50)], labels=labels, families=FEW)
+
+
+def test_scores_and_classes_may_be_tensors_in_16_bits_and_with_a_gradient() -> None:
+    import torch
+
+    x, (left, right, scores) = pairs_of(60)
+    scores = torch.tensor(np.round(scores)).bfloat16()
+    expected = decide(x, pairs=(left, right, scores.float().numpy()), families=FEW).to_json()
+    for given in (scores, scores.to_sparse(), scores.float().requires_grad_()):
+        assert decide(x, pairs=(left, right, given), families=FEW).to_json() == expected
+    classes = torch.tensor([0.0, 1.0] * 60).bfloat16()
+    expected = decide(x, labels=classes.float().numpy(), families=FEW).to_json()
+    for given in (classes, classes.float().requires_grad_()):
+        assert decide(x, labels=given, families=FEW).to_json() == expected
 
 
 def test_a_class_may_be_called_none_and_splits_may_be_an_array() -> None:

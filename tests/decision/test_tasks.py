@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from sklearn.metrics import ndcg_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -14,7 +16,7 @@ from sentfold.decision.comparison import plan_comparison
 from sentfold.decision.compress import compress_dataset
 from sentfold.decision.decide import fold_means
 from sentfold.decision.folds import FOLDS, FoldPlan, count_groups, divide_groups, group_count, plan_folds
-from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, connect, first_of_each, ndcg
+from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, connect, first_of_each, join_cosines, ndcg
 from sentfold.retrieval.base.ranking import first_places
 
 RNG = np.random.default_rng(3)
@@ -50,16 +52,45 @@ def test_pairs_in_a_narrow_cone_are_scored_by_the_spearman_of_their_cosines_too(
     assert task.score(values[None], np.arange(300), np.ones((1, 300)))[0, 0] == pytest.approx(expected, abs=1e-3)
 
 
-@pytest.mark.parametrize("constant", [0.0, 10.0, 100.0, 1_000.0])
-def test_equal_cosines_stay_equal_where_vectors_are_rotated_in_float32(constant: float) -> None:
-    """Ties that rounding breaks made a rotation better than what it rotates, by +10.1 [+4.2, +16.1]."""
-    rng = np.random.default_rng(0)
-    space = np.eye(33, dtype=np.float32)[rng.integers(0, 32, size=400)]
-    space[:, 32] = constant
-    turned = (space @ np.linalg.qr(rng.normal(size=(33, 33)))[0]).astype(np.float32)
+@settings(max_examples=60)
+@given(
+    constant=st.floats(0, 2_000), width=st.sampled_from([16, 64, 300]), ones=st.integers(1, 6),
+    seed=st.integers(0, 10_000),
+)  # fmt: skip
+def test_equal_cosines_stay_equal_where_vectors_are_rotated_in_float32(
+    constant: float, width: int, ones: int, seed: int
+) -> None:
+    """Ties that rounding breaks made a rotation better than what it rotates, by +10.1 [+4.2, +16.1].
+
+    Rounding to a step breaks those, too, that lie at the half of a step.
+    """
+    rng = np.random.default_rng(seed)
+    space = np.zeros((400, width + 1), dtype=np.float32)
+    for row in space:
+        row[rng.choice(width, ones, replace=False)] = 1
+    shared = (space[::2] * space[1::2]).sum(axis=1)
+    space[:, width] = constant
+    turned = (space @ np.linalg.qr(rng.normal(size=(width + 1, width + 1)))[0]).astype(np.float32)
     task = PairsTask(np.arange(400).reshape(200, 2), rng.normal(size=200))
-    first, second = (task.measure(vectors, NONE, np.arange(200)) for vectors in (space, turned))
-    assert len(set(first.tolist())) == len(set(second.tolist())) == 2
+    for vectors in (space, turned):
+        values = task.measure(vectors, NONE, np.arange(200))
+        assert np.array_equal(np.unique(values, return_inverse=True)[1], np.unique(shared, return_inverse=True)[1])
+
+
+@given(st.lists(st.integers(0, 400), min_size=1, max_size=60), st.integers(0, 3))
+def test_cosines_are_joined_with_none_that_is_further_than_float32_can_move_them(
+    steps: list[int], missing: int
+) -> None:
+    """Also of values that each lie near to the next: they are not all one."""
+    values = np.append(0.5 + 1e-8 * np.array(steps), np.full(missing, np.nan))
+    joined = join_cosines(values)
+    moved = values[: len(steps)] - joined[: len(steps)]
+    assert np.isnan(joined[len(steps) :]).all()
+    assert (moved >= 0).all()
+    assert moved.max() <= 3e-7
+    order = np.argsort(steps)
+    assert (np.diff(joined[order]) >= 0).all()
+    assert set(joined[: len(steps)].tolist()) <= set(values[: len(steps)].tolist())
 
 
 def test_labels_are_scored_by_three_nearest_neighbours_as_scikit_learn_finds_them() -> None:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 import zlib
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -392,6 +393,23 @@ def test_a_name_that_a_tag_and_a_branch_have_is_refused(repository: Path) -> Non
         assert Revision(repository, name).commit == git(repository, "rev-parse", "HEAD").strip()
     for name in (f"refs/heads/{branch}", f"refs/tags/{branch}", "refs/remotes/origin/main", "tags/origin/main", "HEAD"):
         assert Revision(repository, name).commit
+
+
+def test_a_tag_that_is_called_by_the_first_digits_of_its_own_object_stands_for_no_commit_that_begins_so(
+    repository: Path,
+) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    git(repository, "commit", "--allow-empty", "-m", "Forged")
+    other, digits = git(repository, "rev-parse", "HEAD"), commit[:4]
+    for number in count():
+        content = f"object {other}\ntype commit\ntag {digits}\ntagger A <a@b> 0 +0000\n\n{number}\n".encode()
+        if object_name("tag", content, length=40).startswith(digits):
+            break
+    git(repository, "update-ref", f"refs/tags/{digits}", git(repository, "mktag", stdin=content))
+    for name in (digits, f"{digits}~0"):
+        with pytest.raises(LineageError, match="the name of two things"):
+            Revision(repository, name)
+    assert Revision(repository, f"refs/tags/{digits}").commit == other
 
 
 def test_pages_of_the_checkout_do_not_stand_in_for_those_that_a_commit_replaces_or_lacks(small: Small) -> None:
