@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -26,7 +26,7 @@ class WitnessChecks:
         self.scope = scope
         self.graph = scope.graph
         self.finder = RunFinder(scope.root, scope.suite)
-        self.otherwise: dict[str, str] = {}  # code that ran otherwise than dvc.lock records -> a stage
+        self.otherwise: set[str] = set()  # code that ran otherwise than dvc.lock records
         self._was_committed = cache(self._find_committed)
         self._code_since = cache(self._find_since)
 
@@ -42,10 +42,13 @@ class WitnessChecks:
         runs = [run for run, other in zip(runs, others, strict=True) if not other]
         # A run on another branch can have left the same bytes; where one run is sound, the bytes have a witness.
         runs = [run for run in runs if "edited" in run["code"]] or runs  # not outside of git, nor by an older version
-        found = [[*self._code(locked, run), *self._packages(locked, run)] for run in runs]
-        yield from min(
-            found, key=lambda causes: (any(cause.state == "wrong" for cause in causes), len(causes)), default=[]
-        )
+        found: list[tuple[list[Cause], set[str]]] = []
+        for run in runs:
+            otherwise: set[str] = set()
+            found.append(([*self._code(locked, run, otherwise), *self._packages(locked, run)], otherwise))
+        causes, otherwise = min(found, key=_gravity, default=([], set()))
+        self.otherwise |= otherwise
+        yield from causes
 
     # --- files without a witness ------------------------------------------------------------------
 
@@ -92,11 +95,13 @@ class WitnessChecks:
 
     # --- what its run says ----------------------------------------------------------------------------
 
-    def _code(self, locked: Locked, run: Mapping[str, Any]) -> Iterator[Cause]:
+    def _code(self, locked: Locked, run: Mapping[str, Any], otherwise: set[str]) -> Iterator[Cause]:
         """The code that ran, declared or not, against the commit of the run.
 
         Declared code that ran as another commit has it than dvc.lock records is told in a remark: a run of a colleague
         may have written the same bytes and the entry of dvc.lock, or `dvc commit` gave it the bytes of other code.
+
+        otherwise  takes such files
         """
         code = run["code"]
         if "edited" not in code:
@@ -114,7 +119,7 @@ class WitnessChecks:
                 remedy = f"commit or remove it, then {again}" if edited else again
                 yield Cause("record", file, message, remedy, state="uncommitted")
             elif any(f"{file}/".startswith(place) for place in declared) and content != self._committed_name(file):
-                self.otherwise.setdefault(file, str(run["stage"]))
+                otherwise.add(file)
 
     def _is_committed(self, entry: Entry) -> bool:
         """Whether git's HEAD has a path as dvc.lock records it."""
@@ -172,6 +177,12 @@ class WitnessChecks:
         other = sorted(name for name, found in hashes.items() if found and not found & known)
         if other:
             yield f"stages ran with other installed files of packages than are here now{listed(other)}"
+
+
+def _gravity(found: tuple[Sequence[Cause], Set[str]]) -> tuple[bool, int, int]:
+    """What speaks against a run as the witness of its outputs, the worst first."""
+    causes, otherwise = found
+    return any(cause.state == "wrong" for cause in causes), len(causes), len(otherwise)
 
 
 def verified_signature(scope: Scope) -> str:

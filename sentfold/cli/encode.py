@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import typer
 
-from sentfold.cli.inputs import WORDS, print_notes, refuse_target, require_parquet
+from sentfold.cli.inputs import WORDS, naming_options, print_notes, refuse_target, require_parquet
 from sentfold.data.words import (
     read_clusters,
     read_directions,
@@ -253,7 +253,8 @@ def load_method(name: str, settings: list[str]) -> tuple[Any, Any]:
 
     method = find_method(name)
     values = parse_settings(method, settings)
-    return method, make_settings(method, {**tokenizer_of_raw_text(method), **values}, where="--set")
+    with naming_options():
+        return method, make_settings(method, {**tokenizer_of_raw_text(method), **values}, where="--set")
 
 
 def fit_directions(encoder: Any, path: Path) -> Fitted:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sentfold.cli.inputs import naming_options
 from sentfold.errors import RunError
 from sentfold.numeric_profile import use_profile
 
@@ -25,7 +26,7 @@ def command(
     encoder: Annotated[
         str | None, typer.Option(help="Of texts: the folder of a model, or an installed package that holds one.")
     ] = None,
-    batch_size: Annotated[int, typer.Option(help="Texts in a batch of the encoder.")] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, max=4096, help="Texts in a batch of the encoder.")] = 64,
     landmarks: Annotated[int, typer.Option(help="Rows that are embedded; all others are mapped by them.")] = 10_000,
     selection: Annotated[str, typer.Option(help="Choice of landmarks: random, or kmeans++ for spread.")] = "random",
     neighbors: Annotated[int, typer.Option(help="Nearest landmarks that a row is rebuilt from.")] = 30,
@@ -48,27 +49,29 @@ def command(
     The bytes do not depend on threads, workers, address or remote.
     """
     use_profile()  # before numpy is imported, so that other processors give the same bytes
-    settings = make_settings(
-        manifold={
-            "landmarks": landmarks,
-            "selection": selection,
-            "neighbors": neighbors,
-            "components": components,
-            "regularization": regularization,
-            "scaling": scaling,
-            "seed": seed,
-        },
-        tolerance=tolerance,
-        encoder=encoder,
-        batch_size=batch_size,
-        rows=partition_rows,
-    )
+    with naming_options():
+        settings = make_settings(
+            manifold={
+                "landmarks": landmarks,
+                "selection": selection,
+                "neighbors": neighbors,
+                "components": components,
+                "regularization": regularization,
+                "scaling": scaling,
+                "seed": seed,
+            },
+            tolerance=tolerance,
+            encoder=encoder,
+            batch_size=batch_size,
+            rows=partition_rows,
+        )
     if workers or address or remote:
         cluster = {"address": address, "workers": workers, "memory_limit": memory_limit, "remote": remote}
         run_on_dask(source, target, settings, cluster)
     from sentfold.fold.fold import InProcess, fold_files
 
-    summary = fold_files(source, target, settings, executor=InProcess(threads))
+    with naming_options():
+        summary = fold_files(source, target, settings, executor=InProcess(threads))
     print(f"{target / 'folded'}: {summary}")
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from sentfold.errors import escape_controls
+from sentfold.errors import SentfoldError, escape_controls
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,6 +55,20 @@ class Inputs(NamedTuple):
     vectors: npt.NDArray[np.float32]
     hashes: dict[str, str]
     fitted: FittedMethod | None = None
+
+
+@contextmanager
+def naming_options() -> Iterator[None]:
+    """Errors of the library, which advise what to do in params.yaml and in a suite, name options of the command."""
+    try:
+        yield
+    except SentfoldError as error:
+        plain = error.remedy.replace(" in params.yaml", "").replace(", or leave this corpus out of the suite", "")
+        error.remedy = re.sub("`([a-z_]+)`", lambda name: f"--{name[1].replace('_', '-')}", plain)
+        error.where = re.sub(r"^sentfold \w+\.(?:\w+\.)*(\w+)$", r"--\1", error.where)
+        if error.where.startswith("--") and error.remedy == "correct the file":
+            error.remedy = "give another value"
+        raise
 
 
 def read_inputs(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -409,13 +410,16 @@ def prompt_notes(name: str) -> list[str]:
     path = find_exported(name) or locate_encoder(name)[0]
     try:
         content = json.loads((path / "config_sentence_transformers.json").read_bytes())
-        prompts = content["prompts"].items()
-        unused = [kind for kind, text in prompts if text and kind != content.get("default_prompt_name")]
+        return _unused_prompts(name, content["prompts"], content.get("default_prompt_name"))
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return []  # no prompts; whoever loads the model says what is wrong with it
+
+
+def _unused_prompts(name: str, prompts: Mapping[str, str], default: str | None) -> list[str]:
+    unused = sorted(kind for kind, text in prompts.items() if text and kind != default)
     if not unused:
         return []
-    kinds = ", ".join(sorted(unused))
+    kinds = ", ".join(unused)
     return [f"{name} has prompts ({kinds}), which are not used: every text is encoded as by SentenceTransformer.encode"]
 
 
@@ -427,6 +431,27 @@ def learned_notes(name: str) -> list[str]:
         f"{name} has learned from labels or scores: on the texts that it learned from, its numbers are far better than "
         "on others. Judge it on texts that it has not seen"
     ]
+
+
+def object_notes(encoder: object, texts: Sequence[str]) -> list[str]:
+    """What has to be known of a SentenceTransformer that was given as an object, or of its method `encode`.
+
+    The same as of one that is given by its name: texts that it cuts, prompts that it leaves out, labels that it learned
+    from. Cost: one tokenization.
+    """
+    library = sys.modules.get("sentence_transformers")
+    model: Any = getattr(encoder, "__self__", encoder)
+    if library is None or not isinstance(model, library.SentenceTransformer):
+        return []
+    from sentfold.encoders.transformer import token_lengths
+
+    notes, limit = list[str](), model.max_seq_length
+    if isinstance(limit, int) and limit > 0 and callable(model.tokenizer):  # not of static embeddings
+        prompt = (model.prompts or {}).get(model.default_prompt_name or "") or ""
+        lengths = token_lengths(model, [prompt + text for text in texts])
+        notes += count_notes("the model", {"cut at the model's limit": int((lengths > limit).sum())})
+    notes += _unused_prompts("the model", model.prompts or {}, model.default_prompt_name)
+    return [*notes, *learned_notes(str(getattr(model.tokenizer, "name_or_path", "")))]
 
 
 def encode_by_name(name: str, texts: Sequence[str]) -> Encoded:

@@ -27,7 +27,7 @@ from sentfold.data.datasets import (
 )
 from sentfold.data.tables import DataError, compose, shorten
 from sentfold.data.vectors import as_array, encode_texts, refuse_masked
-from sentfold.decision.encoders import count_notes, encode_by_name
+from sentfold.decision.encoders import count_notes, encode_by_name, object_notes
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, Task
 
 Ints = npt.NDArray[np.int64]
@@ -102,7 +102,7 @@ def embed_texts(
         encoded = encode_by_name(vectors, list(row_of))
         x, notes = encoded.vectors, count_notes(vectors, encoded.fallbacks)
     else:
-        x = encode_texts(vectors, list(row_of))
+        x, notes = encode_texts(vectors, list(row_of)), object_notes(vectors, list(row_of))
     rows = [np.array([row_of[text] for text in column]) for column in cells]
     if pairs is not None:
         return x, (rows[0], rows[1], pairs[2]), labels, tuple(row_of), notes

@@ -9,15 +9,18 @@ import stat
 import subprocess
 import sys
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sentence_transformers import SentenceTransformer
 
 import sentfold
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.compress import compress
+from sentfold.decision.encoders import object_notes
 from sentfold.decision.export import _largest_difference, _private_folder, _refuse_links_out, export_space, model_card
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Space, Unchanged, save_space
 from sentfold.encoders.model_safety import SPACE_MODULE, refuse_unsafe
@@ -127,9 +130,29 @@ def test_a_model_that_learned_from_scores_says_so_wherever_it_encodes(
                 command(model, "all-MiniLM-L6-v2", on=tmp_path / "p.csv")
             assert ("has learned from labels or scores" in capsys.readouterr().err) is name.startswith("linear")
     labels = ([f"{('a kitten', 'a loan')[n % 2]} {n}" for n in range(30)], ["a", "b"] * 15)
-    for call in (sentfold.compress, sentfold.decide):
-        notes = call(str(tmp_path / "linea"), labels=labels).notes
+    model = SentenceTransformer(str(tmp_path / "linea"), device="cpu")
+    for call, encoder in product((sentfold.compress, sentfold.decide), (str(tmp_path / "linea"), model, model.encode)):
+        notes = call(encoder, labels=labels).notes
         assert sum("has learned from labels or scores" in note for note in notes) == 1
+
+
+def test_a_model_as_an_object_has_the_notes_that_it_has_by_its_name(tmp_path: Path) -> None:
+    from sentfold.fold.texts import locate_encoder
+
+    folder = shutil.copytree(locate_encoder("all-MiniLM-L6-v2")[0], tmp_path / "model")
+    path = folder / "config_sentence_transformers.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"prompts": {"query": "query: ", "document": ""}}))
+    labels = ([f"{('a kitten', 'a loan ' * 300)[n % 2]} {n}" for n in range(30)], ["a", "b"] * 15)
+    said = [
+        [note.partition(str(encoder) if isinstance(encoder, str) else "the model")[2] for note in notes
+         if "cut at" in note or "prompts" in note]
+        for encoder in (str(folder), SentenceTransformer(str(folder), device="cpu"))
+        for notes in [sentfold.decide(encoder, labels=labels).notes]
+    ]  # fmt: skip
+    assert sorted(said[0]) == sorted(said[1])
+    assert ": texts cut at the model's limit: 15" in said[0]
+    assert len(said[0]) == 2
+    assert not object_notes(lambda texts: np.ones((len(texts), 2)), ["a"])
 
 
 def test_names_of_the_users_data_are_no_elements_of_the_card(tmp_path: Path) -> None:

@@ -58,12 +58,13 @@ def test_the_command_folds_a_file_and_says_how_many_rows(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--landmarks=2"], "landmarks"),
+        (["--landmarks=2"], "where     --landmarks\n"),
         pytest.param(["--selection=first"], "kmeans++", marks=pytest.mark.slow),
         pytest.param(["--scaling=third"], "quarter", marks=pytest.mark.slow),
         pytest.param(["--tolerance=0"], "tolerance", marks=pytest.mark.slow),
         (["--landmarks=100", "--components=99"], "n - 2 = 98"),
-        pytest.param(["--landmarks=100", "--neighbors=100"], "n = 100", marks=pytest.mark.slow),
+        (["--landmarks=100", "--neighbors=100"], "to do     lower --neighbors\n"),
+        (["--batch-size=0"], "--batch-size"),
         (["--encoder=no-such"], "no-such"),
         pytest.param(["--encoder=wordllama"], "text", marks=pytest.mark.slow),
     ],
@@ -75,6 +76,7 @@ def test_a_setting_that_does_not_fit_is_refused_by_name(tmp_path: Path, options:
     printed, errors = process.communicate(timeout=300)
     assert process.returncode == 2 and "Traceback" not in errors and not printed
     assert told in errors
+    assert "params.yaml" not in errors and "suite" not in errors and "correct the file" not in errors
     assert not list((tmp_path / "y").glob("folded/*"))
 
 

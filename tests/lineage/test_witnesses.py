@@ -338,6 +338,11 @@ def test_code_of_a_stage_that_ran_as_an_earlier_commit_has_it_is_named(small: Sm
     found = audit(small.root, "quick")
     assert any("on other code than dvc.lock records (code/rules.py)" in remark for remark in found.remarks)
     assert not found.failed(strict=True)  # nor where no run was recorded here; a second run of the stages decides
+    record_with_code(small)
+    remarks = audit(small.root, "quick").remarks
+    assert not any("other code" in remark for remark in remarks), (
+        "of two runs that wrote the bytes, the last had the recorded code"
+    )
 
 
 def test_a_data_file_that_was_edited_when_a_stage_ran_and_put_back_is_named(small: Small) -> None:
