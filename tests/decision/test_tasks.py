@@ -78,9 +78,7 @@ def test_equal_cosines_stay_equal_where_vectors_are_rotated_in_float32(
 
 
 @given(st.lists(st.integers(0, 400), min_size=1, max_size=60), st.integers(0, 3))
-def test_cosines_are_joined_with_none_that_is_further_than_float32_can_move_them(
-    steps: list[int], missing: int
-) -> None:
+def test_no_cosines_are_joined_that_are_further_apart_than_float32_moves_them(steps: list[int], missing: int) -> None:
     """Also of values that each lie near to the next: they are not all one."""
     values = np.append(0.5 + 1e-8 * np.array(steps), np.full(missing, np.nan))
     joined = join_cosines(values)
