@@ -390,6 +390,7 @@ def test_intervals_are_those_of_few_groups_where_few_bear_the_variance(
     assert missed <= 21  # of 200; 10 are promised, and 22 or more would come once in 2,000 times
 
 
+@pytest.mark.slow
 def test_intervals_of_drawn_texts_are_wider_where_few_texts_are_in_many_pairs() -> None:
     """Two models of one quality, which are wrong about questions: two of them have 215 answers each."""
     rng, missed, pairs = np.random.default_rng(0), 0, 1_000

@@ -111,6 +111,7 @@ def test_the_card_says_what_was_fitted_on_what_with_intervals_and_hashes(tmp_pat
     assert "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db" in card  # MiniLM's weights
 
 
+@pytest.mark.slow
 def test_a_model_that_learned_from_scores_says_so_wherever_it_encodes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_model_that_learned_from_scores_says_so_wherever_it_encodes(
         assert sum("has learned from labels or scores" in note for note in notes) == 1
 
 
+@pytest.mark.slow
 def test_a_model_as_an_object_has_the_notes_that_it_has_by_its_name(tmp_path: Path) -> None:
     from sentfold.fold.texts import locate_encoder
 
@@ -236,6 +238,7 @@ def test_a_decision_that_changes_while_it_is_exported_is_refused(
     assert [path.name for path in tmp_path.iterdir()] == ["space"]
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_be_written_whole_is_an_error_that_names_its_folder(tmp_path: Path) -> None:
     """As on a full disk; the library of the weights has an error of its own for that."""
     save_space(Unchanged(), tmp_path / "space")

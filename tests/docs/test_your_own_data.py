@@ -52,6 +52,7 @@ def printed(folder: Path, words: str) -> str:
     ).stdout
 
 
+@pytest.mark.slow
 def test_the_first_example_prints_what_the_page_shows(folder: Path) -> None:
     assert printed(folder, FIRST) == COMMANDS[FIRST]
 

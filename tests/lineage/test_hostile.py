@@ -565,6 +565,7 @@ def test_thousands_of_reports_in_folders_in_folders_are_compared_at_once(reposit
     assert time.process_time() - began < 10
 
 
+@pytest.mark.slow
 def test_what_no_audit_reads_of_a_stage_is_not_written_out_for_each_of_its_items(repository: Path) -> None:
     body = f"foreach: {list(range(3_700))}\n    do:\n      cmd: x ${{key}}\n      meta: [{'x,' * 300_000}x]"
     (repository / "dvc.yaml").write_text(f"stages:\n  a:\n    {body}\n")

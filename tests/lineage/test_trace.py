@@ -270,6 +270,7 @@ def test_a_browser_draws_each_line_inside_of_its_box(found: Trace, tmp_path: Pat
         assert page.evaluate(inside) is True and page.complaints == []
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_picture_and_finds_a_table_from_a_subfolder(finished: Small) -> None:
     cell = ("--row", "mini", "--column", "first")
     assert finished.run(
@@ -296,6 +297,7 @@ def test_the_picture_replaces_neither_the_traced_table_nor_a_pipe(small: Small, 
     assert (tmp_path / "pipe").is_fifo()
 
 
+@pytest.mark.slow
 def test_the_picture_replaces_no_other_file_of_the_user(small: Small, tmp_path: Path) -> None:
     cell = ("--row", "mini", "--column", "first")
     (tmp_path / "notes.txt").write_text("mine")
