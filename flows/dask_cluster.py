@@ -81,6 +81,7 @@ def existing_cluster(address: str) -> Iterator[Client]:
             "their account, and all that is sent can be read; flows/examples/README.md shows a cluster with TLS",
             err=True,
         )
+    _require_certificate(address)
     try:
         client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
     except (OSError, TypeError, ValueError, TimeoutError) as error:
@@ -103,6 +104,21 @@ def existing_cluster(address: str) -> Iterator[Client]:
                 remedy=f"start some: python -m dask worker {address} --nthreads 1 --memory-limit 2GB",
             ) from None
         yield client
+
+
+def _require_certificate(address: str) -> None:
+    """Raise UnreachableClusterError where this process's settings of TLS do not fit: Dask would try for a minute."""
+    if is_encrypted(address) and not dask.config.get("distributed.comm.tls.client.cert", None):
+        got, expected = "no certificate in the settings of Dask", "a certificate of the cluster"
+        remedy = "set the certificate in this terminal, as flows/examples/dask-tls.sh does"
+    elif not is_encrypted(address) and dask.config.get("distributed.comm.require-encryption", None):
+        got, expected = "settings of Dask that require encryption", "an address that begins with tls://"
+        remedy = "give the tls:// address of the scheduler"
+    else:
+        return
+    raise UnreachableClusterError(
+        "the scheduler cannot be asked", where=address, expected=expected, got=got, remedy=remedy
+    )
 
 
 def is_encrypted(address: str) -> bool:

@@ -16,8 +16,11 @@ from typing import Any
 from sentfold.errors import RunError, SentfoldError, escape_controls, first_line
 
 CHOICES = "one of: "  # how the `expected` of an error begins that lists all known names
-# What Python and torch say where memory is short, as under `ulimit -v`.
-NO_MEMORY = ("MemoryError", "can't allocate memory", "Cannot allocate memory", "failed to map segment")
+# What Python, torch and Arrow say where memory is short, as under `ulimit -v`.
+NO_MEMORY = (
+    "MemoryError", "can't allocate memory", "Cannot allocate memory", "failed to map segment", "malloc of size",
+    "Failed to launch worker thread",
+)  # fmt: skip
 # An address with a password that every library reads alike: of other letters some end the address.
 ADDRESSED = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "HF_ENDPOINT")
 READABLE = re.compile(r"(https?|socks[45][ah]?)://[\w.~%!$&()*+,;=:-]*@[\w.\[\]:-]+(/[\w./~%-]*)?", re.ASCII)

@@ -172,7 +172,9 @@ class WitnessChecks:
                 f"stages ran here on other code than {self.graph.lockfile} records{listed(sorted(self.otherwise))} and "
                 "wrote the recorded bytes; whether the recorded code does, `--recompute all` says"
             )
-        hashes = {name: {run.get("packages_sha256") for run in runs} for name, runs in self.finder.known.items()}
+        hashes = {
+            name: {run.get("files_of_packages_sha256") for run in runs} for name, runs in self.finder.known.items()
+        }
         known = {None, hash_packages()}
         other = sorted(name for name, found in hashes.items() if found and not found & known)
         if other:

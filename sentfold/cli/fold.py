@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sentfold.cli.inputs import naming_options
+from sentfold.cli.inputs import naming_options, print_notes
 from sentfold.errors import RunError
 from sentfold.numeric_profile import use_profile
 
@@ -65,12 +65,16 @@ def command(
             batch_size=batch_size,
             rows=partition_rows,
         )
+    if encoder:
+        from sentfold.decision.encoders import learned_notes, prompt_notes
+
+        print_notes([*learned_notes(encoder), *prompt_notes(encoder)])
     if workers or address or remote:
         cluster = {"address": address, "workers": workers, "memory_limit": memory_limit, "remote": remote}
         run_on_dask(source, target, settings, cluster)
     from sentfold.fold.fold import InProcess, fold_files
 
-    with naming_options():
+    with naming_options("landmarks", "neighbors", "components", "regularization", "tolerance"):
         summary = fold_files(source, target, settings, executor=InProcess(threads))
     print(f"{target / 'folded'}: {summary}")
 

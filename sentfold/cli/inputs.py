@@ -58,13 +58,14 @@ class Inputs(NamedTuple):
 
 
 @contextmanager
-def naming_options() -> Iterator[None]:
-    """Errors of the library, which advise what to do in params.yaml and in a suite, name options of the command."""
+def naming_options(*options: str) -> Iterator[None]:
+    """Errors of the library, which advise what to do in params.yaml and in a suite, name these options of a command."""
     try:
         yield
     except SentfoldError as error:
         plain = error.remedy.replace(" in params.yaml", "").replace(", or leave this corpus out of the suite", "")
-        error.remedy = re.sub("`([a-z_]+)`", lambda name: f"--{name[1].replace('_', '-')}", plain)
+        named = f"`({'|'.join(options)})`"
+        error.remedy = re.sub(named, lambda word: f"--{word[1].replace('_', '-')}", plain) if options else plain
         error.where = re.sub(r"^sentfold \w+\.(?:\w+\.)*(\w+)$", r"--\1", error.where)
         if error.where.startswith("--") and error.remedy == "correct the file":
             error.remedy = "give another value"

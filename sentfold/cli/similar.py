@@ -42,7 +42,7 @@ def command(
     from sentfold.data.datasets import read_dataset
     from sentfold.data.tables import DataError
     from sentfold.data.vectors import read_vectors
-    from sentfold.decision.encoders import count_notes, open_encoder, unnamed_encoder
+    from sentfold.decision.encoders import count_notes, learned_notes, open_encoder, prompt_notes, unnamed_encoder
     from sentfold.decision.spaces import Unchanged, load_space
     from sentfold.decision.use import (
         PROBES,
@@ -52,6 +52,7 @@ def command(
         require_same_lengths,
         require_same_vectors,
     )
+    from sentfold.encoders.base.protocol import known_methods
 
     text = text.encode("utf-8", "replace").decode()  # a shell hands on bytes that are no UTF-8
     wanted = parse_columns(columns)
@@ -66,6 +67,8 @@ def command(
     print_notes(notes)
     fitted = load_space(space) if space else None
     encode = open_encoder(encoder, words, space=space, fit_on=texts)
+    if encoder.lower() not in known_methods():
+        print_notes([*learned_notes(encoder), *prompt_notes(encoder)])
     print_notes(unnamed_encoder(space, encoder) if space else [])
     if vectors is None:
         encoded = encode(texts)

@@ -50,12 +50,13 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
     role, or there are more texts, or columns that may be labels.
     """
     require_columns(table, wanted)
-    named = _by_names(table) | dict(wanted)
+    known = {role: name for role, name in _by_names(table).items() if name not in wanted.values()}
+    named = known | dict(wanted)
     kind = next((kind for kind, roles in KINDS.items() if set(roles) <= set(named) and _fits(kind, wanted)), None)
     if kind is None:
-        known = list(dict.fromkeys(named.values()))
-        error = _unclear(table, f"known of these: {', '.join(known) or 'none'}")
-        if not known and len(table.columns) > 1:
+        found = list(dict.fromkeys(named.values()))
+        error = _unclear(table, f"known of these: {', '.join(found) or 'none'}")
+        if not found and len(table.columns) > 1:
             error.remedy = (
                 "if the first line is an item and no header, put a header above it, separated as the items are: "
                 "left,right,score or text,label; "

@@ -41,7 +41,7 @@ ERROR = re.compile(r"#NV|#[NН]/\w|#\w+/0!|#[^\W\d_a-z]+[!?]")  # of a spreadshe
 # So many rows, and such a share of them, have one word as their text before a note asks what the word means.
 LEAST_REPEATS, REPEATED_SHARE = 3, 0.02
 # Between labels of a text, as forms, label tools and dumps write them; and what can also be a part of one name.
-JOINED = re.compile(r"[,;|#/、，；·•]|^[<\[{]|[>\]}]\s*[<\[{]|[>\]}]$")
+JOINED = re.compile(r"[>\]}]?\s*[,;|#/、，；·•]\s*[<\[{]?|^[<\[{]|[>\]}]\s*[<\[{]|[>\]}]$")
 PERHAPS = re.compile(r"\s+(?:and|or|und|et|y)\s+|[\s&+:@\\<>\[\]{}-]")
 CODE = 0.75  # so far from all others, in units of their range, is a score that a note asks about
 CLASSES = SCORES = 8  # that a note names

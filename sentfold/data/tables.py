@@ -9,9 +9,9 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -42,6 +42,7 @@ ONE_A_LINE = "write a list as one object a line: jq -c '.[]' list.json > lines.j
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".txt")  # of the parts in a folder
 LIKE_PART = re.compile(f"({'|'.join([*SPLITS, 'eval', 'evaluation'])})(?![a-z])", re.IGNORECASE)
+MADE_UP = re.compile(r"\0\d+|Unnamed: \d+|\.\.\.\d+|__EMPTY(_\d+)?")  # for no name, here, by pandas, R and SheetJS
 SAVED = ("dataset_dict.json", "state.json")  # of a folder that `save_to_disk` of datasets wrote
 IDLE = (".md", ".py", ".ipynb", ".sh", ".log", ".yaml", ".yml", ".npy", ".npz", ".safetensors")  # and names of a part
 PART = re.compile(r"(\w+)-(\d+)-of-(\d+)(?:-[0-9a-f]+)?")  # train-00000-of-00002, and a hash behind it
@@ -96,6 +97,9 @@ def read_table(path: Path) -> Table:
     table = readers.get(path.suffix.lower(), _read_delimited)(path)
     if not len(table):
         raise DataError("a file has no rows", where=str(path), expected="at least one row below the header")
+    if path.suffix.lower() in readers:
+        found = _nameless(table.columns, lambda row: " ".join(map(str, table.places[row][1:])))
+        return replace(table, notes=(*table.notes, *found))
     return table
 
 
@@ -296,8 +300,9 @@ def _read_delimited(path: Path) -> Table:
     _check_shape(f"{path}, line {line}", names, [(f"{path}, line {line}", cells) for line, cells in rows])
     if len(names) > 1:
         _refuse_second_header(path, header, rows)
-    notes += _nameless(names, rows, delimiter)
-    columns = {name: [cells[place] for _, cells in rows] for place, name in enumerate(names) if name}
+    columns = {name or f"\0{place}": [cells[place] for _, cells in rows] for place, name in enumerate(names)}
+    notes += _nameless(columns, lambda row: f"line {rows[row][0]}")
+    columns = {name: cells for name, cells in columns.items() if name in names}
     return Table(path.name, columns, [(str(path), "line", line) for line, _ in rows], tuple(notes))
 
 
@@ -384,8 +389,9 @@ def _parse_tabs(path: Path, text: str) -> tuple[list[tuple[int, list[str]]], boo
 def _joined_lines(path: Path, text: str, delimiter: str, records: list[tuple[int, list[str]]]) -> list[str]:
     """A note on texts of several lines.
 
-    Raises DataError where quotes hold lines together most of which are rows without them: a program that puts no text
-    into quotes writes `"I am here.` in one row and `Are you?"` in a later one.
+    Raises DataError where quotes hold lines together nearly all of which are rows without them: a program that puts no
+    text into quotes writes `"I am here.` in one row and `Are you?"` in a later one. Of texts of several lines, the last
+    line or the first one has as many cells as a row, but rarely both.
     """
     joined = {line for line, cells in records if any("\n" in cell or "\r" in cell for cell in cells)}
     if not joined:
@@ -397,9 +403,9 @@ def _joined_lines(path: Path, text: str, delimiter: str, records: list[tuple[int
     others = [cells for line, cells in records[1:] if line not in joined and len(cells) == width]
     held = [cells for line, cells in plain if line in joined or line not in begun]
     rows = [cells for cells in held if len(cells) == width]
-    if 2 * len(rows) > len(held) and _are_rows(rows, others):
+    if 5 * len(rows) > 4 * len(held) and _are_rows(rows, others):
         raise DataError(
-            "quotes hold lines together, and most of these lines are rows without them",
+            "quotes hold lines together, and nearly all of these lines are rows without them",
             where=f"{path}, line {min(joined)}", expected="rows that can be told",
             got=f"{len(held):,} lines held together as {len(joined):,} rows",
             remedy="if a quote is a part of a text, put the text into quotes and write each of its own quotes twice; "
@@ -413,35 +419,38 @@ def _are_rows(held: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) ->
     """Whether most lines have numbers in the columns in which all other rows have, and known values in those in which
     others have a few that come again. False where there is no such column.
 
-    Where there are no other rows, a column of numbers is one in which most of the lines have a number. Where no number
-    comes twice, as in a column of numbers of rows, those of the lines count once, and only if they are new.
+    Where there are no other rows, a column of numbers is one in which most of the lines have a number.
     """
     told = False
     for column in range(len(held[0])):
         known, new = {cells[column] for cells in others}, [cells[column] for cells in held]
         numbers = all(map(is_number, known))
         if numbers or 2 * len(known) < len(others):
-            counted = set(new) - known if numbers and others and len(known) == len(others) else new
-            fits = 2 * sum(is_number(cell) if numbers else cell in known for cell in counted) > len(new)
+            fits = 4 * sum(is_number(cell) if numbers else cell in known for cell in new) > 3 * len(new)
             if others and not fits:
                 return False
             told |= fits
     return told
 
 
-def _nameless(names: Sequence[str], rows: Sequence[tuple[int, list[str]]], delimiter: str) -> list[str]:
-    """A note on cells right of the first column that stand under no name.
+def _nameless(columns: Mapping[str, Sequence[object]], place: Callable[[int], str]) -> list[str]:
+    """A note on texts right of the first column that stand under no name, or under one that a program made up.
 
     A spreadsheet that opens texts with commas and without quotes, and saves them, writes the rest of each text there.
+    place  of a row, in words
     """
-    places = [place for place, name in enumerate(names) if place and not name]
-    lines = [line for line, cells in rows if any(cells[place].strip() for place in places)]
-    if not lines:
+    cut = [cells for name, cells in list(columns.items())[1:] if MADE_UP.fullmatch(name)]
+    rows = [row for row, cells in enumerate(zip(*cut, strict=True)) if any(map(_is_text, cells))]
+    if not rows:
         return []
     return [
-        f"{len(lines):,} of {len(rows):,} rows have cells in a column without a name, which are left out; the first: "
-        f"line {lines[0]}. If {delimiter!r} in a text cut it there, put the text into quotes"
+        f"{len(rows):,} of {len(cut[0]):,} rows have texts in a column without a name, which are left out; the first: "
+        f"{place(rows[0])}. If a comma cut them from the texts, put the texts into quotes"
     ]
+
+
+def _is_text(cell: object) -> bool:
+    return isinstance(cell, str) and bool(cell.strip())
 
 
 def _escaped(records: list[tuple[int, list[str]]]) -> list[str]:

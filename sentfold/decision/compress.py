@@ -22,6 +22,7 @@ from sentfold.decision.families import refuse_wide
 from sentfold.decision.folds import (
     APART,
     LEAST_GROUPS,
+    PART_QUERIES,
     are_apart,
     count_groups,
     group_count,
@@ -386,5 +387,5 @@ def _check(material: Material, margin: float) -> None:
             "too few items are independent of each other", where=material.task.item,
             expected=f"at least {LEAST_GROUPS} equally large groups without a text in common",
             got=f"{groups} groups, as good as {show_groups(effective)} {told}",
-            remedy="add items of other texts",
+            remedy="add items of other texts" + (f"; or {PART_QUERIES}" if material.task.item == "queries" else ""),
         )  # fmt: skip

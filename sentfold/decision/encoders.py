@@ -440,18 +440,19 @@ def object_notes(encoder: object, texts: Sequence[str]) -> list[str]:
     from. Cost: one tokenization.
     """
     library = sys.modules.get("sentence_transformers")
-    model: Any = getattr(encoder, "__self__", encoder)
+    model: Any = encoder.__self__ if getattr(encoder, "__name__", "") == "encode" else encoder  # type: ignore[attr-defined]
     if library is None or not isinstance(model, library.SentenceTransformer):
         return []
     from sentfold.encoders.transformer import token_lengths
 
-    notes, limit = list[str](), model.max_seq_length
-    if isinstance(limit, int) and limit > 0 and callable(model.tokenizer):  # not of static embeddings
+    notes, limit = list[str](), getattr(model, "max_seq_length", None)
+    tokenizer = getattr(model, "tokenizer", None)  # a module of one's own may have none
+    if isinstance(limit, int) and limit > 0 and hasattr(tokenizer, "num_special_tokens_to_add"):  # one of transformers
         prompt = (model.prompts or {}).get(model.default_prompt_name or "") or ""
         lengths = token_lengths(model, [prompt + text for text in texts])
         notes += count_notes("the model", {"cut at the model's limit": int((lengths > limit).sum())})
     notes += _unused_prompts("the model", model.prompts or {}, model.default_prompt_name)
-    return [*notes, *learned_notes(str(getattr(model.tokenizer, "name_or_path", "")))]
+    return [*notes, *learned_notes(str(getattr(tokenizer, "name_or_path", "")))]
 
 
 def encode_by_name(name: str, texts: Sequence[str]) -> Encoded:

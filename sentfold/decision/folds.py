@@ -20,6 +20,11 @@ FOLDS, INNER, REPEATS = 5, 4, 2
 MOST = 2 / 3  # of the items; where fewer tell as much as all, a planned number would be far too large
 APART = {"pairs": "no two share a text", "texts": "no two are copies", "queries": "no two share a relevant document"}
 LEAST_GROUPS = 20  # equally large ones; below, no verdict is given
+# What to do where queries form too few groups.
+PART_QUERIES = (
+    "keep the best document of each query, as queries that share a relevant document, directly or through others, are "
+    "one group"
+)
 # Where two items can vote for each other in different folds, their values go together, and a resample of single items
 # shows too little spread. At most the variance of a difference was seen to double, in simulations of unlike spaces.
 MUTUAL = sqrt(2)

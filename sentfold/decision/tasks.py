@@ -130,14 +130,13 @@ def join_cosines(values: Float64) -> Float64:
     there = np.flatnonzero(np.isfinite(values))
     order = there[np.argsort(values[there], kind="stable")]
     ordered = values[order]
-    apart = 1 - ordered[ordered < 1 - 1e-12]
-    reach = max(3e-7 * np.sqrt(np.median(apart)), 1e-12) if len(apart) else 3e-7
-    begins = np.flatnonzero(np.diff(ordered, prepend=-np.inf) > reach)
+    reach = np.maximum(3e-7 * np.sqrt(np.maximum(1 - ordered, 0.0)), 1e-12)
+    begins = np.flatnonzero(np.diff(ordered, prepend=-np.inf) > np.append(0.0, reach[:-1]))
     ends = np.append(begins[1:], len(ordered))[: len(begins)]
-    wide = ordered[ends - 1] - ordered[begins] > reach  # each value near to the next, but not to the last
+    wide = ordered[ends - 1] - ordered[begins] > reach[begins]  # each value near to the next, but not to the last
     starts: list[int] = begins.tolist()
     for begin, end in zip(begins[wide].tolist(), ends[wide].tolist(), strict=True):
-        while (begin := int(np.searchsorted(ordered[:end], ordered[begin] + reach, side="right"))) < end:
+        while (begin := int(np.searchsorted(ordered[:end], ordered[begin] + reach[begin], side="right"))) < end:
             starts.append(begin)
     starts.sort()
     joined = values.copy()

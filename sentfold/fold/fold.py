@@ -70,26 +70,36 @@ class InProcess:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a fold left: rows, partitions, the landmarks' notes, and how many parts of each step an earlier run made."""
+    """What a fold left.
+
+    files    of the source, in the order in which they were read
+    notes    of the landmarks
+    reused   how many parts of each step an earlier run made
+    counted  what the encoder did to how many texts that it could not take as they are
+    """
 
     rows: int
     partitions: int
+    files: list[str]
     notes: dict[str, Any]
     reused: dict[str, int]
+    counted: dict[str, int]
 
     def __str__(self) -> str:
         kept = ", ".join(f"{count} {step}" for step, count in self.reused.items() if count)
+        files = f" of {len(self.files)} files, {self.files[0]} to {self.files[-1]}," if len(self.files) > 1 else ""
+        counted = "".join(f"; texts {what}: {count}" for what, count in self.counted.items() if count)
         return (
-            f"{self.rows} rows in {self.partitions} partitions by {self.notes['landmarks']} landmarks"
-            f"{f'; kept from an earlier run: {kept}' if kept else ''}"
+            f"{self.rows} rows{files} in {self.partitions} partitions by {self.notes['landmarks']} landmarks"
+            f"{f'; kept from an earlier run: {kept}' if kept else ''}{counted}"
         )
 
 
 def fold_files(source: Path, target: Path, settings: FoldSettings, *, executor: Executor | None = None) -> Summary:
     """Fold the texts or vectors of a Parquet dataset into the Parquet dataset `target`/folded, row for row.
 
-    source    a Parquet file, or a folder of them read in the order of their names, with a column `text` of strings
-              (settings.encoder is then given) or `vector` of fixed_size_list<float32>[d]
+    source    a Parquet file, or a folder of them read in the order of the numbers in their names, with a column `text`
+              of strings (settings.encoder is then given) or `vector` of fixed_size_list<float32>[d]
     target    a folder. Next to `folded`, whose column `vector` is (n, p) float32, the fold writes `vectors` (of
               texts), `landmarks`, a receipt per part, and at the very end manifest.json with the sha256 of every
               part. All bytes depend on source and settings alone, and not on the executor.
@@ -134,7 +144,12 @@ class _Fold:
         self._perform(maps, label="mapping")
         reused = Counter({Path(part.file).parent.name: 0 for part in self.parts})
         reused.update(Path(part.file).parent.name for part in self.parts if part.reused)
-        return Summary(sum(map(len, self.partitions)), len(self.partitions), landmarks.notes, dict(reused))
+        counted: Counter[str] = Counter()
+        for part in self.parts:
+            if part.file.startswith(f"{EmbedTask.step}/"):
+                counted.update({name: count for name, count in part.notes.items() if name != "dimension"})
+        rows, partitions = sum(map(len, self.partitions)), len(self.partitions)
+        return Summary(rows, partitions, self.files, landmarks.notes, dict(reused), dict(counted))
 
     def _encode(self, folder: str) -> tuple[Rows, ...]:
         """The vectors of every partition: those of the source, or those of its texts, which are made first."""
@@ -152,14 +167,10 @@ class _Fold:
 
     def manifest(self, summary: Summary) -> dict[str, Any]:
         """What was made, and from what, JSON-able."""
-        counted: Counter[str] = Counter()
-        for part in self.parts:
-            if part.file.startswith(f"{EmbedTask.step}/"):
-                counted.update({name: count for name, count in part.notes.items() if name != "dimension"})
         families: tuple[Family, ...] = ("embed", "fold") if self.settings.encoder else ("fold",)
         settings, source = self.settings, zip(self.files, self.digests, strict=True)
         return {
-            "counted": dict(counted),
+            "counted": summary.counted,
             "encoder": settings.encoder and settings.encoder.record(),
             "eigensolve": settings.solver.model_dump(),
             "files": [part.listed() for part in self.parts],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -79,13 +80,14 @@ class Rows:
 
 
 def list_source(source: Path, column: Column) -> tuple[SourceFile, ...]:
-    """The Parquet file `source`, or the Parquet files of the folder `source` in the order of their names.
+    """The Parquet file `source`, or the Parquet files of the folder `source` by name, where numbers count as such.
 
+    part-2.parquet comes before part-10.parquet: programs that write parts count so.
     Reads the footers only. Raises ArtifactError if a file is missing, is no Parquet, or lacks the column, or if the
     vectors of two files differ in width.
     """
     shown = (path for path in source.glob("*.parquet") if not path.name.startswith((".", "_")))  # others are old copies
-    paths = sorted(shown) if source.is_dir() else [source]
+    paths = sorted(shown, key=_numbered) if source.is_dir() else [source]
     if not paths:
         raise ArtifactError("a folder holds no dataset", where=str(source), expected="*.parquet files", got="none")
     files = []
@@ -97,6 +99,11 @@ def list_source(source: Path, column: Column) -> tuple[SourceFile, ...]:
         if width != files[0].width:
             raise unfit(path, expected=f"vectors of width {files[0].width}, as in {paths[0]}", got=f"width {width}")
     return tuple(files)
+
+
+def _numbered(path: Path) -> tuple[list[tuple[str, int]], str]:
+    """The key of the order of names in which numbers count as numbers."""
+    return [(text, int(digits or 0)) for text, digits in re.findall("([^0-9]*)([0-9]*)", path.name)], path.name
 
 
 def _row_groups(path: Path, file: pq.ParquetFile, width: int) -> tuple[int, ...]:

@@ -183,7 +183,7 @@ def test_rows_that_quotes_of_a_dialogue_would_join_are_refused_and_texts_of_two_
     # A mean of raters, which no other row has; and one more delimiter in a row that is held.
     for change in ((), ((3, 2, "1.75"),), ((3, 1, f"two {delimiter}-)"),)):
         write(*spoken, *change)
-        with pytest.raises(DataError, match="most of these lines are rows") as refused:
+        with pytest.raises(DataError, match="nearly all of these lines are rows") as refused:
             read_dataset(path)
         assert "line 4" in refused.value.where
     write(*spoken, (0, 0, '"and here'), (0, 1, 'over there"'))  # a quotation over two cells of one row
@@ -193,7 +193,7 @@ def test_rows_that_quotes_of_a_dialogue_would_join_are_refused_and_texts_of_two_
     every = [(row, row % 2, f'"Row {row}.' if row % 2 == 0 else f'Row {row}."') for row in range(24)]
     for change in (every, [(2, 0, '"I am here.'), (19, 1, 'And you are there."')]):
         write(*change)
-        with pytest.raises(DataError, match="most of these lines are rows"):
+        with pytest.raises(DataError, match="nearly all of these lines are rows"):
             read_dataset(path)
     lines = f'"first{delimiter} again{delimiter} and\nonce more"'
     for change in (((2, 0, lines),), ((2, 0, lines), (5, 0, lines.replace("first", "then")))):
@@ -208,6 +208,13 @@ def test_rows_that_quotes_of_a_dialogue_would_join_are_refused_and_texts_of_two_
     lists = [f'{n},"1, take\n2, turn\n3, wait {n}"' if n % 3 else f"{n},a text {n}" for n in range(20, 47)]
     path.write_text("\n".join(["id,text", *lists]))
     assert len(read_dataset(path, {"text": "text"}).texts) == 27
+    for greeting in ("Hello", "Hello,", f"Hello{delimiter} Ann"):
+        mails = [f'"{greeting}\nMy camera {n} came late.",{"ab"[n % 2]}' for n in range(20)]
+        path.write_text("\n".join(["text,label", *mails, *(f"a text {n},a" for n in range(20))]))
+        assert len(read_dataset(path).texts) == 40
+    salted = [f'"salt, {n}\noil, 2\nmix it",{"ab"[n % 2]}' for n in range(20)]
+    path.write_text("\n".join(["text,label", *salted]))
+    assert len(read_dataset(path).texts) == 20
     path.write_text('text\n"one\nmore"\ntwo\n')
     assert any("texts of several lines: 1 (2 lines" in note for note in read_dataset(path).notes)
 
@@ -306,7 +313,15 @@ def test_the_rest_of_a_text_that_a_spreadsheet_cut_is_told(tmp_path: Path, delim
     (note,) = (note for note in read_dataset(tmp_path / "s.csv").notes if "without a name" in note)
     assert "5 of 12 rows" in note
     assert "line 9" in note
-    assert f"{delimiter!r} in a text" in note
+    pandas = pytest.importorskip("pandas")
+    table = pandas.read_csv(tmp_path / "s.csv", sep=delimiter)  # which makes up names
+    table.to_parquet(tmp_path / "s.parquet")
+    table.to_json(tmp_path / "s.jsonl", orient="records", lines=True)
+    table.to_csv(tmp_path / "t.csv")
+    for name in ("s.parquet", "s.jsonl", "t.csv"):
+        assert any(
+            "5 of 12 rows have texts in a column without a name" in n for n in read_dataset(tmp_path / name).notes
+        )
 
 
 @pytest.mark.parametrize(
@@ -330,6 +345,13 @@ def test_the_advice_for_a_table_without_a_header_begins_with_the_header(tmp_path
     with pytest.raises(DataError) as refused:
         read_dataset(tmp_path / "p.csv")
     assert refused.value.remedy.startswith("if the first line is an item and no header, put a header above it")
+
+
+def test_a_column_that_the_user_names_has_no_other_role(tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text("intent,text\n" + "".join(f"{'ab'[n % 2]},a text {n}\n" for n in range(30)))
+    data = read_dataset(tmp_path / "l.csv", {"text": "intent"})
+    assert data.kind == "sentences"
+    assert data.texts == ("a", "b")
 
 
 def test_columns_of_a_folder_of_the_beir_form_are_refused(tmp_path: Path) -> None:
@@ -1028,7 +1050,7 @@ def test_several_labels_in_a_cell_are_refused_and_one_in_a_list_is_that_label(tm
     )
     lists += ("('Cars', 'Sport')", "{'Cars', 'Sport'}")
     joined = ("Cars, Sport", "Cars;Sport", "Cars#Sport", "1,5", "1|5", "Cars、Sport", "Cars，Sport")
-    joined += ("<Cars><Sport>", "[Cars][Sport]", "Cars · Sport")
+    joined += ("<Cars>, <Sport>", "[Cars];[Sport]", "<Cars><Sport>", "[Cars][Sport]", "Cars · Sport")
     for several in (*lists, *joined):
         rows = [f'a text {n},"{name}"' for n, name in enumerate([*names, several])]
         (tmp_path / "l.csv").write_text("\n".join(["text,label", *rows]))

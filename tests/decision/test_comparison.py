@@ -117,6 +117,18 @@ def test_groups_of_very_different_sizes_count_as_few() -> None:
     assert found.describe().startswith("No verdict: 21 independent groups of queries, as good as 1.1 ")
 
 
+def test_what_to_do_with_queries_of_many_documents_gives_a_verdict() -> None:
+    """As in NFCorpus: through shared documents all queries are one group."""
+    rng = np.random.default_rng(4)
+    data = queries_of(150, documents=600, texts=[f"query {number}" for number in range(150)])
+    many = tuple(dict.fromkeys(rng.choice(600, 12, replace=False).tolist(), 1.0) for _ in range(150))
+    vectors = rng.normal(size=(2, 750, 4))
+    said = compare_vectors(replace(data, relevant=many), *vectors).describe()
+    assert said.startswith("No verdict: 1 independent groups of queries") and "keep the best document of each" in said
+    best = tuple(dict(list(grades.items())[:1]) for grades in many)
+    assert not compare_vectors(replace(data, relevant=best), *vectors).describe().startswith("No verdict")
+
+
 def test_items_that_both_answer_alike_do_not_show_that_none_is_answered_differently() -> None:
     x = np.random.default_rng(4).normal(size=(60, 8))
     data = queries_of(60, documents=60, texts=[f"query {number}" for number in range(60)])

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from sentence_transformers import SentenceTransformer
 
 import sentfold
@@ -154,7 +155,23 @@ def test_a_model_as_an_object_has_the_notes_that_it_has_by_its_name(tmp_path: Pa
     assert sorted(said[0]) == sorted(said[1])
     assert ": texts cut at the model's limit: 15" in said[0]
     assert len(said[0]) == 2
+    model = SentenceTransformer(str(folder), device="cpu")
+    assert object_notes(model.encode, ["a"]) and not object_notes(model.encode_query, ["a"]), "which uses the prompt"
     assert not object_notes(lambda texts: np.ones((len(texts), 2)), ["a"])
+
+
+def test_a_model_of_a_module_of_ones_own_needs_no_tokenizer() -> None:
+    class Lengths(torch.nn.Module):
+        def preprocess(self, texts: list[str], **_: object) -> dict[str, torch.Tensor]:
+            return {"lengths": torch.tensor([[float(len(text)), 1.0] for text in texts])}
+
+        tokenize = preprocess
+
+        def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+            return {"sentence_embedding": features["lengths"]}
+
+    labels = ([f"{'a' * (1 + n % 7)} {n}" for n in range(30)], ["a", "b"] * 15)
+    assert sentfold.decide(SentenceTransformer(modules=[Lengths()], device="cpu"), labels=labels).items == 30
 
 
 def test_names_of_the_users_data_are_no_elements_of_the_card(tmp_path: Path) -> None:

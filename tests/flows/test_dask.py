@@ -63,7 +63,7 @@ def test_two_workers_that_share_no_folder_leave_the_lock_and_the_bytes_of_one_ma
         _,
     ):
         assert address.startswith("tls://") and (tmp_path / "key.key").stat().st_mode & 0o077 == 0
-        with pytest.raises(UnreachableClusterError, match="no Dask scheduler answers"), existing_cluster(address):
+        with pytest.raises(UnreachableClusterError, match="the scheduler cannot be asked"), existing_cluster(address):
             pass  # this process has no certificate
         (fresh.root / "reports").mkdir()
         (fresh.root / "reports/quick.txt").write_text("mine")

@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import dask
 import psutil
 import pytest
 from distributed import Client
@@ -58,9 +59,16 @@ def test_a_cluster_without_tls_is_warned_of_and_one_with_it_is_not(
 ) -> None:
     monkeypatch.setattr("flows.dask_cluster.ANSWER_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:1", "127.0.0.1:1", "tls://127.0.0.1:1"):
-        with pytest.raises(UnreachableClusterError, match="no Dask scheduler answers"), existing_cluster(address):
+        wanted = "cannot be asked" if address.startswith("tls") else "no Dask scheduler answers"  # no certificate here
+        with pytest.raises(UnreachableClusterError, match=wanted), existing_cluster(address):
             pass
         assert ("runs code under their account" in capsys.readouterr().err) == (not address.startswith("tls"))
+    with (
+        dask.config.set({"distributed.comm.require-encryption": True}),
+        pytest.raises(UnreachableClusterError, match="cannot be asked"),
+        existing_cluster("tcp://127.0.0.1:1"),
+    ):
+        pass
 
 
 def test_no_process_of_a_run_looks_for_modules_in_a_folder_that_another_user_can_make(

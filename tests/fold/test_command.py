@@ -55,6 +55,16 @@ def test_the_command_folds_a_file_and_says_how_many_rows(tmp_path: Path) -> None
     np.testing.assert_allclose(read_folded(tmp_path / "y"), wanted, rtol=0, atol=1e-5)
 
 
+def test_a_fold_says_which_files_it_read_and_which_texts_the_encoder_took_otherwise(tmp_path: Path) -> None:
+    for number in (2, 10):
+        write_texts(tmp_path / f"x/part-{number}.parquet", [*sentences()[100 * number :][:99], ""], group=100)
+    process = fold("x", "y", "--encoder=wordllama", *SMALL, folder=tmp_path)
+    printed, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert "200 rows of 2 files, part-2.parquet to part-10.parquet, in" in printed
+    assert printed.endswith("; texts blank: 2\n")
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
