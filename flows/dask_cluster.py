@@ -101,7 +101,8 @@ def existing_cluster(address: str) -> Iterator[Client]:
                 "the Dask cluster has no workers",
                 where=address,
                 expected=f"one within {WORKERS_SECONDS:.0f} s",
-                remedy=f"start some: python -m dask worker {address} --nthreads 1 --memory-limit 2GB",
+                remedy=f"start some as docs/cluster.md does: python -m flows.launch dask worker {address} --nthreads 1 "
+                "--memory-limit 0",
             ) from None
         yield client
 

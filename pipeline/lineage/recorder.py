@@ -78,8 +78,8 @@ class Run:
     code        the commit, and the files that differ from it
     sources     md5 of each file of code that the stage declares, by name
     parameters  the values that the stage declares, by file
-    stamps      bytes and state of the files of these values
-    touched     state of the declared files that are no modules, such as tables
+    stamps      bytes and time of change of the files of these values
+    touched     size and time of change of the declared files that are no modules, such as tables
     """
 
     root: Path
@@ -89,8 +89,8 @@ class Run:
     code: dict[str, Any]
     sources: dict[str, str]
     parameters: dict[str, Any]
-    stamps: dict[str, tuple[bytes, os.stat_result]]
-    touched: dict[str, os.stat_result]
+    stamps: dict[str, tuple[bytes, int]]
+    touched: dict[str, tuple[int, int]]
 
 
 def start_run(root: Path, arguments: Sequence[str]) -> Run | None:
@@ -138,8 +138,7 @@ def refuse_changes(run: Run) -> None:
     changed = sorted(
         name
         for name in {*now, *run.sources}
-        if {now.get(name), ran.get(name)} != {run.sources.get(name)}
-        or _was_touched(run.touched.get(name), touched.get(name))
+        if {now.get(name), ran.get(name)} != {run.sources.get(name)} or touched.get(name) != run.touched.get(name)
     )
     stamps = _stamps(run.root, run.parameters)
     changed += sorted(
@@ -252,30 +251,20 @@ def _sources(root: Path, stage: Stage | None) -> dict[str, str]:
     return found
 
 
-def _touched(root: Path, sources: Iterable[str]) -> dict[str, os.stat_result]:
-    """The state of each file that is no module; editors and git put a file back with another time of change."""
-    return {name: (root / name).stat() for name in sources if not name.endswith(".py") and (root / name).is_file()}
+def _touched(root: Path, sources: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Size and time of change of each file that is no module; editors and git put a file back with another time."""
+    facts = {name: (root / name).stat() for name in sources if not name.endswith(".py") and (root / name).is_file()}
+    return {name: (fact.st_size, fact.st_mtime_ns) for name, fact in facts.items()}
 
 
-def _was_touched(before: os.stat_result | None, after: os.stat_result | None) -> bool:
-    """Whether a file was written, or moved away and back, which keeps the time when it was written.
-
-    A hard link to it, as `cp -al` makes, is no change of the file.
-    """
-    if before is None or after is None:
-        return before is not after
-    written = (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns)
-    return written or (before.st_ctime_ns != after.st_ctime_ns and before.st_nlink == after.st_nlink)
-
-
-def _stamps(root: Path, files: Iterable[str]) -> dict[str, tuple[bytes, os.stat_result]]:
+def _stamps(root: Path, files: Iterable[str]) -> dict[str, tuple[bytes, int]]:
     there = [name for name in files if (root / name).is_file()]
-    return {name: ((root / name).read_bytes(), (root / name).stat()) for name in there}
+    return {name: ((root / name).read_bytes(), (root / name).stat().st_mtime_ns) for name in there}
 
 
-def _put_back(before: tuple[bytes, os.stat_result] | None, after: tuple[bytes, os.stat_result] | None) -> bool:
-    """Whether a file has the same bytes again after it was touched."""
-    return before is not None and after is not None and before[0] == after[0] and _was_touched(before[1], after[1])
+def _put_back(before: tuple[bytes, int] | None, after: tuple[bytes, int] | None) -> bool:
+    """Whether a file has the same bytes with another time of change."""
+    return before is not None and after is not None and before[0] == after[0] and before[1] != after[1]
 
 
 def _parameters(root: Path, stage: Stage | None) -> dict[str, Any]:

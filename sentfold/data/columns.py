@@ -50,8 +50,7 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
     role, or there are more texts, or columns that may be labels.
     """
     require_columns(table, wanted)
-    known = {role: name for role, name in _by_names(table).items() if name not in wanted.values()}
-    named = known | dict(wanted)
+    named = _by_names(table, wanted) | dict(wanted)
     kind = next((kind for kind, roles in KINDS.items() if set(roles) <= set(named) and _fits(kind, wanted)), None)
     if kind is None:
         found = list(dict.fromkeys(named.values()))
@@ -65,7 +64,7 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
         raise error
     roles = {role: named[role] for role in (*KINDS[kind], "split") if role in named}
     for role in roles.keys() - wanted.keys():
-        if len(several := _known(table, role)) > 1:
+        if len(several := _known(table, role, wanted)) > 1:
             raise _unclear(table, f"each of {', '.join(several)} may be the {role}")
     if kind == "pairs" and not set(KINDS[kind]) <= wanted.keys():
         used = [roles[role] for role in KINDS[kind]]
@@ -147,10 +146,10 @@ def _option(columns: str) -> str:
 def _example(table: Table) -> str:
     """How to name the columns, with those of the file where texts can be told from others."""
     texts = [name for name in table.columns if _is_text(table.columns[name]) and not _is_idle(name)]
-    known = [name for name in _known(table, "text") if name in texts and _plain(name) != "title"]
+    known = [name for name in _known(table, "text", {}) if name in texts and _plain(name) != "title"]
     best = [*texts[-1:], *known[:1]][-1] if texts else ""
     others = [name for name in table.columns if name not in texts and not _is_idle(name)]
-    parts = "".join(f",split={name}" for name in _known(table, "split")[:1])
+    parts = "".join(f",split={name}" for name in _known(table, "split", {})[:1])
     others = [name for name in others if f",split={name}" != parts]
     order = (*NAMES["score"], *NAMES["label"])
     others.sort(key=lambda name: order.index(_plain(name)) if _plain(name) in order else len(order))
@@ -199,14 +198,15 @@ def require_columns(table: Table, wanted: Mapping[str, str]) -> None:
             )
 
 
-def _by_names(table: Table) -> dict[str, str]:
+def _by_names(table: Table, wanted: Mapping[str, str]) -> dict[str, str]:
     """The first column with a known name of each role that has one."""
-    return {role: known[0] for role in NAMES if (known := _known(table, role))}
+    return {role: known[0] for role in NAMES if (known := _known(table, role, wanted))}
 
 
-def _known(table: Table, role: str) -> list[str]:
-    """The columns with known names of a role, in the order of NAMES."""
-    return [name for known in NAMES[role] for name in table.columns if _plain(name) == known]
+def _known(table: Table, role: str, wanted: Mapping[str, str]) -> list[str]:
+    """The columns with known names of a role, in the order of NAMES, less those to which the user gave a role."""
+    free = [name for name in table.columns if name not in wanted.values()]
+    return [name for known in NAMES[role] for name in free if _plain(name) == known]
 
 
 def _plain(name: str) -> str:

@@ -42,7 +42,8 @@ ONE_A_LINE = "write a list as one object a line: jq -c '.[]' list.json > lines.j
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".txt")  # of the parts in a folder
 LIKE_PART = re.compile(f"({'|'.join([*SPLITS, 'eval', 'evaluation'])})(?![a-z])", re.IGNORECASE)
-MADE_UP = re.compile(r"\0\d+|Unnamed: \d+|\.\.\.\d+|__EMPTY(_\d+)?")  # for no name, here, by pandas, R and SheetJS
+# For no name: here, by writers that write none, by pandas, R, SheetJS and polars.
+MADE_UP = re.compile(r"\0\d+||Unnamed: \d+|\.\.\.\d+|X\.\d+|__EMPTY(_\d+)?|_duplicated_\d+")
 SAVED = ("dataset_dict.json", "state.json")  # of a folder that `save_to_disk` of datasets wrote
 IDLE = (".md", ".py", ".ipynb", ".sh", ".log", ".yaml", ".yml", ".npy", ".npz", ".safetensors")  # and names of a part
 PART = re.compile(r"(\w+)-(\d+)-of-(\d+)(?:-[0-9a-f]+)?")  # train-00000-of-00002, and a hash behind it
@@ -419,14 +420,16 @@ def _are_rows(held: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) ->
     """Whether most lines have numbers in the columns in which all other rows have, and known values in those in which
     others have a few that come again. False where there is no such column.
 
-    Where there are no other rows, a column of numbers is one in which most of the lines have a number.
+    Where there are no other rows, a column of numbers is one in which most of the lines have a number. Where no number
+    comes twice, as in a column of numbers of rows, those of the lines count once, and only if they are new.
     """
     told = False
     for column in range(len(held[0])):
         known, new = {cells[column] for cells in others}, [cells[column] for cells in held]
         numbers = all(map(is_number, known))
         if numbers or 2 * len(known) < len(others):
-            fits = 4 * sum(is_number(cell) if numbers else cell in known for cell in new) > 3 * len(new)
+            counted = set(new) - known if numbers and others and len(known) == len(others) else new
+            fits = 4 * sum(is_number(cell) if numbers else cell in known for cell in counted) > 3 * len(new)
             if others and not fits:
                 return False
             told |= fits
@@ -434,23 +437,24 @@ def _are_rows(held: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) ->
 
 
 def _nameless(columns: Mapping[str, Sequence[object]], place: Callable[[int], str]) -> list[str]:
-    """A note on texts right of the first column that stand under no name, or under one that a program made up.
+    """A note on texts that stand under no name, or under one that a program made up. Numbers count the rows.
 
-    A spreadsheet that opens texts with commas and without quotes, and saves them, writes the rest of each text there.
+    A spreadsheet that opens texts with commas and without quotes, and saves them, writes the rest of each text there;
+    pandas writes the names of rows there, which can be parts or texts.
     place  of a row, in words
     """
-    cut = [cells for name, cells in list(columns.items())[1:] if MADE_UP.fullmatch(name)]
-    rows = [row for row, cells in enumerate(zip(*cut, strict=True)) if any(map(_is_text, cells))]
+    cut = [cells for name, cells in columns.items() if MADE_UP.fullmatch(name)]
+    rows = [row for row, cells in enumerate(zip(*cut, strict=True)) if any(map(_is_words, cells))]
     if not rows:
         return []
     return [
         f"{len(rows):,} of {len(cut[0]):,} rows have texts in a column without a name, which are left out; the first: "
-        f"{place(rows[0])}. If a comma cut them from the texts, put the texts into quotes"
+        f"{place(rows[0])}. If a comma cut them from other texts, put these into quotes; else name the column"
     ]
 
 
-def _is_text(cell: object) -> bool:
-    return isinstance(cell, str) and bool(cell.strip())
+def _is_words(cell: object) -> bool:
+    return isinstance(cell, str) and bool(cell.strip()) and not is_number(cell)
 
 
 def _escaped(records: list[tuple[int, list[str]]]) -> list[str]:

@@ -440,7 +440,7 @@ def object_notes(encoder: object, texts: Sequence[str]) -> list[str]:
     from. Cost: one tokenization.
     """
     library = sys.modules.get("sentence_transformers")
-    model: Any = encoder.__self__ if getattr(encoder, "__name__", "") == "encode" else encoder  # type: ignore[attr-defined]
+    model: Any = getattr(encoder, "__self__", encoder) if getattr(encoder, "__name__", "") == "encode" else encoder
     if library is None or not isinstance(model, library.SentenceTransformer):
         return []
     from sentfold.encoders.transformer import token_lengths

@@ -87,7 +87,10 @@ class Summary:
 
     def __str__(self) -> str:
         kept = ", ".join(f"{count} {step}" for step, count in self.reused.items() if count)
-        files = f" of {len(self.files)} files, {self.files[0]} to {self.files[-1]}," if len(self.files) > 1 else ""
+        files = ""
+        if len(self.files) > 1:
+            order = "" if self.files == sorted(self.files) else " in the order of their numbers"
+            files = f" of {len(self.files)} files{order}, {self.files[0]!r} to {self.files[-1]!r},"
         counted = "".join(f"; texts {what}: {count}" for what, count in self.counted.items() if count)
         return (
             f"{self.rows} rows{files} in {self.partitions} partitions by {self.notes['landmarks']} landmarks"
@@ -98,8 +101,9 @@ class Summary:
 def fold_files(source: Path, target: Path, settings: FoldSettings, *, executor: Executor | None = None) -> Summary:
     """Fold the texts or vectors of a Parquet dataset into the Parquet dataset `target`/folded, row for row.
 
-    source    a Parquet file, or a folder of them read in the order of the numbers in their names, with a column `text`
-              of strings (settings.encoder is then given) or `vector` of fixed_size_list<float32>[d]
+    source    a Parquet file, or a folder of them read in the order of their names (of their numbers, where the names
+              differ by these alone), with a column `text` of strings (settings.encoder is then given) or `vector` of
+              fixed_size_list<float32>[d]
     target    a folder. Next to `folded`, whose column `vector` is (n, p) float32, the fold writes `vectors` (of
               texts), `landmarks`, a receipt per part, and at the very end manifest.json with the sha256 of every
               part. All bytes depend on source and settings alone, and not on the executor.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -80,14 +80,15 @@ class Rows:
 
 
 def list_source(source: Path, column: Column) -> tuple[SourceFile, ...]:
-    """The Parquet file `source`, or the Parquet files of the folder `source` by name, where numbers count as such.
+    """The Parquet file `source`, or the Parquet files of the folder `source` in the order of their names.
 
-    part-2.parquet comes before part-10.parquet: programs that write parts count so.
+    Where the names differ by numbers alone, part-2.parquet comes before part-10.parquet: programs that write parts
+    count so.
     Reads the footers only. Raises ArtifactError if a file is missing, is no Parquet, or lacks the column, or if the
     vectors of two files differ in width.
     """
     shown = (path for path in source.glob("*.parquet") if not path.name.startswith((".", "_")))  # others are old copies
-    paths = sorted(shown, key=_numbered) if source.is_dir() else [source]
+    paths = _in_order(shown) if source.is_dir() else [source]
     if not paths:
         raise ArtifactError("a folder holds no dataset", where=str(source), expected="*.parquet files", got="none")
     files = []
@@ -101,9 +102,12 @@ def list_source(source: Path, column: Column) -> tuple[SourceFile, ...]:
     return tuple(files)
 
 
-def _numbered(path: Path) -> tuple[list[tuple[str, int]], str]:
-    """The key of the order of names in which numbers count as numbers."""
-    return [(text, int(digits or 0)) for text, digits in re.findall("([^0-9]*)([0-9]*)", path.name)], path.name
+def _in_order(paths: Iterable[Path]) -> list[Path]:
+    """By name; by the numbers in the names where all else in the names is the same. Hashes in names are no numbers."""
+    ordered = sorted(paths)
+    if len({re.sub("[0-9]+", "0", path.name) for path in ordered}) > 1:
+        return ordered
+    return sorted(ordered, key=lambda path: [int(digits) for digits in re.findall("[0-9]+", path.name)])
 
 
 def _row_groups(path: Path, file: pq.ParquetFile, width: int) -> tuple[int, ...]:

@@ -208,6 +208,9 @@ def test_rows_that_quotes_of_a_dialogue_would_join_are_refused_and_texts_of_two_
     lists = [f'{n},"1, take\n2, turn\n3, wait {n}"' if n % 3 else f"{n},a text {n}" for n in range(20, 47)]
     path.write_text("\n".join(["id,text", *lists]))
     assert len(read_dataset(path, {"text": "text"}).texts) == 27
+    tables = [f'{n},"How do I read it?\n1,row 1\n2,row 2\n3,row 3\n4,row 4\n5,row 5 of {n}"' for n in range(60, 65)]
+    path.write_text("\n".join(["id,text", *(f"{n},a text {n}" for n in range(60)), *tables]))
+    assert len(read_dataset(path, {"text": "text"}).texts) == 65
     for greeting in ("Hello", "Hello,", f"Hello{delimiter} Ann"):
         mails = [f'"{greeting}\nMy camera {n} came late.",{"ab"[n % 2]}' for n in range(20)]
         path.write_text("\n".join(["text,label", *mails, *(f"a text {n},a" for n in range(20))]))
@@ -352,6 +355,15 @@ def test_a_column_that_the_user_names_has_no_other_role(tmp_path: Path) -> None:
     data = read_dataset(tmp_path / "l.csv", {"text": "intent"})
     assert data.kind == "sentences"
     assert data.texts == ("a", "b")
+    for header, columns in (
+        ("source,target,label", {"text": "target"}), ("x,intent,label", {"text": "intent"}),
+        ("x,labels,category", {"text": "labels"}), ("text,topic,label", {"split": "topic"}),
+    ):  # fmt: skip
+        rows = [f"a text {n},{('train', 'test')[n % 2]} {n},{'ab'[n % 2]}" for n in range(30)]
+        if "split" in columns:
+            rows = [f"a text {n},{('train', 'test')[n % 2]},{'ab'[n // 2 % 2]}" for n in range(30)]
+        (tmp_path / "c.csv").write_text("\n".join([header, *rows]))
+        assert read_dataset(tmp_path / "c.csv", columns).kind == "labels"
 
 
 def test_columns_of_a_folder_of_the_beir_form_are_refused(tmp_path: Path) -> None:

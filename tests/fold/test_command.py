@@ -61,7 +61,7 @@ def test_a_fold_says_which_files_it_read_and_which_texts_the_encoder_took_otherw
     process = fold("x", "y", "--encoder=wordllama", *SMALL, folder=tmp_path)
     printed, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
-    assert "200 rows of 2 files, part-2.parquet to part-10.parquet, in" in printed
+    assert "200 rows of 2 files in the order of their numbers, 'part-2.parquet' to 'part-10.parquet', in" in printed
     assert printed.endswith("; texts blank: 2\n")
 
 

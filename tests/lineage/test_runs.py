@@ -351,11 +351,6 @@ SWITCH = """
     {action}
     path.write_text(text)
 """
-MOVE = """
-    from pathlib import Path; path = Path("{name}"); text = path.read_text()
-    path.rename("{name}.bak"); path.write_text("# edited\\n" + text)
-    Path("{name}.bak").rename(path)
-"""
 
 
 @pytest.mark.parametrize(
@@ -375,15 +370,6 @@ def test_a_stage_that_loaded_code_which_was_put_back_fails(
     environment_ = {**environment_of(), "DVC_STAGE": "download@wordsim"}
     done = subprocess.run(command, cwd=checkout, env=environment_, capture_output=True, text=True, check=False)
     assert (name in done.stderr) == (done.returncode != 0) == refused, done.stderr
-
-
-@pytest.mark.parametrize("name", ["plan.yaml", "requirements.lock"])
-def test_a_stage_whose_files_were_moved_away_and_back_fails(checkout: Path, name: str) -> None:
-    """As `sed -i.bak` and `mv` do: the file has its old time of change again."""
-    command = [sys.executable, "-c", RAISE.format(action=MOVE.format(name=name).strip())]
-    environment_ = {**environment_of(), "DVC_STAGE": "download@wordsim"}
-    done = subprocess.run(command, cwd=checkout, env=environment_, capture_output=True, text=True, check=False)
-    assert name in done.stderr and done.returncode != 0, done.stderr
 
 
 def test_a_stage_whose_files_are_linked_to_while_it_runs_is_recorded(checkout: Path) -> None:
