@@ -109,8 +109,9 @@ def existing_cluster(address: str) -> Iterator[Client]:
 
 def _require_certificate(address: str) -> None:
     """Raise UnreachableClusterError where this process's settings of TLS do not fit: Dask would try for a minute."""
-    if is_encrypted(address) and not dask.config.get("distributed.comm.tls.client.cert", None):
-        got, expected = "no certificate in the settings of Dask", "a certificate of the cluster"
+    files = ("distributed.comm.tls.ca-file", "distributed.comm.tls.client.cert")
+    if is_encrypted(address) and (lacking := [name for name in files if not dask.config.get(name, None)]):
+        got, expected = f"no {', '.join(lacking)} in the settings of Dask", "a certificate of the cluster"
         remedy = "set the certificate in this terminal, as flows/examples/dask-tls.sh does"
     elif not is_encrypted(address) and dask.config.get("distributed.comm.require-encryption", None):
         got, expected = "settings of Dask that require encryption", "an address that begins with tls://"

@@ -112,7 +112,8 @@ def plain_error(error: BaseException) -> SentfoldError | None:
     Too little memory is called so by Python, by torch, and by errors of sentfold that name the error behind them.
     """
     got = error.got if isinstance(error, SentfoldError) else first_line(error)
-    if isinstance(error, MemoryError) or any(words in str(got) for words in NO_MEMORY):
+    shown = str(got).startswith(("'", '"'))  # a value of the user's data, which can hold any words
+    if isinstance(error, MemoryError) or (not shown and any(words in str(got) for words in NO_MEMORY)):
         return SentfoldError(
             "there is too little memory", got=got, state="the command ended",
             remedy="give fewer texts or narrower vectors, or run the command where there is more memory",

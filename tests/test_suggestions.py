@@ -28,6 +28,9 @@ def test_a_known_name_is_nearest_to_itself_also_without_its_last_letter(known: l
     ("error", "said"),
     [
         (MemoryError("Unable to allocate 9 GiB"), "too little memory"),
+        (SentfoldError("a file cannot be used", got="Unknown error: Failed to launch worker thread"),
+         "too little memory"),
+        (SentfoldError("a label joins others", got="'MemoryError, ValueError', in 1 texts"), "a label joins others"),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "too little memory"),
         (SentfoldError("no model", got="RuntimeError: unable to mmap 9 bytes: Cannot allocate memory (12)"),
          "too little memory"),

@@ -363,7 +363,7 @@ def class_name(label: object) -> str:
     if isinstance(label, float) and label.is_integer():
         label = int(label)
     seen = " ".join(UNSEEN.sub("", str(label)).strip(JOINERS).split())
-    name = compose(seen or str(label))
+    name = compose(seen or " ".join(str(label).split()))
     return name.removesuffix(".0") if WHOLE.fullmatch(name) else name
 
 

@@ -429,7 +429,7 @@ def _are_rows(held: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) ->
         numbers = all(map(is_number, known))
         if numbers or 2 * len(known) < len(others):
             counted = set(new) - known if numbers and others and len(known) == len(others) else new
-            fits = 4 * sum(is_number(cell) if numbers else cell in known for cell in counted) > 3 * len(new)
+            fits = 3 * sum(is_number(cell) if numbers else cell in known for cell in counted) > 2 * len(new)
             if others and not fits:
                 return False
             told |= fits

@@ -46,7 +46,7 @@ from sentfold.decision.inputs import (
 from sentfold.decision.nested import ENOUGH, Material, label_free_rows
 from sentfold.decision.progress import counted, open_bar
 from sentfold.decision.spaces import Space
-from sentfold.decision.tasks import PairsTask, chance
+from sentfold.decision.tasks import PairsTask, QueriesTask, chance
 from sentfold.decision.voters import spread_of_labels
 from sentfold.kernels.threads import one_blas_thread
 
@@ -383,9 +383,10 @@ def _check(material: Material, margin: float) -> None:
     if not 0 < margin < 100:
         raise DataError("a margin is no number of points", where="margin", expected="0 < margin < 100", got=f"{margin}")
     if effective < LEAST_GROUPS:
+        several = isinstance(material.task, QueriesTask) and any(len(found) > 1 for found in material.task.relevant)
         raise DataError(
             "too few items are independent of each other", where=material.task.item,
             expected=f"at least {LEAST_GROUPS} equally large groups without a text in common",
             got=f"{groups} groups, as good as {show_groups(effective)} {told}",
-            remedy="add items of other texts" + (f"; or {PART_QUERIES}" if material.task.item == "queries" else ""),
+            remedy="add items of other texts" + (f"; or {PART_QUERIES}" if several else ""),
         )  # fmt: skip

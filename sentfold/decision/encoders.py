@@ -434,24 +434,26 @@ def learned_notes(name: str) -> list[str]:
 
 
 def object_notes(encoder: object, texts: Sequence[str]) -> list[str]:
-    """What has to be known of a SentenceTransformer that was given as an object, or of its method `encode`.
+    """What has to be known of a SentenceTransformer that was given as an object, or by its method that encodes.
 
     The same as of one that is given by its name: texts that it cuts, prompts that it leaves out, labels that it learned
     from. Cost: one tokenization.
     """
     library = sys.modules.get("sentence_transformers")
-    model: Any = getattr(encoder, "__self__", encoder) if getattr(encoder, "__name__", "") == "encode" else encoder
+    model: Any = getattr(encoder, "__self__", encoder)
     if library is None or not isinstance(model, library.SentenceTransformer):
         return []
     from sentfold.encoders.transformer import token_lengths
 
-    notes, limit = list[str](), getattr(model, "max_seq_length", None)
+    notes, limit, prompts = list[str](), getattr(model, "max_seq_length", None), model.prompts or {}
     tokenizer = getattr(model, "tokenizer", None)  # a module of one's own may have none
+    used = {"encode_query": "query", "encode_document": "document"}.get(getattr(encoder, "__name__", ""))
     if isinstance(limit, int) and limit > 0 and hasattr(tokenizer, "num_special_tokens_to_add"):  # one of transformers
-        prompt = (model.prompts or {}).get(model.default_prompt_name or "") or ""
+        prompt = prompts.get(used or model.default_prompt_name or "") or ""
         lengths = token_lengths(model, [prompt + text for text in texts])
         notes += count_notes("the model", {"cut at the model's limit": int((lengths > limit).sum())})
-    notes += _unused_prompts("the model", model.prompts or {}, model.default_prompt_name)
+    if used is None:
+        notes += _unused_prompts("the model", prompts, model.default_prompt_name)
     return [*notes, *learned_notes(str(getattr(tokenizer, "name_or_path", "")))]
 
 

@@ -91,7 +91,8 @@ class Summary:
         if len(self.files) > 1:
             order = "" if self.files == sorted(self.files) else " in the order of their numbers"
             files = f" of {len(self.files)} files{order}, {self.files[0]!r} to {self.files[-1]!r},"
-        counted = "".join(f"; texts {what}: {count}" for what, count in self.counted.items() if count)
+        seen = {what if what.isprintable() else repr(what): count for what, count in self.counted.items()}
+        counted = "".join(f"; texts {what}: {count}" for what, count in seen.items() if count)
         return (
             f"{self.rows} rows{files} in {self.partitions} partitions by {self.notes['landmarks']} landmarks"
             f"{f'; kept from an earlier run: {kept}' if kept else ''}{counted}"

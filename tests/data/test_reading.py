@@ -350,6 +350,13 @@ def test_the_advice_for_a_table_without_a_header_begins_with_the_header(tmp_path
     assert refused.value.remedy.startswith("if the first line is an item and no header, put a header above it")
 
 
+def test_a_label_of_blanks_and_what_cannot_be_seen_takes_no_time(tmp_path: Path) -> None:
+    """The time to look for separators in blanks grows with the square of their number: 900,000 took hours."""
+    rows = {"text": [f"a text {n}" for n in range(30)], "label": ["a", "b"] * 14 + ["a", "\u200b" + " " * 900_000]}
+    parquet.write_table(pa.table(rows), tmp_path / "l.parquet")
+    assert len(read_dataset(tmp_path / "l.parquet").classes) == 3
+
+
 def test_a_column_that_the_user_names_has_no_other_role(tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("intent,text\n" + "".join(f"{'ab'[n % 2]},a text {n}\n" for n in range(30)))
     data = read_dataset(tmp_path / "l.csv", {"text": "intent"})

@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -156,7 +157,14 @@ def test_a_model_as_an_object_has_the_notes_that_it_has_by_its_name(tmp_path: Pa
     assert ": texts cut at the model's limit: 15" in said[0]
     assert len(said[0]) == 2
     model = SentenceTransformer(str(folder), device="cpu")
-    assert object_notes(model.encode, ["a"]) and not object_notes(model.encode_query, ["a"]), "which uses the prompt"
+    cut = ["a loan " * 300]
+    assert len(object_notes(model.encode, cut)) == 2
+    assert ["cut at" in note for note in object_notes(model.encode_query, cut)] == [True], "which uses its prompt"
+
+    def encode(texts: Sequence[str]) -> np.ndarray:
+        return np.array([[len(text), 1.0] for text in texts])
+
+    assert not object_notes(encode, cut)
     assert not object_notes(lambda texts: np.ones((len(texts), 2)), ["a"])
 
 

@@ -137,7 +137,7 @@ def test_a_worker_killed_in_the_middle_costs_nothing_but_its_task(
         os.kill(victim, signal.SIGKILL)
         printed = ended(process)
     assert contents(target) == alone
-    assert "2400 rows in 30 partitions" in printed and not alive(victim)
+    assert "2400 rows of 2 files, 'a.parquet' to 'b.parquet', in 30 partitions" in printed and not alive(victim)
 
 
 @pytest.mark.slow
