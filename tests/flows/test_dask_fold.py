@@ -118,7 +118,7 @@ def test_two_workers_under_a_limit_leave_the_bytes_of_one_process(
     tmp_path: Path, source: Path, alone: dict[str, bytes]
 ) -> None:
     with started(command(source, tmp_path / "run"), ROOT) as process:
-        assert "2400 rows in 30 partitions by 150 landmarks" in ended(process)
+        assert "2400 rows of 2 files, 'a.parquet' to 'b.parquet', in 30 partitions by 150 landmarks" in ended(process)
     assert contents(tmp_path / "run") == alone
 
 

@@ -110,7 +110,11 @@ def test_workers_that_see_no_folder_of_the_run_leave_the_bytes_of_one_process(
         with workers_elsewhere(run, here, remote, options) as (address, clones, _):
             code, printed = run.call("flows", "fold", order(here, address))
             assert code == 0, printed
-            assert f"900 rows in {PARTITIONS} partitions by 150 landmarks" in printed and "kept" not in printed
+            assert (
+                f"900 rows of 2 files, 'a.parquet' to 'b.parquet', in {PARTITIONS} partitions by 150 landmarks"
+                in printed
+                and "kept" not in printed
+            )
             assert contents(here / "target") == alone
             for each in (run.root, *clones):
                 assert (each / FOLDS).is_dir() and not list((each / FOLDS).iterdir()), "a fold cleans up"
