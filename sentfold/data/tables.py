@@ -43,7 +43,7 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".txt")  # of the parts in a folder
 LIKE_PART = re.compile(f"({'|'.join([*SPLITS, 'eval', 'evaluation'])})(?![a-z])", re.IGNORECASE)
 # For no name: here, by writers that write none, by pandas, R, SheetJS and polars.
-MADE_UP = re.compile(r"\0\d+||Unnamed: \d+|\.\.\.\d+|X\.\d+|__EMPTY(_\d+)?|_duplicated_\d+")
+MADE_UP = re.compile(r"(\0\d+|Unnamed: \d+|\.\.\.\d+|X\.\d+|__EMPTY(_\d+)?|_duplicated_\d+)?")
 SAVED = ("dataset_dict.json", "state.json")  # of a folder that `save_to_disk` of datasets wrote
 IDLE = (".md", ".py", ".ipynb", ".sh", ".log", ".yaml", ".yml", ".npy", ".npz", ".safetensors")  # and names of a part
 PART = re.compile(r"(\w+)-(\d+)-of-(\d+)(?:-[0-9a-f]+)?")  # train-00000-of-00002, and a hash behind it
@@ -303,7 +303,7 @@ def _read_delimited(path: Path) -> Table:
         _refuse_second_header(path, header, rows)
     columns = {name or f"\0{place}": [cells[place] for _, cells in rows] for place, name in enumerate(names)}
     notes += _nameless(columns, lambda row: f"line {rows[row][0]}")
-    columns = {name: cells for name, cells in columns.items() if name in names}
+    columns = {name: cells for name, cells in columns.items() if not name.startswith("\0")}
     return Table(path.name, columns, [(str(path), "line", line) for line, _ in rows], tuple(notes))
 
 
