@@ -44,6 +44,7 @@ TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".txt")  # of the part
 LIKE_PART = re.compile(f"({'|'.join([*SPLITS, 'eval', 'evaluation'])})(?![a-z])", re.IGNORECASE)
 # For no name: here, by writers that write none, by pandas, R, SheetJS and polars.
 MADE_UP = re.compile(r"(\0\d+|Unnamed: \d+|\.\.\.\d+|X\.\d+|__EMPTY(_\d+)?|_duplicated_\d+)?")
+IN_NO_COLUMN = "have cells in a column without a name"
 SAVED = ("dataset_dict.json", "state.json")  # of a folder that `save_to_disk` of datasets wrote
 IDLE = (".md", ".py", ".ipynb", ".sh", ".log", ".yaml", ".yml", ".npy", ".npz", ".safetensors")  # and names of a part
 PART = re.compile(r"(\w+)-(\d+)-of-(\d+)(?:-[0-9a-f]+)?")  # train-00000-of-00002, and a hash behind it
@@ -437,24 +438,25 @@ def _are_rows(held: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) ->
 
 
 def _nameless(columns: Mapping[str, Sequence[object]], place: Callable[[int], str]) -> list[str]:
-    """A note on texts that stand under no name, or under one that a program made up. Numbers count the rows.
+    """A note on columns under no name, or under one that a program made up, but for those that number the rows.
 
     A spreadsheet that opens texts with commas and without quotes, and saves them, writes the rest of each text there;
     pandas writes the names of rows there, which can be parts or texts.
     place  of a row, in words
     """
     cut = [cells for name, cells in columns.items() if MADE_UP.fullmatch(name)]
-    rows = [row for row, cells in enumerate(zip(*cut, strict=True)) if any(map(_is_words, cells))]
+    cut = [cells for cells in cut if not all(_is_filled(cell) and is_number(cell) for cell in cells)]
+    rows = [row for row, cells in enumerate(zip(*cut, strict=True)) if any(map(_is_filled, cells))]
     if not rows:
         return []
     return [
-        f"{len(rows):,} of {len(cut[0]):,} rows have texts in a column without a name, which are left out; the first: "
-        f"{place(rows[0])}. If a comma cut them from other texts, put these into quotes; else name the column"
+        f"{len(rows):,} of {len(cut[0]):,} rows {IN_NO_COLUMN}, which are left out; the first: {place(rows[0])}. If a "
+        "comma cut them from other texts, put these into quotes; else name the column"
     ]
 
 
-def _is_words(cell: object) -> bool:
-    return isinstance(cell, str) and bool(cell.strip()) and not is_number(cell)
+def _is_filled(cell: object) -> bool:
+    return cell is not None and cell == cell and bool(str(cell).strip())  # NaN is not equal to itself
 
 
 def _escaped(records: list[tuple[int, list[str]]]) -> list[str]:

@@ -447,12 +447,14 @@ def object_notes(encoder: object, texts: Sequence[str]) -> list[str]:
 
     notes, limit, prompts = list[str](), getattr(model, "max_seq_length", None), model.prompts or {}
     tokenizer = getattr(model, "tokenizer", None)  # a module of one's own may have none
-    used = {"encode_query": "query", "encode_document": "document"}.get(getattr(encoder, "__name__", ""))
+    method = "encode" if encoder is model else str(getattr(encoder, "__name__", ""))
+    kinds = {"encode_query": ("query",), "encode_document": ("document", "passage", "corpus")}.get(method, ())
     if isinstance(limit, int) and limit > 0 and hasattr(tokenizer, "num_special_tokens_to_add"):  # one of transformers
-        prompt = prompts.get(used or model.default_prompt_name or "") or ""
+        kind = next((kind for kind in kinds if kind in prompts), model.default_prompt_name or "")
+        prompt = prompts.get(kind) or ""
         lengths = token_lengths(model, [prompt + text for text in texts])
         notes += count_notes("the model", {"cut at the model's limit": int((lengths > limit).sum())})
-    if used is None:
+    if method == "encode":
         notes += _unused_prompts("the model", prompts, model.default_prompt_name)
     return [*notes, *learned_notes(str(getattr(tokenizer, "name_or_path", "")))]
 

@@ -323,7 +323,7 @@ def test_the_rest_of_a_text_that_a_spreadsheet_cut_is_told(tmp_path: Path, delim
     table.to_csv(tmp_path / "t.csv")
     for name in ("s.parquet", "s.jsonl", "t.csv"):
         assert any(
-            "5 of 12 rows have texts in a column without a name" in n for n in read_dataset(tmp_path / name).notes
+            "5 of 12 rows have cells in a column without a name" in n for n in read_dataset(tmp_path / name).notes
         )
 
 

@@ -161,6 +161,10 @@ def test_a_model_as_an_object_has_the_notes_that_it_has_by_its_name(tmp_path: Pa
     assert len(object_notes(model.encode, cut)) == 2
     assert ["cut at" in note for note in object_notes(model.encode_query, cut)] == [True], "which uses its prompt"
 
+    model.prompts = {"passage": "a loan " * 300}
+    model.default_prompt_name = None
+    assert len(object_notes(model.encode_document, ["a loan"])) == 1, "its prompt leaves nothing of the text"
+
     def encode(texts: Sequence[str]) -> np.ndarray:
         return np.array([[len(text), 1.0] for text in texts])
 
