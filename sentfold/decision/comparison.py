@@ -16,11 +16,11 @@ from sentfold.data.tables import DataError
 from sentfold.decision.decide import CONFIDENCE, few_groups_factor, refuse_reversed, resample_scores
 from sentfold.decision.folds import (
     LEAST_GROUPS,
-    PART_QUERIES,
     Fold,
     FoldPlan,
     count_groups,
     design_of,
+    few_groups_advice,
     group_count,
     least_detectable,
     plan_folds,
@@ -71,10 +71,10 @@ class Comparison:
         said_nothing = self.item == "texts" and not any(self.scores)  # as where each class has one text
         reach = show_reach(self.items, self.item, None if said_nothing else self.detectable)
         if self.effective_groups < LEAST_GROUPS:
-            advice = f" Where queries have several documents each, {PART_QUERIES}." if self.item == "queries" else ""
             said = (
                 f"No verdict: {self.groups} independent groups of {self.item}, as good as "
-                f"{show_groups(self.effective_groups)} {self.told}, are fewer than {LEAST_GROUPS}.{advice}"
+                f"{show_groups(self.effective_groups)} {self.told}, are fewer than {LEAST_GROUPS}."
+                f"{few_groups_advice(self.item)}"
             )
         elif self.low > 0 or self.high < 0:
             said = f"{better} is better than {worse} by {span} points{reach}"

@@ -148,6 +148,11 @@ def widening(task: Task, plan: FoldPlan) -> float:
     return 1.0 if task.independent or len(plan.repeats[0]) == 1 else MUTUAL
 
 
+def few_groups_advice(item: str) -> str:
+    """The sentence behind "No verdict" that says what to do; "" for items other than queries."""
+    return f" Where queries have several documents each, {PART_QUERIES}." if item == "queries" else ""
+
+
 def show_groups(effective: float) -> str:
     """`19.9`: rounded down, so that too few groups never read as enough."""
     return f"{floor(10 * effective) / 10:g}"

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from sentfold.decision.folds import APART, LEAST_GROUPS, PART_QUERIES, least_detectable, show_groups, show_reach
+from sentfold.decision.folds import APART, LEAST_GROUPS, few_groups_advice, least_detectable, show_groups, show_reach
 from sentfold.numeric_profile import profile_name
 
 if TYPE_CHECKING:
@@ -22,11 +22,10 @@ def verdict_sentence(decision: Decision) -> str:
 
     items = f"{decision.items:,} {decision.item}"
     if decision.effective_groups < LEAST_GROUPS:
-        advice = f" Where queries have several documents each, {PART_QUERIES}." if decision.item == "queries" else ""
         return (
             f"No verdict: the {items} form {decision.groups} independent groups, as good as "
             f"{show_groups(decision.effective_groups)} {decision.told}, and {LEAST_GROUPS} are the least that a "
-            f"decision needs.{advice}"
+            f"decision needs.{few_groups_advice(decision.item)}"
         )
     automatic = decision.candidates[0]
     tried = len(decision.candidates) - 1
