@@ -15,6 +15,8 @@ from types import CodeType, ModuleType
 
 SETTINGS = "numba.core.config"  # the module of numba that reads SETTINGS_FILE
 SETTINGS_FILE = ".numba_config.yaml"
+# No index has sentfold by its name, so pip would ask for whatever somebody registers.
+TEXT_EXTRA = "pip install '.[text]' in a clone of sentfold"
 
 
 class SettingsFinder:

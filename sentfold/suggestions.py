@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from difflib import get_close_matches
 from io import StringIO, TextIOWrapper
@@ -18,9 +18,10 @@ from sentfold.errors import RunError, SentfoldError, escape_controls, first_line
 CHOICES = "one of: "  # how the `expected` of an error begins that lists all known names
 # What Python, torch and Arrow say where memory is short, as under `ulimit -v`.
 NO_MEMORY = (
-    "MemoryError", "can't allocate memory", "Cannot allocate memory", "failed to map segment", "malloc of size",
+    "can't allocate memory", "Cannot allocate memory", "failed to map segment", "malloc of size",
     "Failed to launch worker thread",
 )  # fmt: skip
+QUOTING = (SentfoldError, ValueError, LookupError)  # errors that quote a user's data, which can hold any words
 # An address with a password that every library reads alike: of other letters some end the address.
 ADDRESSED = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "HF_ENDPOINT")
 READABLE = re.compile(r"(https?|socks[45][ah]?)://[\w.~%!$&()*+,;=:-]*@[\w.\[\]:-]+(/[\w./~%-]*)?", re.ASCII)
@@ -109,15 +110,15 @@ def hide_passwords(text: str) -> str:
 def plain_error(error: BaseException) -> SentfoldError | None:
     """What the system refused, as an error of sentfold; None for another error, which is a fault of the code.
 
-    Too little memory is called so by Python, by torch, and by errors of sentfold that name the error behind them.
+    Too little memory is called so where Python, torch or Arrow said so, also in an error behind one of sentfold.
     """
-    got = error.got if isinstance(error, SentfoldError) else first_line(error)
-    shown = str(got).startswith(("'", '"'))  # a value of the user's data, which can hold any words
-    if isinstance(error, MemoryError) or (not shown and any(words in str(got) for words in NO_MEMORY)):
-        return SentfoldError(
-            "there is too little memory", got=got, state="the command ended",
-            remedy="give fewer texts or narrower vectors, or run the command where there is more memory",
-        )  # fmt: skip
+    for behind in _errors_behind(error):
+        said = getattr(behind, "strerror", None) or str(behind)  # the name of a file is a user's too
+        if isinstance(behind, MemoryError) or any(words in said for words in NO_MEMORY):
+            return SentfoldError(
+                "there is too little memory", got=first_line(behind), state="the command ended",
+                remedy="give fewer texts or narrower vectors, or run the command where there is more memory",
+            )  # fmt: skip
     if isinstance(error, SentfoldError):
         return error
     if isinstance(error, OSError):
@@ -126,6 +127,18 @@ def plain_error(error: BaseException) -> SentfoldError | None:
             got=error.strerror or first_line(error), state="the command ended",
         )  # fmt: skip
     return None
+
+
+def _errors_behind(error: BaseException) -> Iterator[BaseException]:
+    """The error and those that it was raised for, but none that quotes a user's data."""
+    seen, left = set[int](), [error]
+    while left:
+        one = left.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            left += [other for other in (one.__cause__, one.__context__) if other is not None]
+            if not isinstance(one, QUOTING):
+                yield one
 
 
 def message_of(error: SentfoldError) -> str:

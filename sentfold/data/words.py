@@ -18,6 +18,7 @@ import pyarrow as pa
 from sentfold.data.tables import DataError, compose, decode_texts, refuse_holes, shorten
 from sentfold.errors import ArtifactError, EncoderError, first_line
 from sentfold.files import FREE, RATIO, read_parquet
+from sentfold.libraries import TEXT_EXTRA
 
 if TYPE_CHECKING:
     from sentfold.encoders.base.lexicon import Lexicon
@@ -36,7 +37,7 @@ def readers_installed(words: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise EncoderError(
             f"the package '{error.name}' is missing, which reads these words", where=f"--words {words}",
-            remedy="pip install 'sentfold[text]', or give Parquet with word, vector",
+            remedy=f"{TEXT_EXTRA}, or give Parquet with word, vector",
         ) from None  # fmt: skip
 
 

