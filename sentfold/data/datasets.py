@@ -15,15 +15,14 @@ import numpy.typing as npt
 
 from sentfold.data.columns import assign_columns, describe_columns, refuse_classes
 from sentfold.data.tables import (
-    IN_NO_COLUMN,
     LONGEST,
-    MADE_UP,
     SPLITS,
     TRUE_WORDS,
     DataError,
     Table,
     compose,
     is_score,
+    left_out_notes,
     parse_number,
     read_table,
     refuse_value,
@@ -114,9 +113,7 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None, *, judged
     else:
         roles = {role: column for role, column in roles.items() if role in ("text", "left", "right")}
         kind = "sentences" if kind == "labels" else kind
-    named = any(map(MADE_UP.fullmatch, roles.values()))  # such a column is not left out
-    notes = [note for note in table.notes if not (named and IN_NO_COLUMN in note)]
-    notes = [describe_columns(roles, columns or {}), *notes]
+    notes = [describe_columns(roles, columns or {}), *table.notes, *left_out_notes(table, roles.values())]
     build = {"pairs": _read_pairs, "labels": _read_labels, "sentences": _read_sentences}[kind]
     data = build(table, roles, notes)
     if judged and len(data) > MANY_ROWS and 10 * (different := len(np.unique(data.rows, axis=0))) < len(data):

@@ -9,11 +9,11 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -99,9 +99,6 @@ def read_table(path: Path) -> Table:
     table = readers.get(path.suffix.lower(), _read_delimited)(path)
     if not len(table):
         raise DataError("a file has no rows", where=str(path), expected="at least one row below the header")
-    if path.suffix.lower() in readers:
-        found = _nameless(table.columns, lambda row: " ".join(map(str, table.places[row][1:])))
-        return replace(table, notes=(*table.notes, *found))
     return table
 
 
@@ -303,9 +300,9 @@ def _read_delimited(path: Path) -> Table:
     if len(names) > 1:
         _refuse_second_header(path, header, rows)
     columns = {name or f"\0{place}": [cells[place] for _, cells in rows] for place, name in enumerate(names)}
-    notes += _nameless(columns, lambda row: f"line {rows[row][0]}")
-    columns = {name: cells for name, cells in columns.items() if not name.startswith("\0")}
-    return Table(path.name, columns, [(str(path), "line", line) for line, _ in rows], tuple(notes))
+    named = {name: cells for name, cells in columns.items() if not name.startswith("\0")}
+    table = Table(path.name, columns, [(str(path), "line", line) for line, _ in rows], tuple(notes))
+    return replace(table, columns=named, notes=(*notes, *left_out_notes(table, named)))
 
 
 def plain_name(name: str) -> str:
@@ -403,9 +400,17 @@ def _joined_lines(path: Path, text: str, delimiter: str, records: list[tuple[int
         plain = _parse(path, text, delimiter, csv.QUOTE_NONE)
     begun, width = {line for line, _ in records}, len(records[0][1])
     others = [cells for line, cells in records[1:] if line not in joined and len(cells) == width]
-    held = [cells for line, cells in plain if line in joined or line not in begun]
+    groups: list[list[list[str]]] = []  # the lines of each row of several lines, each line as if it were a row
+    for line, cells in plain:
+        if line in joined:
+            groups.append([cells])
+        elif line not in begun and groups:
+            groups[-1].append(cells)
+    held = list(chain.from_iterable(groups))
     rows = [cells for cells in held if len(cells) == width]
-    if 5 * len(rows) > 4 * len(held) and _are_rows(rows, others):
+    both = sum(len(group[0]) == len(group[-1]) == width for group in groups)
+    read = [cells for _, cells in records[1:] if len(cells) == width]
+    if 2 * both > len(groups) and 5 * len(rows) > 4 * len(held) and _are_rows(rows, others, read):
         raise DataError(
             "quotes hold lines together, and nearly all of these lines are rows without them",
             where=f"{path}, line {min(joined)}", expected="rows that can be told",
@@ -417,19 +422,22 @@ def _joined_lines(path: Path, text: str, delimiter: str, records: list[tuple[int
     return [f"rows with texts of several lines: {len(joined):,} ({lines}); the first: line {min(joined)}"]
 
 
-def _are_rows(held: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) -> bool:
+def _are_rows(held: Sequence[Sequence[str]], others: Sequence[Sequence[str]], read: Sequence[Sequence[str]]) -> bool:
     """Whether most lines have numbers in the columns in which all other rows have, and known values in those in which
     others have a few that come again. False where there is no such column.
 
-    Where there are no other rows, a column of numbers is one in which most of the lines have a number. Where no number
-    comes twice, as in a column of numbers of rows, those of the lines count once, and only if they are new.
+    Where there are no other rows, a column of numbers is one in which most of the lines have a number. In a column
+    that numbers the rows that were read, numbers of the lines count once, and only if they are new.
+    read  the rows with the lines held together
     """
     told = False
     for column in range(len(held[0])):
         known, new = {cells[column] for cells in others}, [cells[column] for cells in held]
         numbers = all(map(is_number, known))
         if numbers or 2 * len(known) < len(others):
-            counted = set(new) - known if numbers and others and len(known) == len(others) else new
+            places = [cells[column].strip() for cells in read]
+            numbered = others and all(map(str.isdecimal, places)) and len(set(places)) == len(places)
+            counted = set(new) - known if numbered else new
             fits = 3 * sum(is_number(cell) if numbers else cell in known for cell in counted) > 2 * len(new)
             if others and not fits:
                 return False
@@ -437,22 +445,35 @@ def _are_rows(held: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) ->
     return told
 
 
-def _nameless(columns: Mapping[str, Sequence[object]], place: Callable[[int], str]) -> list[str]:
-    """A note on columns under no name, or under one that a program made up, but for those that number the rows.
+def left_out_notes(table: Table, used: Collection[str]) -> list[str]:
+    """A note on columns under no name, or under one that a program made up, which are not used.
 
-    A spreadsheet that opens texts with commas and without quotes, and saves them, writes the rest of each text there;
-    pandas writes the names of rows there, which can be parts or texts.
-    place  of a row, in words
+    Not on those that number the rows. A spreadsheet that opens texts with commas and without quotes, and saves them,
+    writes the rest of each text there; pandas writes the names of rows there, which can be parts or texts.
     """
-    cut = [cells for name, cells in columns.items() if MADE_UP.fullmatch(name)]
-    cut = [cells for cells in cut if not all(_is_filled(cell) and is_number(cell) for cell in cells)]
+    others = [(place, name) for place, name in enumerate(table.columns) if name not in used and MADE_UP.fullmatch(name)]
+    cut = [table.columns[name] for place, name in others if not _numbers_rows(table.columns[name], first=place == 0)]
     rows = [row for row, cells in enumerate(zip(*cut, strict=True)) if any(map(_is_filled, cells))]
     if not rows:
         return []
+    place = " ".join(map(str, table.places[rows[0]][1:]))
     return [
-        f"{len(rows):,} of {len(cut[0]):,} rows {IN_NO_COLUMN}, which are left out; the first: {place(rows[0])}. If a "
-        "comma cut them from other texts, put these into quotes; else name the column"
+        f"{len(rows):,} of {len(table):,} rows {IN_NO_COLUMN}, which are left out; the first: {place}. If a comma cut "
+        "them from other texts, put these into quotes; else name the column"
     ]
+
+
+def _numbers_rows(cells: Sequence[object], *, first: bool) -> bool:
+    """Whether they are whole numbers, one more in each row; in the first column, rather many ones, in any order.
+
+    pandas numbers rows there, and keeps the numbers of rows that were shuffled, left out, or put together of files.
+    """
+    texts = [str(cell).strip() for cell in cells]
+    if not all(text.isdecimal() and len(text) < 20 for text in texts):
+        return False
+    numbers = [int(text) for text in texts]
+    following = numbers == [*range(numbers[0], numbers[0] + len(numbers))]
+    return following or (first and 4 * len(set(numbers)) >= len(numbers))
 
 
 def _is_filled(cell: object) -> bool:

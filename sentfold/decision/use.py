@@ -19,7 +19,7 @@ import pyarrow.compute
 
 from sentfold.data.beir import is_beir, read_beir, with_titles
 from sentfold.data.columns import assign_columns, describe_columns, require_columns
-from sentfold.data.tables import DataError, read_arrow_table, read_table, shorten
+from sentfold.data.tables import DataError, left_out_notes, read_arrow_table, read_table, shorten
 from sentfold.data.vectors import LISTS
 from sentfold.decision.encoders import VERDICT, clear_decision, refuse_foreign
 from sentfold.decision.spaces import LandmarkSpace, SmoothedSpace, Space, space_widths
@@ -116,7 +116,8 @@ def read_texts(path: Path, columns: Mapping[str, str]) -> tuple[list[str], list[
     require_columns(table, columns)
     roles = dict(columns) if "text" in columns else assign_columns(table, columns)[1]
     used = [role for role in ("text", "left", "right") if role in roles]
-    notes = [describe_columns({role: roles[role] for role in used}, columns), *table.notes]
+    named: dict[str, str] = {role: roles[role] for role in used}
+    notes = [describe_columns(named, columns), *table.notes, *left_out_notes(table, named.values())]
     cells = [(role, row) for role in used for row in range(len(table))]
     empty = [(role, row) for role, row in cells if not _is_text(table.columns[roles[role]][row])]
     if empty:

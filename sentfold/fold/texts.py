@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, files
@@ -255,13 +255,25 @@ def _lack(tables: list[npt.NDArray[Any]], largest: int) -> str:
 
 
 def load_transformer(name: str, source: ModelSource, batch_size: int = 64) -> FittedTransformer:
-    """The model of a folder whose files have the sha256 of `source`. No code of a folder runs. Raises EncoderError."""
+    """The model of a folder whose files have the sha256 of `source`. No code of a folder runs. Raises EncoderError.
+
+    A model that also takes pictures or sounds gets texts alone: sentence-transformers would open a text that is the
+    address of a picture, or download the picture.
+    """
     folder = locate_model(name, source)
     if not has_space(name, folder):
-        return TransformerEncoder(name, source, batch_size).fit()
-    from sentfold.decision.module import load_exported
+        fitted = TransformerEncoder(name, source, batch_size).fit()
+    else:
+        from sentfold.decision.module import load_exported
 
-    return FittedTransformer(load_exported(name, folder), batch_size)
+        fitted = FittedTransformer(load_exported(name, folder), batch_size)
+    parts: Iterable[Any] = fitted.model.modules()
+    for part in parts:
+        ways = getattr(part, "modality_config", None) or {}
+        if not {"text", "message"}.issuperset(ways):
+            part.modality_config = {kind: way for kind, way in ways.items() if kind in {"text", "message"}}
+            part.input_formatter.supported_modalities = list(part.modality_config)
+    return fitted
 
 
 @dataclass(frozen=True)

@@ -195,6 +195,14 @@ def test_rows_that_quotes_of_a_dialogue_would_join_are_refused_and_texts_of_two_
         write(*change)
         with pytest.raises(DataError, match="nearly all of these lines are rows"):
             read_dataset(path)
+    # A few rows of other scores stand outside of the quotes, as if they were numbered.
+    scored = [(row, 2, f"{row}" if row < 3 else f"{row % 3}") for row in range(24)]
+    fine = [(row, 2, f"{row * 7 % 10 / 10}" if row > 4 else f"{row / 10}5") for row in range(24)]
+    for change in (scored, fine):
+        quotes = [(row, row % 2, f'"Row {row}.' if row % 4 == 3 else f'Row {row}."') for row in range(7, 23, 2)]
+        write(*change, (3, 0, '"I am here.'), (6, 0, 'And you are there."'), *quotes)
+        with pytest.raises(DataError, match="nearly all of these lines are rows"):
+            read_dataset(path)
     lines = f'"first{delimiter} again{delimiter} and\nonce more"'
     for change in (((2, 0, lines),), ((2, 0, lines), (5, 0, lines.replace("first", "then")))):
         write(*change)
@@ -211,6 +219,11 @@ def test_rows_that_quotes_of_a_dialogue_would_join_are_refused_and_texts_of_two_
     tables = [f'{n},"How do I read it?\n1,row 1\n2,row 2\n3,row 3\n4,row 4\n5,row 5 of {n}"' for n in range(60, 65)]
     path.write_text("\n".join(["id,text", *(f"{n},a text {n}" for n in range(60)), *tables]))
     assert len(read_dataset(path, {"text": "text"}).texts) == 65
+    sales = "year,sales\n2000,23\n2001,45\n2002,67\n2003,89\n2004,10"
+    for header, row in (("text,label", '"{sales}",{n}'), ("label,text", '{n},"{sales}"')):
+        many = [row.format(sales=f"In {n}:" * (n % 3 == 0) + sales, n="ab"[n % 2]) for n in range(40)]
+        path.write_text("\n".join([header, *many]))
+        assert len(read_dataset(path).rows) == 40
     for greeting in ("Hello", "Hello,", f"Hello{delimiter} Ann"):
         mails = [f'"{greeting}\nMy camera {n} came late.",{"ab"[n % 2]}' for n in range(20)]
         path.write_text("\n".join(["text,label", *mails, *(f"a text {n},a" for n in range(20))]))
@@ -325,6 +338,53 @@ def test_the_rest_of_a_text_that_a_spreadsheet_cut_is_told(tmp_path: Path, delim
         assert any(
             "5 of 12 rows have cells in a column without a name" in n for n in read_dataset(tmp_path / name).notes
         )
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "told"),
+    [
+        ("label,text,", "{label},zinc screw {n},{size}", True),
+        ("label,text,", "{label},it cost 3,{n}50", True),
+        (",label,text", "{n},{label},a text {n}", False),
+        (",label,text", "{shuffled},{label},a text {n}", False),
+        (",label,text", "{part},{label},a text {n}", False),
+        (",text,label", "{size},a text {n},{label}", True),
+        ("label,text,", "{label},a text {n},{n}", False),
+        ("label,text,", "{label},a text {n},", False),
+    ],
+)
+def test_numbers_that_a_spreadsheet_cut_off_are_told_and_numbers_of_rows_are_not(
+    tmp_path: Path, header: str, cells: str, told: bool
+) -> None:
+    """Sizes, years and prices with a decimal comma: accuracy 71.2 for 77.7, and another verdict."""
+    rows = [cells.format(label="ab"[n % 2], n=n, size=n % 5, shuffled=7 * n % 40 + 3, part=n % 15) for n in range(40)]
+    (tmp_path / "n.csv").write_text("\n".join([header, *rows]))
+    pandas = pytest.importorskip("pandas")
+    pandas.read_csv(tmp_path / "n.csv").to_parquet(tmp_path / "n.parquet")
+    for name in ("n.csv", "n.parquet"):
+        notes = read_dataset(tmp_path / name).notes
+        assert any("40 of 40 rows have cells in a column without a name" in note for note in notes) is told
+
+
+def test_a_column_without_a_name_that_has_no_role_is_told_and_one_that_has_is_not(tmp_path: Path) -> None:
+    rows = [f"{'ab'[n % 2]},Well {n}, how are you?" for n in range(40)]
+    (tmp_path / "s.csv").write_text("\n".join(["label,Unnamed: 1,Unnamed: 2", *rows]))
+    columns = {"text": "Unnamed: 1", "label": "label"}
+    assert any("without a name" in note for note in read_dataset(tmp_path / "s.csv", columns).notes)
+    assert any("without a name" in note for note in read_texts(tmp_path / "s.csv", {"text": "Unnamed: 1"})[1])
+    (tmp_path / "s.csv").write_text("\n".join(["label,Unnamed: 1", *(row.rpartition(",")[0] for row in rows)]))
+    assert not any("without a name" in note for note in read_dataset(tmp_path / "s.csv", columns).notes)
+    assert not any("without a name" in note for note in read_texts(tmp_path / "s.csv", {"text": "Unnamed: 1"})[1])
+
+
+@pytest.mark.parametrize("header", [",intent", "left,right,"])
+def test_an_error_about_columns_says_which_have_no_name(tmp_path: Path, header: str) -> None:
+    """Texts in the index of pandas: the advice was to take the labels for the texts."""
+    rows = [f"a text {n},{'abc'[n % 3]}" + f",{n % 3}" * (header[-1] == ",") for n in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join([header, *rows]))
+    with pytest.raises(DataError, match="cannot be told which columns") as refused:
+        read_dataset(tmp_path / "t.csv")
+    assert refused.value.remedy.startswith("40 of 40 rows have cells in a column without a name")
 
 
 @pytest.mark.parametrize(

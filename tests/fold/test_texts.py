@@ -55,6 +55,24 @@ def test_a_text_has_one_vector_with_any_other_texts_and_a_blank_text_is_zero() -
     assert encoder.encode([]).vectors.shape == (0, 256)
 
 
+def test_an_address_or_a_file_of_a_picture_is_a_text_also_for_a_model_that_takes_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The models CLIP and Qwen-VL downloaded the address, without a limit of time, or read the file."""
+    plain = find_text_encoder(PACKAGE)
+    folder = tmp_path / "model"
+    shutil.copytree(locate_model("a", ModelSource(package=PACKAGE, sha256=plain.sha256)), folder)
+    way = {"method": "forward", "method_output_name": "last_hidden_state"}
+    options = {"max_seq_length": 256, "modality_config": dict.fromkeys(("text", "image", "audio", "video"), way)}
+    options["module_output_name"] = "token_embeddings"
+    (folder / "sentence_bert_config.json").write_text(json.dumps(options))
+    monkeypatch.chdir(tmp_path)
+    for name in ("lamp.png", "song.mp3"):
+        Path(name).write_bytes(b"no picture and no sound")
+    texts = ["lamp.png", "song.mp3", "http://127.0.0.1:9/lamp.png", "https://youtu.be/x", "data:image/png;base64,AA"]
+    np.testing.assert_array_equal(find_text_encoder(str(folder)).encode(texts).vectors, plain.encode(texts).vectors)
+
+
 def test_a_folder_that_is_no_model_does_not_hide_an_installed_one_of_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
