@@ -324,6 +324,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FORGED)
 def test_a_forged_artifact_whose_pages_are_not_plain_takes_no_memory(case: str, place: Path) -> None:
     make, options = FORGED[case]

@@ -487,6 +487,7 @@ def test_a_download_says_what_it_wrote_and_writes_only_that(checkout: Checkout) 
     assert new == {f"data/quick/corpora/wordsim/{part}.parquet" for part in ("sentences", "items")}
 
 
+@pytest.mark.slow
 def test_an_evaluation_says_what_it_begins_and_what_it_wrote(checkout: Checkout) -> None:
     checkout.add_suite("mine", "lee")
     write_space("mine", "lee", 200)

@@ -422,6 +422,7 @@ def test_a_file_cut_anywhere_is_refused(mirror: Path) -> None:
         refuse(corpus_of(splits={"test": 3}), "cannot be read", "pairs/test.parquet", "copy the file")
 
 
+@pytest.mark.slow
 def test_a_small_file_that_stands_for_gigabytes_and_a_pipe_are_refused(mirror: Path) -> None:
     path = put(mirror, "pairs/test.parquet", pl.DataFrame({"sentence1": ["x" * 10_000] * 50_000}))
     assert path.stat().st_size < 100_000

@@ -158,6 +158,7 @@ def separated_pairs(m: int, number: int) -> tuple[np.ndarray, tuple[np.ndarray, 
     return np.concatenate([left, right]).astype(np.float32), (np.arange(m), np.arange(m, 2 * m), match.astype(float))
 
 
+@pytest.mark.slow
 def test_pairs_that_a_form_ranks_as_whole_vectors_do_are_no_proof_that_it_loses_nothing() -> None:
     x, pairs = separated_pairs(20_000, 99)
     whole, part = (unit_cosines(x[:, :p], pairs) for p in (256, 32))
@@ -289,6 +290,7 @@ def test_of_labels_that_vote_for_each_other_noise_is_rarely_a_difference() -> No
     assert wrong <= 5
 
 
+@pytest.mark.slow
 def test_of_labels_by_chance_few_differences_are_shown_where_few_texts_are_neighbours_of_many() -> None:
     """Poolings of a language model are such: a common direction, and texts at unequal distances from it."""
     wrong = 0

@@ -37,6 +37,7 @@ def test_an_audit_that_finds_nothing_leaves_what_it_printed_as_an_artifact(check
     assert "one number is wrong" in str(found[-1].data), "both channels"
 
 
+@pytest.mark.slow
 def test_an_audit_that_finds_something_fails_the_run_with_its_last_lines(checkout: Path) -> None:
     with pytest.raises(RunError, match="ended with exit code 1") as caught:
         audit(suite="quick", options=["--strict"])

@@ -291,6 +291,7 @@ def test_a_cluster_that_is_lost_says_that_finished_parts_are_kept(
     assert contents(target) == alone
 
 
+@pytest.mark.slow
 def test_an_address_at_which_nobody_answers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flows.dask_cluster.ANSWER_SECONDS", 1.0)
     write_vectors(tmp_path / "x.parquet", cloud())

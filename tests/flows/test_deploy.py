@@ -228,6 +228,7 @@ def test_a_file_that_grows_while_it_is_copied_fills_no_disk(tmp_path: Path, monk
     assert len(unread) == 1
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_opened_stops_no_other_and_fails_the_run(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,6 +398,7 @@ def test_nothing_in_the_project_listens_on_every_network() -> None:
     assert listed.stdout == ""
 
 
+@pytest.mark.slow
 def test_deploying_without_a_server_says_what_to_start(finished: Checkout, serverless: dict[str, str]) -> None:
     shutil.copy(SOURCE / "prefect.yaml", finished.root)
     finished.environment = serverless

@@ -154,6 +154,7 @@ def test_a_killed_run_a_lost_file_of_the_remote_and_a_killed_worker_cost_time_an
     assert contents(here / "target") == alone
 
 
+@pytest.mark.slow
 def test_a_remote_without_an_address_is_refused_on_the_command_line(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="a remote is for the workers of a running cluster"):
         FoldCluster(workers=2, remote="shared")

@@ -38,6 +38,7 @@ def test_after_a_stage_is_gone_a_run_records_what_a_checkout_records_that_never_
     ]
 
 
+@pytest.mark.slow
 def test_scores_of_a_space_that_is_gone_are_removed(finished: Checkout) -> None:
     """The report reads their whole folder."""
     graph = load_graph(WorkingTree(finished.root), "quick")

@@ -62,6 +62,7 @@ def test_a_stage_in_the_way_of_another_dvc_process_is_tried_again(finished: Chec
     assert result.outputs_changed
 
 
+@pytest.mark.slow
 def test_a_stage_whose_output_dvc_could_not_take_is_tried_again(finished: Checkout) -> None:
     # DVC can lose a race with another process that puts equal content into the cache; here it finds no output.
     finished.change("rounding: 2", "rounding: 3")

@@ -731,6 +731,7 @@ def tables(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [("\n" * 3, "has 0 cells"), ("row,value\n" + "a,1\n" * 260_000, "numbers"), ("a\n" * (9 << 20), "bytes")],

@@ -190,6 +190,7 @@ def first_of_each_command() -> list[Any]:
     return list(found.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suite", "name"), first_of_each_command())
 def test_a_stage_that_runs_again_has_the_library_of_its_own_folder(suite: str, name: str, tmp_path: Path) -> None:
     """An audit of another commit would run modules of the auditor's checkout, which the stage does not declare."""

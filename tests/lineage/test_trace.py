@@ -210,6 +210,7 @@ def test_models_are_the_blocks_that_pin_bytes() -> None:
     assert dict(models_in(params)) == {"encoders.m": {"sha256": {"a": "b"}}, "v.w": {"revision": "c0"}}
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_tree_or_all_of_it_as_json(finished: Small) -> None:
     cell = ("pipeline", "trace", STS, "--row", "mini", "--column", "first")
     assert finished.run(*cell).stdout.startswith("20.50   mini × first")
@@ -287,6 +288,7 @@ def test_the_command_writes_the_picture_and_finds_a_table_from_a_subfolder(finis
     file.unlink()
 
 
+@pytest.mark.slow
 def test_the_picture_replaces_neither_the_traced_table_nor_a_pipe(small: Small, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     before = (small.root / STS).read_bytes()
