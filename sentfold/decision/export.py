@@ -153,7 +153,7 @@ def _write_model(folder: Path, space: Space, encoder: str, partial: Path, texts:
     _check_width(folder, space, int(model.get_embedding_dimension() or 0), encoder)
     static = type(model[0]).__name__ == "StaticEmbedding"
     wanted = space.transform(encode_texts(encoder, texts) if static else _encode(model, texts))
-    for module in _modules(space):
+    for module in _modules(space, model):
         model.append(module)
     model.similarity_fn_name = "cosine"  # which was judged, also where the encoder's own is the dot product
     model.save_pretrained(str(partial), create_model_card=False)
@@ -222,8 +222,11 @@ def _load(encoder: str) -> tuple[SentenceTransformer, dict[str, str]]:
     return SentenceTransformer(modules=modules, device="cpu"), found.sha256
 
 
-def _modules(space: Space) -> list[Any]:
-    """What is put behind the encoder."""
+def _modules(space: Space, model: SentenceTransformer) -> list[Any]:
+    """What is put behind the encoder.
+
+    A model with `truncate_dim` cuts its vectors behind all modules; the cut becomes a module before the space.
+    """
     import torch
     from sentence_transformers.base.modules import Dense
 
@@ -231,13 +234,18 @@ def _modules(space: Space) -> list[Any]:
 
     if isinstance(space, Unchanged):
         return []
+    cut = []
+    if model.truncate_dim is not None:
+        width, model.truncate_dim = int(model.get_embedding_dimension() or 0), None
+        own = int(model.get_embedding_dimension() or 0)
+        cut = [Dense(own, width, bias=False, activation_function=None, init_weight=torch.eye(width, own))]
     if not isinstance(space, LinearSpace):
-        return [SpaceModule(space)]
+        return [*cut, SpaceModule(space)]
     matrix, mean = space.map.matrix, space.map.mean
     weight, bias = (
         torch.from_numpy(np.ascontiguousarray(part, dtype=np.float32)) for part in (matrix.T, -mean @ matrix)
     )
-    return [Dense(matrix.shape[0], matrix.shape[1], activation_function=None, init_weight=weight, init_bias=bias)]
+    return [*cut, Dense(matrix.shape[0], matrix.shape[1], activation_function=None, init_weight=weight, init_bias=bias)]
 
 
 def _encode(model: SentenceTransformer, texts: Sequence[str]) -> Floats:

