@@ -22,7 +22,7 @@ from sentfold.encoders.base.protocol import Encoded
 from sentfold.encoders.model_folder import ModelSource, locate_model, model_digests
 from sentfold.encoders.model_safety import has_space, refuse_special_files
 from sentfold.encoders.transformer import FittedTransformer, TransformerEncoder, blown_up, tokenizer_errors
-from sentfold.errors import EncoderError
+from sentfold.errors import EncoderError, SentfoldError, first_line
 from sentfold.files import sha256_of
 from sentfold.libraries import TEXT_EXTRA
 from sentfold.settings import Parameters
@@ -63,9 +63,20 @@ class TextEncoder(Parameters):
     def encode(self, texts: list[str]) -> Encoded:
         """(n, d) float32 and what was counted. The batches depend on these texts alone.
 
-        Raises EncoderError if the model is absent or has other bytes.
+        Raises EncoderError if the model is absent, has other bytes, or cannot encode the texts.
         """
-        return _load_encoder(self.model_dump_json()).encode(texts)
+        encoder = _load_encoder(self.model_dump_json())
+        try:
+            return encoder.encode(texts)
+        except (SentfoldError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001  # a damaged model makes torch or transformers raise anything
+            raise EncoderError(
+                "a model cannot encode these texts", where=str(self.package or self.folder),
+                expected="settings and weights that fit each other", got=f"{type(error).__name__}: {first_line(error)}",
+                remedy="copy the model's folder again. If long texts alone fail, set max_seq_length in its "
+                "sentence_bert_config.json to the number of tokens that it takes",
+            ) from None  # fmt: skip
 
 
 def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:

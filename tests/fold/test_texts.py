@@ -73,6 +73,17 @@ def test_an_address_or_a_file_of_a_picture_is_a_text_also_for_a_model_that_takes
     np.testing.assert_array_equal(find_text_encoder(str(folder)).encode(texts).vectors, plain.encode(texts).vectors)
 
 
+def test_a_model_that_fails_on_texts_is_an_error_that_names_its_folder(tmp_path: Path) -> None:
+    plain = find_text_encoder(PACKAGE)
+    shutil.copytree(locate_model("a", ModelSource(package=PACKAGE, sha256=plain.sha256)), tmp_path / "model")
+    way = {"method": "get_extended_attention_mask", "method_output_name": "last_hidden_state"}
+    options = {"modality_config": {"text": way}, "module_output_name": "token_embeddings"}
+    (tmp_path / "model/sentence_bert_config.json").write_text(json.dumps(options))
+    with pytest.raises(EncoderError, match="cannot encode these texts") as failed:
+        find_text_encoder(str(tmp_path / "model")).encode(["a text"])
+    assert failed.value.where == str(tmp_path / "model")
+
+
 def test_a_folder_that_is_no_model_does_not_hide_an_installed_one_of_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
