@@ -21,6 +21,7 @@ ORDER: tuple[Kind, ...] = ("parameter", "command", "data", "stage", "code")
 
 MOST_SHOWN = 20  # changes of a group of numbers
 MOST_ASKED = 100  # paths whose commits git is asked for
+LONGEST_SUBJECT = 100  # characters of the first line of a commit that are shown
 UNEXPLAINED = "nothing above changed; `sentfold audit` says whether both are sound:"
 
 
@@ -243,8 +244,9 @@ class CommitLog:
     def of(self, path: str) -> str:
         """The newest commit in brackets, and how many others there are; empty for none and for a path too many."""
         if path not in self.known and len(self.known) < MOST_ASKED:
-            log = git(self.root, "log", "--format=%h %s", self.span, "--", path) or b""
-            commits = log.decode("utf-8", "replace").splitlines()
+            subject = f"%<({LONGEST_SUBJECT},trunc)%s"  # git fills shorter ones up with blanks
+            log = git(self.root, "log", f"--format=%h {subject}", self.span, "--", path) or b""
+            commits = [line.rstrip() for line in log.decode("utf-8", "replace").splitlines()]
             more = f" and {len(commits) - 1} more" if len(commits) > 1 else ""
             self.known[path] = f"  ({commits[0]}{more})" if commits else ""
         return self.known.get(path, "")

@@ -280,7 +280,6 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
         DataError,
         lines_of,
         read_arrow_table,
-        read_text,
         refuse_holes,
         refuse_table,
         table_of,
@@ -314,8 +313,7 @@ def read_sentences(path: Path, columns: str | None = None) -> list[str]:
                 remedy="name the column of texts: --columns text=a; and leave out the rows without one",
             )  # fmt: skip
         return cells
-    text = read_text(path)
-    lines = lines_of(text)
+    lines = lines_of(path)
     refuse_table(path, [line for line in lines if line])
     return lines[:-1] if lines[-1] == "" else lines
 
@@ -337,11 +335,12 @@ def read_fitting(path: Path, columns: str | None) -> list[str]:
 def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str, Any], texts: list[str]) -> None:
     """Write the vectors with their texts, and what made them as metadata.
 
-    Raises ArtifactError; ParameterError for no sentences; EncoderError for a vector that is not finite.
+    Raises ArtifactError; ParameterError for no sentences, and for a file to which `append` added texts meanwhile;
+    EncoderError for a vector that is not finite.
     """
     from pyarrow import parquet
 
-    from sentfold.decision.use import ENCODE, behind_links, replace_in_mode
+    from sentfold.decision.use import ENCODE, behind_links, hold_file, replace_in_mode
     from sentfold.files import PARQUET, fixed_lists
 
     if not len(vectors):
@@ -354,5 +353,8 @@ def write_vectors(path: Path, vectors: npt.NDArray[np.float32], record: dict[str
         )  # fmt: skip
     table = pa.table({"text": pa.array(texts, pa.string()), "vector": fixed_lists(np.ascontiguousarray(vectors))})
     text = json.dumps(record, sort_keys=True, ensure_ascii=False)
-    with replace_in_mode(behind_links(path)) as temporary:  # a link stays a link; pyarrow takes ~ for the home
-        parquet.write_table(table.replace_schema_metadata({ENCODE: text.encode()}), temporary, **PARQUET)
+    place = behind_links(path)  # a link stays a link; pyarrow takes ~ for the home
+    with hold_file(place) if place.exists() else nullcontext():
+        refuse_other_vectors(path)
+        with replace_in_mode(place) as temporary:
+            parquet.write_table(table.replace_schema_metadata({ENCODE: text.encode()}), temporary, **PARQUET)

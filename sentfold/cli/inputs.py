@@ -131,6 +131,11 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
     if target is None:
         return
     refuse_odd_names(None if target.is_dir() else target)
+    if folder and target.is_symlink():  # a stranger's folder of data can have a link called `verdict`
+        raise ParameterError(
+            "the target is a link", where=str(target), expected="a folder, or a new name", got=f"a link to "
+            f"{target.readlink()}", remedy="--to with the name of the folder itself, or another name",
+        )  # fmt: skip
     place = target if folder else target.parent
     place = next(one for one in (place, *place.absolute().parents) if one.exists())
     if place.is_dir() and not os.access(place, os.W_OK | os.X_OK):

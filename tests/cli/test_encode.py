@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentfold.cli.append import command as append
-from sentfold.cli.encode import command, read_sentences
+from sentfold.cli.encode import command, read_sentences, write_vectors
 from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import read_vectors
 from sentfold.data.words import read_columns, read_integers
 from sentfold.decision.encoders import encode_by_name, fit_method
-from sentfold.decision.use import read_texts
+from sentfold.decision.use import append_vectors, read_texts
 from sentfold.encoders.base.lexicon import Lexicon
 from sentfold.encoders.base.protocol import known_methods
 from sentfold.errors import ArtifactError, EncoderError, ParameterError, SentfoldError
@@ -119,6 +119,22 @@ def test_a_second_file_of_data_is_not_replaced_by_vectors(files: Files, tmp_path
     with pytest.raises(ParameterError, match="read-only"):
         append(files.source, tmp_path / "out.parquet", encoder="wordllama", space=tmp_path)
     np.testing.assert_array_equal(first, again)
+
+
+def test_texts_that_append_added_while_encode_ran_are_kept(tmp_path: Path) -> None:
+    path, vectors = tmp_path / "v.parquet", np.ones((2, 4), dtype=np.float32)
+    write_vectors(path, vectors, {}, ["a", "b"])
+    write_vectors(path, vectors, {}, ["a", "b"])
+    append_vectors(path, ["c"], vectors[:1])
+    with pytest.raises(ParameterError, match="something else than vectors"):
+        write_vectors(path, vectors, {}, ["a", "b"])
+    assert pq.read_table(path).column("text").to_pylist() == ["a", "b", "c"]
+
+
+def test_nobody_is_told_to_install_a_package_that_has_the_name_of_word_vectors(files: Files, tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError) as refused:
+        run(replace(files, words=Path("no_such_words")), tmp_path / "out.parquet", "average")
+    assert "install" not in refused.value.remedy
 
 
 def test_a_name_with_a_colon_or_a_tilde_is_that_of_a_file(

@@ -142,6 +142,16 @@ def test_a_folder_is_not_written_in_the_place_of_a_file_or_into_the_data(folder:
         refuse_target(folder / "v.npy", folder)
 
 
+def test_a_link_called_verdict_in_a_folder_of_data_leads_to_no_decision_elsewhere(tmp_path: Path) -> None:
+    """An archive keeps links: `verdict -> ../verdict` had the user's own decision replaced."""
+    for name in ("verdict", "data"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "data/verdict").symlink_to("../verdict")
+    with pytest.raises(ParameterError, match="is a link"):
+        refuse_target(tmp_path / "data/verdict", tmp_path / "pairs.tsv", folder=True)
+    refuse_target(tmp_path / "verdict", tmp_path / "pairs.tsv", folder=True)
+
+
 def test_a_file_whose_name_json_cannot_hold_is_refused_before_anything_is_computed(tmp_path: Path) -> None:
     from sentfold.cli.inputs import read_inputs
 

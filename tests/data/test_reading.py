@@ -669,6 +669,16 @@ def test_what_is_odd_about_queries_and_sentences_is_counted_with_its_first_place
     (tmp_path / "mac.txt").write_bytes(b"a cat\ra dog\r")  # Excel's Text (Macintosh)
     assert read_sentences(tmp_path / "mac.txt") == ["a cat", "a dog"]
     assert read_dataset(tmp_path / "mac.txt").texts == ("a cat", "a dog")
+    (tmp_path / "mac.txt").write_bytes(b"a cat\ra dog\ra cow\n")  # a file of which an editor ended the last line
+    for read in (read_sentences, read_dataset):
+        with pytest.raises(DataError, match=r"(?s)carriage return inside.*line 1.*17 characters"):
+            read(tmp_path / "mac.txt")
+    (tmp_path / "dos.txt").write_bytes(b"a cat\r\na dog\n\r\na cow\r\r\n")
+    assert read_sentences(tmp_path / "dos.txt") == ["a cat", "a dog", "", "a cow"]
+    for encoding in ("utf-32", "utf-32-le"):
+        (tmp_path / "wide.txt").write_bytes(("\ufeff" * (encoding != "utf-32") + "a cat\na dog\n").encode(encoding))
+        with pytest.raises(DataError, match="not UTF-16, although"):
+            read_dataset(tmp_path / "wide.txt")
     (tmp_path / "t.txt").write_bytes("left\tright\tscore\na cat\ta dog\t1\n".encode("utf-16"))  # Excel's Unicode text
     with pytest.raises(DataError, match="has a tab, as a table has"):
         read_dataset(tmp_path / "t.txt")

@@ -73,6 +73,14 @@ def test_an_address_or_a_file_of_a_picture_is_a_text_also_for_a_model_that_takes
     np.testing.assert_array_equal(find_text_encoder(str(folder)).encode(texts).vectors, plain.encode(texts).vectors)
 
 
+@pytest.mark.parametrize("name", ["bge-small-en-v1.5", "intfloat/multilingual-e5-small", "./no-model"])
+def test_nobody_is_told_to_install_a_package_that_has_the_name_of_a_model(name: str) -> None:
+    """Such a package would be whatever somebody registered under the name."""
+    with pytest.raises(EncoderError) as refused:
+        find_text_encoder(name)
+    assert "install" not in refused.value.remedy and "hf download MODEL" in refused.value.remedy
+
+
 def test_a_model_that_fails_on_texts_is_an_error_that_names_its_folder(tmp_path: Path) -> None:
     plain = find_text_encoder(PACKAGE)
     shutil.copytree(locate_model("a", ModelSource(package=PACKAGE, sha256=plain.sha256)), tmp_path / "model")
@@ -210,6 +218,7 @@ def test_a_part_with_code_of_its_own_and_weights_under_another_name_are_refused(
     for key, value in (
         ("auto_map", {"AutoModel": "./theirs--code.Model"}), ("transformers_weights", "a.safetensors"),
         ("transformer_task", "retrieval"), ("configuration_files", ["config.4.json"]),
+        ("method_output_name", {"pooler_output": "last_hidden_state"}),
     ):  # fmt: skip
         content = {"model_type": "bert", key: value}
         for _ in range(depth):

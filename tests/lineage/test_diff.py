@@ -71,6 +71,8 @@ def test_code_is_named_with_the_commit_that_changed_it(small: Small) -> None:
     log = CommitLog(small.root, "HEAD~1..HEAD")
     assert "Change stage.py" in log.of("stage.py")
     assert not CommitLog(small.root, "HEAD~1..HEAD").of("sta*.py")  # a name of a lock, and no pattern
+    small.run("git", "commit", "-q", "--amend", "-m", "a" * 100_000)
+    assert len(CommitLog(small.root, "HEAD~1..HEAD").of("stage.py")) < 200
     for number in range(2 * MOST_ASKED):
         log.of(f"code/{number}.py")
     assert len(log.known) == MOST_ASKED
