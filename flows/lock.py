@@ -21,12 +21,7 @@ import typer
 
 from flows.recovery import recover
 from sentfold.errors import RunError, first_line
-from sentfold.locks import try_lock
-
-LOCK_FILE = Path(".dvc/tmp/sentfold.lock")
-
-# The variable that tells all processes below the holder of the lock which process that is.
-HELD_BY = "SENTFOLD_LOCK_HELD"
+from sentfold.locks import CHECKOUT_LOCK, HELD_BY, try_lock
 
 POLL_SECONDS = 0.3
 MOST_BYTES = 4096  # of the note of a holder
@@ -54,7 +49,7 @@ def hold_checkout(root: Path, *, wait: bool, purpose: str, say: Callable[[str], 
             expected="a folder with .dvc and dvc.yaml in it",
             remedy="run from the root of the checkout",
         )
-    path = root / LOCK_FILE
+    path = root / CHECKOUT_LOCK
     if _is_held_by_ancestor(path):
         yield
         return

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 import typer
 
 from sentfold.cli.checkout import FOLDER_VARIABLE
-from sentfold.errors import ParameterError, escape_controls
+from sentfold.errors import ParameterError, RunError, SentfoldError, escape_controls
+from sentfold.locks import runs_elsewhere
 
 if TYPE_CHECKING:
     from pipeline.lineage.recompute import Remade
@@ -91,7 +92,18 @@ def audit(
             tell(f"a sample by --seed {drawn}")
         return rerun(scope, which=cast("Which", recompute), seed=drawn, tell=tell)
 
-    found = run(Path.cwd(), suite, revision=rev, again=None if recompute is None else again, signed=signed)
+    beside = RunError(
+        "a run changes this checkout at this moment, so nothing that looks wrong may be so", where=str(Path.cwd()),
+        state="nothing was changed", remedy="audit again when the run has ended; or audit a commit: --rev HEAD",
+    )  # fmt: skip
+    try:
+        found = run(Path.cwd(), suite, revision=rev, again=None if recompute is None else again, signed=signed)
+    except SentfoldError:
+        if rev is None and runs_elsewhere(Path.cwd()):
+            raise beside from None
+        raise
+    if rev is None and found.failed(strict=False) and runs_elsewhere(Path.cwd()):
+        raise beside
     typer.echo(json.dumps(audit_content(found), indent=1) if as_json else audit_text(found))
     if found.failed(strict=strict) or (signed and not found.signature):
         raise typer.Exit(1)

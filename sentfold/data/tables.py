@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,7 +43,7 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".txt")  # of the parts in a folder
 LIKE_PART = re.compile(f"({'|'.join([*SPLITS, 'eval', 'evaluation'])})(?![a-z])", re.IGNORECASE)
 # For no name: here, by writers that write none, by pandas, R, SheetJS and polars.
-MADE_UP = re.compile(r"(\0\d+|Unnamed: \d+|\.\.\.\d+|X\.\d+|__EMPTY(_\d+)?|_duplicated_\d+)?")
+MADE_UP = re.compile(r"(\0\d+|Unnamed: \d+(\.\d+)?|\.\.\.\d+|X\.\d+|__EMPTY(_\d+)?|_duplicated_\d+)?")
 IN_NO_COLUMN = "have cells in a column without a name"
 SAVED = ("dataset_dict.json", "state.json")  # of a folder that `save_to_disk` of datasets wrote
 IDLE = (".md", ".py", ".ipynb", ".sh", ".log", ".yaml", ".yml", ".npy", ".npz", ".safetensors")  # and names of a part
@@ -472,8 +472,13 @@ def left_out_notes(table: Table, used: Collection[str]) -> list[str]:
     Not on those that number the rows. A spreadsheet that opens texts with commas and without quotes, and saves them,
     writes the rest of each text there; pandas writes the names of rows there, which can be parts or texts.
     """
-    others = [(place, name) for place, name in enumerate(table.columns) if name not in used and MADE_UP.fullmatch(name)]
-    cut = [table.columns[name] for place, name in others if not _numbers_rows(table.columns[name], first=place == 0)]
+    made_up = [name for name in table.columns if MADE_UP.fullmatch(name)]
+    leading = {*takewhile(MADE_UP.fullmatch, table.columns)}
+    cut = [
+        table.columns[name]
+        for name in made_up
+        if name not in used and not _numbers_rows(table.columns[name], first=name in leading)
+    ]
     rows = [row for row, cells in enumerate(zip(*cut, strict=True)) if any(map(_is_filled, cells))]
     if not rows:
         return []
@@ -485,11 +490,12 @@ def left_out_notes(table: Table, used: Collection[str]) -> list[str]:
 
 
 def _numbers_rows(cells: Sequence[object], *, first: bool) -> bool:
-    """Whether they are whole numbers, one more in each row; in the first column, rather many ones, in any order.
+    """Whether they are whole numbers, one more in each row; in the first columns, rather many ones, in any order.
 
-    pandas numbers rows there, and keeps the numbers of rows that were shuffled, left out, or put together of files.
+    pandas numbers rows there, also those of a file that had numbers, and keeps the numbers of rows that were shuffled,
+    left out, or put together of files.
     """
-    texts = [str(cell).strip() for cell in cells]
+    texts = [str(cell).strip().removesuffix(".0") for cell in cells]
     if not all(text.isdecimal() and len(text) < 20 for text in texts):
         return False
     numbers = [int(text) for text in texts]

@@ -30,6 +30,7 @@ from sentfold.suggestions import did_you_mean
 from sentfold.words.wordllama import TOKENIZER, WEIGHTS
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
 
 OF_THE_HUB = "A model of the hub is read from its folder: hf download MODEL --local-dir FOLDER"
@@ -243,8 +244,23 @@ def _load_encoder(settings: str) -> FittedTransformer | TokenMeans:
     name = str(encoder.package or encoder.folder)
     if encoder.kind == "transformer":
         source = ModelSource(folder=encoder.folder, package=encoder.package, sha256=encoder.sha256)
-        return load_transformer(name, source, encoder.batch_size)
+        fitted = load_transformer(name, source, encoder.batch_size)
+        _take_texts_alone(fitted.model)
+        return fitted
     return load_token_means(encoder)
+
+
+def _take_texts_alone(model: SentenceTransformer) -> None:
+    """Of a model that also takes pictures or sounds, keep what it does with texts.
+
+    sentence-transformers would open a text that is the name of a picture, and download one that is the address.
+    """
+    parts: Iterable[Any] = model.modules()
+    for part in parts:
+        ways = getattr(part, "modality_config", None) or {}
+        if not {"text", "message"}.issuperset(ways):
+            part.modality_config = {kind: way for kind, way in ways.items() if kind in {"text", "message"}}
+            part.input_formatter.supported_modalities = list(part.modality_config)
 
 
 def load_token_means(encoder: TextEncoder) -> TokenMeans:
@@ -270,11 +286,7 @@ def _lack(tables: list[npt.NDArray[Any]], largest: int) -> str:
 
 
 def load_transformer(name: str, source: ModelSource, batch_size: int = 64) -> FittedTransformer:
-    """The model of a folder whose files have the sha256 of `source`. No code of a folder runs. Raises EncoderError.
-
-    A model that also takes pictures or sounds gets texts alone: sentence-transformers would open a text that is the
-    address of a picture, or download the picture.
-    """
+    """The model of a folder whose files have the sha256 of `source`. No code of a folder runs. Raises EncoderError."""
     if find_spec("sentence_transformers") is None:
         raise EncoderError(
             f"encoder '{name}' needs a library that is not installed", where="the Python environment",
@@ -282,18 +294,10 @@ def load_transformer(name: str, source: ModelSource, batch_size: int = 64) -> Fi
         )  # fmt: skip
     folder = locate_model(name, source)
     if not has_space(name, folder):
-        fitted = TransformerEncoder(name, source, batch_size).fit()
-    else:
-        from sentfold.decision.module import load_exported
+        return TransformerEncoder(name, source, batch_size).fit()
+    from sentfold.decision.module import load_exported
 
-        fitted = FittedTransformer(load_exported(name, folder), batch_size)
-    parts: Iterable[Any] = fitted.model.modules()
-    for part in parts:
-        ways = getattr(part, "modality_config", None) or {}
-        if not {"text", "message"}.issuperset(ways):
-            part.modality_config = {kind: way for kind, way in ways.items() if kind in {"text", "message"}}
-            part.input_formatter.supported_modalities = list(part.modality_config)
-    return fitted
+    return FittedTransformer(load_exported(name, folder), batch_size)
 
 
 @dataclass(frozen=True)

@@ -348,6 +348,7 @@ def test_the_rest_of_a_text_that_a_spreadsheet_cut_is_told(tmp_path: Path, delim
         (",label,text", "{n},{label},a text {n}", False),
         (",label,text", "{shuffled},{label},a text {n}", False),
         (",label,text", "{part},{label},a text {n}", False),
+        (",Unnamed: 0.1,Unnamed: 0,label,text", "{n},{shuffled},{part}.0,{label},a text {n}", False),
         (",text,label", "{size},a text {n},{label}", True),
         ("label,text,", "{label},a text {n},{n}", False),
         ("label,text,", "{label},a text {n},", False),

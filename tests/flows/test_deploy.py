@@ -26,10 +26,10 @@ import yaml
 from flows.deploy import AUTOMATION, job_template
 from flows.flow import _run_commands as run_commands
 from flows.flow import arrived_files, fenced, private_copies
-from flows.lock import LOCK_FILE
 from flows.server import Server, asks_for_password
 from sentfold.decision.spaces import LinearSpace, save_space
 from sentfold.errors import RunError
+from sentfold.locks import CHECKOUT_LOCK
 from sentfold.manifold.base.linear import LinearMap
 from tests.flows.checkout import SOURCE, Checkout, alive, settings_of
 from tests.flows.prefect_services import Services, prefect_services, wait_until
@@ -284,7 +284,7 @@ def test_a_killed_flow_and_worker_block_nothing_and_the_run_is_called_crashed(
     worker = services.start_worker()
     prefect(services, "deployment", "run", "sentfold/on-demand")
     stage = deployable.pid_of("evaluate-quick", seconds=1200)
-    flow = json.loads((deployable.root / LOCK_FILE).read_text())["pid"]
+    flow = json.loads((deployable.root / CHECKOUT_LOCK).read_text())["pid"]
     os.kill(worker.pid, signal.SIGKILL)
     os.kill(flow, signal.SIGKILL)
     wait_until(lambda: not alive(stage), "the stage to end with its flow", seconds=60)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.lock import HELD_BY, LOCK_FILE, hold_checkout
+from flows.lock import hold_checkout
 from sentfold.errors import RunError
+from sentfold.locks import CHECKOUT_LOCK, HELD_BY
 from tests.flows.checkout import SOURCE, Checkout
 
 HOLD = """
@@ -57,10 +58,10 @@ def test_the_lock_of_a_killed_holder_is_free_though_its_note_remains(folder: Che
     pid = start_holder(folder, 60)
     os.kill(pid, signal.SIGKILL)
     folder.started[0].wait()
-    assert f'"pid": {pid}' in (folder.root / LOCK_FILE).read_text()
+    assert f'"pid": {pid}' in (folder.root / CHECKOUT_LOCK).read_text()
     with hold_checkout(folder.root, wait=False, purpose="next"):
-        assert f'"pid": {os.getpid()}' in (folder.root / LOCK_FILE).read_text()
-    assert (folder.root / LOCK_FILE).read_text() == ""
+        assert f'"pid": {os.getpid()}' in (folder.root / CHECKOUT_LOCK).read_text()
+    assert (folder.root / CHECKOUT_LOCK).read_text() == ""
 
 
 def test_a_child_of_the_holder_passes_through_and_the_lock_stays_held(folder: Checkout) -> None:
@@ -107,7 +108,7 @@ def test_a_link_in_place_of_the_lock_is_refused_and_what_it_names_stays(tmp_path
     other = tmp_path / "other.txt"
     other.write_text("kept")
     (tmp_path / ".dvc/tmp").mkdir(parents=True)
-    (tmp_path / LOCK_FILE).symlink_to(other)
+    (tmp_path / CHECKOUT_LOCK).symlink_to(other)
     with pytest.raises(RunError, match="cannot be locked"), hold_checkout(tmp_path, wait=False, purpose="a test"):
         pass
     assert other.read_text() == "kept"
@@ -116,7 +117,7 @@ def test_a_link_in_place_of_the_lock_is_refused_and_what_it_names_stays(tmp_path
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_a_pipe_or_a_device_in_place_of_the_lock_is_refused_and_not_read(tmp_path: Path, kind: str) -> None:
     (tmp_path / ".dvc/tmp").mkdir(parents=True)
-    path = tmp_path / LOCK_FILE
+    path = tmp_path / CHECKOUT_LOCK
     {"pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero")}[kind]()
     with pytest.raises(RunError, match="cannot be locked"), hold_checkout(tmp_path, wait=False, purpose="a test"):
         pass
@@ -125,16 +126,16 @@ def test_a_pipe_or_a_device_in_place_of_the_lock_is_refused_and_not_read(tmp_pat
 def test_no_other_user_can_open_the_lock(tmp_path: Path) -> None:
     """Who can read a file can hold its lock."""
     (tmp_path / ".dvc/tmp").mkdir(parents=True)
-    (tmp_path / LOCK_FILE).touch(0o644)
+    (tmp_path / CHECKOUT_LOCK).touch(0o644)
     with hold_checkout(tmp_path, wait=False, purpose="a test"):
-        assert (tmp_path / LOCK_FILE).stat().st_mode & 0o777 == 0o600
+        assert (tmp_path / CHECKOUT_LOCK).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_holder_whose_purpose_is_long_lets_its_children_through(tmp_path: Path) -> None:
     (tmp_path / ".dvc").mkdir()
     for purpose in ("run " + "--target a " * 1_000, "\U0001f512" * 1_000):
         with hold_checkout(tmp_path, wait=False, purpose=purpose), hold_checkout(tmp_path, wait=False, purpose="below"):
-            assert (tmp_path / LOCK_FILE).stat().st_size < 4096
+            assert (tmp_path / CHECKOUT_LOCK).stat().st_size < 4096
 
 
 def test_a_folder_in_which_no_lock_can_be_made_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:

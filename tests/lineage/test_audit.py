@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import shlex
@@ -19,6 +20,7 @@ from pipeline.lineage.recompute import recompute
 from pipeline.lineage.stages import load_graph
 from pipeline.lineage.text import audit_content, audit_text
 from pipeline.lineage.trees import WorkingTree
+from sentfold.locks import CHECKOUT_LOCK
 from tests.lineage.small import Small
 from tests.lineage.tamper import faults, verdict_of
 
@@ -434,6 +436,16 @@ def test_the_command_exits_1_only_when_something_is_wrong_or_strictly_absent(sma
     small.edit("reports/quick/tables/sts.csv", "mini,20.50", "mini,21.50")
     assert small.run("pipeline", "audit", check=False).returncode == 1
     assert small.run("pipeline", "audit", "--rev", "HEAD").returncode == 0
+    # A run writes dvc.lock and artifacts in place: an audit beside the run called sound numbers wrong.
+    lock = small.root / CHECKOUT_LOCK
+    for spoil in (lambda: None, lambda: (small.root / "dvc.lock").write_text("schema: '2.0'\nstages:")):
+        spoil()
+        with lock.open("a") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            told = small.run("pipeline", "audit", check=False)
+            assert told.returncode == 2 and "a run changes this checkout" in told.stderr
+            assert small.run("pipeline", "audit", "--rev", "HEAD").returncode == 0
+        assert "a run changes" not in small.run("pipeline", "audit", check=False).stderr
     assert small.run("pipeline", "audit", "--rev", "no-such", check=False).returncode == 2
 
 
