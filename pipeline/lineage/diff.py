@@ -246,7 +246,7 @@ class CommitLog:
         if path not in self.known and len(self.known) < MOST_ASKED:
             subject = f"%<({LONGEST_SUBJECT},trunc)%s"  # git fills shorter ones up with blanks
             log = git(self.root, "log", f"--format=%h {subject}", self.span, "--", path) or b""
-            commits = [line.rstrip() for line in log.decode("utf-8", "replace").splitlines()]
+            commits = [line.rstrip() for line in log.decode("utf-8", "replace").split("\n") if line]
             more = f" and {len(commits) - 1} more" if len(commits) > 1 else ""
             self.known[path] = f"  ({commits[0]}{more})" if commits else ""
         return self.known.get(path, "")

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
 
 from pipeline.lineage.hashes import Digest
 from pipeline.lineage.stages import Entry, Graph, Locked, alike, load_graph, read_yaml, variable_files
-from pipeline.lineage.trees import Revision, Tree, WorkingTree, git, head_of
+from pipeline.lineage.trees import Revision, Tree, WorkingTree, git, git_stream, head_of
 from sentfold.errors import SentfoldError
+
+RECORDED = re.compile(rb"[+]\s+md5: ([0-9a-f]{32}(?:\.dir)?)\n")  # a line that a commit added to dvc.lock
+LONGEST_LINE = 1_000_000  # bytes that are read at once
 
 Kind = Literal[
     "cell", "score", "table", "artifact", "parameter", "lock", "code", "definition", "recomputation", "record", "file"
@@ -120,11 +123,15 @@ class Scope:
         """The md5 of all that commits recorded in dvc.lock, as of artifacts of before a `git pull` or `git switch`."""
         # Without -m and --full-history git leaves out what came in by a merge. The reflog has what was checked out
         # here, and nothing of branches that were fetched alone.
+        if self.head is None:
+            return frozenset()
         tips = git(self.root, "log", "--walk-reflogs", "--format=%H", "HEAD") or b""
         shown = ("-m", "--format=", "--no-color", "--patch", "--text", "--no-textconv", "--unified=0", "--stdin", "--")
-        listing = git(self.root, "log", "--full-history", *shown, self.graph.lockfile, stdin=b"HEAD\n" + tips) or b""
-        found = re.findall(rb"^[+]\s+md5: ([0-9a-f]{32}(?:\.dir)?)$", listing, re.MULTILINE)
-        return frozenset(md5.decode() for md5 in found)
+        words = ("log", "--full-history", *shown, self.graph.lockfile)
+        with git_stream(self.root, *words, stdin=b"HEAD\n" + tips) as stream:  # a line can have any length
+            lines = iter(partial(stream.readline, LONGEST_LINE), b"")
+            found = [entry[1].decode() for line in lines if (entry := RECORDED.fullmatch(line))]
+        return frozenset(found)
 
     def differs_from_head(self, path: str) -> bool:
         """Whether a file of the checkout is not the one of git's HEAD, a linked one read through its link."""

@@ -12,7 +12,7 @@ import tempfile
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
@@ -52,6 +52,9 @@ NOTHING_THERE = (FileNotFoundError, NotADirectoryError)
 
 # Variables of git with this prefix are settings of the machine; the others are about one repository.
 CONFIG = "GIT_CONFIG"
+
+# Else a user's settings put lines about signatures into a log, and leave the first commit out of a search.
+GIT = ("git", "-c", "log.showSignature=false", "-c", "log.showRoot=true")
 
 
 class Tree(Protocol):
@@ -429,22 +432,22 @@ def git(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None
 
 def run_git(root: Path, *arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes] | None:
     """A call of git that has ended; None where there is no git."""
-    # Else a user's settings put lines about signatures into a log, and leave the first commit out of a search.
-    words = ["git", "-c", "log.showSignature=false", "-c", "log.showRoot=true", *arguments]
     try:
-        return subprocess.run(words, cwd=root, input=stdin, env=git_environment(), capture_output=True, check=False)
+        return subprocess.run(
+            [*GIT, *arguments], cwd=root, input=stdin, env=git_environment(), capture_output=True, check=False
+        )
     except OSError:
         return None
 
 
 @contextmanager
-def git_objects(root: Path, names: Sequence[str]) -> Iterator[IO[bytes]]:
-    """The stream of `git cat-file --batch`: for each object a line with its size, then its bytes and a line end."""
+def git_stream(root: Path, *arguments: str, stdin: bytes) -> Iterator[IO[bytes]]:
+    """The stream of what git prints, for what may not fit into the memory."""
     with tempfile.TemporaryFile() as asked:
-        asked.write("".join(f"{name}\n" for name in names).encode())
+        asked.write(stdin)
         asked.seek(0)
         process = subprocess.Popen(
-            ["git", "cat-file", "--batch"], cwd=root, stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            [*GIT, *arguments], cwd=root, stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             env=git_environment(),
         )  # fmt: skip
     with process, process.stdout or io.BytesIO() as stream:
@@ -452,6 +455,11 @@ def git_objects(root: Path, names: Sequence[str]) -> Iterator[IO[bytes]]:
             yield stream
         finally:
             process.kill()
+
+
+def git_objects(root: Path, names: Sequence[str]) -> AbstractContextManager[IO[bytes]]:
+    """The stream of `git cat-file --batch`: for each object a line with its size, then its bytes and a line end."""
+    return git_stream(root, "cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
 
 
 def git_environment() -> dict[str, str]:

@@ -294,7 +294,15 @@ def load_transformer(name: str, source: ModelSource, batch_size: int = 64) -> Fi
         )  # fmt: skip
     folder = locate_model(name, source)
     if not has_space(name, folder):
-        return TransformerEncoder(name, source, batch_size).fit()
+        try:
+            return TransformerEncoder(name, source, batch_size).fit()
+        except EncoderError as error:
+            part = Path(error.where).parent
+            if Path(error.where).name == "config.json" and folder / part not in _module_folders(folder):
+                error.remedy = f"remove {quote(str(folder / part))}: it is for another library, and sentfold reads none"
+            elif "max_seq_length" in error.expected:
+                error.remedy = f"write such a max_seq_length to {quote(str(folder / 'sentence_bert_config.json'))}"
+            raise
     from sentfold.decision.module import load_exported
 
     return FittedTransformer(load_exported(name, folder), batch_size)

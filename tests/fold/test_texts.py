@@ -81,6 +81,28 @@ def test_nobody_is_told_to_install_a_package_that_has_the_name_of_a_model(name: 
     assert "install" not in refused.value.remedy and "hf download MODEL" in refused.value.remedy
 
 
+def test_a_refused_model_of_the_hub_has_advice_that_helps(tmp_path: Path) -> None:
+    """multilingual-e5-small has onnx/config.json, and nomic-embed-text states more tokens than positions."""
+    plain = find_text_encoder(PACKAGE)
+    folder = tmp_path / "model"
+    shutil.copytree(locate_model("a", ModelSource(package=PACKAGE, sha256=plain.sha256)), folder)
+    (folder / "onnx").mkdir()
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "onnx/config.json").write_text(json.dumps(settings))
+    with pytest.raises(EncoderError) as refused:
+        find_text_encoder(str(folder)).encode(["a text"])
+    assert refused.value.remedy.startswith(f"remove {folder}/onnx: ")
+    shutil.rmtree(folder / "onnx")
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 8192}')
+    with pytest.raises(EncoderError, match="3 to 512 tokens") as refused:
+        find_text_encoder(str(folder)).encode(["a text"])
+    assert f"{folder}/sentence_bert_config.json" in refused.value.remedy
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 512}')
+    np.testing.assert_array_equal(
+        find_text_encoder(str(folder)).encode(["a text"]).vectors, plain.encode(["a text"]).vectors
+    )
+
+
 def test_a_model_that_fails_on_texts_is_an_error_that_names_its_folder(tmp_path: Path) -> None:
     plain = find_text_encoder(PACKAGE)
     shutil.copytree(locate_model("a", ModelSource(package=PACKAGE, sha256=plain.sha256)), tmp_path / "model")

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from pipeline.lineage.audit import audit
 from pipeline.lineage.hashes import LineageError
 from pipeline.lineage.recompute import recompute
+from pipeline.lineage.scope import Scope
 from pipeline.lineage.stages import load_graph
 from pipeline.lineage.text import audit_content, audit_text
 from pipeline.lineage.trees import WorkingTree
@@ -354,6 +356,23 @@ def test_artifacts_of_a_branch_that_was_checked_out_here_are_absent(small: Small
     assert found.count("wrong") == 0 and verdict_of(found, "sts.csv", "mini-lp", "first") == "absent"
     shutil.rmtree(small.root / ".git/logs")
     assert verdict_of(audit(small.root, "quick"), "sts.csv", "mini-lp", "first") == "wrong"
+
+
+def test_a_history_in_which_dvc_lock_had_a_huge_line_takes_no_memory(small: Small) -> None:
+    """Twelve commits of 400 MB each are a branch of 406 KB, and change nothing when it is merged."""
+    lock = (small.root / "dvc.lock").read_bytes()
+    (small.root / "dvc.lock").write_bytes(lock + b"# " + b"a" * 40_000_000)
+    small.commit("Put in")
+    (small.root / "dvc.lock").write_bytes(lock)
+    small.commit("Take out")
+    scope = Scope(small.root, "quick")
+    tracemalloc.start()
+    try:
+        found = scope.recorded_once
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert {entry.md5 for stage in scope.graph.locked.values() for entry in stage.outs.values()} <= found
 
 
 def test_a_forged_report_whose_bytes_a_commit_recorded_once_is_wrong(small: Small) -> None:
