@@ -225,7 +225,8 @@ def _load(encoder: str) -> tuple[SentenceTransformer, dict[str, str]]:
 def _modules(space: Space, model: SentenceTransformer) -> list[Any]:
     """What is put behind the encoder.
 
-    A model with `truncate_dim` cuts its vectors behind all modules; the cut becomes a module before the space.
+    A model with `truncate_dim` cuts its vectors behind all modules. The cut becomes a module before the space, and the
+    model's `truncate_dim` becomes None.
     """
     import torch
     from sentence_transformers.base.modules import Dense

@@ -455,7 +455,7 @@ def test_the_command_exits_1_only_when_something_is_wrong_or_strictly_absent(sma
     small.edit("reports/quick/tables/sts.csv", "mini,20.50", "mini,21.50")
     assert small.run("pipeline", "audit", check=False).returncode == 1
     assert small.run("pipeline", "audit", "--rev", "HEAD").returncode == 0
-    # A run writes dvc.lock and artifacts in place: an audit beside the run called sound numbers wrong.
+    # A run writes dvc.lock and artifacts in place, so an audit at the same time can meet half of a file.
     lock = small.root / CHECKOUT_LOCK
     for spoil in (lambda: None, lambda: (small.root / "dvc.lock").write_text("schema: '2.0'\nstages:")):
         spoil()
