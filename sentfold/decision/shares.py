@@ -174,5 +174,6 @@ def _may_pass(pairs: Labelled, chosen: Flags, rate: float) -> bool:
         return bound_share(none, groups, level=1 - CONFIDENCE, together=pairs.matches_together)[1] <= rate
     half = (1 - CONFIDENCE) / 2
     matches = bound_share(np.zeros(int(pairs.match.sum()), bool), pairs.groups[pairs.match], level=half)[1]
-    others = min(1.0, float(chosen.sum() / (~pairs.match).sum()))
+    groups = np.sort(pairs.groups[~pairs.match])
+    others = bound_share(np.arange(len(groups)) < chosen.sum(), groups, level=half)[0]
     return mix(matches, others, pairs.base_rate) <= rate

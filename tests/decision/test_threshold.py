@@ -193,6 +193,16 @@ def test_a_band_at_a_base_rate_keeps_its_promise_at_that_rate() -> None:
     assert broken <= binom.ppf(1 - 1e-4, SIMULATIONS, 0.05)
 
 
+@pytest.mark.parametrize("copies", [1, 4])  # of each left text, as pairs of one group
+def test_where_fewer_pairs_are_matches_than_may_be_wrong_a_band_is_found(copies: int) -> None:
+    """Of all pairs 1% are matches there, so at most 2% of those below the largest cosine are: arithmetic."""
+    for number in range(50):
+        cosines, match = simulate(400, number, share=0.25)
+        pairs = Labelled(cosines, match, np.arange(400) // copies, base_rate=0.01)
+        band = certify_below(pairs, 0.02)
+        assert band is not None and band.share > 0.9, number
+
+
 def test_all_of_it_in_a_few_lines_and_pairs_that_share_texts_count_as_one() -> None:
     cosines, match = simulate(400, 5)
     alone = find_threshold(cosines, match)
