@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sentfold.compare.bootstrap import Design, text_design
 from sentfold.data.tables import DataError
-from sentfold.decision.tasks import PairsTask, Task
+from sentfold.decision.tasks import PairsTask, QueriesTask, Task
 
 Ints = npt.NDArray[np.int64]
 
@@ -228,8 +228,17 @@ def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPla
 
 
 def _apart(task: Task, items: Ints, others: Ints) -> Ints:
-    """The items that share no text with the others."""
-    return items[~np.isin(task.keys[items], task.keys[others]).any(axis=1)]
+    """The items that share no text with the others.
+
+    Queries may share a relevant document, but none is the relevant document of another: among questions that are
+    duplicates of each other, a pair of the train part would be one of the test part the other way round.
+    """
+    apart = items[~np.isin(task.keys[items], task.keys[others]).any(axis=1)]
+    if not isinstance(task, QueriesTask):
+        return apart
+    apart = apart[~np.isin(task.keys[apart, 0], task.answers_of(others))]
+    asked = set(task.keys[others, 0].tolist())
+    return np.array([query for query in apart if asked.isdisjoint(task.answers_of([query]).tolist())], dtype=np.int64)
 
 
 def _fold(task: Task, train: Ints, test: Ints, seeds: list[int], by_texts: bool) -> Fold:

@@ -133,9 +133,10 @@ class Band:
     share: float
 
 
-def certify_below(pairs: Labelled, rate: float) -> Band | None:
+def certify_below(pairs: Labelled, rate: float, *, until: float = np.inf) -> Band | None:
     """The widest band of low cosines of which at most `rate` are matches, at 95%; None where the data bear none.
 
+    until  the band ends there at the latest: of many other pairs, few in sum are matches even where it reaches on
     The cuts are quantiles, chosen without a look at the labels. They are tested one after the other from the lowest
     on, each at 5%, until one fails. So the chance to certify a band whose true share of matches exceeds the rate is at
     most 5%. The first cut is the lowest that passes where no pair below it is a match.
@@ -145,7 +146,7 @@ def certify_below(pairs: Labelled, rate: float) -> Band | None:
     for cut in _cuts(pairs, rate):
         chosen = pairs.cosines < cut
         low, high = bound_matches(pairs, chosen, level=1 - CONFIDENCE, together=together)
-        if high > rate:
+        if cut > until or high > rate:
             break
         w = pairs.weights[chosen]
         wrong = Share(float(w @ pairs.match[chosen] / w.sum()), low, high)
@@ -153,9 +154,9 @@ def certify_below(pairs: Labelled, rate: float) -> Band | None:
     return widest
 
 
-def certify_above(pairs: Labelled, rate: float) -> Band | None:
+def certify_above(pairs: Labelled, rate: float, *, until: float = -np.inf) -> Band | None:
     """The widest band of high cosines of which at least `rate` are matches; see certify_below."""
-    found = certify_below(pairs.reversed(), 1 - rate)
+    found = certify_below(pairs.reversed(), 1 - rate, until=-until)
     return found and Band(float(np.nextafter(-found.cut, np.inf)), found.wrong, found.share)
 
 

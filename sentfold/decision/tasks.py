@@ -245,6 +245,11 @@ class QueriesTask:
         places, rows = np.array([*edges, *enumerate(self.rows[items])], dtype=np.int64).T
         return connect(places, first_kin(self.kin, rows))
 
+    def answers_of(self, items: Ints | Sequence[int]) -> Ints:
+        """The texts of the relevant documents of some queries, as keys has those of queries."""
+        rows = np.array([row for query in items for row in self.relevant[query]], dtype=np.int64)
+        return first_kin(self.kin, rows)
+
     def texts(self, train: Ints, test: Ints) -> Ints:
         """All documents, and the test queries."""
         return np.union1d(self.documents, self.rows[test])

@@ -182,7 +182,8 @@ def find_threshold(
     ends = np.quantile(resampled_cuts(pairs, design, seed=seed), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     cut, low, high = (round_cut(float(one), values) for one in (best_cut(pairs, np.ones((1, len(values))))[0], *ends))
     precision, recall, f1 = judge_procedure(pairs, crossfit(pairs, seed=seed), cut)
-    below, above = certify_below(pairs, few), certify_above(pairs, most)
+    # No cosine is in both bands: the first ends at the cut, and the second begins there.
+    below, above = certify_below(pairs, few, until=cut), certify_above(pairs, most, until=cut)
     return Threshold(
         cut=cut,
         low=low,

@@ -23,11 +23,11 @@ VOCALISED = "كِتَابِي هُنَا"
 FRENCH = unicodedata.normalize("NFD", "élève déjà présent")
 
 
-def read(folder: Path, texts: list[str], tokenizer: str = "regex") -> Lexicon:
+def read(folder: Path, texts: list[str], tokenizer: str = "regex", counts: Path | None = None) -> Lexicon:
     words = sorted({word for text in texts for word in text.split()})
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(2 * len(words), dtype=np.float32)), 2)
     pq.write_table(pa.table({"word": words, "vector": vectors}), folder / "words.parquet")
-    return read_lexicon(texts, texts, tokenizer, str(folder / "words.parquet"), 2, False, None)
+    return read_lexicon(texts, texts, tokenizer, str(folder / "words.parquet"), 2, False, counts)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,18 @@ def test_texts_whose_words_would_be_cut_at_their_marks_are_refused(
 )
 def test_other_texts_are_read(tmp_path: Path, text: str) -> None:
     assert read(tmp_path, [text, "an English text"]).words
+
+
+def test_counts_that_lack_most_words_of_the_texts_are_refused(tmp_path: Path) -> None:
+    """As those of a list with capitals, or of another language: every word had the weight 1."""
+    texts, path = ["the cat sat", "a cat and another dog"], tmp_path / "counts.parquet"
+    for words, sound in ((["the", "cat", "a", "and"], True), (["The", "Cat", "A", "And"], False), (["the"], False)):
+        pq.write_table(pa.table({"word": words, "count": [5] * len(words)}), path)
+        if sound:
+            assert read(tmp_path, texts, counts=path).counts.words == tuple(words)
+        else:
+            with pytest.raises(DataError, match="most words of the texts have no count"):
+                read(tmp_path, texts, counts=path)
 
 
 def test_a_million_marks_take_no_time_in_words_and_names_of_columns(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ from sentfold.decision.folds import plan_folds
 from sentfold.decision.inputs import first_copies, kin_of, make_task
 from sentfold.decision.nested import Material, fit_families
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, load_space, save_space
+from sentfold.decision.tasks import QueriesTask
 from sentfold.errors import ArtifactError, ParameterError
 from sentfold.manifold.abtt import removal_map
 from sentfold.manifold.base.linear import LinearMap, principal_axes
@@ -223,6 +224,21 @@ def test_the_same_data_gives_the_same_bytes_on_any_number_of_threads(tmp_path: P
     for file in ("verdict.json", "space.json", "space.safetensors"):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
     assert json.loads((tmp_path / "a" / "verdict.json").read_bytes())["recommended"] is True
+
+
+def test_of_questions_that_are_duplicates_no_pair_is_learnt_the_other_way_round() -> None:
+    """Each question is a document too: the train part has (a, b) and the test part has (b, a)."""
+    count = 30
+    rows = np.arange(2 * count + 5)
+    answers = [*range(count, 2 * count), *range(count), *[2 * count + 5] * 5]
+    task = QueriesTask(rows, np.arange(2 * count + 6), [{row: 1.0} for row in answers], rows)
+    splits = ["train"] * count + ["test"] * count + ["train"] * 5
+    plan = plan_folds(task, splits, seed=0)
+    assert plan.final.train.tolist() == [*range(2 * count, 2 * count + 5)]
+    assert f"{count} queries of the other parts share a text with the test part: nothing learns them" in plan.notes
+    splits = ["dev"] * count + ["train"] * count + ["test"] * 5
+    (choosing, dev), *_ = plan_folds(task, splits, seed=0).final.inner
+    assert len(choosing) == 0 or not {answers[query] for query in choosing} & set(dev.tolist())
 
 
 def test_what_the_test_part_also_has_is_not_learnt() -> None:

@@ -203,6 +203,17 @@ def test_where_fewer_pairs_are_matches_than_may_be_wrong_a_band_is_found(copies:
         assert band is not None and band.share > 0.9, number
 
 
+@pytest.mark.parametrize("base_rate", [None, 0.03, 0.05, 0.3])
+def test_no_cosine_is_in_both_bands(base_rate: float | None) -> None:
+    """Of many other pairs, few in sum are matches also below a cosine that only matches have."""
+    rng = np.random.default_rng(0)
+    match = np.arange(2000) % 2 == 0
+    cosines = np.where(match, rng.normal(0.75, 0.06, 2000), rng.normal(0.3, 0.08, 2000))
+    found = find_threshold(cosines, match, base_rate=base_rate)
+    assert found.below is not None and found.below.cut <= found.cut
+    assert found.above is None or found.above.cut >= found.cut
+
+
 def test_all_of_it_in_a_few_lines_and_pairs_that_share_texts_count_as_one() -> None:
     cosines, match = simulate(400, 5)
     alone = find_threshold(cosines, match)
