@@ -263,7 +263,7 @@ def task_of(data: Dataset, copies: Ints) -> tuple[Task, Ints, Ints]:
     raise DataError(
         "sentences without scores or labels cannot decide between spaces", where=data.name,
         expected="pairs with scores, texts with labels, or queries with relevant documents",
-        remedy="give some of them scores or labels; `sentfold decide` says how many are needed",
+        remedy="give some of them scores or labels",
     )  # fmt: skip
 
 
