@@ -140,7 +140,7 @@ def _run_job(job: Job, material: Material, folds: list[Fold]) -> list[Outcome | 
     """The outcome of a family in each fold of a job, or the reason why it has none."""
     served = [folds[place] for place in job.places]
     if job.rows is not None and not len(job.rows.local if job.family.local else job.rows.x):
-        return ["too few texts to fit them on"] * len(served)
+        return ["too few texts or dimensions to fit them on"] * len(served)
     try:
         if job.rows is None:
             return [_supervised(material, job.family, fold) for fold in served]
@@ -148,7 +148,7 @@ def _run_job(job: Job, material: Material, folds: list[Fold]) -> list[Outcome | 
     except (SentfoldError, np.linalg.LinAlgError) as error:
         return [str(error).partition("\n")[0]] * len(served)
     if not points:
-        return ["too few texts to fit them on"] * len(served)
+        return ["too few texts or dimensions to fit them on"] * len(served)
     best: list[Outcome | str] = ["no point could be scored"] * len(served)
     allowed = job.choosing if job.family.local else None
     for point in points:

@@ -18,6 +18,7 @@ from sentfold.decision.folds import LEAST_GROUPS, effective_groups, show_groups
 from sentfold.decision.progress import counted
 from sentfold.decision.shares import (
     CONFIDENCE,
+    CUTS,
     Band,
     Flags,
     Labelled,
@@ -81,15 +82,15 @@ class Threshold:
 
     def _bands(self) -> list[str]:
         few, most = f"at most {100 * self.few:.3g}% are matches", f"at least {100 * self.most:.3g}% are matches"
-        missing = "these pairs are too few or too mixed to say"
+        missing, tried = "these pairs do not show", f"(bands of {percent(1 / CUTS)} of the pairs and more were tried)"
         below, above = self.below, self.above
         lines = [
             f"  below {show_cut(below.cut)} {few} ({percent(below.share)} of the pairs)"
             if below
-            else f"  {missing} below which cosine {few}",
+            else f"  {missing} below which cosine {few} {tried}",
             f"  from {show_cut(above.cut)} on {most} ({percent(above.share)} of the pairs)"
             if above
-            else f"  {missing} from which cosine on {most}",
+            else f"  {missing} from which cosine on {most} {tried}",
         ]
         if below and above and below.cut < above.cut:
             lines.append(f"  between: ask ({percent(1 - below.share - above.share)} of the pairs)")

@@ -263,7 +263,10 @@ def test_what_the_test_part_also_has_is_not_learnt() -> None:
     chained = decide(  # pairs that hang together leave too few rows for some families, and that is said
         x, pairs=(np.r_[np.zeros(60, int), left[60:]], right, scores), splits=["train"] * 60 + ["test"] * 100
     )
-    assert set(chained.reasons.values()) <= {"too few texts to fit them on", "too few labels to learn from"}
+    assert set(chained.reasons.values()) <= {
+        "too few texts or dimensions to fit them on",
+        "too few labels to learn from",
+    }
 
 
 @pytest.mark.parametrize("by", ["pairs", "labels"])
