@@ -92,18 +92,18 @@ def audit(
             tell(f"a sample by --seed {drawn}")
         return rerun(scope, which=cast("Which", recompute), seed=drawn, tell=tell)
 
-    run_in_progress = RunError(
-        "a run changes this checkout now, so what looks wrong may be unfinished", where=str(Path.cwd()),
-        state="nothing was changed", remedy="audit again when the run has ended; or audit a commit: --rev HEAD",
-    )  # fmt: skip
+    in_progress = "a run changes this checkout now, so what looks wrong may be unfinished"
     try:
         found = run(Path.cwd(), suite, revision=rev, again=None if recompute is None else again, signed=signed)
-    except SentfoldError:
+    except SentfoldError as error:
         if rev is None and runs_elsewhere(Path.cwd()):
-            raise run_in_progress from None
+            error.state = f"{in_progress}: audit again when the run has ended"
         raise
     if rev is None and found.failed(strict=False) and runs_elsewhere(Path.cwd()):
-        raise run_in_progress
+        raise RunError(
+            in_progress, where=str(Path.cwd()), state="nothing was changed",
+            remedy="audit again when the run has ended; or audit a commit: --rev HEAD",
+        )  # fmt: skip
     typer.echo(json.dumps(audit_content(found), indent=1) if as_json else audit_text(found))
     if found.failed(strict=strict) or (signed and not found.signature):
         raise typer.Exit(1)

@@ -356,9 +356,9 @@ def require_encoder(space: Path, name: str) -> bool:
         encoder, before = str(recorded["encoder"]), _files_of(recorded)
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return False  # nothing is recorded: the vectors came from a file, or from the caller of the library
-    now, aside = _files_of(hash_encoder(name)), _names_aside(Path(name))
+    now, parts = _files_of(hash_encoder(name)), _parts_of_model(Path(name))
     for file in sorted({*before, *now}):
-        if before.get(file) != now.get(file) and not aside & {file.partition("/")[0], file.rpartition("/")[2]}:
+        if before.get(file) != now.get(file) and not _is_aside(file, parts):
             got = f"whose {file} has sha256 {now[file]}" if file in now else f"which has no {file}"
             raise EncoderError(
                 "the space was fitted on vectors of another encoder", where=str(space),
@@ -374,14 +374,24 @@ def _files_of(inputs: dict[str, str]) -> dict[str, str]:
     return {name.removeprefix(folder): digest for name, digest in inputs.items() if name.startswith(folder)}
 
 
-def _names_aside(model: Path) -> set[str]:
-    """The names in ASIDE that are no module of a model, whose modules.json has not changed."""
+def _parts_of_model(model: Path) -> set[str] | None:
+    """The names in the paths of a model's modules; None where no modules.json says so. The file has not changed."""
     try:
         modules = json.loads((model / "modules.json").read_bytes())
-        used = {part for module in modules for part in Path(str(module["path"])).parts}
+        return {part for module in modules for part in Path(str(module["path"])).parts}
     except (OSError, ValueError, RecursionError, KeyError, TypeError):
-        used = set()
-    return set(ASIDE) - used
+        return None
+
+
+def _is_aside(file: str, parts: set[str] | None) -> bool:
+    """Whether a file of a model's folder decides no vector: it is for git or in a folder that is no part of the model.
+
+    Copies of one model of the hub can have the folder `onnx` or lack it.
+    """
+    folder, name = file.partition("/")[0], file.rpartition("/")[2]
+    if (set(ASIDE) - (parts or set())) & {folder, name}:
+        return True
+    return parts is not None and "/" in file and folder not in parts
 
 
 def hash_encoder(encoder: str) -> dict[str, str]:

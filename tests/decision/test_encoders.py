@@ -398,7 +398,7 @@ def test_data_in_a_folder_with_the_name_of_the_model_are_no_files_of_the_model(t
     }
 
 
-def test_files_of_git_and_of_a_file_manager_make_no_other_model(tmp_path: Path) -> None:
+def test_files_of_git_of_a_file_manager_and_for_other_libraries_make_no_other_model(tmp_path: Path) -> None:
     model = tmp_path / "model"
     (model / ".git/logs").mkdir(parents=True)
     for name in ("modules.json", ".git/FETCH_HEAD", ".git/logs/HEAD"):
@@ -408,6 +408,8 @@ def test_files_of_git_and_of_a_file_manager_make_no_other_model(tmp_path: Path) 
     (model / ".git/FETCH_HEAD").write_text("after git pull")
     (model / ".DS_Store").write_bytes(b"Bud1")
     (model / "Thumbs.db").write_bytes(b"1")
+    (model / "onnx").mkdir()
+    (model / "onnx/config.json").write_text("{}")
     open_encoder(str(model), "", space=tmp_path / "space", fit_on=())
     (model / "modules.json").write_text("[ ]")
     with pytest.raises(EncoderError, match=r"(?s)another encoder.*modules\.json"):

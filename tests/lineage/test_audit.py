@@ -463,6 +463,8 @@ def test_the_command_exits_1_only_when_something_is_wrong_or_strictly_absent(sma
             fcntl.flock(held, fcntl.LOCK_EX)
             told = small.run("pipeline", "audit", check=False)
             assert told.returncode == 2 and "a run changes this checkout" in told.stderr
+            other = small.run("pipeline", "audit", "--suite", "none", check=False).stderr
+            assert "a run changes this checkout" in other and "there is no suite 'none'" in other
             assert small.run("pipeline", "audit", "--rev", "HEAD").returncode == 0
         assert "a run changes" not in small.run("pipeline", "audit", check=False).stderr
     assert small.run("pipeline", "audit", "--rev", "no-such", check=False).returncode == 2
