@@ -99,7 +99,7 @@ def audit(
         if rev is None and runs_elsewhere(Path.cwd()):
             error.state = f"{in_progress}: audit again when the run has ended"
         raise
-    if rev is None and found.failed(strict=False) and runs_elsewhere(Path.cwd()):
+    if rev is None and found.failed(strict=strict) and runs_elsewhere(Path.cwd()):
         raise RunError(
             in_progress, where=str(Path.cwd()), state="nothing was changed",
             remedy="audit again when the run has ended; or audit a commit: --rev HEAD",

@@ -15,10 +15,12 @@ import typer
 
 from sentfold.cli.inputs import WORDS, naming_options, print_notes, refuse_target, require_parquet
 from sentfold.data.words import (
+    BY_COUNTS,
     read_clusters,
     read_directions,
     read_lexicon,
     readers_installed,
+    uncounted_notes,
 )
 from sentfold.errors import EncoderError, ParameterError
 from sentfold.numeric_profile import processor_flags
@@ -128,6 +130,8 @@ def command(
     for what, number in counted.items():
         if number:
             print(f"  {what}: {number}")
+    if counts is not None and encoder.lower() in BY_COUNTS:
+        print_notes(uncounted_notes(sentences, values.tokenizer, lexicon))
     if pooling is None and "settings" not in record:
         print_notes([*learned_notes(encoder), *prompt_notes(encoder)])
 

@@ -22,12 +22,12 @@ from sentfold.libraries import TEXT_EXTRA
 
 if TYPE_CHECKING:
     from sentfold.encoders.base.lexicon import Lexicon
-    from sentfold.words.counts import WordCounts
 
 Float64 = npt.NDArray[np.float64]
 
 MOST_MARKED = 0.1  # of all words may have combining marks, or no Latin letter
 LATIN = re.compile("[A-Za-z0-9]")
+BY_COUNTS = ("lase", "s3e", "sif", "usif")  # methods that weigh words by their counts
 
 
 @contextmanager
@@ -75,26 +75,25 @@ def read_lexicon(
     else:
         table = read_columns(counts, "word", "count")
         table_of_counts = WordCounts(read_words(table, counts), read_integers(table, "count", counts))
-        _refuse_other_counts(sentences, tokenizer, set(names), table_of_counts, counts)
     return Lexicon(names, vectors, table_of_counts)
 
 
-def _refuse_other_counts(
-    sentences: Sequence[str], tokenizer: str, names: set[str], counts: WordCounts, path: Path
-) -> None:
-    """Raise DataError where most words with vectors have no count: methods would weigh these words alike."""
+def uncounted_notes(sentences: Sequence[str], tokenizer: str, lexicon: Lexicon) -> list[str]:
+    """A note on words with a vector and without a count, where there are some: methods take them for the rarest."""
+    from collections import Counter
+
     from sentfold.words.tokenizers import tokenize
 
-    known = set(counts.words)
-    words = [token for tokens in tokenize(sentences, tokenizer) for token in tokens if token in names]
-    unknown = [word for word in words if word not in known]
-    if len(unknown) > len(words) / 2:
-        raise DataError(
-            "most words of the texts have no count", where=str(path),
-            expected=f"counts of words as the tokenizer '{tokenizer}' writes them, most in lower case",
-            got=f"{len(unknown):,} of {len(words):,} words without one, such as {shorten(unknown[0])}",
-            remedy="give counts of texts like these, or leave --counts out: then the words of the texts are counted",
-        )  # fmt: skip
+    named, known = set(lexicon.words), set(lexicon.counts.words)
+    words = Counter(token for tokens in tokenize(sentences, tokenizer) for token in tokens if token in named)
+    unknown = Counter({word: count for word, count in words.items() if word not in known})
+    if not unknown:
+        return []
+    ((word, _),) = unknown.most_common(1)
+    return [
+        f"{unknown.total():,} of {words.total():,} words have no count, so they weigh as the rarest do, such as "
+        f"{shorten(word)}; counts are of words as the tokenizer writes them, most in lower case"
+    ]
 
 
 def _refuse_marks(sentences: Sequence[str]) -> None:

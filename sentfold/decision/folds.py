@@ -224,6 +224,13 @@ def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPla
         notes.append("the dev part has no two values to choose by: folds of the train and the dev part choose instead")
     if left_out:
         notes.append(f"{left_out} {task.item} of the other parts share a text with the test part: nothing learns them")
+    if isinstance(task, QueriesTask):
+        met = set(task.answers_of(known).tolist())
+        if shared := sum(not met.isdisjoint(task.answers_of([query]).tolist()) for query in test.tolist()):
+            notes.append(
+                f"{shared} test queries have a relevant document that queries of the other parts have too: the verdict "
+                "holds for queries to such known documents"
+            )
     return FoldPlan(((fold,),), fold, test, Design("groups", groups, _one_stratum(groups)), tuple(notes))
 
 

@@ -136,17 +136,20 @@ class Band:
 def certify_below(pairs: Labelled, rate: float, *, until: float = np.inf) -> Band | None:
     """The widest band of low cosines of which at most `rate` are matches, at 95%; None where the data bear none.
 
-    until  the band ends there at the latest: of many other pairs, few in sum are matches even where it reaches on
+    until  the band ends there at the latest: of many other pairs, few in sum are matches even where it reaches on. It
+           takes the place of the first quantile above it
     The cuts are quantiles, chosen without a look at the labels. They are tested one after the other from the lowest
     on, each at 5%, until one fails. So the chance to certify a band whose true share of matches exceeds the rate is at
     most 5%. The first cut is the lowest that passes where no pair below it is a match.
     Source: fixed-sequence testing, Maurer, Hothorn & Lehmacher 1995; Angelopoulos et al. 2021, arXiv:2110.01052
     """
     widest, together = None, pairs.matches_together
-    for cut in _cuts(pairs, rate):
+    cuts = _cuts(pairs, rate)
+    beyond = [cut for cut in cuts if cut > until]
+    for cut in [cut for cut in cuts if cut <= until] + [until] * bool(beyond):
         chosen = pairs.cosines < cut
         low, high = bound_matches(pairs, chosen, level=1 - CONFIDENCE, together=together)
-        if cut > until or high > rate:
+        if high > rate:
             break
         w = pairs.weights[chosen]
         wrong = Share(float(w @ pairs.match[chosen] / w.sum()), low, high)

@@ -18,7 +18,6 @@ from sentfold.decision.folds import LEAST_GROUPS, effective_groups, show_groups
 from sentfold.decision.progress import counted
 from sentfold.decision.shares import (
     CONFIDENCE,
-    CUTS,
     Band,
     Flags,
     Labelled,
@@ -82,18 +81,18 @@ class Threshold:
 
     def _bands(self) -> list[str]:
         few, most = f"at most {100 * self.few:.3g}% are matches", f"at least {100 * self.most:.3g}% are matches"
-        missing, tried = "these pairs do not show", f"(bands of {percent(1 / CUTS)} of the pairs and more were tried)"
+        missing = "these pairs are too few or too mixed to say"
         below, above = self.below, self.above
         lines = [
             f"  below {show_cut(below.cut)} {few} ({percent(below.share)} of the pairs)"
             if below
-            else f"  {missing} below which cosine {few} {tried}",
+            else f"  {missing} below which cosine {few}",
             f"  from {show_cut(above.cut)} on {most} ({percent(above.share)} of the pairs)"
             if above
-            else f"  {missing} from which cosine on {most} {tried}",
+            else f"  {missing} from which cosine on {most}",
         ]
-        if below and above and below.cut < above.cut:
-            lines.append(f"  between: ask ({percent(1 - below.share - above.share)} of the pairs)")
+        if below and above and (rest := 1 - below.share - above.share) > 1e-9:
+            lines.append(f"  between: ask ({percent(rest)} of the pairs)")
         return lines
 
     def to_json(self) -> dict[str, Any]:

@@ -236,6 +236,9 @@ def test_of_questions_that_are_duplicates_no_pair_is_learnt_the_other_way_round(
     plan = plan_folds(task, splits, seed=0)
     assert plan.final.train.tolist() == [*range(2 * count, 2 * count + 5)]
     assert f"{count} queries of the other parts share a text with the test part: nothing learns them" in plan.notes
+    assert not any("known documents" in note for note in plan.notes)
+    shared = plan_folds(task, ["train"] * 2 * count + ["train", "train", "test", "test", "test"], seed=0).notes
+    assert any(note.startswith("3 test queries have a relevant document that queries of the other") for note in shared)
     splits = ["dev"] * count + ["train"] * count + ["test"] * 5
     (choosing, dev), *_ = plan_folds(task, splits, seed=0).final.inner
     assert len(choosing) == 0 or not {answers[query] for query in choosing} & set(dev.tolist())

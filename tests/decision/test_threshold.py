@@ -214,6 +214,32 @@ def test_no_cosine_is_in_both_bands(base_rate: float | None) -> None:
     assert found.above is None or found.above.cut >= found.cut
 
 
+@pytest.mark.parametrize("share", [0.0485, 0.04, 0.02])  # the highest of twenty quantiles has 5% of the pairs
+def test_few_matches_that_all_others_are_far_below_have_an_upper_band(share: float) -> None:
+    match = np.arange(20_000) < 20_000 * share
+    cosines = np.random.default_rng(1).uniform(np.where(match, 0.8, 0.1), np.where(match, 0.95, 0.5))
+    above = find_threshold(cosines, match).above
+    assert above is not None and 0.5 < above.cut <= 0.81 and above.wrong.value == 0
+
+
+def test_bands_that_end_at_the_printed_cosine_keep_their_promise() -> None:
+    """The cosine is chosen by the same labels."""
+    broken = np.zeros(2)
+    for number in range(SIMULATIONS):
+        rng = np.random.default_rng([4, number])
+        match = rng.random(1000) < 0.1
+        pairs = Labelled(rng.normal(np.where(match, 0.85, 0.4), 0.12), match, np.arange(1000))
+        (cut,) = best_cut(pairs, np.ones((1, 1000)))
+        below, above = certify_below(pairs, 0.02, until=cut), certify_above(pairs, 0.95, until=cut)
+        for place, band in enumerate((below, above)):
+            if band is not None:
+                sides = norm.cdf if band is below else norm.sf
+                matches, others = 0.1 * sides(band.cut, 0.85, 0.12), 0.9 * sides(band.cut, 0.4, 0.12)
+                true = matches / (matches + others)
+                broken[place] += true > 0.02 if band is below else true < 0.95
+    assert (broken <= binom.ppf(1 - 1e-4, SIMULATIONS, 0.05)).all(), broken
+
+
 def test_all_of_it_in_a_few_lines_and_pairs_that_share_texts_count_as_one() -> None:
     cosines, match = simulate(400, 5)
     alone = find_threshold(cosines, match)
