@@ -15,7 +15,6 @@ import typer
 
 from sentfold.cli.inputs import WORDS, naming_options, print_notes, refuse_target, require_parquet
 from sentfold.data.words import (
-    BY_COUNTS,
     read_clusters,
     read_directions,
     read_lexicon,
@@ -130,7 +129,7 @@ def command(
     for what, number in counted.items():
         if number:
             print(f"  {what}: {number}")
-    if counts is not None and encoder.lower() in BY_COUNTS:
+    if counts is not None:
         print_notes(uncounted_notes(sentences, values.tokenizer, lexicon))
     if pooling is None and "settings" not in record:
         print_notes([*learned_notes(encoder), *prompt_notes(encoder)])

@@ -27,7 +27,6 @@ Float64 = npt.NDArray[np.float64]
 
 MOST_MARKED = 0.1  # of all words may have combining marks, or no Latin letter
 LATIN = re.compile("[A-Za-z0-9]")
-BY_COUNTS = ("lase", "s3e", "sif", "usif")  # methods that weigh words by their counts
 
 
 @contextmanager
@@ -79,7 +78,10 @@ def read_lexicon(
 
 
 def uncounted_notes(sentences: Sequence[str], tokenizer: str, lexicon: Lexicon) -> list[str]:
-    """A note on words with a vector and without a count, where there are some: methods take them for the rarest."""
+    """A note on words with a vector and without a count, where there are some.
+
+    Methods that weigh words by counts take these for the rarest. Cost: all sentences are tokenized once more.
+    """
     from collections import Counter
 
     from sentfold.words.tokenizers import tokenize
@@ -91,8 +93,8 @@ def uncounted_notes(sentences: Sequence[str], tokenizer: str, lexicon: Lexicon) 
         return []
     ((word, _),) = unknown.most_common(1)
     return [
-        f"{unknown.total():,} of {words.total():,} words have no count, so they weigh as the rarest do, such as "
-        f"{shorten(word)}; counts are of words as the tokenizer writes them, most in lower case"
+        f"{unknown.total():,} of {words.total():,} words have no count, such as {shorten(word)}: a method that weighs "
+        "words by counts takes them for the rarest. Counts are of words as the tokenizer writes them, mostly lower case"
     ]
 
 

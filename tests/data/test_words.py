@@ -78,7 +78,7 @@ def test_words_that_a_table_of_counts_lacks_are_told(
     texts, path = ["the cat sat", "a cat and another dog"], tmp_path / "counts.parquet"
     pq.write_table(pa.table({"word": counted, "count": [5] * len(counted)}), path)
     (note,) = uncounted_notes(texts, "regex", read(tmp_path, texts, counts=path))
-    assert note.startswith(f"{missing} of 8 words have no count") and f"such as '{first}';" in note
+    assert note.startswith(f"{missing} of 8 words have no count") and f"such as '{first}':" in note
     assert not uncounted_notes(texts, "regex", read(tmp_path, texts))
 
 

@@ -452,6 +452,11 @@ def test_the_command_exits_1_only_when_something_is_wrong_or_strictly_absent(sma
     shutil.rmtree(small.root / "data/quick/spaces")
     assert small.run("pipeline", "audit").returncode == 0
     assert small.run("pipeline", "audit", "--strict", check=False).returncode == 1
+    with (small.root / CHECKOUT_LOCK).open(
+        "a"
+    ) as held:  # as a run holds it, which may be about to write what is absent
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert small.run("pipeline", "audit", "--strict", check=False).returncode == 2
     small.edit("reports/quick/tables/sts.csv", "mini,20.50", "mini,21.50")
     assert small.run("pipeline", "audit", check=False).returncode == 1
     assert small.run("pipeline", "audit", "--rev", "HEAD").returncode == 0
