@@ -25,7 +25,7 @@ from sentfold.errors import SourceError
 from .hub_server import Page, PageServer, serving
 from .swapping import swapping
 
-QUICK = Patience(connect=0.5, read=0.4, tries=1)
+ONE_TRY = Patience(connect=10, read=20, tries=1)  # long enough for a busy machine
 
 POSITIVE = b"the soup was warm and good\nwhat a lovely evening\n"
 NEGATIVE = b"the train was late again\n"
@@ -95,7 +95,7 @@ def serve(server: PageServer, hashes: Hashes, data: bytes, *, sha256: str = "") 
 
 
 def read(url: str, hashes: Hashes) -> Reading:
-    return archive.read_split("evenings", dataset({url: hashes.get(url)}), "all", patience=QUICK)
+    return archive.read_split("evenings", dataset({url: hashes.get(url)}), "all", patience=ONE_TRY)
 
 
 def failure(url: str, hashes: Hashes) -> SourceError:
@@ -351,7 +351,7 @@ def test_a_recorded_hash_replaces_its_null_alone(server: PageServer, hashes: Has
     catalogue = catalogue_of(tmp_path, url)
     before, digest = catalogue.read_text(), hashlib.sha256(data).hexdigest()
     for known in (None, digest):
-        assert archive.record_hashes(dataset({url: known}), catalogue=catalogue, patience=QUICK) == {url: digest}
+        assert archive.record_hashes(dataset({url: known}), catalogue=catalogue, patience=ONE_TRY) == {url: digest}
         assert catalogue.read_text() == before.replace(f'"{url}": null', f'"{url}": "{digest}"')
 
 
@@ -363,7 +363,7 @@ def test_no_hash_is_recorded_for_an_archive_that_is_not_what_was_published(
     catalogue = catalogue_of(tmp_path, url)
     before = catalogue.read_bytes()
     with pytest.raises(SourceError):
-        archive.record_hashes(dataset({url: None}, count=4), catalogue=catalogue, patience=QUICK)
+        archive.record_hashes(dataset({url: None}, count=4), catalogue=catalogue, patience=ONE_TRY)
     assert catalogue.read_bytes() == before
 
 
@@ -372,7 +372,7 @@ def test_a_hash_recorded_earlier_is_never_replaced(server: PageServer, hashes: H
     catalogue = catalogue_of(tmp_path, url)
     before = catalogue.read_bytes()
     with pytest.raises(SourceError, match="does not have the known file"):
-        archive.record_hashes(dataset({url: "0" * 64}), catalogue=catalogue, patience=QUICK)
+        archive.record_hashes(dataset({url: "0" * 64}), catalogue=catalogue, patience=ONE_TRY)
     assert catalogue.read_bytes() == before
 
 

@@ -15,7 +15,7 @@ from tests.corpora.hub_server import Page, PageServer, serving
 
 DATA = bytes(range(256)) * 400
 SHA = hashlib.sha256(DATA).hexdigest()
-QUICK = Patience(connect=0.3, read=0.3, tries=1)
+ONE_TRY = Patience(connect=10, read=20, tries=1)  # long enough for a busy machine
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def server() -> Iterator[PageServer]:
         yield server
 
 
-def failure(url: str, folder: Path, *, sha256: str | None = SHA) -> SourceError:
+def failure(url: str, folder: Path, *, sha256: str | None = SHA, patience: Patience = ONE_TRY) -> SourceError:
     """The error of a download, after which nothing may be stored."""
     with pytest.raises(SourceError) as caught:
-        fetch(url, folder / "file", sha256=sha256, patience=QUICK)
+        fetch(url, folder / "file", sha256=sha256, patience=patience)
     assert not list(folder.glob("*"))
     assert url in str(caught.value)
     return caught.value
@@ -99,15 +99,17 @@ def test_a_web_page_is_no_file(server: PageServer, tmp_path: Path) -> None:
 )
 def test_a_server_that_does_not_deliver_may_be_tried_later(server: PageServer, tmp_path: Path, page: Page) -> None:
     server.pages["/v"] = page
+    patience = Patience(connect=0.3, read=0.3, tries=1)
     for sha256 in (SHA, None):
-        assert isinstance(failure(f"{server.url}/v", tmp_path, sha256=sha256), UnansweredError)
+        error = failure(f"{server.url}/v", tmp_path, sha256=sha256, patience=patience)
+        assert isinstance(error, UnansweredError)
 
 
 def test_a_server_that_sends_a_byte_now_and_then_is_not_listened_to_for_ever(
     server: PageServer, tmp_path: Path
 ) -> None:
     server.pages["/v"] = Page(DATA, drip=0.05)
-    patience = Patience(read=1, tries=3, window=0.4)
+    patience = Patience(read=20, tries=3, window=0.4)
     with pytest.raises(UnansweredError, match="sends too slowly"):
         fetch(f"{server.url}/v", tmp_path / "file", sha256=SHA, patience=patience)
     assert not list(tmp_path.iterdir())
@@ -116,7 +118,7 @@ def test_a_server_that_sends_a_byte_now_and_then_is_not_listened_to_for_ever(
 
 def test_a_slow_server_is_waited_for_over_many_windows(server: PageServer, tmp_path: Path) -> None:
     server.pages["/v"] = Page(DATA * 4, stall=0.6)
-    patience = Patience(read=1, tries=1, window=0.4)
+    patience = Patience(read=20, tries=1, window=0.4)
     assert fetch(f"{server.url}/v", tmp_path / "file", sha256=None, patience=patience).read_bytes() == DATA * 4
 
 

@@ -26,7 +26,7 @@ from sentfold.files import sha256_of
 
 from .hub_server import ID, REVISION, HubServer, Page, serving
 
-QUICK = Patience(connect=0.5, read=0.5, tries=1)
+ONE_TRY = Patience(connect=10, read=20, tries=1)  # long enough for a busy machine
 
 PAIRS: list[dict[str, Any]] = [
     {"first": "The kettle boils.", "second": "Water is boiling in the kettle.", "rating": 4.5},
@@ -82,13 +82,13 @@ def dataset(*parts: str, count: int = 3, task: str = "similarity", **changes: An
     )
 
 
-def read(data: Dataset) -> Reading:
-    return hub.read_split("pairs", data, "test", patience=QUICK)
+def read(data: Dataset, *, patience: Patience = ONE_TRY) -> Reading:
+    return hub.read_split("pairs", data, "test", patience=patience)
 
 
-def failure(data: Dataset) -> SourceError:
+def failure(data: Dataset, *, patience: Patience = ONE_TRY) -> SourceError:
     with pytest.raises(SourceError) as caught:
-        read(data)
+        read(data, patience=patience)
     return caught.value
 
 
@@ -283,14 +283,15 @@ def test_a_file_of_the_cache_that_was_altered_is_fetched_again(server: HubServer
 def test_a_server_that_falls_silent_is_given_up_after_the_timeout(server: HubServer, listing: bool) -> None:
     page = server.add("test.jsonl", as_jsonl(PAIRS))
     (server.pages[server.listing_path] if listing else page).stall = 30
-    assert isinstance(failure(dataset("test.jsonl")), UnansweredError)
+    patience = Patience(connect=10, read=0.5, tries=1)
+    assert isinstance(failure(dataset("test.jsonl"), patience=patience), UnansweredError)
 
 
 def test_a_listing_that_comes_a_byte_now_and_then_is_given_up(server: HubServer) -> None:
     server.add("test.jsonl", as_jsonl(PAIRS))
     server.pages[server.listing_path].drip = 0.05
     with pytest.raises(UnansweredError, match="sends too slowly") as caught:
-        hub.read_split("pairs", dataset("test.jsonl"), "test", patience=Patience(read=1, tries=1, window=0.4))
+        hub.read_split("pairs", dataset("test.jsonl"), "test", patience=Patience(read=20, tries=1, window=0.4))
     assert caught.value.where == f"hub:{ID}@{REVISION}"
 
 

@@ -20,7 +20,7 @@ from tests.corpora.hub_server import Page, PageServer, serving
 
 DATA = bytes(range(256)) * 400
 SHA = hashlib.sha256(DATA).hexdigest()
-QUICK = Patience(connect=0.3, read=0.3, tries=1)
+ONE_TRY = Patience(connect=10, read=20, tries=1)  # long enough for a busy machine
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def listing(tmp_path: Path, url: str, *, sha256: str | None = SHA) -> dict[str, 
         "dimension": 3,
     }  # fmt: skip
     path.write_text(yaml.safe_dump({"small": entry}))
-    return {"locations": path, "patience": QUICK}
+    return {"locations": path, "patience": ONE_TRY}
 
 
 def failure(arguments: dict[str, Any]) -> str:
