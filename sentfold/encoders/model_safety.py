@@ -153,18 +153,26 @@ def _refuse_pickles(encoder: str, folder: Path) -> None:
     """Raise EncoderError if a library could read weights from a pickle.
 
     Beside model.safetensors no library reads a pickle. An index takes its place only for transformers: a module of
-    sentence-transformers reads pytorch_model.bin beside an index.
+    sentence-transformers reads pytorch_model.bin beside an index. Other folders, as models of the hub have them for
+    OpenVINO, are not read.
     """
-    for path in (path for suffix in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.rglob(suffix)):
-        instead = ["model.safetensors"] + ["model.safetensors.index.json"] * (path.name != "pytorch_model.bin")
-        if not any((path.parent / name).is_file() for name in instead):
-            raise _pickle_error(encoder, str(path.relative_to(folder)), path.name)
+    for part in _read_folders(encoder, folder):
+        for path in (path for suffix in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in part.glob(suffix)):
+            instead = ["model.safetensors"] + ["model.safetensors.index.json"] * (path.name != "pytorch_model.bin")
+            if not any((path.parent / name).is_file() for name in instead):
+                raise _pickle_error(encoder, str(path.relative_to(folder)), path.name)
     for path in folder.rglob("*.safetensors.index.json"):
         index = _read_json(encoder, folder, path)
         files = index.get("weight_map") if isinstance(index, dict) else None
         for name in files.values() if isinstance(files, dict) else [files]:
             if not isinstance(name, str) or Path(name).name != name or not name.endswith(".safetensors"):
                 raise _pickle_error(encoder, str(path.relative_to(folder)), str(name)[:200])
+
+
+def _read_folders(encoder: str, folder: Path) -> list[Path]:
+    """The folders that libraries read weights and models from: the model's own, and those of modules.json."""
+    modules = _read_modules(encoder, folder) if (folder / "modules.json").exists() else []
+    return list(dict.fromkeys([folder, *(folder / str(module.get("path", "")) for module in modules)]))
 
 
 def _pickle_error(encoder: str, where: str, got: str) -> EncoderError:
@@ -321,8 +329,8 @@ def _refuse_huge_models(encoder: str, folder: Path) -> None:
         from transformers import AutoConfig, AutoModel
     except ModuleNotFoundError:
         return
-    for path in folder.rglob("config.json"):
-        config = _read_json(encoder, folder, path)
+    for path in (part / "config.json" for part in _read_folders(encoder, folder)):
+        config = _read_json(encoder, folder, path) if path.is_file() else {}
         if not isinstance(config, dict) or "model_type" not in config:
             continue  # of another module; transformers refuses a config.json without a model_type
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 MOST_SPECIAL_TOKENS = 64  # that a tokenizer adds to one text
+# The tables of positions of transformers that learn a vector for each position (BERT, GPT-2, BART).
+POSITION_TABLES = {"position_embeddings", "wpe", "embed_positions"}
 # weights_only: a folder's own configuration could switch it off, and then a pickle would run code.
 SAFE_WEIGHTS = {"use_safetensors": True, "weights_only": True}
 
@@ -107,7 +109,7 @@ def load_model(encoder: str, folder: Path) -> SentenceTransformer:
             f"encoder '{encoder}' needs a library that is not installed",
             where="the Python environment",
             got=f"no module '{error.name}'",
-            remedy="pip install 'sentfold[text]'",
+            remedy="pip install '.[text]' in a clone of sentfold",
         ) from None
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
@@ -138,27 +140,40 @@ def load_model(encoder: str, folder: Path) -> SentenceTransformer:
     return model.float().eval()
 
 
+def take_texts_alone(model: SentenceTransformer) -> None:
+    """Change a model that also takes pictures or sounds: it keeps what it does with texts.
+
+    sentence-transformers would open a text that is the name of a picture, and download one that is the address.
+    """
+    parts: Iterable[Any] = model.modules()
+    for part in parts:
+        ways = getattr(part, "modality_config", None) or {}
+        if not {"text", "message"}.issuperset(ways):
+            part.modality_config = {kind: way for kind, way in ways.items() if kind in {"text", "message"}}
+            part.input_formatter.supported_modalities = list(part.modality_config)
+
+
 def check_loaded(encoder: str, model: SentenceTransformer) -> None:
     """Raise EncoderError if a loaded model, not yet converted to float32, would give vectors of random weights.
 
     Refused too: a tokenizer without words, for which all texts are alike, or with words that the model has no vector
-    for, and a limit that the model cannot read.
+    for, and a limit below 3. A limit above the model's positions, which libraries write for RoBERTa, becomes their
+    number: the model fails on longer texts.
     """
     from transformers import PreTrainedModel
 
     ways = [way for part in model.modules() for way in (getattr(part, "modality_config", None) or {}).values()]
     # The pooler is idle only where the hidden states themselves are taken.
-    pooler = not all(
-        isinstance(way, dict) and "last_hidden_state" in str(way.get("method_output_name")) for way in ways
-    )
+    pooler = not all(isinstance(way, dict) and way.get("method_output_name") == "last_hidden_state" for way in ways)
     for transformer in (part for part in model.modules() if isinstance(part, PreTrainedModel)):
-        positions = getattr(transformer.config, "max_position_embeddings", None)
-        most = positions if isinstance(positions, int) and positions > 0 else np.inf  # XLNet has -1: no limit
         limit = model.max_seq_length
         if got := lack(transformer, model.tokenizer, pooler=pooler):
             expected = "weights for all layers, and a tokenizer with a vocabulary that the model has vectors for"
-        elif limit is not None and not (isinstance(limit, int) and 3 <= limit <= most):
-            expected, got = f"a max_seq_length of 3 to {most} tokens", str(limit)[:200]
+        elif limit is not None and not (isinstance(limit, int) and limit >= 3):
+            expected, got = "a max_seq_length of 3 or more tokens", str(limit)[:200]
+        elif limit is not None and limit > (most := most_positions(transformer)):
+            model.max_seq_length = int(most)
+            continue
         else:
             continue
         raise EncoderError(
@@ -170,20 +185,56 @@ def check_loaded(encoder: str, model: SentenceTransformer) -> None:
         )
 
 
+def most_positions(transformer: PreTrainedModel) -> float:
+    """The number of tokens that a model has positions for; inf if it computes them (rotary or relative positions).
+
+    RoBERTa and MPNet leave out the rows of their tables up to the one for padding, and OPT its first two. config.json
+    does not say that, and its max_position_embeddings is no limit for a model that computes its positions. Of a model
+    that also takes sounds or pictures, the part that reads words counts.
+    """
+    words = _word_table(transformer)
+    parts: list[Any] = [part for part in transformer.modules() if _word_table(part) is words is not None]
+    inner = [part for part in parts if not any(other in parts for other in part.modules() if other is not part)]
+    tables: list[tuple[str, Any]] = [pair for part in inner for pair in part.named_modules()]
+    return min(
+        (
+            table.num_embeddings - getattr(table, "offset", 0 if table.padding_idx is None else table.padding_idx + 1)
+            for name, table in tables
+            if name.rpartition(".")[2] in POSITION_TABLES and hasattr(table, "num_embeddings")
+        ),
+        default=np.inf,
+    )
+
+
+def most_words(transformer: PreTrainedModel) -> float:
+    """The number of words that a model has a vector for; inf for a model that reads no words."""
+    return getattr(_word_table(transformer), "num_embeddings", np.inf)
+
+
+def _word_table(part: Any) -> Any:
+    """The table of vectors of the words that a part of a model reads; None if it reads no words."""
+    with suppress(NotImplementedError, AttributeError):
+        table = part.get_input_embeddings()
+        return table if hasattr(table, "num_embeddings") else None
+    return None
+
+
 def lack(transformer: PreTrainedModel, tokenizer: Any, *, pooler: bool = False) -> str:
     """What a loaded model, not yet converted, has instead of weights or of a tokenizer; empty if it is whole.
 
     pooler  whether the weights of the model's own pooled output must be there
+    A token that was added to the vocabulary may have no vector (Gemma 3 has one for pictures), but for the padding:
+    token_lengths refuses the texts that have it.
     """
     if missing := [name for name in missing_weights(transformer) if pooler or "pooler" not in name]:
         return f"no weights for {missing[0]}"
     if knows_no_word(tokenizer):
         return "a tokenizer of special tokens alone"
-    rows = None
-    with suppress(NotImplementedError):  # of a model that reads no words
-        rows = getattr(transformer.get_input_embeddings(), "num_embeddings", None)
     words = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
-    if rows is not None and (largest := max(words.values(), default=0)) >= rows:
+    extra = set(tokenizer.get_added_vocab() if hasattr(tokenizer, "get_added_vocab") else {})
+    extra.discard(getattr(tokenizer, "pad_token", None))
+    largest = max((number for word, number in words.items() if word not in extra), default=0)
+    if largest >= (rows := most_words(transformer)):
         return f"a word with the number {largest}, and vectors for {rows} words"
     added = tokenizer.num_special_tokens_to_add() if hasattr(tokenizer, "num_special_tokens_to_add") else 0
     if added > MOST_SPECIAL_TOKENS:
@@ -226,12 +277,15 @@ def encode_sentences(
     into (measured by benchmarks/batch_effect.py).
     The vector of an empty or blank sentence is what the model computes for a text without words. A sentence that is
     longer than the model's limit is cut there. Both are counted. Unpaired surrogates become U+FFFD. Raises EncoderError
-    if a vector is not finite, as with damaged weights.
+    if a vector is not finite, as with damaged weights, or if a text has a token that the model has no vector for.
     """
+    take_texts_alone(model)
     texts = [text.encode("utf-8", errors="surrogatepass").decode("utf-8", errors="replace") for text in sentences]
     limit = min(int(model.max_seq_length or 0), np.iinfo(np.int64).max)
     prompt = (model.prompts or {}).get(model.default_prompt_name or "") or ""  # which encode puts before each text
-    lengths = token_lengths(model, [prompt + text for text in texts] if prompt else texts)
+    parts: Iterable[Any] = model.modules()
+    words = min((most_words(part) for part in parts if hasattr(part, "get_input_embeddings")), default=np.inf)
+    lengths = token_lengths(model, [prompt + text for text in texts] if prompt else texts, words=words)
     vectors = np.zeros((len(texts), int(model.get_embedding_dimension() or 0)), dtype=np.float32)
     batches = 0
     with _one_thread(), tqdm(total=len(texts), desc=label, unit=" sentences", disable=None, mininterval=0.5) as bar:
@@ -272,17 +326,27 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def token_lengths(model: Any, texts: Sequence[str], *, chunk: int = 1024) -> npt.NDArray[np.int64]:
+def token_lengths(model: Any, texts: Sequence[str], *, chunk: int = 64, words: float = np.inf) -> npt.NDArray[np.int64]:
     """Number of tokens of each text before truncation, special tokens included.
 
-    Raises EncoderError if the tokenizer fails.
+    words  number of words that the model has a vector for
+    Raises EncoderError if the tokenizer fails, or for a text with a token that the model has no vector for.
     """
     lengths: list[int] = []
     for start in range(0, len(texts), chunk):
         batch = list(texts[start : start + chunk])
         with tokenizer_errors("the tokenizer of the model"):
             encoded = model.tokenizer(batch, padding=False, truncation=False, verbose=False)
-        lengths.extend(len(ids) for ids in encoded["input_ids"])
+        for row, ids in enumerate(encoded["input_ids"], start=start):
+            if (largest := max(ids, default=0)) >= words:
+                raise EncoderError(
+                    "a text has a token that the model has no vector for",
+                    where=f"text {row + 1} of those that are encoded together",
+                    expected=f"tokens with numbers below {words}",
+                    got=f"{model.tokenizer.convert_ids_to_tokens(largest)!r}, with the number {largest}",
+                    remedy="take the token out of the text; if all texts have it, use another model",
+                )
+            lengths.append(len(ids))
     return np.array(lengths, dtype=np.int64)
 
 

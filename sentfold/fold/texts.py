@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, files
 from importlib.util import find_spec
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -30,7 +29,6 @@ from sentfold.suggestions import did_you_mean
 from sentfold.words.wordllama import TOKENIZER, WEIGHTS
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
 
 OF_THE_HUB = "A model of the hub is read from its folder: hf download MODEL --local-dir FOLDER"
@@ -113,13 +111,6 @@ def refuse_odd_settings(name: str, folder: Path) -> None:
     refuse_special_files(name, folder)
     for path in folder.rglob("*"):
         refuse_holes(path)
-    modules = _module_folders(folder)
-    for path in folder.rglob("*.bin"):
-        if path.parent not in modules and not (path.parent / "model.safetensors").is_file():
-            raise EncoderError(
-                "a model's folder has weights for another library, which are not told from a pickle", where=str(path),
-                expected="a folder without them", remedy=f"remove {quote(str(path.parent))}: sentfold does not read it",
-            )  # fmt: skip
     for path in folder.rglob("*.json"):
         blocks: list[dict[str, Any]] = []
         try:
@@ -130,8 +121,6 @@ def refuse_odd_settings(name: str, folder: Path) -> None:
             odd = {"transformers_weights": "transformers_weights" in block}
             odd["auto_map"] = "auto_map" in block and block is not content
             odd["configuration_files"] = "configuration_files" in block  # read in the place of config.json
-            # Of an object the library takes the keys, and the check of its weights the values.
-            odd["method_output_name"] = isinstance(block.get("method_output_name"), dict)
             odd["transformer_task"] = block.get("transformer_task") not in (None, PLAIN_TASK)  # it chooses the class
             for key in [key for key, is_odd in odd.items() if is_odd]:
                 raise EncoderError(
@@ -145,15 +134,6 @@ def refuse_odd_settings(name: str, folder: Path) -> None:
                 "a tokenizer cuts words at random", where=f"{path}, model", expected="no dropout and no alpha",
                 got=str(chance)[:99], remedy="set it to null: it is of use in training alone",
             )  # fmt: skip
-
-
-def _module_folders(folder: Path) -> set[Path]:
-    """The folders of the modules that modules.json names, and the model's own."""
-    try:
-        entries = json.loads((folder / MODULES).read_bytes())
-        return {folder, *(folder / str(entry["path"]) for entry in entries)}
-    except (OSError, ValueError, RecursionError, TypeError, LookupError):
-        return {folder}  # the library says what is wrong with it
 
 
 def _keep(blocks: list[dict[str, Any]], block: dict[str, Any]) -> dict[str, Any]:
@@ -244,23 +224,8 @@ def _load_encoder(settings: str) -> FittedTransformer | TokenMeans:
     name = str(encoder.package or encoder.folder)
     if encoder.kind == "transformer":
         source = ModelSource(folder=encoder.folder, package=encoder.package, sha256=encoder.sha256)
-        fitted = load_transformer(name, source, encoder.batch_size)
-        _take_texts_alone(fitted.model)
-        return fitted
+        return load_transformer(name, source, encoder.batch_size)
     return load_token_means(encoder)
-
-
-def _take_texts_alone(model: SentenceTransformer) -> None:
-    """Of a model that also takes pictures or sounds, keep what it does with texts.
-
-    sentence-transformers would open a text that is the name of a picture, and download one that is the address.
-    """
-    parts: Iterable[Any] = model.modules()
-    for part in parts:
-        ways = getattr(part, "modality_config", None) or {}
-        if not {"text", "message"}.issuperset(ways):
-            part.modality_config = {kind: way for kind, way in ways.items() if kind in {"text", "message"}}
-            part.input_formatter.supported_modalities = list(part.modality_config)
 
 
 def load_token_means(encoder: TextEncoder) -> TokenMeans:
@@ -294,15 +259,7 @@ def load_transformer(name: str, source: ModelSource, batch_size: int = 64) -> Fi
         )  # fmt: skip
     folder = locate_model(name, source)
     if not has_space(name, folder):
-        try:
-            return TransformerEncoder(name, source, batch_size).fit()
-        except EncoderError as error:
-            part = Path(error.where).parent
-            if Path(error.where).name == "config.json" and folder / part not in _module_folders(folder):
-                error.remedy = f"remove {quote(str(folder / part))}: it is for another library, and sentfold reads none"
-            elif "max_seq_length" in error.expected:
-                error.remedy = f"write such a max_seq_length to {quote(str(folder / 'sentence_bert_config.json'))}"
-            raise
+        return TransformerEncoder(name, source, batch_size).fit()
     from sentfold.decision.module import load_exported
 
     return FittedTransformer(load_exported(name, folder), batch_size)

@@ -23,6 +23,8 @@ from sentfold.encoders.transformer import (
     check_finite,
     lack,
     missing_weights,
+    most_positions,
+    most_words,
     plan_batches,
     token_lengths,
 )
@@ -74,7 +76,7 @@ def load_layers(name: str, folder: Path, *, max_length: int = 128) -> LayeredMod
     except ModuleNotFoundError as error:
         raise EncoderError(
             f"encoder '{name}' needs a library that is not installed", where="the Python environment",
-            got=f"no module '{error.name}'", remedy="pip install 'sentfold[text]'",
+            got=f"no module '{error.name}'", remedy="pip install '.[text]' in a clone of sentfold",
         ) from None  # fmt: skip
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
     safe: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
@@ -89,8 +91,9 @@ def load_layers(name: str, folder: Path, *, max_length: int = 128) -> LayeredMod
         raise _refusal(name, folder, f"a model_max_length of {tokenizer.model_max_length!r}")
     if model.config.is_encoder_decoder or len(tokenizer("")["input_ids"]) != 2:
         raise _refusal(name, folder, "a model or a tokenizer of another kind")
-    positions = getattr(model.config, "max_position_embeddings", None)
-    most = int(min(positions or np.inf, tokenizer.model_max_length))
+    stated = getattr(model.config, "max_position_embeddings", None)
+    stated = stated if isinstance(stated, int) and stated > 0 else np.inf  # XLNet has -1: no limit
+    most = min(most_positions(model), stated, tokenizer.model_max_length)
     if not 3 <= max_length <= most:
         raise ParameterError("the model cannot read texts of this length", where="max_length",
                              expected=f"3 to {most} tokens", got=str(max_length))  # fmt: skip
@@ -117,7 +120,7 @@ def pool_texts(
     EncoderError if a vector is not finite.
     """
     clean = [text.encode("utf-8", errors="surrogatepass").decode("utf-8", errors="replace") for text in texts]
-    lengths = token_lengths(model, clean)
+    lengths = token_lengths(model, clean, words=most_words(model.model))
     width = int(model.model.config.hidden_size)
     vectors = {name: np.zeros((len(clean), width), dtype=np.float32) for name in poolings}
     batches = plan_batches(clean, np.minimum(lengths, model.max_length), batch_size=batch_size)

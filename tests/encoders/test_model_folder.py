@@ -9,18 +9,21 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sentfold.encoders.model_folder import ModelSource, check_digests, locate_model, model_digests, pin_lines
 from sentfold.encoders.model_safety import refuse_unsafe
-from sentfold.encoders.transformer import TransformerEncoder, encode_sentences, load_model
-from sentfold.errors import EncoderError
-from sentfold.poolings.hidden_states import load_layers
+from sentfold.encoders.transformer import TransformerEncoder, encode_sentences, load_model, most_positions
+from sentfold.errors import EncoderError, ParameterError
+from sentfold.poolings.hidden_states import load_layers, pool_texts
+from sentfold.poolings.pooling import find_pooling
 from tests.corpora.hub_server import Page, PageServer, serving
-from tests.tiny_bert import write_bert
+from tests.tiny_bert import make_tokenizer, write_bert
 
 PROGRAM = """
 from sentfold.encoders.model_folder import ModelSource, locate_model
@@ -308,12 +311,24 @@ def test_thousands_of_modules_are_refused_at_once(spoilt: Path) -> None:
         fit(spoilt)
 
 
-@pytest.mark.parametrize("limit", [-5, 0, 1, 41, 10**12, 8.5, "8"])
-def test_a_limit_that_the_model_cannot_read_is_refused(spoilt: Path, limit: Any) -> None:
+@pytest.mark.parametrize("limit", [-5, 0, 1, 8.5, "8"])
+def test_a_limit_that_is_none_is_refused(spoilt: Path, limit: Any) -> None:
     edit(spoilt / "sentence_bert_config.json", max_seq_length=limit)
     with pytest.raises(EncoderError, match="not whole") as caught:
         fit(spoilt)
-    assert caught.value.expected == "a max_seq_length of 3 to 40 tokens"
+    assert caught.value.expected == "a max_seq_length of 3 or more tokens"
+
+
+@pytest.mark.parametrize("limit", [41, 10**12])
+def test_a_limit_above_the_positions_becomes_their_number(spoilt: Path, limit: int) -> None:
+    """sentence-transformers itself writes 514 for a RoBERTa of 512 positions, which fails on longer texts."""
+    edit(spoilt / "sentence_bert_config.json", max_seq_length=40)
+    texts = ["a cat sat", "the dog ran on " * 20]
+    wanted = encode_sentences(load_model("mine", spoilt), texts, batch_size=2)
+    edit(spoilt / "sentence_bert_config.json", max_seq_length=limit)
+    got = encode_sentences(load_model("mine", spoilt), texts, batch_size=2)
+    np.testing.assert_array_equal(got.vectors, wanted.vectors)
+    assert got.truncated == 1
 
 
 @pytest.mark.parametrize(
@@ -509,13 +524,16 @@ def test_a_kernel_of_the_hub_is_refused(spoilt: Path, key: str, value: Any) -> N
 
 def test_random_weights_of_a_pooler_whose_output_is_the_vector_are_refused(spoilt: Path) -> None:
     keep_weights(spoilt, lambda name: "pooler" not in name)
-    ways = {"text": {"method": "forward", "method_output_name": "pooler_output"}}
-    edit(spoilt / "sentence_bert_config.json", modality_config=ways, module_output_name="sentence_embedding")
     modules = json.loads((spoilt / "modules.json").read_text())
     (spoilt / "modules.json").write_text(json.dumps(modules[:1]))
-    with pytest.raises(EncoderError, match="not whole") as caught:
-        fit(spoilt)
-    assert caught.value.got == "no weights for pooler.dense.weight"
+    # Of an object the library takes the keys.
+    for output in ("pooler_output", {"pooler_output": "last_hidden_state"}, ["last_hidden_state"]):
+        ways = {"text": {"method": "forward", "method_output_name": output}}
+        edit(spoilt / "sentence_bert_config.json", modality_config=ways, module_output_name="sentence_embedding")
+        with pytest.raises(EncoderError, match=r"not whole|cannot be loaded") as caught:
+            fit(spoilt)
+        if caught.match("not whole"):
+            assert caught.value.got == "no weights for pooler.dense.weight"
 
 
 def test_a_word_that_the_model_has_no_vector_for_is_refused(spoilt: Path) -> None:
@@ -528,6 +546,110 @@ def test_a_word_that_the_model_has_no_vector_for_is_refused(spoilt: Path) -> Non
     assert caught.value.got == f"a word with the number {rows}, and vectors for {rows} words"
     with pytest.raises(EncoderError, match="cannot be read"):
         load_layers("mine", spoilt, max_length=8)
+
+
+def test_a_token_for_padding_without_a_vector_is_refused(spoilt: Path) -> None:
+    """As after add_special_tokens without resize_token_embeddings."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(spoilt)
+    tokenizer.add_special_tokens({"pad_token": "<pad>"})
+    tokenizer.save_pretrained(spoilt)
+    with pytest.raises(EncoderError, match="a word with the number"):
+        fit(spoilt)
+
+
+def test_a_token_for_pictures_without_a_vector_is_refused_in_a_text_alone(spoilt: Path) -> None:
+    """Gemma 3 adds a token to its vocabulary, behind the last word that has a vector."""
+    sound = load_model("mine", spoilt)
+    poolings = {"mean": find_pooling("mean")}
+    pooled = pool_texts(load_layers("mine", spoilt, max_length=8), ["a cat sat"], poolings)
+    tokenizer = json.loads((spoilt / "tokenizer.json").read_text())
+    rows = json.loads((spoilt / "config.json").read_text())["vocab_size"]
+    tokenizer["added_tokens"].append({**tokenizer["added_tokens"][0], "id": rows, "content": "<picture>"})
+    (spoilt / "tokenizer.json").write_text(json.dumps(tokenizer))
+    model, layers = load_model("mine", spoilt), load_layers("mine", spoilt, max_length=8)
+    np.testing.assert_array_equal(
+        encode_sentences(model, ["a cat sat"], batch_size=2).vectors,
+        encode_sentences(sound, ["a cat sat"], batch_size=2).vectors,
+    )
+    np.testing.assert_array_equal(pool_texts(layers, ["a cat sat"], poolings)["mean"].vectors, pooled["mean"].vectors)
+    for encode in (
+        partial(encode_sentences, model, batch_size=2),
+        partial(pool_texts, layers, poolings=poolings),
+    ):
+        with pytest.raises(EncoderError, match="a token that the model has no vector for") as caught:
+            encode(["a cat sat", "a cat <picture> sat"])
+        assert (caught.value.where[:6], caught.value.got) == ("text 2", f"'<picture>', with the number {rows}")
+
+
+SMALL: dict[str, Any] = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+SMALL |= {"intermediate_size": 16, "max_position_embeddings": 20}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("Bert", SMALL), ("Roberta", SMALL), ("XLMRoberta", SMALL), ("MPNet", SMALL), ("NomicBert", SMALL),
+        ("DebertaV2", SMALL | {"position_biased_input": False, "relative_attention": True, "pos_att_type": ["p2c"]}),
+        ("OPT", SMALL | {"ffn_dim": 16, "word_embed_proj_dim": 16}),
+        ("GPT2", {"vocab_size": 60, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 20}),
+    ],
+)  # fmt: skip
+def test_a_model_reads_as_many_tokens_as_it_has_positions_and_no_more(name: str, options: dict[str, Any]) -> None:
+    """max_position_embeddings, which config.json has, is 2 more for RoBERTa, and no limit for NomicBert."""
+    import torch
+    import transformers
+
+    config = getattr(transformers, f"{name}Config")(**options)
+    model = getattr(transformers, f"{name}Model")(config).eval()
+
+    def reads(tokens: int) -> bool:
+        try:
+            model(input_ids=torch.full((1, tokens), 5), attention_mask=torch.ones(1, tokens, dtype=torch.long))
+        except (IndexError, RuntimeError):
+            return False
+        return True
+
+    most = most_positions(model)
+    assert [n for n in range(3, 50) if reads(n)] == [n for n in range(3, 50) if n <= most]
+
+
+def test_a_table_for_sounds_is_no_limit_of_texts() -> None:
+    """Qwen2-Audio learns a vector for each of 1,500 places of a sound, and computes those of texts."""
+    import torch
+    from transformers import PreTrainedModel, Qwen2AudioConfig, Qwen2AudioModel
+
+    text = SMALL | {"model_type": "qwen2", "num_key_value_heads": 2}
+    sound = {"d_model": 16, "encoder_layers": 1, "encoder_attention_heads": 2, "encoder_ffn_dim": 16}
+    sound |= {"model_type": "qwen2_audio_encoder", "num_mel_bins": 4, "max_source_positions": 30}
+    model = Qwen2AudioModel(Qwen2AudioConfig(audio_config=sound, text_config=text, audio_token_index=1)).eval()
+    model(input_ids=torch.full((1, 40), 5), attention_mask=torch.ones(1, 40, dtype=torch.long))
+    assert {most_positions(part) for part in model.modules() if isinstance(part, PreTrainedModel)} == {np.inf}
+
+
+def test_layers_are_read_up_to_the_positions_that_a_model_states_where_its_table_has_more(tmp_path: Path) -> None:
+    """Nystromformer leaves out the first two rows of its table, and does not say so."""
+    from transformers import NystromformerConfig, NystromformerModel
+
+    config = NystromformerConfig(**SMALL, segment_means_seq_len=20, num_landmarks=2)
+    NystromformerModel(config).save_pretrained(tmp_path)
+    make_tokenizer(tmp_path).save_pretrained(tmp_path)
+    assert load_layers("mine", tmp_path, max_length=20).max_length == 20
+    with pytest.raises(ParameterError, match="3 to 20 tokens"):
+        load_layers("mine", tmp_path, max_length=22)
+
+
+def test_what_other_libraries_read_in_a_model_s_folder_is_no_part_of_the_model(spoilt: Path) -> None:
+    """Models of the hub have folders for OpenVINO, ONNX and Core ML, with configurations and weights."""
+    before = encode_sentences(load_model("mine", spoilt), ["a cat sat"], batch_size=1).vectors
+    for place in ("openvino/openvino_model.bin", "coreml/a.mlpackage/Data/weights/weight.bin", "onnx/model.onnx"):
+        (spoilt / place).parent.mkdir(parents=True)
+        (spoilt / place).write_bytes(b"x")
+        shutil.copy(spoilt / "config.json", (spoilt / place).with_name("config.json"))
+    fit(spoilt)
+    after = encode_sentences(load_model("mine", spoilt), ["a cat sat"], batch_size=1).vectors
+    np.testing.assert_array_equal(after, before)
 
 
 def test_weights_that_are_no_numbers_give_no_vectors(spoilt: Path) -> None:
@@ -577,7 +699,7 @@ LIST = """
 import os, sys
 from pathlib import Path
 from sentfold.encoders.model_folder import model_digests
-from sentfold.errors import EncoderError
+from sentfold.errors import EncoderError, ParameterError
 if os.getuid() == 0:
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
 try:

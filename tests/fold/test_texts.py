@@ -81,28 +81,6 @@ def test_nobody_is_told_to_install_a_package_that_has_the_name_of_a_model(name: 
     assert "install" not in refused.value.remedy and "hf download MODEL" in refused.value.remedy
 
 
-def test_a_refused_model_of_the_hub_has_advice_that_helps(tmp_path: Path) -> None:
-    """multilingual-e5-small has onnx/config.json, and nomic-embed-text states more tokens than positions."""
-    plain = find_text_encoder(PACKAGE)
-    folder = tmp_path / "model"
-    shutil.copytree(locate_model("a", ModelSource(package=PACKAGE, sha256=plain.sha256)), folder)
-    (folder / "onnx").mkdir()
-    settings = json.loads((folder / "config.json").read_text())
-    (folder / "onnx/config.json").write_text(json.dumps(settings))
-    with pytest.raises(EncoderError) as refused:
-        find_text_encoder(str(folder)).encode(["a text"])
-    assert refused.value.remedy.startswith(f"remove {folder}/onnx: ")
-    shutil.rmtree(folder / "onnx")
-    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 8192}')
-    with pytest.raises(EncoderError, match="3 to 512 tokens") as refused:
-        find_text_encoder(str(folder)).encode(["a text"])
-    assert f"{folder}/sentence_bert_config.json" in refused.value.remedy
-    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 512}')
-    np.testing.assert_array_equal(
-        find_text_encoder(str(folder)).encode(["a text"]).vectors, plain.encode(["a text"]).vectors
-    )
-
-
 def test_a_model_that_fails_on_texts_is_an_error_that_names_its_folder(tmp_path: Path) -> None:
     plain = find_text_encoder(PACKAGE)
     shutil.copytree(locate_model("a", ModelSource(package=PACKAGE, sha256=plain.sha256)), tmp_path / "model")
@@ -240,7 +218,6 @@ def test_a_part_with_code_of_its_own_and_weights_under_another_name_are_refused(
     for key, value in (
         ("auto_map", {"AutoModel": "./theirs--code.Model"}), ("transformers_weights", "a.safetensors"),
         ("transformer_task", "retrieval"), ("configuration_files", ["config.4.json"]),
-        ("method_output_name", {"pooler_output": "last_hidden_state"}),
     ):  # fmt: skip
         content = {"model_type": "bert", key: value}
         for _ in range(depth):
@@ -251,25 +228,6 @@ def test_a_part_with_code_of_its_own_and_weights_under_another_name_are_refused(
         else:
             with pytest.raises(EncoderError, match="of their own"):
                 find_text_encoder(str(tmp_path))
-
-
-@pytest.mark.parametrize("settings", ["", "config.json"])  # optimum writes them beside OpenVINO's weights
-@pytest.mark.parametrize("place", ["openvino/openvino_model.bin", "coreml/a.mlpackage/Data/weights/weight.bin"])
-def test_weights_for_another_library_are_refused_with_what_to_do(tmp_path: Path, place: str, settings: str) -> None:
-    """Most models of the hub have some; they would be taken for a pickle."""
-    (tmp_path / "modules.json").write_text('[{"path": ""}, {"path": "0_LSTM"}]')
-    (tmp_path / place).parent.mkdir(parents=True)
-    (tmp_path / place).write_bytes(b"x")
-    if settings:
-        (tmp_path / place).with_name(settings).write_text("{}")
-    with pytest.raises(EncoderError, match=r"(?s)another library.*to do.*remove"):
-        find_text_encoder(str(tmp_path))
-    shutil.rmtree(tmp_path / place.partition("/")[0])
-    (tmp_path / "0_LSTM").mkdir()
-    for name in ("lstm_config.json", "pytorch_model.bin"):  # a module's own pickle is not for another library
-        (tmp_path / "0_LSTM" / name).write_text("{}")
-    (tmp_path / "sentence_bert_config.json").write_text('{"transformer_task": null}')
-    find_text_encoder(str(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["notes.json", TOKENIZER])
