@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import subprocess
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from pipeline import OWN
@@ -20,9 +21,10 @@ from sentfold.errors import SuiteError, first_line
 
 DVC_FILE = "dvc.yaml"
 SHARED_STAGES = Path("../..") / DVC_FILE  # as the link in a suite's folder has it
+WRITTEN = (".dvc", ".sentfold", "data")
 SETTINGS = (".dvc/config", ".dvc/.gitignore", "data/README.md")
 # A checkout of another account is listed, too, as of the host's account in a container; listing runs nothing.
-LIST_FILES = ("git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false", "ls-files", "-z", "--")
+LIST_FILES = ("git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false", "ls-files", "-z")
 NEWLINE = b"\n"
 # What git writes around the two sides of a conflict. DVC indents all but its two headings.
 CONFLICT = re.compile(rb"^(<{7}|\|{7}|={7}|>{7})( |\r?$)", re.MULTILINE)
@@ -135,6 +137,17 @@ def refuse_conflict(lock: Path, content: bytes) -> None:
         )
 
 
+def _is_written(root: Path, top: str) -> bool:
+    """Whether DVC and runs write into this folder of a checkout, which a disk without case may call .DVC or Data."""
+    from pipeline.lineage.trees import folded
+
+    if top in WRITTEN:
+        return True
+    with suppress(OSError):  # no such folder on the disk
+        return folded(top) in WRITTEN and (root / top).samefile(root / folded(top))
+    return False
+
+
 def refuse_odd_settings(root: Path) -> None:
     """Raise SuiteError if git tracks more of .dvc, .sentfold and data than settings and a README.
 
@@ -144,8 +157,7 @@ def refuse_odd_settings(root: Path) -> None:
     from pipeline.lineage.trees import git_environment
 
     try:
-        words = [*LIST_FILES, ".dvc", ".sentfold", "data"]
-        done = subprocess.run(words, cwd=root, env=git_environment(), capture_output=True, check=True)
+        done = subprocess.run(LIST_FILES, cwd=root, env=git_environment(), capture_output=True, check=True)
         names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
     except (OSError, subprocess.CalledProcessError) as error:
         if not os.path.lexists(root / ".git"):
@@ -155,7 +167,9 @@ def refuse_odd_settings(root: Path) -> None:
             "git does not say which files it tracks", where=str(root), state="nothing was run",
             got=first_line(ValueError(said.strip() or str(error))), remedy="install git, or do what git says",
         ) from None  # fmt: skip
-    odd = [name for name in names if name not in SETTINGS and not name.startswith(".dvc/plots/")]
+    written = {top for top in {name.partition("/")[0] for name in names} if _is_written(root, top)}
+    odd = [name for name in names if name.partition("/")[0] in written and name not in SETTINGS]
+    odd = [name for name in odd if not name.startswith(".dvc/plots/")]
     if odd:
         raise SuiteError(
             "git tracks files that DVC and runs write", where=odd[0], got=f"{len(odd):,} files",

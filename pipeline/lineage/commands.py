@@ -102,6 +102,7 @@ def audit(
     if rev is None and found.failed(strict=strict) and runs_elsewhere(Path.cwd()):
         raise RunError(
             in_progress, where=str(Path.cwd()), state="nothing was changed",
+            got="git verifies no signature of the commit" if signed and not found.signature else "",
             remedy="audit again when the run has ended; or audit a commit: --rev HEAD",
         )  # fmt: skip
     typer.echo(json.dumps(audit_content(found), indent=1) if as_json else audit_text(found))

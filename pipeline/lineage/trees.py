@@ -263,7 +263,7 @@ class Revision:
         depends on the system and on settings of the clone, so each line counts. And where names have no case, as on
         macOS, a file of Reports/ takes the place of one of reports/, and .GITATTRIBUTES is read.
         """
-        shown = [path for path in self.all_files() if _folded(path.partition("/")[0]) == "reports"]
+        shown = [path for path in self.all_files() if folded(path.partition("/")[0]) == "reports"]
         known: dict[tuple[str, str], str] = {}
         seen = {""}
         for path in shown:
@@ -271,12 +271,12 @@ class Revision:
             while place not in seen:
                 seen.add(place)
                 above, _, name = place.rpartition("/")
-                other = known.setdefault((above, _folded(name)), name)
+                other = known.setdefault((above, folded(name)), name)
                 if other != name:
                     raise self._rewritten(place, "one name, however its letters are written", other)
                 place = above
         roots = [path for path in self.all_files() if "/" not in path]
-        found = [path for path in (*roots, *shown) if _folded(path.rpartition("/")[2]) == ".gitattributes"]
+        found = [path for path in (*roots, *shown) if folded(path.rpartition("/")[2]) == ".gitattributes"]
         odd = {path: "a link or a submodule" for path in found if self._entries[path][0] in (SYMLINK, SUBMODULE)}
         for path, content in ({} if odd else self.read_all(found)).items():
             if line := REWRITING.search(HARMLESS.sub(b"", content)):
@@ -475,7 +475,7 @@ class GitRefusalError(LineageError):
     """git does not read a repository that is there."""
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """A name as a file system without case has it, less the characters that some of them ignore."""
     return unicodedata.normalize("NFC", IGNORABLE.sub("", name)).casefold()
 

@@ -159,8 +159,11 @@ def certify_below(pairs: Labelled, rate: float, *, until: float = np.inf) -> Ban
 
 
 def certify_above(pairs: Labelled, rate: float, *, until: float = -np.inf) -> Band | None:
-    """The widest band of high cosines of which at least `rate` are matches; see certify_below."""
-    found = certify_below(pairs.reversed(), 1 - rate, until=-until)
+    """The widest band of high cosines of which at least `rate` are matches; see certify_below.
+
+    until  the band begins there at the latest, and has the pairs at that cosine
+    """
+    found = certify_below(pairs.reversed(), 1 - rate, until=float(np.nextafter(-until, np.inf)))
     return found and Band(float(np.nextafter(-found.cut, np.inf)), found.wrong, found.share)
 
 

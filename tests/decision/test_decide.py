@@ -244,6 +244,17 @@ def test_of_questions_that_are_duplicates_no_pair_is_learnt_the_other_way_round(
     assert len(choosing) == 0 or not {answers[query] for query in choosing} & set(dev.tolist())
 
 
+def test_a_test_query_that_is_worded_as_its_answer_leaves_the_other_queries_to_this_answer_in_the_train_part() -> None:
+    """A list of answers: document i is the answer to the queries of i, and the test query of i has its words."""
+    count = 30
+    documents = np.arange(count)
+    rows = np.r_[count + np.arange(2 * count), documents]
+    answers = [*documents, *documents, *documents]
+    task = QueriesTask(rows, documents, [{row: 1.0} for row in answers], rows)
+    plan = plan_folds(task, ["train"] * 2 * count + ["test"] * count, seed=0)
+    assert plan.final.train.tolist() == [*range(2 * count)]
+
+
 def test_what_the_test_part_also_has_is_not_learnt() -> None:
     x, (left, right, scores) = pairs_of(160, blind=True)
     own, test = np.arange(60), np.arange(60, 160)

@@ -240,6 +240,13 @@ def test_bands_that_end_at_the_printed_cosine_keep_their_promise() -> None:
     assert (broken <= binom.ppf(1 - 1e-4, SIMULATIONS, 0.05)).all(), broken
 
 
+def test_the_upper_band_has_the_pairs_at_the_printed_cosine() -> None:
+    rng = np.random.default_rng(0)
+    cosines = np.r_[np.ones(150), rng.uniform(0.2, 0.99, 590), rng.uniform(0.9992, 0.9997, 10)]
+    above = certify_above(Labelled(cosines, np.arange(750) < 150, np.arange(750)), 0.95, until=1.0)
+    assert above is not None and above.cut == 1.0 and above.share == 150 / 750 and above.wrong.value == 0
+
+
 def test_all_of_it_in_a_few_lines_and_pairs_that_share_texts_count_as_one() -> None:
     cosines, match = simulate(400, 5)
     alone = find_threshold(cosines, match)

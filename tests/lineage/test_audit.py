@@ -452,9 +452,7 @@ def test_the_command_exits_1_only_when_something_is_wrong_or_strictly_absent(sma
     shutil.rmtree(small.root / "data/quick/spaces")
     assert small.run("pipeline", "audit").returncode == 0
     assert small.run("pipeline", "audit", "--strict", check=False).returncode == 1
-    with (small.root / CHECKOUT_LOCK).open(
-        "a"
-    ) as held:  # as a run holds it, which may be about to write what is absent
+    with (small.root / CHECKOUT_LOCK).open("a") as held:  # as a run holds it, which may write what is absent
         fcntl.flock(held, fcntl.LOCK_EX)
         assert small.run("pipeline", "audit", "--strict", check=False).returncode == 2
     small.edit("reports/quick/tables/sts.csv", "mini,20.50", "mini,21.50")
@@ -468,6 +466,8 @@ def test_the_command_exits_1_only_when_something_is_wrong_or_strictly_absent(sma
             fcntl.flock(held, fcntl.LOCK_EX)
             told = small.run("pipeline", "audit", check=False)
             assert told.returncode == 2 and "a run changes this checkout" in told.stderr
+            told = small.run("pipeline", "audit", "--strict", "--signed", check=False)
+            assert "a run changes this checkout" in told.stderr and "verifies no signature" in told.stderr
             other = small.run("pipeline", "audit", "--suite", "none", check=False).stderr
             assert "a run changes this checkout" in other and "there is no suite 'none'" in other
             assert small.run("pipeline", "audit", "--rev", "HEAD").returncode == 0

@@ -156,9 +156,24 @@ def test_such_a_commit_is_refused_where_git_does_not_answer_or_is_asked_of_anoth
     else:
         other = {**os.environ, "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}
         assert subprocess.run(["git", "status"], cwd=tmp_path, env=other, capture_output=True, check=False).returncode
-        subprocess.run([*LIST_FILES, "."], cwd=tmp_path, env=other, capture_output=True, check=True)
+        subprocess.run(LIST_FILES, cwd=tmp_path, env=other, capture_output=True, check=True)
     told = "git does not say" if reason in ("a broken index", "no git") else "git tracks"
     with pytest.raises(SuiteError, match=told):
+        refuse_odd_settings(tmp_path)
+
+
+@pytest.mark.parametrize(("other", "own"), [(".DVC", ".dvc"), ("Data", "data"), (".d\u200cvc", ".dvc")])
+def test_on_a_disk_without_case_other_names_of_such_files_are_refused_too(tmp_path: Path, other: str, own: str) -> None:
+    (tmp_path / other / "tmp").mkdir(parents=True)
+    (tmp_path / other / "tmp/lock").symlink_to("theirs")
+    for words in (["init", "-q"], ["add", "-f", "."]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    refuse_odd_settings(tmp_path)
+    (tmp_path / own).mkdir()
+    refuse_odd_settings(tmp_path)
+    (tmp_path / own).rmdir()
+    (tmp_path / own).symlink_to(other)  # so both names lead to one folder, as on such a disk
+    with pytest.raises(SuiteError, match="git tracks"):
         refuse_odd_settings(tmp_path)
 
 
