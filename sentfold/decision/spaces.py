@@ -98,7 +98,7 @@ class LinearSpace:
 
     def arrays(self) -> Arrays:
         """mean (d,), matrix (d, p)."""
-        return {"mean": self.map.mean, "matrix": np.ascontiguousarray(self.map.matrix)}
+        return {"mean": self.map.mean, "matrix": self.map.matrix}
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,8 @@ KINDS: dict[str, Any] = {
 
 def save_space(space: Space, folder: Path) -> None:
     """Write a space into a folder: space.json and space.safetensors. Raises ArtifactError."""
-    write_bytes_atomically(folder / ARRAYS, save(space.arrays()))  # save_file would hide it from all but its owner
+    arrays = {name: np.ascontiguousarray(array) for name, array in space.arrays().items()}  # save takes memory order
+    write_bytes_atomically(folder / ARRAYS, save(arrays))  # save_file would hide it from all but its owner
     write_json(folder / SETTINGS, space.settings())
 
 

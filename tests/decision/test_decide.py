@@ -643,6 +643,8 @@ def test_a_saved_space_maps_new_vectors_as_before(spaces: object, tmp_path: Path
     x = (rng.normal(size=(400, 20)) @ rng.normal(size=(20, 20))).astype(np.float32)
     fresh = rng.normal(size=(7, 20)).astype(np.float32)
     for point in spaces(Rows(x, x, x[:0])):
+        save_space(point.space, tmp_path / "whole")
+        assert np.array_equal(load_space(tmp_path / "whole").transform(fresh), point.space.transform(fresh))
         for dimensions in point.names.values():
             space = point.space.cut(dimensions) if dimensions else point.space
             save_space(space, tmp_path / "space")
