@@ -84,7 +84,8 @@ def require_server() -> None:
             where=CONFIGURED,
             expected="the address of a running server's API",
             state="nothing was registered",
-            remedy=". flows/examples/prefect.sh && prefect server start; then read that file here, and deploy again",
+            remedy="start one: . flows/examples/prefect.sh && python -m flows.launch prefect server start; then read "
+            "that file here, and deploy again",
         )
 
 

@@ -111,7 +111,7 @@ def configured_url() -> str | None:
             where=CONFIGURED,
             got=problem,
             state="no stage was started",
-            remedy="start that server (prefect server start). Without PREFECT_API_URL, sentfold run has one of its own",
+            remedy="start that server (docs/running.md). Without PREFECT_API_URL, sentfold run has one of its own",
         )
     return str(url) if url else None
 

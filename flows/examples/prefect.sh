@@ -8,7 +8,8 @@ sentfold_password="${PREFECT_HOME:-$HOME/.prefect}/sentfold-password"
 mkdir -p "$(dirname "$sentfold_password")" && chmod 700 "$(dirname "$sentfold_password")" || return 1
 if [ ! -s "$sentfold_password" ]; then
     rm -f "$sentfold_password"
-    (umask 077 && python3 -c 'import secrets; print("sentfold:" + secrets.token_urlsafe(32))' >"$sentfold_password")
+    # -I: a folder of data in the checkout could be called `secrets`.
+    (umask 077 && python3 -I -c 'import secrets; print("sentfold:" + secrets.token_urlsafe(32))' >"$sentfold_password")
 fi
 if [ ! -s "$sentfold_password" ]; then
     echo "error: no password could be written to $sentfold_password; start no server before this is corrected" >&2

@@ -13,6 +13,11 @@ from pathlib import Path
 
 from sentfold.errors import RunError
 
+# What `python -m` imports from the working folder before the project's own code keeps the folder out, unless an
+# environment has imported it already, as that of `make install` has.
+STARTERS = (
+    "collections", "contextlib", "functools", "importlib", "keyword", "operator", "reprlib", "types", "warnings",
+)  # fmt: skip
 FOLDER_VARIABLE = "SENTFOLD_FOLDER"  # where the user ran `sentfold`, seen from the root of the checkout
 
 # Command -> the package that has it, and its line in `sentfold --help`.
@@ -60,6 +65,7 @@ def run_in_checkout(words: list[str], folder: Path) -> None:
             remedy=f"work in {outer}; if the inner checkout is yours, move it out",
         )
     refuse_others_code(root, folder)
+    refuse_stand_ins(root)
     os.environ.pop("PYTHONSAFEPATH", None)  # pipeline/__init__.py keeps other modules of the folder out
     os.environ[FOLDER_VARIABLE] = os.path.relpath(folder, root)
     os.chdir(root)
@@ -111,3 +117,16 @@ def refuse_others_code(root: Path, folder: Path) -> None:
             state="nothing was run",
             remedy="if you trust its code, run the command in that folder itself",
         )
+
+
+def refuse_stand_ins(root: Path) -> None:
+    """Raise RunError for a module in a checkout, such as a folder of unpacked data, that Python would start with."""
+    for name in STARTERS:
+        for path in (root / name / "__init__.py", root / f"{name}.py"):
+            if path.exists():
+                raise RunError(
+                    "a file of the checkout has the name of a module that Python starts with, so its code would run",
+                    where=str(path),
+                    state="nothing was run",
+                    remedy="rename it, or move it out of the checkout; unpack data into a folder of its own",
+                )

@@ -333,6 +333,11 @@ def labels_task(copies: Ints, rows: Ints, classes: npt.NDArray[Any], kin: Ints) 
     numbers = np.unique(classes, return_inverse=True)[1]
     _check_values(rows, numbers, "classes")
     needed, places, near, free = _needed(copies, rows, kin)
+    if (near == near[0]).all():
+        raise DataError(
+            "all labelled texts are forms of one text", where="texts", got=f"{len(rows):,} labels",
+            expected="texts that differ in more than case, punctuation and spaces", remedy="look at the texts",
+        )  # fmt: skip
     return LabelsTask(places, numbers.astype(np.int64), near), needed, free
 
 

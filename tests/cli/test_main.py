@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sentfold.cli.checkout import CHECKOUT_COMMANDS, find_checkout, refuse_others_code
+from sentfold.cli.checkout import CHECKOUT_COMMANDS, STARTERS, find_checkout, refuse_others_code
 from sentfold.cli.main import own_commands
 from sentfold.errors import RunError
 
@@ -90,6 +90,33 @@ def test_a_command_of_the_checkout_runs_in_its_root_and_passes_the_exit_code_on(
     done = sentfold("audit", "--strict", folder=inside)
     assert done.returncode == 7
     assert done.stdout.strip() == f"{tmp_path} ['audit', '--strict'] data/deep"
+
+
+def test_a_module_that_python_starts_with_is_refused_in_a_checkout(tmp_path: Path) -> None:
+    """Without the site packages, which may have imported some of them, `python -m` takes these from the folder."""
+    root = tmp_path / "checkout"
+    (root / "pipeline").mkdir(parents=True)
+    (root / "dvc.yaml").touch()
+    (root / "pipeline/__main__.py").touch()
+    words = [sys.executable, "-S", "-X", "importtime", "-m", "pipeline"]
+    listed = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True).stderr
+    names = {line.rpartition("|")[2].strip().partition(".")[0] for line in listed.splitlines()[1:]} - {"pipeline"}
+    taken = set()
+    for name in sorted(names):
+        (root / f"{name}.py").write_text(f"open({str(tmp_path / name)!r}, 'w').close()")
+        subprocess.run([sys.executable, "-S", "-m", "pipeline"], cwd=root, capture_output=True, check=False)
+        if (tmp_path / name).exists():
+            taken.add(name)
+            (tmp_path / name).unlink()
+            done = sentfold("audit", folder=root)
+            assert done.returncode == 2 and f"{name}.py" in done.stderr
+            assert not (tmp_path / name).exists()
+        (root / f"{name}.py").unlink()
+    assert {"collections", "types"} <= taken <= {*STARTERS}
+    (root / "types").mkdir()
+    assert sentfold("audit", folder=root).returncode == 0  # a folder of data alone is no module
+    (root / "types/__init__.py").touch()
+    assert sentfold("audit", folder=root).returncode == 2
 
 
 def test_the_command_imports_nothing_of_pipeline_or_flows() -> None:

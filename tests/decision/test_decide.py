@@ -486,6 +486,12 @@ def test_arrays_that_do_not_fit_are_value_errors(arguments: dict[str, object], n
     assert isinstance(refused.value, ValueError)
 
 
+def test_labelled_texts_that_are_forms_of_one_text_are_refused() -> None:
+    texts = ["Yes", "yes!", "YES?", "y e s"] * 5
+    with pytest.raises(DataError, match="forms of one text"):
+        decide(lambda some: np.random.default_rng(0).normal(size=(len(some), 4)), labels=(texts, [0, 1] * 10))
+
+
 def test_whole_numbers_that_floating_point_does_not_tell_apart_are_classes_of_their_own() -> None:
     """numpy makes floating-point numbers of whole numbers below and above 2**63, such as hashes."""
     labels = [2**63 - 1, 2**63, 2**63 + 1, 5] * 10

@@ -166,17 +166,6 @@ class Checkout:
         assert old in text
         path.write_text(text.replace(old, new))
 
-    def plant(self) -> Path:
-        """Put folders of data with names of libraries into the root; the file that exists once one was imported."""
-        mark = self.root / "imported"
-        # Names of libraries, and some that libraries try to import where they are not installed.
-        names = ("configobj", "distributed", "json", "networkx", "psutil", "sqlalchemy", "typer", "uvicorn")
-        for name in (*names, "brotli", "lz4", "msvcrt", "snappy", "winreg", "zstandard"):
-            (self.root / name).mkdir()
-            module = f"open({str(mark)!r}, 'a').write('{name} ')\nraise ImportError"
-            (self.root / name / "__init__.py").write_text(module)
-        return mark
-
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start `python -m WORDS` in this checkout."""
         process = subprocess.Popen(
@@ -216,6 +205,18 @@ class Checkout:
         code, printed = self.call("dvc", "repro", "dvc.yaml")
         assert code == 0, printed
         return printed
+
+
+def plant(root: Path) -> Path:
+    """Put folders of data with names of libraries into a checkout; the file that exists once one was imported."""
+    mark = root / "imported"
+    # Names of libraries, and some that libraries try to import where they are not installed.
+    names = ("configobj", "dask", "distributed", "json", "networkx", "numpy", "psutil", "sqlalchemy", "typer")
+    for name in (*names, "uvicorn", "brotli", "lz4", "msvcrt", "snappy", "winreg", "zstandard"):
+        (root / name).mkdir()
+        module = f"open({str(mark)!r}, 'a').write('{name} ')\nraise ImportError"
+        (root / name / "__init__.py").write_text(module)
+    return mark
 
 
 def until(condition: Callable[[], bool], what: str, *, seconds: float = 300.0) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.flows.checkout import settings_of
+from tests.flows.checkout import SOURCE, plant, settings_of
 
 # Between SIGTERM and SIGKILL: an idle worker was seen to need 15 s.
 GRACE_SECONDS = 30.0
@@ -30,12 +30,12 @@ class Services:
     environment: dict[str, str]
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
-        """Start `prefect WORDS...` in a session of its own; what it prints goes to `home/<name>.log`."""
+    def start(self, name: str, *words: str, folder: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start `python -m WORDS...` in a session of its own; what it prints goes to `home/<name>.log`."""
         with (self.home / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "prefect", *words],
-                cwd=self.home,
+                [sys.executable, "-m", *words],
+                cwd=folder or self.home,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -47,7 +47,7 @@ class Services:
 
     def start_worker(self) -> subprocess.Popen[bytes]:
         """A worker of the pool `sentfold` that asks for work every second."""
-        return self.start("worker", "worker", "start", "--pool", "sentfold")
+        return self.start("worker", "prefect", "worker", "start", "--pool", "sentfold")
 
     def runs(self, flow: str = "sentfold") -> list[Any]:
         """Every run of a flow that the server knows, earliest first."""
@@ -112,9 +112,15 @@ def prefect_services(home: Path, environment: dict[str, str]) -> Iterator[Servic
         "PREFECT_WORKER_QUERY_SECONDS": "1",
     }
     services = Services(home, url, settings_of("prefect.sh", {**environment, **settings}))
+    checkout = home / "checkout"
+    checkout.mkdir()
+    for name in ("flows", "pipeline", "sentfold"):
+        (checkout / name).symlink_to(SOURCE / name)
+    mark = plant(checkout)
     try:
-        services.start("server", "server", "start", "--no-ui")
+        services.start("server", "flows.launch", "prefect", "server", "start", "--no-ui", folder=checkout)
         wait_until(lambda: _healthy(url), "the server", seconds=900)
+        assert not mark.exists(), mark.read_text()
         yield services
     finally:
         services.end()

@@ -31,7 +31,8 @@ from sentfold.decision.spaces import LinearSpace, save_space
 from sentfold.errors import RunError
 from sentfold.locks import CHECKOUT_LOCK
 from sentfold.manifold.base.linear import LinearMap
-from tests.flows.checkout import SOURCE, Checkout, alive, settings_of
+from sentfold.numeric_profile import SETTINGS
+from tests.flows.checkout import SOURCE, Checkout, alive, plant, settings_of
 from tests.flows.prefect_services import Services, prefect_services, wait_until
 
 # From the death of a flow to the end of the next run. A slot of Prefect's would be free after 300 s at the earliest.
@@ -92,7 +93,7 @@ def names(services: Services) -> list[str]:
 
 @pytest.mark.slow
 def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Checkout, services: Services) -> None:
-    mark = deployable.plant()
+    mark = plant(deployable.root)
     printed = deploy(deployable, cron="* * * * *")
     for name in ("sentfold/nightly", "sentfold/on-demand", "sentfold-audit/audit"):
         assert f"deployed {name}\n" in printed
@@ -128,7 +129,7 @@ def test_the_schedule_appends_sentences_that_arrive_runs_what_is_stale_and_tells
 ) -> None:
     from prefect.blocks.notifications import CustomWebhookNotificationBlock
 
-    root, mark = deployable.root, deployable.plant()
+    root, mark = deployable.root, plant(deployable.root)
     save_space(LinearSpace(LinearMap(np.zeros(256), np.eye(256)[:, :9], np.ones(9))), root / "space")
     (root / "arrived").mkdir()
     (root / "arrived/monday.txt").write_text("A dog sleeps.\nSnow falls on the harbour.\n")
@@ -326,6 +327,25 @@ def test_the_password_of_the_examples_is_made_once_and_only_its_owner_can_read_i
     assert first == second and len(first["PREFECT_SERVER_API_AUTH_STRING"]) > 40
     assert first["PREFECT_SERVER_API_AUTH_STRING"] == first["PREFECT_API_AUTH_STRING"]
     assert (tmp_path / "home/sentfold-password").stat().st_mode & 0o077 == 0
+
+
+def test_the_password_is_made_by_pythons_own_modules(tmp_path: Path) -> None:
+    """And so are the settings of a worker, as docs/cluster.md gives them: both are read in the checkout."""
+    for name in ("hashlib", "numpy", "platform", "random", "secrets"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w').close()")
+    lines = (SOURCE / "docs/cluster.md").read_text().splitlines()
+    settings = "\n".join(line for line in lines if line.startswith(("show=", 'eval "$(python')))
+    command = f". {SOURCE}/flows/examples/prefect.sh\n{settings}\nenv"
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PREFECT_HOME": str(tmp_path / "home"),
+    }
+    done = subprocess.run(
+        ["sh", "-ec", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert "PREFECT_API_AUTH_STRING=sentfold:" in done.stdout and f"{next(iter(SETTINGS))}=" in done.stdout
+    assert not (tmp_path / "imported").exists()
 
 
 def test_without_a_password_the_example_sets_up_no_server(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.flows.checkout import Checkout, alive, processes_in, until
+from tests.flows.checkout import Checkout, alive, plant, processes_in, until
 
 EVERYTHING = {
     "download-quick-a",
@@ -209,7 +209,7 @@ def test_another_suite_has_its_own_stages_and_its_own_lock(finished: Checkout) -
 @pytest.mark.slow
 def test_a_run_without_a_server_brings_its_own_and_takes_it_along(serverless_finished: Checkout) -> None:
     checkout = serverless_finished
-    mark = checkout.plant()
+    mark = plant(checkout.root)
     checkout.change("rounding: 2", "rounding: 3")
     printed = checkout.run()
     assert not mark.exists(), f"{mark.read_text()} of the checkout took the place of a library"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from flows.recovery import recover
 from pipeline.odd_files import LIST_FILES, refuse_odd_lock, refuse_odd_settings, refuse_odd_suite
 from sentfold.errors import SentfoldError, SuiteError
-from tests.checkout import environment, make_checkout
+from tests.checkout import ROOT, environment, make_checkout
 
 MD5 = "0123456789abcdef0123456789abcdef"
 SOUND = f"{{path: data/quick/plan, hash: md5, md5: {MD5}.dir, size: 50, nfiles: 1}}"
@@ -191,7 +192,9 @@ def test_a_link_among_what_all_suites_read_is_refused(tmp_path: Path, name: str)
 def test_no_folder_of_data_in_a_checkout_is_imported(tmp_path: Path) -> None:
     """`json` stood in for a library; `snappy` is one that libraries try, whether it is installed or not."""
     root, mark = make_checkout(tmp_path / "checkout"), tmp_path / "imported"
-    for name in ("json", "yaml", "typer", "msvcrt", "snappy", "brotli", "lz4", "zstandard", "winreg", "_winapi"):
+    shutil.copytree(ROOT / "benchmarks", root / "benchmarks")
+    there = ("argparse", "json", "yaml", "typer")
+    for name in (*there, "msvcrt", "snappy", "brotli", "lz4", "zstandard", "winreg", "_winapi"):
         (root / name).mkdir()
         (root / name / "__init__.py").write_text(f"open({str(mark)!r}, 'a').write('{name} ')\nraise ImportError")
     for words in (
@@ -199,6 +202,7 @@ def test_no_folder_of_data_in_a_checkout_is_imported(tmp_path: Path) -> None:
         ("flows", "run", "--help"),
         ("flows.launch", "dask", "--help"),
         ("flows.launch", "prefect", "version"),
+        ("benchmarks.decide_simulation", "--help"),
     ):
         done = subprocess.run(
             [sys.executable, "-m", *words], cwd=root, env=environment(), capture_output=True, text=True, check=False
