@@ -518,14 +518,36 @@ def is_exported(folder: Path) -> bool:
 def find_exported(name: str) -> Path | None:
     """The folder of that name, if `export` wrote it for a method.
 
-    Raises EncoderError if an installed package or a method has the name too, and DataError for a file of holes in it.
+    Raises EncoderError if an installed package or a method has the name too, or if sentence-transformers saved another
+    model in the folder since, and DataError for a file of holes in it.
     """
     from sentfold.fold.texts import refuse_two_meanings
 
     if not is_exported(Path(name)):
         return None
     refuse_two_meanings(name)
+    _refuse_other_model(Path(name))
     return Path(name)
+
+
+def _refuse_other_model(folder: Path) -> None:
+    """Raise EncoderError unless the folder is, for sentence-transformers too, the two modules that are read here."""
+    try:
+        found = [str(module["path"]) for module in json.loads((folder / "modules.json").read_bytes())]
+        settings = folder / "config_sentence_transformers.json"  # of sentence-transformers
+        content = json.loads(settings.read_bytes()) if settings.exists() else {}
+        prompt = (content.get("prompts") or {}).get(content.get("default_prompt_name") or "")
+        odd = {"truncate_dim": content.get("truncate_dim"), "a default prompt": prompt}
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        found, odd = [], {f"settings that cannot be read ({first_line(error)})": True}
+    said = [name for name, value in odd.items() if value]
+    if found != [WORDS_FOLDER, SPACE_FOLDER] or said:
+        raise EncoderError(
+            "another model was saved in the folder of an exported method", where=str(folder),
+            expected=f"a model of {WORDS_FOLDER} and {SPACE_FOLDER} alone, without a default prompt or truncate_dim",
+            got="; ".join([", ".join(found)[:99] or "no modules", *said]),
+            remedy="export the method again; save other models in folders of their own",
+        )  # fmt: skip
 
 
 def load_exported(folder: Path) -> ExportedMethod:

@@ -89,8 +89,16 @@ def find_text_encoder(name: str, *, batch_size: int = 64) -> TextEncoder:
           `sentence-transformers/`, it is a path
     Raises EncoderError if `name` is none of these, or holds no model that is known here.
     """
+    from sentfold.decision.encoders import is_exported
+
     folder, place = locate_encoder(name)
     refuse_odd_settings(name, folder)
+    if is_exported(folder):
+        raise EncoderError(
+            f"'{name}' is a method over word vectors that `export` wrote, and a model is needed here",
+            where=str(folder),
+            remedy="to export the method with another space, decide on the method itself",
+        )
     if (folder / MODULES).is_file():
         return TextEncoder(kind="transformer", sha256=model_digests(folder), batch_size=batch_size, **place)
     if (folder / WEIGHTS).is_file():

@@ -22,6 +22,7 @@ from sentfold.decision.encoders import (
     PAGE_START,
     clear_decision,
     encode_by_name,
+    find_exported,
     fit_method,
     hash_encoder,
     is_exported,
@@ -36,6 +37,7 @@ from sentfold.decision.export import export_space
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Unchanged, save_space
 from sentfold.errors import ArtifactError, EncoderError, ParameterError, SentfoldError
 from sentfold.files import fixed_lists, sha256_of
+from sentfold.fold.texts import find_text_encoder
 from sentfold.manifold.base.linear import LinearMap
 from sentfold.words.wordllama import TOKENIZER
 from tests.cli.test_main import ROOT
@@ -192,8 +194,12 @@ def test_sentence_transformers_loads_an_exported_method_and_saves_it_again(
     model = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
     assert np.abs(model.encode(FRESH) - wanted).max() <= 1e-5 * np.abs(wanted).max()
     model.save_pretrained(str(tmp_path / "again"), create_model_card=False)
-    assert is_exported(tmp_path / "again")
+    assert find_exported(str(tmp_path / "again")) == tmp_path / "again"
     np.testing.assert_allclose(load_exported(tmp_path / "again").encode(FRESH), wanted, atol=1e-6)
+    model.truncate_dim = 2
+    model.save_pretrained(str(tmp_path / "again"), create_model_card=False)
+    with pytest.raises(EncoderError, match="truncate_dim"):
+        hash_encoder(str(tmp_path / "again"))
 
 
 @pytest.mark.slow
@@ -336,6 +342,34 @@ def test_a_file_of_holes_in_a_space_or_an_exported_folder_is_refused_and_not_rea
                 call(str(tmp_path / "model"))
         os.truncate(tmp_path / "model" / file, size)
     assert is_exported(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("modules.json", [{"path": "0_WordModule"}, {"path": "1_SpaceModule"}, {"path": "2_Dense"}]),
+        ("modules.json", [{"path": ""}, {"path": "1_Pooling"}]),
+        ("modules.json", "no list"),
+        ("config_sentence_transformers.json", {"truncate_dim": 16}),
+        ("config_sentence_transformers.json", {"prompts": {"query": "q: "}, "default_prompt_name": "query"}),
+    ],
+)
+def test_another_model_in_the_folder_of_an_exported_method_is_refused(
+    file: str, content: object, tmp_path: Path, words: str
+) -> None:
+    """sentence-transformers leaves the files of the method there when it saves another model in the folder."""
+    fit_method("sif", TEXTS, words)[0].save(tmp_path / "space")
+    save_space(linear(12), tmp_path / "space")
+    export_space(tmp_path / "space", "sif", tmp_path / "model", words=words)
+    model = str(tmp_path / "model")
+    settings = {"prompts": {"query": "", "document": ""}, "default_prompt_name": None, "truncate_dim": None}
+    (tmp_path / "model/config_sentence_transformers.json").write_text(json.dumps(settings))
+    assert find_exported(model) == tmp_path / "model"
+    with pytest.raises(EncoderError, match="decide on the method itself"):
+        find_text_encoder(model)
+    (tmp_path / "model" / file).write_text(json.dumps(content))
+    with pytest.raises(EncoderError, match="another model was saved"):
+        encode_by_name(model, TEXTS[:2])
 
 
 @pytest.mark.parametrize("name", ["wordllama", "all-MiniLM-L6-v2"])
