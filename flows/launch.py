@@ -6,6 +6,7 @@ and its code run. Importing `flows` has put the working folder behind the librar
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 
@@ -13,6 +14,8 @@ import sys
 def main() -> None:
     """Run the module that the first argument names, with the further arguments."""
     del sys.argv[0]
+    if sys.argv[:2] == ["prefect", "server"]:  # with --background it starts another Python, which would look there, too
+        os.environ["PYTHONSAFEPATH"] = "1"
     # Prefect searches the working folder before the libraries while it imports the flows. So they are imported first.
     if sys.argv[0].partition(".")[0] == "prefect":
         import flows.flow  # noqa: F401

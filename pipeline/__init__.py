@@ -3,10 +3,10 @@
 import os
 import sys
 
-# `python -m pipeline` is looking for this package. The checkout goes behind the libraries, so that no file in it stands
-# in for one; pathlib itself could be such a file.
-if sys.argv[:1] == ["-m"] and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109
-    sys.path.append(sys.path.pop(0))
+# `python -m pipeline` looks for modules in the checkout first, where a folder of data can have the name of one; pathlib
+# itself could be such a folder. So the checkout is no place of modules until only the project's own are found in it.
+if (checkout := os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) in sys.path:  # noqa: PTH100, PTH120
+    sys.path[:] = [place for place in sys.path if place != checkout]
 
 import hashlib
 import importlib
@@ -110,6 +110,7 @@ class LayerFinder:
 sys.meta_path.insert(0, LayerFinder)
 sys.path_hooks.insert(0, find_source)
 sys.path_importer_cache.clear()  # of the finders that were made before
+sys.path.append(checkout)
 
 from sentfold.numeric_profile import use_profile  # noqa: E402
 

@@ -9,6 +9,8 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from importlib.machinery import all_suffixes
+from itertools import product
 from pathlib import Path
 
 from sentfold.errors import RunError
@@ -121,8 +123,8 @@ def refuse_others_code(root: Path, folder: Path) -> None:
 
 def refuse_stand_ins(root: Path) -> None:
     """Raise RunError for a module in a checkout, such as a folder of unpacked data, that Python would start with."""
-    for name in STARTERS:
-        for path in (root / name / "__init__.py", root / f"{name}.py"):
+    for name, suffix in product(STARTERS, all_suffixes()):
+        for path in (root / name / f"__init__{suffix}", root / f"{name}{suffix}"):
             if path.exists():
                 raise RunError(
                     "a file of the checkout has the name of a module that Python starts with, so its code would run",

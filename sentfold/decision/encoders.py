@@ -533,7 +533,8 @@ def find_exported(name: str) -> Path | None:
 def _refuse_other_model(folder: Path) -> None:
     """Raise EncoderError unless the folder is, for sentence-transformers too, the two modules that are read here."""
     try:
-        found = [str(module["path"]) for module in json.loads((folder / "modules.json").read_bytes())]
+        modules = json.loads((folder / "modules.json").read_bytes())
+        found = [f"{module['path']} ({str(module['type']).rpartition('.')[2]})" for module in modules]
         settings = folder / "config_sentence_transformers.json"  # of sentence-transformers
         content = json.loads(settings.read_bytes()) if settings.exists() else {}
         prompt = (content.get("prompts") or {}).get(content.get("default_prompt_name") or "")
@@ -541,7 +542,7 @@ def _refuse_other_model(folder: Path) -> None:
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         found, odd = [], {f"settings that cannot be read ({first_line(error)})": True}
     said = [name for name, value in odd.items() if value]
-    if found != [WORDS_FOLDER, SPACE_FOLDER] or said:
+    if found != [f"{WORDS_FOLDER} (WordModule)", f"{SPACE_FOLDER} (SpaceModule)"] or said:
         raise EncoderError(
             "another model was saved in the folder of an exported method", where=str(folder),
             expected=f"a model of {WORDS_FOLDER} and {SPACE_FOLDER} alone, without a default prompt or truncate_dim",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import floor, sqrt
 
@@ -237,24 +237,17 @@ def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPla
 def _apart(task: Task, items: Ints, others: Ints) -> Ints:
     """The items that share no text with the others.
 
-    Queries may share a relevant document. But a query and its relevant document are no relevant document and its query
-    among the others: of questions that are duplicates of each other, a pair would be learnt the other way round.
+    Queries may share a relevant document, but none is the relevant document of another: among questions that are
+    duplicates of each other, a pair of the train part would be one of the test part the other way round. A query with
+    the words of its only relevant document does not count: there is nothing to learn for it.
     """
-    apart = items[~np.isin(task.keys[items], task.keys[others]).any(axis=1)]
+    keys = task.keys
+    apart = items[~np.isin(keys[items], keys[others]).any(axis=1)]
     if not isinstance(task, QueriesTask):
         return apart
-    answers: dict[int, set[int]] = {}
-    for query in others.tolist():
-        answers.setdefault(task.keys[query, 0], set()).update(task.answers_of([query]).tolist())
-    return np.array([query for query in apart if not _is_turned(task, query, answers)], dtype=np.int64)
-
-
-def _is_turned(task: QueriesTask, query: int, answers: Mapping[int, set[int]]) -> bool:
-    """Whether a query is the answer to a text that is an answer to the query.
-
-    answers  those of each text that is a query of the other part
-    """
-    return any(task.keys[query, 0] in answers.get(text, ()) for text in task.answers_of([query]).tolist())
+    apart = apart[~np.isin(keys[apart, 0], task.answers_of(others))]
+    asked = {keys[query, 0] for query in others if set(task.answers_of([query])) != {keys[query, 0]}}
+    return np.array([query for query in apart if asked.isdisjoint(task.answers_of([query]).tolist())], dtype=np.int64)
 
 
 def _fold(task: Task, train: Ints, test: Ints, seeds: list[int], by_texts: bool) -> Fold:

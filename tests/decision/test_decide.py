@@ -244,6 +244,17 @@ def test_of_questions_that_are_duplicates_no_pair_is_learnt_the_other_way_round(
     assert len(choosing) == 0 or not {answers[query] for query in choosing} & set(dev.tolist())
 
 
+def test_no_query_that_is_an_answer_to_a_test_query_is_learnt() -> None:
+    """Duplicates by date: each question points to an older one, the newest are the test part."""
+    count = 30
+    oldest, middle, newest = np.arange(3 * count).reshape(3, count)
+    rows = np.r_[middle, newest, 3 * count + np.arange(5)]
+    answers = [*oldest, *middle, *[oldest[0]] * 5]
+    task = QueriesTask(rows, np.arange(2 * count), [{row: 1.0} for row in answers], np.full(len(rows), -1))
+    plan = plan_folds(task, ["train"] * count + ["test"] * count + ["train"] * 5, seed=0)
+    assert plan.final.train.tolist() == [*range(2 * count, 2 * count + 5)]
+
+
 def test_a_test_query_that_is_worded_as_its_answer_leaves_the_other_queries_to_this_answer_in_the_train_part() -> None:
     """A list of answers: document i is the answer to the queries of i, and the test query of i has its words."""
     count = 30

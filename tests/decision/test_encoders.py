@@ -48,6 +48,11 @@ WORDS = [
     *("prices", "rose", "by", "again", ".", ",", "3", "%"),
 ]
 TEXTS = ["The dog sleeps.", "A cat runs on the snow", "prices rose again, by 3 %", "the quiet harbour", "snow falls."]
+# The modules of an exported method, as its modules.json has them.
+OWN = [
+    {"path": "0_WordModule", "type": "sentfold.WordModule"},
+    {"path": "1_SpaceModule", "type": "sentfold.SpaceModule"},
+]
 FRESH = ["A dog runs again", "", "unheard-of words only", "The harbour sleeps."]
 METHODS = ("average", "sif", "usif", "pmeans", "dct", "gem")
 ABSENT = ("torch", "sentence_transformers", "transformers", "tokenizers", "gensim", "wordllama")
@@ -347,8 +352,9 @@ def test_a_file_of_holes_in_a_space_or_an_exported_folder_is_refused_and_not_rea
 @pytest.mark.parametrize(
     ("file", "content"),
     [
-        ("modules.json", [{"path": "0_WordModule"}, {"path": "1_SpaceModule"}, {"path": "2_Dense"}]),
-        ("modules.json", [{"path": ""}, {"path": "1_Pooling"}]),
+        ("modules.json", [*OWN, {"path": "2_Dense", "type": "models.Dense"}]),
+        ("modules.json", [OWN[0], {"path": "1_SpaceModule", "type": "models.Normalize"}]),
+        ("modules.json", [{"path": "", "type": "models.Transformer"}, {"path": "1_Pooling", "type": "models.Pooling"}]),
         ("modules.json", "no list"),
         ("config_sentence_transformers.json", {"truncate_dim": 16}),
         ("config_sentence_transformers.json", {"prompts": {"query": "q: "}, "default_prompt_name": "query"}),

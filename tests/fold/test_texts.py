@@ -240,6 +240,9 @@ def test_the_activations_that_sentence_transformers_saves_and_those_of_transform
     for activation in (Tanh(), Identity(), GELU()):
         Dense(3, 2, activation_function=activation).save(str(tmp_path / "2_Dense"))
         find_text_encoder(str(tmp_path))
+    for name in ("torch.nn.Tanh", "torch.nn.modules.Tanh"):
+        (tmp_path / "2_Dense/config.json").write_text(json.dumps({"activation_function": name}))
+        find_text_encoder(str(tmp_path))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2", "activation_function": "gelu_new"}))
     find_text_encoder(str(tmp_path))
 
