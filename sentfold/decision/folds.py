@@ -239,14 +239,14 @@ def _apart(task: Task, items: Ints, others: Ints) -> Ints:
 
     Queries may share a relevant document, but none is the relevant document of another: among questions that are
     duplicates of each other, a pair of the train part would be one of the test part the other way round. A query with
-    the words of its only relevant document does not count: there is nothing to learn for it.
+    the words of its own relevant document does not count: this document is one that queries share.
     """
     keys = task.keys
     apart = items[~np.isin(keys[items], keys[others]).any(axis=1)]
     if not isinstance(task, QueriesTask):
         return apart
     apart = apart[~np.isin(keys[apart, 0], task.answers_of(others))]
-    asked = {keys[query, 0] for query in others if set(task.answers_of([query])) != {keys[query, 0]}}
+    asked = {keys[query, 0] for query in others if keys[query, 0] not in task.answers_of([query])}
     return np.array([query for query in apart if asked.isdisjoint(task.answers_of([query]).tolist())], dtype=np.int64)
 
 

@@ -261,9 +261,13 @@ def test_a_test_query_that_is_worded_as_its_answer_leaves_the_other_queries_to_t
     documents = np.arange(count)
     rows = np.r_[count + np.arange(2 * count), documents]
     answers = [*documents, *documents, *documents]
-    task = QueriesTask(rows, documents, [{row: 1.0} for row in answers], rows)
-    plan = plan_folds(task, ["train"] * 2 * count + ["test"] * count, seed=0)
-    assert plan.final.train.tolist() == [*range(2 * count)]
+    relevant = [{row: 1.0} for row in answers]
+    for _ in range(2):
+        task = QueriesTask(rows, documents, relevant, rows)
+        plan = plan_folds(task, ["train"] * 2 * count + ["test"] * count, seed=0)
+        assert plan.final.train.tolist() == [*range(2 * count)]
+        assert any("known documents" in note for note in plan.notes)
+        relevant = [*relevant[: 2 * count], *({row: 2.0, (row + 1) % count: 1.0} for row in documents)]
 
 
 def test_what_the_test_part_also_has_is_not_learnt() -> None:
