@@ -14,8 +14,7 @@ import sys
 def main() -> None:
     """Run the module that the first argument names, with the further arguments."""
     del sys.argv[0]
-    # The nanny of a Dask worker, and `prefect server start --background`, start another Python, which would look there.
-    if sys.argv[0] == "dask" or sys.argv[:2] == ["prefect", "server"]:
+    if sys.argv[:2] == ["prefect", "server"]:  # with --background it starts another Python, which would look there, too
         os.environ["PYTHONSAFEPATH"] = "1"
     # Prefect searches the working folder before the libraries while it imports the flows. So they are imported first.
     if sys.argv[0].partition(".")[0] == "prefect":

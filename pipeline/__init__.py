@@ -6,7 +6,11 @@ import sys
 # `python -m pipeline` looks for modules in the checkout first, where a folder of data can have the name of one; pathlib
 # itself could be such a folder. So the checkout is no place of modules until only the project's own are found in it.
 if (checkout := os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) in sys.path:  # noqa: PTH100, PTH120
-    sys.path[:] = [place for place in sys.path if place != checkout]
+    # Afterwards behind the libraries; in its old place, where PYTHONPATH names another checkout than the one here.
+    place = len(sys.path) if os.getcwd() == checkout else sys.path.index(checkout)  # noqa: PTH109
+    sys.path[:] = [folder for folder in sys.path if folder != checkout]
+else:
+    place = len(sys.path)
 
 import hashlib
 import importlib
@@ -110,7 +114,7 @@ class LayerFinder:
 sys.meta_path.insert(0, LayerFinder)
 sys.path_hooks.insert(0, find_source)
 sys.path_importer_cache.clear()  # of the finders that were made before
-sys.path.append(checkout)
+sys.path.insert(place, checkout)
 
 from sentfold.numeric_profile import use_profile  # noqa: E402
 

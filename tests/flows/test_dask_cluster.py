@@ -15,9 +15,6 @@ from distributed.security import Security
 
 from flows.dask_cluster import UnreachableClusterError, existing_cluster, local_cluster
 from sentfold.errors import ParameterError
-from tests.checkout import environment, make_checkout
-from tests.flows.checkout import plant
-from tests.flows.workers import cluster
 
 
 def listening() -> list[tuple[str, int]]:
@@ -92,13 +89,3 @@ def test_no_process_of_a_run_looks_for_modules_in_a_folder_that_another_user_can
 def test_a_limit_that_is_no_size_is_refused() -> None:
     with pytest.raises(ParameterError, match="no size"), local_cluster(1, "much"):
         pass
-
-
-@pytest.mark.slow
-def test_no_process_of_a_worker_imports_a_folder_of_data_in_its_checkout(tmp_path: Path) -> None:
-    root = make_checkout(tmp_path / "checkout")
-    mark = plant(root)
-    with cluster(tmp_path, environment(), [root]) as (address, _), Client(address, timeout=300) as client:
-        client.wait_for_workers(1, timeout=300)
-        assert client.submit(lambda: __import__("flows").__file__).result() == str(root / "flows/__init__.py")
-    assert not mark.exists(), mark.read_text()
