@@ -14,7 +14,7 @@ import sys
 def main() -> None:
     """Run the module that the first argument names, with the further arguments."""
     del sys.argv[0]
-    if sys.argv[:2] == ["prefect", "server"]:  # with --background it starts another Python, which would look there, too
+    if sys.argv[:2] == ["prefect", "server"]:  # --background starts a Python that searches the checkout first
         os.environ["PYTHONSAFEPATH"] = "1"
     # Prefect searches the working folder before the libraries while it imports the flows. So they are imported first.
     if sys.argv[0].partition(".")[0] == "prefect":

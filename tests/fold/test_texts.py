@@ -218,7 +218,7 @@ def test_a_part_with_code_of_its_own_and_weights_under_another_name_are_refused(
     for key, value in (
         ("auto_map", {"AutoModel": "./theirs--code.Model"}), ("transformers_weights", "a.safetensors"),
         ("transformer_task", "retrieval"), ("configuration_files", ["config.4.json"]),
-        ("activation_function", "torch.utils.model_dump.__main__"),  # a program, which ends ours
+        ("activation_function", "torch.utils.model_dump.__main__"),  # the import runs a program, which exits
     ):  # fmt: skip
         content = {"model_type": "bert", key: value}
         for _ in range(depth):

@@ -166,7 +166,7 @@ def test_such_a_commit_is_refused_where_git_does_not_answer_or_is_asked_of_anoth
 @pytest.mark.parametrize(("other", "own"), [(".DVC", ".dvc"), ("Data", "data"), (".d\u200cvc", ".dvc")])
 def test_on_a_disk_without_case_other_names_of_such_files_are_refused_too(tmp_path: Path, other: str, own: str) -> None:
     (tmp_path / other / "tmp").mkdir(parents=True)
-    (tmp_path / other / "tmp/lock").symlink_to("theirs")
+    (tmp_path / other / "tmp/lock").symlink_to("thesis.tex")
     for words in (["init", "-q"], ["add", "-f", "."]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
     refuse_odd_settings(tmp_path)
