@@ -4,8 +4,8 @@ import os
 import sys
 
 # `python -m pipeline` looks for modules in the checkout first, where a folder of data can have the name of a module. So
-# Python leaves the checkout out until it finds the project's own packages alone there. os.path is used here because such
-# a folder could be called pathlib.
+# Python leaves the checkout out until it finds the project's own packages alone there. os.path is used because such a
+# folder could be called pathlib.
 if (checkout := os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) in sys.path:  # noqa: PTH100, PTH120
     # Later Python searches the checkout after the libraries, or where PYTHONPATH had put it.
     place = len(sys.path) if os.getcwd() == checkout else sys.path.index(checkout)  # noqa: PTH109
