@@ -96,8 +96,8 @@ def fold(order: Annotated[str, typer.Argument(help="JSON, as sentfold/cli/fold.p
     from pipeline.environment import flow_environment, remote_environment
 
     remote = remote_environment() if json.loads(order).get("remote") else {}
-    for name in os.environ.keys() - flow_environment().keys() - remote.keys():
-        del os.environ[name]  # workers inherit the rest
+    for name in os.environ.keys() - flow_environment().keys() - remote.keys() - {"PYTHONSAFEPATH"}:
+        del os.environ[name]  # workers inherit the rest; flows/launch.py says why PYTHONSAFEPATH
     typer.echo(fold_by_order(order))
 
 

@@ -14,12 +14,14 @@ import sys
 def main() -> None:
     """Run the module that the first argument names, with the further arguments."""
     del sys.argv[0]
-    if sys.argv[:2] == ["prefect", "server"]:  # --background starts a Python that searches the checkout first
+    # A server of Prefect in the background and a worker of Dask are started as Pythons that search the checkout first.
+    if sys.argv[:2] == ["prefect", "server"] or sys.argv[0] in ("dask", "flows"):
         os.environ["PYTHONSAFEPATH"] = "1"
     # Prefect searches the working folder before the libraries while it imports the flows. So they are imported first.
     if sys.argv[0].partition(".")[0] == "prefect":
         import flows.flow  # noqa: F401
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    # This module stays __main__: the processes of Dask's workers import __main__ before all else, and so `flows`.
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=False)
 
 
 if __name__ == "__main__":

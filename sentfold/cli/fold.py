@@ -114,4 +114,4 @@ def run_on_dask(source: Path, target: Path, settings: FoldSettings, cluster: dic
         **cluster,
     }
     os.chdir(ROOT)
-    os.execv(sys.executable, [sys.executable, "-m", "flows", "fold", json.dumps(order)])
+    os.execv(sys.executable, [sys.executable, "-m", "flows.launch", "flows", "fold", json.dumps(order)])

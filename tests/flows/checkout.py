@@ -212,7 +212,7 @@ def plant(root: Path) -> Path:
     mark = root / "imported"
     # Names of libraries, and some that libraries try to import where they are not installed.
     names = ("configobj", "dask", "distributed", "json", "networkx", "numpy", "psutil", "sqlalchemy", "typer")
-    for name in (*names, "uvicorn", "brotli", "lz4", "msvcrt", "snappy", "winreg", "zstandard"):
+    for name in (*names, "multiprocessing", "uvicorn", "brotli", "lz4", "msvcrt", "snappy", "winreg", "zstandard"):
         (root / name).mkdir()
         module = f"open({str(mark)!r}, 'a').write('{name} ')\nraise ImportError"
         (root / name / "__init__.py").write_text(module)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import sys
-from contextlib import suppress
+from contextlib import chdir, suppress
 from pathlib import Path
 
 import dask
@@ -14,7 +15,12 @@ from distributed import Client
 from distributed.security import Security
 
 from flows.dask_cluster import UnreachableClusterError, existing_cluster, local_cluster
+from sentfold.cli.fold import run_on_dask
 from sentfold.errors import ParameterError
+from tests.checkout import environment, make_checkout
+from tests.flows.checkout import plant
+from tests.flows.workers import cluster
+from tests.fold.corpus import cloud, of_vectors, write_vectors
 
 
 def listening() -> list[tuple[str, int]]:
@@ -89,3 +95,25 @@ def test_no_process_of_a_run_looks_for_modules_in_a_folder_that_another_user_can
 def test_a_limit_that_is_no_size_is_refused() -> None:
     with pytest.raises(ParameterError, match="no size"), local_cluster(1, "much"):
         pass
+
+
+@pytest.mark.slow
+def test_no_process_of_a_worker_imports_a_folder_of_data_in_its_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_checkout(tmp_path / "checkout")
+    mark = plant(root)
+    with cluster(root, environment(), [root]) as (address, _), Client(address, timeout=60) as client:
+        client.wait_for_workers(1, timeout=60)
+        assert client.submit(lambda: __import__("flows").__file__).result() == str(root / "flows/__init__.py")
+    assert not mark.exists(), mark.read_text()
+
+    write_vectors(tmp_path / "x.parquet", cloud())
+    monkeypatch.setattr("sentfold.cli.fold.ROOT", root)
+    commands: list[list[str]] = []
+    monkeypatch.setattr("os.execv", lambda _, words: commands.append(words))
+    with chdir(tmp_path):  # which `sentfold fold` leaves
+        run_on_dask(Path("x.parquet"), Path("run"), of_vectors(), {"workers": 1})
+    done = subprocess.run(commands[0], cwd=root, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and (tmp_path / "run/folded").exists(), done.stderr
+    assert not mark.exists(), mark.read_text()

@@ -276,14 +276,18 @@ def test_a_worker_with_several_threads_is_refused(tmp_path: Path) -> None:
 def test_a_cluster_that_is_lost_says_that_finished_parts_are_kept(
     tmp_path: Path, source: Path, alone: dict[str, bytes]
 ) -> None:
-    target = tmp_path / "run"
-    with (
-        dask_cluster(tmp_path, cwd=ROOT) as (address, scheduler),
-        started(command(source, target, "--address", address), ROOT) as process,
-    ):
-        until(lambda: made(target, "vectors") > 0 or process.poll() is not None, "a part", seconds=300)
-        scheduler.kill()
-        printed, _ = process.communicate(timeout=600)
+    for attempt in range(5):
+        target, folder = tmp_path / f"run-{attempt}", tmp_path / f"cluster-{attempt}"
+        folder.mkdir()
+        with (
+            dask_cluster(folder, cwd=ROOT) as (address, scheduler),
+            started(command(source, target, "--address", address), ROOT) as process,
+        ):
+            until(lambda: made(target, "vectors") > 0 or process.poll() is not None, "a part", seconds=300)  # noqa: B023
+            scheduler.kill()
+            printed, _ = process.communicate(timeout=600)
+        if process.returncode:  # on a busy machine the fold can be over before the scheduler is killed
+            break
     assert process.returncode == 2 and "Traceback" not in printed, printed
     assert "the Dask cluster was lost" in printed and "finished parts are kept" in printed
     with started(command(source, target), ROOT) as process:
