@@ -66,6 +66,7 @@ class Dataset:
     copies      (n,) for vectors that come for every cell of the columns: where each distinct text is first. The cells
                 of queries are all documents, then all queries, also those that are left out
     cells       number of these cells
+    moved       the first row that is left out, if that changes the order of the texts; else ""
     notes       how the file was read, and what is odd, in words
     files       that were read
     """
@@ -83,6 +84,7 @@ class Dataset:
     parts: tuple[str, ...] = ()
     copies: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     cells: int = 0
+    moved: str = ""
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
 
@@ -139,7 +141,8 @@ def _read_pairs(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dat
     else:
         texts, copies, rows = distinct_texts(table, (left, right), kept)
         pairs = rows.reshape(2, -1).T
-        data = Dataset(table.name, "pairs", texts, pairs, scores, splits, copies=copies, cells=rows.size)
+        moved = _moved(table, (left, right), kept, texts)
+        data = Dataset(table.name, "pairs", texts, pairs, scores, splits, copies=copies, cells=rows.size, moved=moved)
     if "score" in roles:
         notes += odd_pairs(pairs, scores, splits, lambda item: table.place(kept[item]))
     return replace(data, notes=tuple(notes))
@@ -301,6 +304,15 @@ def distinct_texts(table: Table, columns: Sequence[str], kept: list[int]) -> tup
             copies.append(cell)
         rows[cell] = row_of[value]
     return tuple(row_of), np.array(copies, dtype=np.int64), rows
+
+
+def _moved(table: Table, columns: Sequence[str], kept: list[int], texts: tuple[str, ...]) -> str:
+    """The place of the first row that is left out, if `texts` have another order in the whole table; else ""."""
+    cells = (value for column in columns for value in table.columns[column] if isinstance(value, str))
+    whole = dict.fromkeys(value for value in cells if not _is_empty(value))
+    if len(whole) != len(texts) or tuple(whole) == texts:
+        return ""
+    return table.place(min({*range(len(table))} - {*kept}))
 
 
 def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:

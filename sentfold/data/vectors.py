@@ -511,6 +511,14 @@ def _place(array: npt.NDArray[Any], data: Dataset, path: Path) -> tuple[npt.NDAr
             )  # fmt: skip
         return array, None
     if len(array) == len(data.texts):
+        if data.moved:
+            raise DataError(
+                "the order of the vectors is not clear", where=str(path),
+                expected="vectors with their texts, as the order of the texts is another without the empty rows",
+                got=f"vectors without texts, and pairs of which rows are left out; the first: {data.moved}",
+                remedy="save the vectors with their texts in Parquet: columns text, vector; or remove these rows, and "
+                "make the vectors again",
+            )  # fmt: skip
         return array, None
     if len(array) != data.cells:
         each = ("text", "document and query") if data.kind == "queries" else ("distinct text", "cell")

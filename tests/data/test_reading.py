@@ -551,6 +551,22 @@ def test_bytes_are_no_vectors_unless_they_are_bits(tmp_path: Path) -> None:
     assert notes == ["vectors without texts: in the order of the rows, one for each distinct text"]
 
 
+def test_vectors_without_texts_are_refused_where_a_row_without_a_text_changes_the_order_of_the_texts(
+    tmp_path: Path,
+) -> None:
+    """Texts b and c change places if the second row is left out, so vectors may be in the one order or in the other."""
+    vectors = np.random.default_rng(0).normal(size=(6, 4))
+    np.save(tmp_path / "v.npy", vectors)
+    rows = ["left,right,score", "a,d,1", "b,,0", "c,e,2", "b,f,3"]
+    (tmp_path / "p.csv").write_text("\n".join(rows))
+    with pytest.raises(DataError, match=r"(?s)order of the vectors is not clear.*line 3"):
+        read_vectors(tmp_path / "v.npy", read_dataset(tmp_path / "p.csv"))
+    rows[2] = "a,,0"  # a stands in the first row, too
+    (tmp_path / "p.csv").write_text("\n".join(rows))
+    found, _ = read_vectors(tmp_path / "v.npy", read_dataset(tmp_path / "p.csv"))
+    np.testing.assert_allclose(found, vectors, rtol=1e-6)
+
+
 def test_judgements_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
     """Identifiers that are numbers fit in every order."""
     texts = {str(number): f"text {number}" for number in range(9)}
