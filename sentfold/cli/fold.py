@@ -113,5 +113,6 @@ def run_on_dask(source: Path, target: Path, settings: FoldSettings, cluster: dic
         "settings": settings.model_dump(),
         **cluster,
     }
+    os.environ.pop("PYTHONSAFEPATH", None)  # flows is found in the folder of the checkout alone
     os.chdir(ROOT)
     os.execv(sys.executable, [sys.executable, "-m", "flows.launch", "flows", "fold", json.dumps(order)])

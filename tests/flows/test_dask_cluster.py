@@ -110,6 +110,7 @@ def test_no_process_of_a_worker_imports_a_folder_of_data_in_its_checkout(
 
     write_vectors(tmp_path / "x.parquet", cloud())
     monkeypatch.setattr("sentfold.cli.fold.ROOT", root)
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")  # a setting of the user
     commands: list[list[str]] = []
     monkeypatch.setattr("os.execv", lambda _, words: commands.append(words))
     with chdir(tmp_path):  # which `sentfold fold` leaves
