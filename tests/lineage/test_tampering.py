@@ -405,18 +405,21 @@ def test_an_absent_page_of_the_report_takes_no_table_with_it(small: Small) -> No
     assert not found.failed(strict=False)
 
 
-@pytest.mark.parametrize("declared", ["reports/benchmarks/a.json", "reports/benchmarks"])
 @pytest.mark.parametrize(
-    ("measured", "sound"),
+    ("measured", "sound", "declared"),
     [
-        ('{"processor": "AMD EPYC 7B13, 2.4 GHz", "rates": {"power means": {"text in, whitespace": 1.5}}}', True),
-        ('{"processor": "AMD\\n\\n| space | first |\\n|---|---|\\n| mini-lp | 99.00 |"}', False),
-        ('{"processor": "AMD", "rates": {"<table><tr><td>99.00": {}}}', False),
-        ('{"processor": ["AMD", {"is": "' + "fast " * 21 + '"}]}', False),
-        ('{"processor": ["mini scores 99.00 on first", "and on second"]}', False),
-        ('{"processor": "AMD", "rates": {"=50.85+48.31": {"text in": 4.2}}}', False),
-        ('{"processor": ', False),
-        ("[" * 100_000, False),
+        (
+            '{"processor": "AMD EPYC 7B13, 2.4 GHz", "rates": {"power means": {"text in, whitespace": 1.5}}}',
+            True,
+            "reports/benchmarks/a.json",
+        ),
+        ('{"processor": "AMD\\n\\n| space | first |\\n|---|---|\\n| mini-lp | 99.00 |"}', False, "reports/benchmarks"),
+        ('{"processor": "AMD", "rates": {"<table><tr><td>99.00": {}}}', False, "reports/benchmarks/a.json"),
+        ('{"processor": ["AMD", {"is": "' + "fast " * 21 + '"}]}', False, "reports/benchmarks"),
+        ('{"processor": ["mini scores 99.00 on first", "and on second"]}', False, "reports/benchmarks/a.json"),
+        ('{"processor": "AMD", "rates": {"=50.85+48.31": {"text in": 4.2}}}', False, "reports/benchmarks"),
+        ('{"processor": ', False, "reports/benchmarks/a.json"),
+        ("[" * 100_000, False, "reports/benchmarks"),
     ],
 )
 def test_measured_times_have_plain_names_alone_for_the_report_prints_them(
