@@ -13,15 +13,19 @@ import sys
 
 def main() -> None:
     """Run the module that the first argument names, with the further arguments."""
-    del sys.argv[0]
-    # A server of Prefect in the background and a worker of Dask are started as Pythons that search the checkout first.
-    if sys.argv[:2] == ["prefect", "server"] or sys.argv[0] in ("dask", "flows"):
+    name, *words = sys.argv[1:]
+    sys.argv[:] = [f"launch {name}", *words]  # errors of usage begin with `python -m flows.` and this name
+    if name in ("dask", "flows"):  # a worker of Dask is started as a Python that searches the checkout first
         os.environ["PYTHONSAFEPATH"] = "1"
     # Prefect searches the working folder before the libraries while it imports the flows. So they are imported first.
-    if sys.argv[0].partition(".")[0] == "prefect":
+    if name.partition(".")[0] == "prefect":
         import flows.flow  # noqa: F401
+    if [name, *words[:1]] == ["prefect", "server"]:  # which searches its working folder first with --background
+        from prefect.settings import get_current_settings
+
+        os.chdir(get_current_settings().home)
     # This module stays __main__: the processes of Dask's workers import __main__ before all else, and so `flows`.
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=False)
+    runpy.run_module(name, run_name="__main__", alter_sys=False)
 
 
 if __name__ == "__main__":

@@ -211,8 +211,19 @@ def plant(root: Path) -> Path:
     """Put folders of data with names of libraries into a checkout; the file that exists once one was imported."""
     mark = root / "imported"
     # Names of libraries, and some that libraries try to import where they are not installed.
-    names = ("configobj", "dask", "distributed", "json", "networkx", "numpy", "psutil", "sqlalchemy", "typer")
-    for name in (*names, "multiprocessing", "uvicorn", "brotli", "lz4", "msvcrt", "snappy", "winreg", "zstandard"):
+    names = ("aiosqlite", "configobj", "dask", "distributed", "json", "networkx", "numpy", "psutil", "sqlalchemy")
+    for name in (
+        *names,
+        "typer",
+        "multiprocessing",
+        "uvicorn",
+        "brotli",
+        "lz4",
+        "msvcrt",
+        "snappy",
+        "winreg",
+        "zstandard",
+    ):
         (root / name).mkdir()
         module = f"open({str(mark)!r}, 'a').write('{name} ')\nraise ImportError"
         (root / name / "__init__.py").write_text(module)

@@ -98,8 +98,11 @@ class Services:
 
 
 @contextmanager
-def prefect_services(home: Path, environment: dict[str, str]) -> Iterator[Services]:
-    """A server set up as documented, for a `with` block; it schedules and looks for work every few seconds."""
+def prefect_services(home: Path, environment: dict[str, str], *options: str) -> Iterator[Services]:
+    """A server set up as documented, for a `with` block; it schedules and looks for work every few seconds.
+
+    options  of `prefect server start`
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -118,11 +121,14 @@ def prefect_services(home: Path, environment: dict[str, str]) -> Iterator[Servic
         (checkout / name).symlink_to(SOURCE / name)
     mark = plant(checkout)
     try:
-        services.start("server", "flows.launch", "prefect", "server", "start", "--no-ui", folder=checkout)
+        services.start("server", "flows.launch", "prefect", "server", "start", "--no-ui", *options, folder=checkout)
         wait_until(lambda: _healthy(url), "the server", seconds=900)
         assert not mark.exists(), mark.read_text()
         yield services
     finally:
+        if "--background" in options:
+            stop = [Path(sys.executable).with_name("prefect"), "server", "stop"]
+            subprocess.run(stop, cwd=home, env=services.environment, check=False)
         services.end()
 
 

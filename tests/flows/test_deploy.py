@@ -92,6 +92,14 @@ def names(services: Services) -> list[str]:
 
 
 @pytest.mark.slow
+def test_a_server_in_the_background_imports_no_folder_of_data_either(
+    tmp_path: Path, serverless: dict[str, str]
+) -> None:
+    with prefect_services(tmp_path, serverless, "--background"):
+        pass  # it answers, and has imported none
+
+
+@pytest.mark.slow
 def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Checkout, services: Services) -> None:
     mark = plant(deployable.root)
     printed = deploy(deployable, cron="* * * * *")
