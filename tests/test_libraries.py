@@ -49,6 +49,7 @@ def test_numba_takes_no_settings_from_the_working_folder_at_any_time(tmp_path: P
     assert lost.read_text() == "three years of notes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [{"XDG_CACHE_HOME": ".cache"}, {"XDG_CACHE_HOME": "", "HOME": "."}])
 def test_a_relative_place_for_caches_is_not_the_working_folder(tmp_path: Path, place: dict[str, str]) -> None:
     """The working folder can be a stranger's, and then numba's settings and compiled code in it are, too."""

@@ -379,6 +379,7 @@ def test_copies_that_differ_by_rounding_are_copies_and_others_are_not() -> None:
     assert set(first_copies((x[:1] * (1 + 1e-7 * noise)).astype(np.float32)).tolist()) == {0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "least", "most"), [([75] * 3 + [1] * 366, 1.1, 2.5), ([20] * 23, 1.05, 1.06), ([1] * 300, 1.0, 1.0)]
 )

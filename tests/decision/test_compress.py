@@ -111,6 +111,7 @@ def test_pairs_that_share_texts_are_told_to_share_none() -> None:
         assert verdict.endswith("would, if no two share a text." if shared else "would.")
 
 
+@pytest.mark.slow
 def test_intervals_of_labels_with_a_split_hold_for_other_train_texts() -> None:
     """Each text of the train part votes for many of the test part, so other ones there move all forms."""
     centres, found = 0.8 * np.random.default_rng(5).normal(size=(5, 32)), []

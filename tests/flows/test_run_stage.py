@@ -102,6 +102,7 @@ def test_a_run_that_is_stopped_does_not_wait_for_the_next_attempt(finished: Chec
     assert time.monotonic() - begin < 600
 
 
+@pytest.mark.slow
 def test_a_result_from_the_run_cache_is_called_restored(finished: Checkout) -> None:
     finished.change("rounding: 2", "rounding: 3")
     assert run_stage("evaluate", order(finished)).outcome == "ran"

@@ -98,6 +98,7 @@ def exchange(finished: Checkout, folder: Path, address: str, options: dict[str, 
     assert outputs_of(other) == outputs_of(finished)
 
 
+@pytest.mark.slow
 def test_a_remote_that_dvc_believes_unseen_is_refused(finished: Checkout) -> None:
     with pytest.raises(RunError, match="the remote is not set up") as error:
         SHARED.require_verified(finished.root)

@@ -111,6 +111,7 @@ def run_of(small: Small, stage: str) -> str:
     return str(found.nodes[f"stage {stage}"].facts["run"])
 
 
+@pytest.mark.slow
 def test_a_run_is_named_only_if_it_wrote_the_bytes_that_are_here(small: Small) -> None:
     assert run_of(small, "fold@mini") == "no record of the run that wrote these bytes is here"
     small.edit("params.yaml", "step: 1.0e-1", "step: 0.2")

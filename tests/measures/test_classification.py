@@ -142,6 +142,7 @@ def test_weighted_rates_are_scikit_learns_on_the_resample_written_out(classes: i
         np.testing.assert_allclose(f1_scores(labels, predicted, weights)[row], f1_score(a, b, zero_division=0, **kind))
 
 
+@pytest.mark.slow
 def test_a_perceptron_learns_a_band_that_no_straight_line_separates() -> None:
     x = np.random.default_rng(3).standard_normal((1200, 2))
     labels = (np.abs(x[:, 0]) < 0.6745).astype(np.int64)  # half of them; a line is right on 3/4 at most

@@ -232,6 +232,7 @@ for found in (nearest_neighbors(x, 30, **sizes), nearest_among(x[::3] * 2, x, 30
 """
 
 
+@pytest.mark.slow
 def test_bits_do_not_depend_on_blas_threads_workers_or_blocks() -> None:
     digests = set()
     for threads, workers, block in (("1", "1", "1024"), ("2", "2", "1024"), ("2", "1", "97"), ("1", "3", "250")):

@@ -201,6 +201,7 @@ def test_the_same_training_writes_the_same_bytes(trained: Path) -> None:
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.slow
 def test_a_training_does_not_continue_what_other_code_began(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
