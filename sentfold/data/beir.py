@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -85,9 +86,22 @@ def read_beir(folder: Path) -> Dataset:
         names=(*documents, *kept),
         copies=np.concatenate([np.arange(len(documents)), len(documents) + np.array(order)]),
         cells=len(documents) + len(queries),
+        unclear=_unclear([*documents.values()], [*queries.values()], [queries[query] for query in kept]),
         notes=tuple(notes),
         files=(folder / "corpus.jsonl", folder / "queries.jsonl", *(path for _, path in _qrels(folder))),
     )
+
+
+def _unclear(documents: list[str], queries: list[str], judged: list[str]) -> frozenset[int | tuple[int, int]]:
+    """See Dataset.unclear. Users may also have left out documents without a text, or texts that come again."""
+    full = [document for document in documents if document]
+    of_documents = {len(texts) for texts in (documents, full, set(documents), set(full))}
+    of_queries = {len(texts) for texts in (queries, judged, set(queries), set(judged))}
+    fit = [(len(documents), len(texts)) for texts in (queries, judged)]
+    others = {pair for pair in product(of_documents, of_queries) if pair not in fit}
+    distinct = {len({*full, *texts}) for texts in (queries, judged) if not {*full}.isdisjoint(texts)}
+    twice = {fit[1]} if len(set(queries)) == len(judged) < len(queries) else set()
+    return frozenset({*(sum(pair) for pair in {*others, *twice}), *distinct, *twice})
 
 
 def _join_parts(judged: list[tuple[str, Judgements]]) -> tuple[Judgements, dict[str, str], list[str]]:

@@ -66,7 +66,8 @@ class Dataset:
     copies      (n,) for vectors that come for every cell of the columns: where each distinct text is first. The cells
                 of queries are all documents, then all queries, also those that are left out
     cells       number of these cells
-    moved       the first row that is left out, if that changes the order of the texts; else ""
+    unclear     the numbers of vectors by place, of one array or of two, that the data as the user has them fit too, but
+                in another order: rows were left out, or texts come again
     notes       how the file was read, and what is odd, in words
     files       that were read
     """
@@ -84,7 +85,7 @@ class Dataset:
     parts: tuple[str, ...] = ()
     copies: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     cells: int = 0
-    moved: str = ""
+    unclear: frozenset[int | tuple[int, int]] = frozenset()
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
 
@@ -141,8 +142,10 @@ def _read_pairs(table: Table, roles: Mapping[str, str], notes: list[str]) -> Dat
     else:
         texts, copies, rows = distinct_texts(table, (left, right), kept)
         pairs = rows.reshape(2, -1).T
-        moved = _moved(table, (left, right), kept, texts)
-        data = Dataset(table.name, "pairs", texts, pairs, scores, splits, copies=copies, cells=rows.size, moved=moved)
+        unclear = _unclear(table, (left, right), kept)
+        data = Dataset(
+            table.name, "pairs", texts, pairs, scores, splits, copies=copies, cells=rows.size, unclear=unclear
+        )  # fmt: skip
     if "score" in roles:
         notes += odd_pairs(pairs, scores, splits, lambda item: table.place(kept[item]))
     return replace(data, notes=tuple(notes))
@@ -306,13 +309,20 @@ def distinct_texts(table: Table, columns: Sequence[str], kept: list[int]) -> tup
     return tuple(row_of), np.array(copies, dtype=np.int64), rows
 
 
-def _moved(table: Table, columns: Sequence[str], kept: list[int], texts: tuple[str, ...]) -> str:
-    """The place of the first row that is left out, if `texts` have another order in the whole table; else ""."""
-    cells = (value for column in columns for value in table.columns[column] if isinstance(value, str))
-    whole = dict.fromkeys(value for value in cells if not _is_empty(value))
-    if len(whole) != len(texts) or tuple(whole) == texts:
-        return ""
-    return table.place(min({*range(len(table))} - {*kept}))
+def _unclear(table: Table, columns: tuple[str, str], kept: list[int]) -> frozenset[int | tuple[int, int]]:
+    """See Dataset.unclear: where the distinct texts of all rows are as many as those of `kept`, in another order."""
+
+    def distinct(names: Sequence[str], rows: Iterable[int]) -> tuple[str, ...]:
+        cells = (table.columns[name][row] for name in names for row in rows)
+        return tuple(dict.fromkeys(cell for cell in cells if isinstance(cell, str) and not _is_empty(cell)))
+
+    found: set[int | tuple[int, int]] = set()
+    if len(kept) < len(table):
+        for names in (columns, columns[:1], columns[1:]):
+            ours, whole = distinct(names, kept), distinct(names, range(len(table)))
+            if len(ours) == len(whole) and ours != whole:
+                found.add(len(ours) if names == columns else (len(kept), len(kept)))
+    return frozenset(found)
 
 
 def parse_scores(table: Table, column: str, kept: list[int]) -> Float64:

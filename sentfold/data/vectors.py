@@ -50,12 +50,13 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     Further rows are unlabelled vectors. A file holds
       a Parquet column of texts and one of vectors, matched by text; or one array (npy, npz, safetensors, Parquet)
       and nothing else: one vector per distinct text, in the order of Dataset.texts; or one per cell: first column,
-      then second; or (pairs) shape (m, 2, d); or two arrays called left and right (queries: corpus and queries)
+      then second; or (m pairs) shape (m, 2, d), or two arrays of m vectors called left and right; or (queries) two
+      arrays called corpus and queries
     If `data` names rows instead of texts, all vectors are taken as they are.
     Raises DataError. Memory: the file in its own type, and in float32 if that is another.
     """
     columns, arrays = read_arrays(path)
-    array = _join(arrays, data, path)
+    array, halves = _join(arrays, data, path)
     taken = [name for name in arrays if name not in ("", "vector")][: len(arrays) == 1]
     if array.ndim != 2 or not array.shape[1]:
         raise DataError("an array has no vectors", where=str(path), expected="shape (n, d)", got=f"shape {array.shape}")
@@ -66,10 +67,11 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     if texts is not None:
         vectors, rows, extra = _match(array, texts, data, path)
     else:
-        (vectors, rows), extra = _place(array, data, path), 0
+        (vectors, rows), extra = _place(array, halves, data, path), 0
     checked, notes = check_vectors(vectors, str(path), rows)
     if texts is None and data.texts:
         one = "distinct text" if rows is None else "cell"
+        one = "document and query" if data.kind == "queries" else one
         orders = {"pairs": "the left column, then the right one", "queries": "the documents, then the queries"}
         notes.insert(
             0, f"vectors without texts: in the order of {orders.get(data.kind, 'the rows')}, one for each {one}"
@@ -417,47 +419,35 @@ def _refuse_columns(columns: Columns, data: Dataset, path: Path) -> None:
         )  # fmt: skip
 
 
-def _join(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path) -> npt.NDArray[Any]:
-    """One array out of those of a file."""
-    halves = HALVES.get(data.kind, ())
-    if halves and set(halves) == set(arrays):
-        parts = [arrays[name] for name in halves]
-        if all(part.ndim == 2 for part in parts) and len({part.shape[1] for part in parts}) == 1:
-            _refuse_lengths(parts, data, path)
-            return np.concatenate(parts)
+def _join(
+    arrays: Mapping[str, npt.NDArray[Any]], data: Dataset, path: Path
+) -> tuple[npt.NDArray[Any], tuple[int, int] | None]:
+    """One array out of those of a file, and the lengths of the two that it was made of, if there were two."""
+    names = HALVES.get(data.kind, ())
+    if names and set(names) == set(arrays):
+        first, second = (arrays[name] for name in names)
+        if first.ndim == second.ndim == 2 and first.shape[1] == second.shape[1]:
+            return np.concatenate([first, second]), (len(first), len(second))
     if len(arrays) != 1:
         raise DataError(
             "a file does not hold one array of vectors",
             where=str(path),
-            expected="one array" + (f", or two of one width: {', '.join(halves)}" if halves else ""),
+            expected="one array" + (f", or two of one width: {', '.join(names)}" if names else ""),
             got=", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none",
             remedy=_one_array(arrays, data),
         )
     array = next(iter(arrays.values()))
     if data.kind == "pairs" and array.ndim == 3 and array.shape[1] == 2:
-        return np.concatenate([array[:, 0], array[:, 1]])
-    return array
+        return np.concatenate([array[:, 0], array[:, 1]]), (len(array), len(array))
+    return array, None
 
 
-def _refuse_lengths(parts: Sequence[npt.NDArray[Any]], data: Dataset, path: Path) -> None:
-    """Raise DataError unless the first of two arrays is as long as what it is of: their sum can be right by chance."""
-    if not data.texts:
-        return
+def _halves_of(data: Dataset) -> set[tuple[int, int]]:
+    """The lengths that two arrays may have."""
     if data.kind == "queries":
-        of, lengths = "documents", {len(data.documents)}
-    else:
-        of, lengths = (
-            "texts in the first column, or distinct ones there",
-            {data.cells // 2, int(data.rows[:, 0].max()) + 1},
-        )
-    if len(parts[0]) not in lengths:
-        first, second = HALVES[data.kind]
-        raise DataError(
-            f"the array `{first}` has another length than what it is of", where=str(path),
-            expected=f"{' or '.join(map(str, sorted(lengths)))} vectors ({of} of {data.name})",
-            got=f"{len(parts[0])} in `{first}`, {len(parts[1])} in `{second}`",
-            remedy="save the vectors with their texts in Parquet: columns text, vector",
-        )  # fmt: skip
+        documents = len(data.documents)
+        return {(documents, len(data.texts) - documents), (documents, data.cells - documents)}
+    return {(len(data.rows), len(data.rows))}
 
 
 def _one_array(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset) -> str:
@@ -500,38 +490,49 @@ def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path)
     return array[taken], taken, len(others)
 
 
-def _place(array: npt.NDArray[Any], data: Dataset, path: Path) -> tuple[npt.NDArray[Any], Ints | None]:
-    """Vectors without texts, told by their number, one per distinct text or per cell; and their rows, if others."""
+def _place(
+    array: npt.NDArray[Any], halves: tuple[int, int] | None, data: Dataset, path: Path
+) -> tuple[npt.NDArray[Any], Ints | None]:
+    """Vectors without texts, told by their number, one per distinct text or per cell; and their rows, if others.
+
+    halves  the lengths of the two arrays that they were in, if there were two
+    """
     if not data.texts:
         most = int(data.rows.max())
-        if most >= len(array):
+        if halves or most >= len(array):
             raise DataError(
                 "a pair names a row that the vectors do not have", where=data.name,
-                expected=f"rows 0 to {len(array) - 1} of {path}", got=str(most),
+                expected=f"one array of rows, as the pairs number them from 0, in {path}",
+                got=f"two arrays of {halves} vectors" if halves else f"row {most} of rows 0 to {len(array) - 1}",
             )  # fmt: skip
         return array, None
-    if len(array) == len(data.texts):
-        if data.moved:
-            raise DataError(
-                "the order of the vectors is not clear", where=str(path),
-                expected="vectors with their texts, as the order of the texts is another without the empty rows",
-                got=f"vectors without texts, and pairs of which rows are left out; the first: {data.moved}",
-                remedy="save the vectors with their texts in Parquet: columns text, vector; or remove these rows, and "
-                "make the vectors again",
-            )  # fmt: skip
-        return array, None
-    if len(array) != data.cells:
-        each = ("text", "document and query") if data.kind == "queries" else ("distinct text", "cell")
-        wanted = f"{len(data.texts)} (one per {each[0]})" + (
-            f" or {data.cells} (one per {each[1]})" if data.cells else ""
-        )
+    remedy = "save the vectors with their texts in Parquet: columns text, vector"
+    given = halves or len(array)
+    if given not in (_halves_of(data) if halves else {len(data.texts), data.cells}):
         raise DataError(
-            "there are not as many vectors as texts", where=str(path), expected=f"{wanted} for {data.name}",
-            got=str(len(array)), remedy="save the vectors with their texts in Parquet: columns text, vector",
+            "there are not as many vectors as texts", where=str(path), expected=f"{_wanted(data, halves)} for "
+            f"{data.name}", got=str(given), remedy=remedy,
         )  # fmt: skip
+    if given in data.unclear:
+        raise DataError(
+            "vectors without texts can be in two orders", where=str(path), remedy=remedy,
+            expected=f"vectors with their texts; or {data.name} without rows whose texts are empty or come again",
+            got=f"{given} vectors, which is also the number of the texts with the rows that are left out",
+        )  # fmt: skip
+    if len(array) == len(data.texts):
+        return array, None
     if data.kind != "queries":
         _check_copies(array, data, path)
     return array[data.copies], data.copies
+
+
+def _wanted(data: Dataset, halves: tuple[int, int] | None) -> str:
+    """How many vectors there may be, in words."""
+    if halves:
+        names = " and ".join(HALVES[data.kind])
+        return f"two arrays, {names}, of {' or '.join(map(str, sorted(_halves_of(data))))} vectors"
+    each = ("document and judged query", "document and query") if data.kind == "queries" else ("distinct text", "cell")
+    return f"{len(data.texts)} (one per {each[0]})" + f" or {data.cells} (one per {each[1]})" * bool(data.cells)
 
 
 def _check_copies(array: npt.NDArray[Any], data: Dataset, path: Path) -> None:

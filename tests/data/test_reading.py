@@ -559,12 +559,47 @@ def test_vectors_without_texts_are_refused_where_a_row_without_a_text_changes_th
     np.save(tmp_path / "v.npy", vectors)
     rows = ["left,right,score", "a,d,1", "b,,0", "c,e,2", "b,f,3"]
     (tmp_path / "p.csv").write_text("\n".join(rows))
-    with pytest.raises(DataError, match=r"(?s)order of the vectors is not clear.*line 3"):
+    with pytest.raises(DataError, match=r"can be in two orders"):
         read_vectors(tmp_path / "v.npy", read_dataset(tmp_path / "p.csv"))
     rows[2] = "a,,0"  # a stands in the first row, too
     (tmp_path / "p.csv").write_text("\n".join(rows))
     found, _ = read_vectors(tmp_path / "v.npy", read_dataset(tmp_path / "p.csv"))
     np.testing.assert_allclose(found, vectors, rtol=1e-6)
+
+    # The distinct texts of each column, of all rows; c is in both columns, so that there are fewer texts than cells.
+    rows = ["left,right,score", "a,d,1", "b,,0", "c,e,2", "b,c,3"]
+    (tmp_path / "p.csv").write_text("\n".join(rows))
+    np.savez(tmp_path / "v.npz", left=vectors[:3], right=vectors[3:])
+    with pytest.raises(DataError, match="can be in two orders"):
+        read_vectors(tmp_path / "v.npz", read_dataset(tmp_path / "p.csv"))
+
+
+def test_vectors_of_another_number_of_pairs_are_refused_although_there_are_as_many_as_texts(tmp_path: Path) -> None:
+    """Of two pairs and four texts, when the pairs have been turned and added."""
+    (tmp_path / "p.csv").write_text("left,right,score\na,b,1\nc,d,2\nb,a,1\nd,c,3\n")
+    np.save(tmp_path / "v.npy", np.random.default_rng(0).normal(size=(2, 2, 4)))
+    with pytest.raises(DataError, match=r"(?s)not as many vectors.*\(4, 4\).*\(2, 2\)"):
+        read_vectors(tmp_path / "v.npy", read_dataset(tmp_path / "p.csv"))
+    (tmp_path / "rows.csv").write_text("left,right,score\n0,0,1\n1,0,2\n0,1,3\n")
+    with pytest.raises(DataError, match=r"(?s)one array of rows.*two arrays"):
+        read_vectors(tmp_path / "v.npy", read_dataset(tmp_path / "rows.csv"))
+
+
+@pytest.mark.parametrize("again", ["a cat", ""])
+def test_vectors_of_distinct_documents_are_refused_where_queries_that_nothing_judges_make_up_their_number(
+    tmp_path: Path, again: str
+) -> None:
+    """Three documents, of which one comes again or is empty, and three queries, of which two are judged."""
+    asked = {"q": "which cat", "r": "which hen", "s": "which cow"}
+    write_beir(tmp_path / "d", {"a": "a cat", "b": again, "c": "a cow"}, asked, {"test": ["q a 1", "s c 1"]})
+    data = read_dataset(tmp_path / "d")
+    np.save(tmp_path / "v.npy", VECTORS[:5])  # of two documents and three queries, or of three and two
+    with pytest.raises(DataError, match="can be in two orders"):
+        read_vectors(tmp_path / "v.npy", data)
+    np.save(tmp_path / "v.npy", VECTORS[:6])
+    assert np.array_equal(read_vectors(tmp_path / "v.npy", data)[0], VECTORS[[0, 1, 2, 3, 5]])
+    np.savez(tmp_path / "v.npz", corpus=VECTORS[:3], queries=VECTORS[[3, 5]])
+    assert np.array_equal(read_vectors(tmp_path / "v.npz", data)[0], VECTORS[[0, 1, 2, 3, 5]])
 
 
 def test_judgements_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
@@ -1506,7 +1541,11 @@ def test_two_arrays_whose_lengths_have_the_right_sum_alone_are_refused(tmp_path:
         for sound, lengths in ((False, wrong), (True, right)):
             for first, second in lengths:
                 np.savez(tmp_path / "v.npz", **dict(zip(names, (x[:first], x[first : first + second]), strict=True)))
-                with nullcontext() if sound else pytest.raises(DataError, match=f"`{names[0]}` has another length"):
+                with (
+                    nullcontext()
+                    if sound
+                    else pytest.raises(DataError, match="not as many vectors")
+                ):
                     read_vectors(tmp_path / "v.npz", data)
 
 
@@ -1581,7 +1620,7 @@ def test_vectors_of_all_queries_fit_where_some_queries_are_not_judged(tmp_path: 
     np.save(tmp_path / "five.npy", VECTORS[:5])
     with pytest.raises(DataError, match="not as many vectors") as refused:
         read_vectors(tmp_path / "five.npy", data)
-    assert refused.value.expected.startswith("4 (one per text) or 6 (one per document and query)")
+    assert refused.value.expected.startswith("4 (one per document and judged query) or 6 (one per document and query)")
 
 
 def test_a_header_in_decomposed_letters_is_named_as_people_type_it(tmp_path: Path) -> None:
