@@ -1541,11 +1541,7 @@ def test_two_arrays_whose_lengths_have_the_right_sum_alone_are_refused(tmp_path:
         for sound, lengths in ((False, wrong), (True, right)):
             for first, second in lengths:
                 np.savez(tmp_path / "v.npz", **dict(zip(names, (x[:first], x[first : first + second]), strict=True)))
-                with (
-                    nullcontext()
-                    if sound
-                    else pytest.raises(DataError, match="not as many vectors")
-                ):
+                with nullcontext() if sound else pytest.raises(DataError, match="not as many vectors"):
                     read_vectors(tmp_path / "v.npz", data)
 
 
