@@ -41,6 +41,7 @@ TWICE = "a key that comes twice"
 ONE_A_LINE = "write a list as one object a line: jq -c '.[]' list.json > lines.jsonl"
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".txt")  # of the parts in a folder
+PARTS = ("train", "dev", "test")  # in the order in which they are read
 LIKE_PART = re.compile(f"({'|'.join([*SPLITS, 'eval', 'evaluation'])})(?![a-z])", re.IGNORECASE)
 # For no name: here, by writers that write none, by pandas, R, SheetJS and polars.
 MADE_UP = re.compile(r"(\0\d+|Unnamed: \d+(\.\d+)?|\.\.\.\d+|X\.\d+|__EMPTY(_\d+)?|_duplicated_\d+)?")
@@ -669,11 +670,8 @@ def _plain_numbers(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _read_folder(folder: Path) -> Table:
-    """The parts of a folder: train, dev, test, then others. Raises DataError unless all have the same columns."""
-    order = ["train", "dev", "test"]
-    found = _named_parts(folder)
-    named = {part: SPLITS.get(part.lower(), part) for part, _ in found}
-    parts = sorted(found, key=lambda part: order.index(named[part[0]]) if named[part[0]] in order else len(order))
+    """The parts of a folder: train, dev, test. Raises DataError unless all have the same columns."""
+    parts = sorted(_named_parts(folder), key=lambda part: PARTS.index(part[0]))
     tables = [(part, read_table(path)) for part, path in parts]
     first = tables[0][1].columns
     for (_, path), (_, table) in zip(parts, tables, strict=True):
@@ -689,6 +687,14 @@ def _read_folder(folder: Path) -> Table:
     read = f"{len(names)} files: {', '.join(names if len(names) <= 8 else [names[0], '...', names[-1]])}"
     notes = dict.fromkeys([read, *(note for _, table in tables for note in table.notes)])
     return Table(folder.name, columns, [place for _, table in tables for place in table.places], tuple(notes))
+
+
+def part_of(path: Path) -> tuple[str, int, int] | None:
+    """The part that a file is named after, its number, and the number of all; 0 of 0 without, None for other names."""
+    numbered = PART.fullmatch(path.stem)
+    part = SPLITS.get((numbered[1] if numbered else path.stem).lower())
+    number, count = (int(numbered[2]), int(numbered[3])) if numbered else (0, 0)
+    return (part, number, count) if part else None
 
 
 def _named_parts(folder: Path) -> list[tuple[str, Path]]:
@@ -714,10 +720,10 @@ def _named_parts(folder: Path) -> list[tuple[str, Path]]:
         )  # fmt: skip
     files: dict[str, list[tuple[Path, int, int]]] = {}  # with its number, and the number of all, or 0
     for path in shown:
-        numbered = PART.fullmatch(path.stem)
-        part = SPLITS.get((numbered[1] if numbered else path.stem).lower())
-        if part and path.is_file() and path.suffix.lower() in (*TABLES, ".json"):  # other JSON holds what programs note
-            number, count = (int(numbered[2]), int(numbered[3])) if numbered else (0, 0)
+        found = part_of(path)
+        # JSON files with other names hold what programs note.
+        if found and path.is_file() and path.suffix.lower() in (*TABLES, ".json"):
+            part, number, count = found
             files.setdefault(part, []).append((path, number, count))
         elif path.suffix.lower() in TABLES and not path.is_dir():
             raise DataError(
@@ -737,10 +743,10 @@ def _named_parts(folder: Path) -> list[tuple[str, Path]]:
             got=", ".join(path.name for path in shown[:8]) or "an empty folder",
             remedy="give the folder or file that holds the data",
         )  # fmt: skip
-    for found in files.values():
-        found.sort(key=lambda file: file[1])
-        _require_whole(folder, found)
-    paths = [(part, path) for part, found in files.items() for path, *_ in found]
+    for numbered in files.values():
+        numbered.sort(key=lambda file: file[1])
+        _require_whole(folder, numbered)
+    paths = [(part, path) for part, numbered in files.items() for path, *_ in numbered]
     if len({path.suffix.lower() for _, path in paths}) > 1:
         raise DataError(
             "the parts of a folder have two formats", where=str(folder), expected="one format",

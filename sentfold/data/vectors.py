@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -112,6 +114,41 @@ def refuse_masked(**parts: object) -> None:
                 "values are masked", where=f"{name}, row {rows[0]} (from 0)", expected="a value in each row",
                 got=f"a mask in {len(rows):,} rows", remedy="leave out the rows without a value",
             )  # fmt: skip
+
+
+def refuse_other_order(**parts: Any) -> None:
+    """Raise DataError where two tables of pandas have the same index in another order: rows are matched by place."""
+    indexed = [(name, np.asarray(part.index)) for name, part in parts.items() if _has_index(part)]
+    for (first, one), (second, other) in pairwise(indexed):
+        if len(one) == len(other) and not (one == other).all() and Counter(one.tolist()) == Counter(other.tolist()):
+            row = int(np.flatnonzero(one != other)[0])
+            raise DataError(
+                "two tables have one index in two orders", where=f"{first} and {second}, row {row} (from 0)",
+                expected="one order", got=f"{shorten(one[row])} and {shorten(other[row])}",
+                remedy=f"if the index tells which rows belong together, give {second}.loc[{first}.index]; if rows "
+                "belong together as they stand, give .to_numpy() of both",
+            )  # fmt: skip
+
+
+def refuse_index(vectors: Any) -> None:
+    """Raise DataError for a table of pandas with numbers as its index that are not those of its rows.
+
+    Items that name rows of vectors name them from 0, and these numbers could be meant.
+    """
+    if _has_index(vectors):
+        index = np.asarray(vectors.index)
+        if index.dtype.kind in "iu" and not np.array_equal(index, np.arange(len(index))):
+            raise DataError(
+                "vectors have numbers as an index that are not those of their rows", where="vectors",
+                expected="rows 0, 1, 2, ...", got=f"an index of {', '.join(map(str, index[:3]))}, ...",
+                remedy="give vectors.to_numpy(), if the items count its rows from 0; if they name the index, give "
+                "vectors.index.get_indexer(...) of what they name",
+            )  # fmt: skip
+
+
+def _has_index(part: object) -> bool:
+    """Whether an object is a table or a column of pandas: lists and texts have a method of this name."""
+    return hasattr(part, "index") and hasattr(part, "iloc")
 
 
 def check_vectors(array: npt.NDArray[Any], where: str, rows: Ints | None = None) -> tuple[Floats, list[str]]:

@@ -398,7 +398,7 @@ def fold_means(task: Task, plan: FoldPlan, tables: Sequence[Float64], weights: F
         above, below = np.zeros_like(total), np.zeros(len(weights))
         for fold in folds:
             part = weights[:, place_of[fold.test]]
-            if len(fold.test) > 1:
+            if len(fold.test):
                 scores = task.score(tables[number], fold.test, part)
                 size = np.where(np.isnan(scores[0]), 0.0, part.sum(axis=1))
                 above += np.nan_to_num(scores) * size

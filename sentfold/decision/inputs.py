@@ -26,7 +26,7 @@ from sentfold.data.datasets import (
     refuse_label,
 )
 from sentfold.data.tables import DataError, compose, shorten
-from sentfold.data.vectors import as_array, encode_texts, refuse_masked
+from sentfold.data.vectors import as_array, encode_texts, refuse_index, refuse_masked, refuse_other_order
 from sentfold.decision.encoders import count_notes, encode_by_name, object_notes
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, Task
 
@@ -62,6 +62,14 @@ def embed_texts(
             got=f"{len(pairs):,} parts" if hasattr(pairs, "__len__") else type(pairs).__name__,
             remedy="of a list of rows: left, right, scores = zip(*rows); of a table: (df.left, df.right, df.score)",
         )  # fmt: skip
+    if pairs is not None:
+        refuse_other_order(left=pairs[0], right=pairs[1], scores=pairs[2])
+    elif isinstance(labels, tuple) and len(labels) == 2:
+        refuse_other_order(texts=labels[0], classes=labels[1])
+    else:
+        refuse_other_order(vectors=vectors, labels=labels)
+    if pairs is not None or isinstance(labels, tuple):
+        refuse_index(vectors)
     if hasattr(vectors, "toarray"):
         raise DataError(
             "vectors are a sparse matrix", where="vectors", expected="an array", got=type(vectors).__name__,
@@ -282,6 +290,9 @@ def make_task(
         raise DataError("nothing to decide by", where="pairs, labels", expected="one of the two", got="both or neither")
     if pairs is not None:
         left, right, scores = (_numbers(part) for part in pairs)
+        if left.shape != right.shape:
+            got = f"shapes {left.shape} and {right.shape}"
+            raise DataError("pairs are not of two rows each", where="left, right", expected="one shape (m,)", got=got)
         return pairs_task(copies, np.column_stack([_rows(left, n, "left"), _rows(right, n, "right")]), scores, kin)
     if isinstance(labels, tuple) and len(labels) == 2:
         return labels_task(copies, _rows(_numbers(labels[0]), n, "rows"), _classes(labels[1]), kin)

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 
 from sentfold.compare.bootstrap import Design, draw_weights, group_design
 from sentfold.data.tables import DataError, shorten
-from sentfold.data.vectors import as_array, refuse_masked
+from sentfold.data.vectors import as_array, refuse_masked, refuse_other_order
 from sentfold.decision.folds import LEAST_GROUPS, effective_groups, show_groups
 from sentfold.decision.progress import counted
 from sentfold.decision.shares import (
@@ -162,6 +162,7 @@ def find_threshold(
     Cost O(resamples m), O(m log m) besides.
     """
     refuse_masked(cosines=cosines, match=match, rows=rows)
+    refuse_other_order(cosines=cosines, match=match, rows=rows)
     values, flags = np.asarray(as_array(cosines), dtype=np.float64), _flags(match)
     rows = None if rows is None else np.asarray(rows)
     shapes = (values.shape, flags.shape, None if rows is None else rows.shape)

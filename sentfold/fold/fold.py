@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import Field
 from tqdm import tqdm
 
+from sentfold.data.tables import part_of
 from sentfold.files import write_json
 from sentfold.fold.parts import (
     MANIFEST,
@@ -89,7 +90,8 @@ class Summary:
         kept = ", ".join(f"{count} {step}" for step, count in self.reused.items() if count)
         files = ""
         if len(self.files) > 1:
-            order = "" if self.files == sorted(self.files) else " in the order of their numbers"
+            kind = "parts" if all(part_of(Path(file)) for file in self.files) else "numbers"
+            order = "" if self.files == sorted(self.files) else f" in the order of their {kind}"
             files = f" of {len(self.files)} files{order}, {self.files[0]!r} to {self.files[-1]!r},"
         seen = {what if what.isprintable() else repr(what): count for what, count in self.counted.items()}
         counted = "".join(f"; texts {what}: {count}" for what, count in seen.items() if count)
@@ -102,9 +104,8 @@ class Summary:
 def fold_files(source: Path, target: Path, settings: FoldSettings, *, executor: Executor | None = None) -> Summary:
     """Fold the texts or vectors of a Parquet dataset into the Parquet dataset `target`/folded, row for row.
 
-    source    a Parquet file, or a folder of them read in the order of their names (of their numbers, where the names
-              differ by these alone), with a column `text` of strings (settings.encoder is then given) or `vector` of
-              fixed_size_list<float32>[d]
+    source    a Parquet file, or a folder of them in the order that list_source gives, with a column `text` of strings
+              (settings.encoder is then given) or `vector` of fixed_size_list<float32>[d]
     target    a folder. Next to `folded`, whose column `vector` is (n, p) float32, the fold writes `vectors` (of
               texts), `landmarks`, a receipt per part, and at the very end manifest.json with the sha256 of every
               part. All bytes depend on source and settings alone, and not on the executor.

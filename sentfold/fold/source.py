@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sentfold.data.tables import refuse_holes
+from sentfold.data.tables import PARTS, part_of, refuse_holes
 from sentfold.errors import ArtifactError, ParameterError, first_line
 from sentfold.files import BATCH, FREE, RATIO, Vectors, require_regular, sha256_of, written_out_bytes
 
@@ -83,12 +83,14 @@ def list_source(source: Path, column: Column) -> tuple[SourceFile, ...]:
     """The Parquet file `source`, or the Parquet files of the folder `source` in the order of their names.
 
     Where the names differ by numbers alone, part-2.parquet comes before part-10.parquet: programs that write parts
-    count so.
+    count so. Files that are all named after the parts of a data set come in the order train, dev, test.
     Reads the footers only. Raises ArtifactError if a file is missing, is no Parquet, or lacks the column, or if the
     vectors of two files differ in width.
     """
-    shown = (path for path in source.glob("*.parquet") if not path.name.startswith((".", "_")))  # others are old copies
-    paths = _in_order(shown) if source.is_dir() else [source]
+    paths = [source]
+    if source.is_dir():
+        found = (path for path in source.iterdir() if path.suffix.lower() == ".parquet")
+        paths = in_order(path for path in found if not path.name.startswith((".", "_")))  # others are old copies
     if not paths:
         raise ArtifactError("a folder holds no dataset", where=str(source), expected="*.parquet files", got="none")
     files = []
@@ -102,9 +104,16 @@ def list_source(source: Path, column: Column) -> tuple[SourceFile, ...]:
     return tuple(files)
 
 
-def _in_order(paths: Iterable[Path]) -> list[Path]:
-    """By name; by the numbers in the names where all else in the names is the same. Hashes in names are no numbers."""
+def in_order(paths: Iterable[Path]) -> list[Path]:
+    """By part, as the other commands read a folder; or by name, but by number where all else in the names is the same.
+
+    Hashes in names are no numbers.
+    """
     ordered = sorted(paths)
+    parts = [part_of(path) for path in ordered]
+    if all(parts):
+        keys = {path: (PARTS.index(part[0]), part[1]) for path, part in zip(ordered, parts, strict=True) if part}
+        return sorted(ordered, key=lambda path: keys[path])
     if len({re.sub("[0-9]+", "0", path.name) for path in ordered}) > 1:
         return ordered
     return sorted(ordered, key=lambda path: [int(digits) for digits in re.findall("[0-9]+", path.name)])

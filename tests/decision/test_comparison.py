@@ -108,6 +108,16 @@ def test_queries_of_one_text_are_no_further_evidence() -> None:
     assert found.describe().startswith("No verdict: 12 independent groups of queries")
 
 
+def test_the_score_of_a_test_part_of_one_query_is_that_of_the_query() -> None:
+    """It was 0.0, in the file for mteb too."""
+    x = np.random.default_rng(2).normal(size=(30, 8))
+    data = queries_of(30, documents=30, texts=[f"query {row}" for row in range(30)])
+    data = replace(data, splits=("train",) * 29 + ("test",))
+    found = compare_vectors(data, np.concatenate([x, x]), np.concatenate([x, -x]))
+    assert found.scores == (100.0, 0.0)  # the document is first, and last
+    assert found.describe().startswith("No verdict")
+
+
 def test_groups_of_very_different_sizes_count_as_few() -> None:
     rng = np.random.default_rng(3)
     data = queries_of(320, documents=320, texts=[f"query {number}" for number in range(320)])

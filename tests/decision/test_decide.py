@@ -786,3 +786,29 @@ def test_pairs_are_the_same_as_a_tuple_a_list_and_an_array() -> None:
 def test_two_labelled_texts_get_no_verdict() -> None:
     decision = decide(np.eye(2, dtype=np.float32), labels=[0, 1])
     assert decision.verdict.startswith("No verdict")
+
+
+def test_tables_of_pandas_with_one_index_in_two_orders_are_refused() -> None:
+    """As after a sort or a merge of the one. What is matched by place alone is given as arrays."""
+    pandas = pytest.importorskip("pandas")
+    x, (left, right, scores) = pairs_of(60)
+    classes = np.repeat(["a", "b", "c"], 40)
+    names = [f"id {row}" for row in range(120)]
+    vectors, labels = pandas.DataFrame(x, index=names), pandas.Series(classes, index=names)
+    decide(vectors, labels=labels, families=FEW)
+    with pytest.raises(DataError, match=r"(?s)one index in two orders.*labels.loc\[vectors.index\]"):
+        decide(vectors, labels=labels[::-1])
+    with pytest.raises(DataError, match="one index in two orders"):
+        decide(vectors, pairs=(left, pandas.Series(right), pandas.Series(scores).sort_values()))
+    decide(vectors.reset_index(drop=True), pairs=(left, right, scores), families=FEW)
+    for index in (np.arange(120)[::-1], np.arange(120) + 1):  # which the pairs could mean
+        with pytest.raises(DataError, match="an index that are not those of their rows"):
+            decide(pandas.DataFrame(x, index=index), pairs=(left, right, scores))
+    with pytest.raises(DataError, match="one index in two orders"):
+        sentfold.find_threshold(pandas.Series(scores), pandas.Series(scores > 0.5).sort_values())
+
+
+def test_left_and_right_rows_of_two_numbers_are_an_error_of_the_data() -> None:
+    x, (left, right, scores) = pairs_of(60)
+    with pytest.raises(DataError, match="pairs are not of two rows each"):
+        decide(x, pairs=(left, right[1:], scores))

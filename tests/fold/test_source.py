@@ -75,6 +75,8 @@ def test_a_folder_is_read_in_the_order_of_names_and_no_partition_spans_two_files
         ["1-2", "1-10", "2-1"],
         ["0009", "000a", "000b", "0010"],  # hexadecimal numbers are no numbers
         ["a10", "a9", "b1"],
+        ["train-00000-of-00002", "train-00001-of-00002", "validation", "test"],  # as `decide` reads a folder of parts
+        ["test", "train", "x"],  # which is no folder of parts
     ],
 )
 def test_numbers_in_names_count_as_numbers_where_all_else_is_the_same(tmp_path: Path, names: list[str]) -> None:
@@ -82,6 +84,12 @@ def test_numbers_in_names_count_as_numbers_where_all_else_is_the_same(tmp_path: 
     for name in reversed(names):
         write_texts(tmp_path / f"{name}.parquet", [name], group=50)
     assert [Path(file.path).stem for file in list_source(tmp_path, "text")] == names
+
+
+def test_files_of_a_folder_are_read_whatever_the_case_of_their_suffix(tmp_path: Path) -> None:
+    for name in ("part-0.parquet", "part-1.PARQUET"):
+        write_texts(tmp_path / name, [name], group=50)
+    assert [Path(file.path).name for file in list_source(tmp_path, "text")] == ["part-0.parquet", "part-1.PARQUET"]
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 500), (0, 1), (130, 131), (60, 140), (499, 500), (7, 7)])
