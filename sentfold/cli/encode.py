@@ -20,6 +20,7 @@ from sentfold.data.words import (
     read_lexicon,
     readers_installed,
     uncounted_notes,
+    whole_words,
 )
 from sentfold.errors import EncoderError, ParameterError
 from sentfold.numeric_profile import processor_flags
@@ -111,16 +112,18 @@ def command(
         record = {"encoder": encoder} | ({"arithmetic": "bfloat16"} if bfloat16 else {})
     else:
         method, values = load_method(encoder, settings or [])
-        fitting = [*dict.fromkeys(sentences)] if fit_on is None else read_fitting(fit_on, columns)
+        plain = whole_words(sentences, values.tokenizer)
+        read = plain if fit_on is None else whole_words(read_fitting(fit_on, columns), values.tokenizer)
+        fitting = [*dict.fromkeys(read)] if fit_on is None else read
         with open_bar(3, "step") as bar:
             with readers_installed(words):
-                every = [*sentences, *fitting]
+                every = [*plain, *fitting]
                 lexicon = read_lexicon(every, fitting, values.tokenizer, words, dimension, binary, counts)
             made = method.build(read_clusters(lexicon, clusters, centroids), values)
             bar.update()
             fitted: Fitted = made.fit(fitting) if directions is None else fit_directions(made, directions)
             bar.update()
-            encoded = fitted.encode(sentences)
+            encoded = fitted.encode(plain)
             bar.update()
         record = {"encoder": encoder.lower(), "settings": values.model_dump(mode="json")}
     vectors, counted = encoded.vectors, dict(encoded.fallbacks)
@@ -130,7 +133,7 @@ def command(
         if number:
             print(f"  {what}: {number}")
     if counts is not None:
-        print_notes(uncounted_notes(sentences, values.tokenizer, lexicon))
+        print_notes(uncounted_notes(plain, values.tokenizer, lexicon))
     if pooling is None and "settings" not in record:
         print_notes([*learned_notes(encoder), *prompt_notes(encoder)])
 

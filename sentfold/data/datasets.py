@@ -464,7 +464,10 @@ def odd_pairs(pairs: Ints, scores: Float64, splits: Sequence[str], place: Callab
 
 
 def _far_scores(scores: Float64) -> npt.NDArray[np.bool_]:
-    """Scores far from 98% of all, and a value that is far from all others, as codes such as 99 or -9 are."""
+    """Scores far from 98% of all, and a value that is far from all others, as codes such as 99 or -9 are.
+
+    A value written in nines is asked about where it is three times as far from the next as others are from each other.
+    """
     low, high = np.quantile(scores, [0.01, 0.99])
     reach = 3 * (high - low)
     far = (reach > 0) & ((scores < low - reach) | (scores > high + reach))
@@ -472,6 +475,10 @@ def _far_scores(scores: Float64) -> npt.NDArray[np.bool_]:
     if len(values) > 3:
         far |= (scores == values[-1]) & (values[-1] - values[-2] >= CODE * (values[-2] - values[0]))
         far |= (scores == values[0]) & (values[1] - values[0] >= CODE * (values[-1] - values[1]))
+        gaps = np.diff(values)
+        for code, gap in ((values[0], gaps[0]), (values[-1], gaps[-1])):
+            if set(f"{abs(code):g}") == {"9"} and gap >= 1 and gap >= 3 * np.median(gaps):
+                far |= scores == code
     return np.asarray(far, dtype=np.bool_)
 
 

@@ -41,6 +41,11 @@ def readers_installed(words: str) -> Iterator[None]:
         ) from None  # fmt: skip
 
 
+def whole_words(texts: Sequence[str], tokenizer: str) -> list[str]:
+    """The texts with composed letters, but for the tokenizer that splits at blanks alone: others cut at accents."""
+    return list(texts) if tokenizer == "whitespace" else [compose(text) for text in texts]
+
+
 def read_lexicon(
     sentences: list[str],
     fitting: list[str],
@@ -54,7 +59,7 @@ def read_lexicon(
 
     Raises ArtifactError or SourceError for a file that cannot be read, and DataError for texts whose words are cut.
 
-    sentences  all whose words may be asked for
+    sentences  all whose words may be asked for, as whole_words gives them
     fitting    those that words are counted in, where no counts are given
     """
     from collections import Counter
@@ -104,16 +109,13 @@ def _refuse_marks(sentences: Sequence[str]) -> None:
     marked = [word for word in words if _marked().search(word)]
     every = sum(len(text.split()) for text in sentences)
     if len(marked) > MOST_MARKED * every:
-        composes = all(not _marked().search(compose(word)) for word in marked[:1_000])
         raise DataError(
             "words would be cut at their marks or joiners: methods over word vectors split texts as English is written",
             where="the texts",
             expected="letters without combining marks and joiners, as Hindi, Thai, Tamil, Persian and Arabic with "
             "vowel signs have them",
             got=f"{len(marked):,} of {every:,} words, such as {shorten(marked[0])}",
-            remedy="compose the texts, with unicodedata.normalize('NFC', text)"
-            if composes
-            else "encode the texts by a model, or by a program of your own and give its vectors as --vectors",
+            remedy="encode the texts by a model, or by a program of your own and give its vectors as --vectors",
         )
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from safetensors.numpy import load_file, save
 
 from sentfold.data.tables import refuse_holes
-from sentfold.data.words import count_numbers, read_lexicon, read_word_vectors, readers_installed
+from sentfold.data.words import count_numbers, read_lexicon, read_word_vectors, readers_installed, whole_words
 from sentfold.decision.spaces import ARRAYS, KINDS, SETTINGS, Space, load_space
 from sentfold.encoders.base.protocol import Encoded, known_methods
 from sentfold.errors import ArtifactError, EncoderError, ParameterError, first_line
@@ -85,7 +85,8 @@ class FittedMethod:
         if not any(text.strip() for text in texts):
             return Encoded(np.zeros((len(texts), self.dimension), dtype=np.float32), {"empty": len(texts)})
         whole = Path(self.words).suffix == ".parquet"
-        return (self._with_all_words if whole else self._with_words_of(texts)).encode(list(texts))
+        listed = whole_words(texts, self.settings["tokenizer"])
+        return (self._with_all_words if whole else self._with_words_of(listed)).encode(listed)
 
     @cached_property
     def _with_all_words(self) -> Fitted:
@@ -130,7 +131,7 @@ def fit_method(name: str, texts: Sequence[str], words: str) -> tuple[FittedMetho
     """
     method, settings = load_method(name, {})
     method, settings = load_method(name, tokenizer_of_raw_text(method))
-    listed = list(texts)
+    listed = whole_words(texts, settings.tokenizer)
     try:
         with readers_installed(words):
             lexicon = read_lexicon(listed, listed, settings.tokenizer, words, *_form(words), None)

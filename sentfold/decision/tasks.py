@@ -21,6 +21,8 @@ Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 NEIGHBORS = 3
+DRAWS = 50  # orders of equally near train items, each for a fiftieth of the items that ask
+TIED = 1e-7  # distances of unit vectors that differ by less may be equal: then the search is repeated
 TOP = 10
 CLOSE = 1e-5  # float32 tells cosines apart that are farther from each other; nearer ones are computed in float64
 
@@ -184,10 +186,12 @@ class LabelsTask:
     def voters(self, space: Floating, train: Ints, test: Ints) -> Ints:
         """(t, 3) the train items nearest to each test item, the nearest first; fewer where there are fewer.
 
-        Of equally near ones those that a draw puts first: the file can have one class before the other.
+        Of equally near ones those that a draw puts first: the file can have one class before the other. Where many are
+        equally near to many, as codes of few bits are, one draw would decide all these items, so there are DRAWS.
         """
         unit = unit_rows(space)
-        train = np.random.default_rng(0).permutation(train)
+        draw = np.random.default_rng(0)
+        train = draw.permutation(train)
         # Of a text that comes a thousand times, one is searched for, and three of those that are found can vote.
         rows, places = np.unique(self.rows[test], return_inverse=True)
         train = train[first_of_each(self.rows[train], NEIGHBORS)]
@@ -197,8 +201,16 @@ class LabelsTask:
             # One more dimension, in which the asked ones are 0, puts it there.
             known = np.column_stack([known, zero.astype(known.dtype)])
             asked = np.column_stack([asked, np.zeros(len(asked), dtype=asked.dtype)])
-        near = nearest_among(asked, known, min(NEIGHBORS, len(train)), workers=1)
-        return np.asarray(train[near.indices][places])
+        near = nearest_among(asked, known, min(NEIGHBORS + 1, len(train)), workers=1)
+        chosen = train[near.indices[:, :NEIGHBORS]]
+        tied = (np.diff(near.distances, axis=1) <= TIED).any(axis=1)
+        group = draw.integers(DRAWS, size=len(rows))
+        for number in range(DRAWS):
+            if len(some := np.flatnonzero(tied & (group == number))):
+                order = np.random.default_rng([0, number]).permutation(len(train))
+                again = nearest_among(asked[some], known[order], chosen.shape[1], workers=1)
+                chosen[some] = train[order[again.indices]]
+        return np.asarray(chosen[places])
 
     def score(self, values: Float64, test: Ints, weights: Float64) -> Float64:
         """Weighted means."""

@@ -1100,6 +1100,15 @@ def test_a_code_among_scores_is_asked_about_however_many_pairs_have_it(
     assert any("10 scores are far from all others" in note for note in notes) == asked
 
 
+@pytest.mark.parametrize(("code", "asked"), [(9, True), (7, False), (8.5, False)])
+def test_a_nine_on_a_scale_up_to_seven_is_asked_about(code: float, asked: bool, tmp_path: Path) -> None:
+    """The other scores are means of three raters."""
+    rows = [f"a cat {n},a dog {n},{code if n % 10 == 0 else 1 + (n % 19) / 3}" for n in range(100)]
+    (tmp_path / "p.csv").write_text("\n".join(["left,right,score", *rows]))
+    notes = read_dataset(tmp_path / "p.csv").notes
+    assert any("10 scores are far from all others" in note for note in notes) == asked
+
+
 @pytest.mark.parametrize("name", ["None", "-1"])  # the second as pandas numbers a missing class, and clusterings noise
 def test_classes_are_told_with_their_numbers_of_texts(name: str, tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text(f"text,label\na cat,pet\na dog,{name}\na cow,pet\nan owl,{name}\n")

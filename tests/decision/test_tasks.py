@@ -136,6 +136,18 @@ def test_repeats_vote_as_if_each_item_were_compared_with_each() -> None:
     assert first_of_each(np.array([5, 1, 5, 5, 1, 5, 2]), 2).tolist() == [0, 1, 2, 4, 6]
 
 
+def test_where_all_train_items_are_equally_near_the_votes_are_those_of_many_draws() -> None:
+    """Of one draw all items of a class would be right, or all wrong: codes of few bits decided by chance."""
+    rng = np.random.default_rng(0)
+    labels = (rng.random(4_000) > 0.7).astype(np.int64)
+    train, test = np.arange(3_000), np.arange(3_000, 4_000)
+    found = LabelsTask(np.arange(4_000), labels).measure(np.ones((4_000, 2)), train, test)
+    share = (labels[train] == 0).mean()
+    first = share**2 * (3 - 2 * share)  # that two or three of three items drawn at random have the class 0
+    for name, expected in ((0, first), (1, 1 - first)):
+        assert found[labels[test] == name].mean() == pytest.approx(expected, abs=0.2)  # 3.5 deviations of 50 draws
+
+
 def test_where_three_votes_differ_the_nearest_decides() -> None:
     space = np.array([[1.0, 0.0], [1.0, 0.1], [1.0, 0.2], [1.0, 0.3]], dtype=np.float32)
     for nearest in (0, 1, 2):
