@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -118,13 +117,13 @@ def refuse_masked(**parts: object) -> None:
 
 def refuse_other_order(**parts: Any) -> None:
     """Raise DataError where two tables of pandas have the same index in another order: rows are matched by place."""
-    indexed = [(name, np.asarray(part.index)) for name, part in parts.items() if _has_index(part)]
+    indexed = [(name, [repr(label) for label in part.index]) for name, part in parts.items() if _has_index(part)]
     for (first, one), (second, other) in pairwise(indexed):
-        if len(one) == len(other) and not (one == other).all() and Counter(one.tolist()) == Counter(other.tolist()):
-            row = int(np.flatnonzero(one != other)[0])
+        if one != other and sorted(one) == sorted(other):
+            row = next(row for row, labels in enumerate(zip(one, other, strict=True)) if labels[0] != labels[1])
             raise DataError(
                 "two tables have one index in two orders", where=f"{first} and {second}, row {row} (from 0)",
-                expected="one order", got=f"{shorten(one[row])} and {shorten(other[row])}",
+                expected="one order", got=f"{one[row][:80]} and {other[row][:80]}",
                 remedy=f"if the index tells which rows belong together, give {second}.loc[{first}.index]; if rows "
                 "belong together as they stand, give .to_numpy() of both",
             )  # fmt: skip

@@ -64,12 +64,12 @@ def embed_texts(
         )  # fmt: skip
     if pairs is not None:
         refuse_other_order(left=pairs[0], right=pairs[1], scores=pairs[2])
+        refuse_index(vectors)
     elif isinstance(labels, tuple) and len(labels) == 2:
         refuse_other_order(texts=labels[0], classes=labels[1])
+        refuse_index(vectors)
     else:
         refuse_other_order(vectors=vectors, labels=labels)
-    if pairs is not None or isinstance(labels, tuple):
-        refuse_index(vectors)
     if hasattr(vectors, "toarray"):
         raise DataError(
             "vectors are a sparse matrix", where="vectors", expected="an array", got=type(vectors).__name__,
