@@ -15,6 +15,7 @@ import typer
 
 from sentfold.cli.inputs import WORDS, naming_options, print_notes, refuse_target, require_parquet
 from sentfold.data.words import (
+    cut_words,
     read_clusters,
     read_directions,
     read_lexicon,
@@ -102,6 +103,7 @@ def command(
         require_model(encoder)
     refuse_unread({} if is_method else of_methods, {} if pooling else of_poolings, encoder)
     sentences = read_sentences(source, columns)
+    cut: dict[str, int] = {}
     if bfloat16:
         check_bfloat16(whole_model=pooling is None and not is_method)
     if pooling is not None:
@@ -124,9 +126,10 @@ def command(
             fitted: Fitted = made.fit(fitting) if directions is None else fit_directions(made, directions)
             bar.update()
             encoded = fitted.encode(plain)
+            cut = cut_words(plain, values.tokenizer)
             bar.update()
         record = {"encoder": encoder.lower(), "settings": values.model_dump(mode="json")}
-    vectors, counted = encoded.vectors, dict(encoded.fallbacks)
+    vectors, counted = encoded.vectors, {**encoded.fallbacks, **cut}
     write_vectors(target, vectors, {**record, "counted": counted}, sentences)
     print(f"{target}: {len(vectors)} vectors of {vectors.shape[1]} dimensions by {encoder}")
     for what, number in counted.items():

@@ -86,20 +86,28 @@ def read_beir(folder: Path) -> Dataset:
         names=(*documents, *kept),
         copies=np.concatenate([np.arange(len(documents)), len(documents) + np.array(order)]),
         cells=len(documents) + len(queries),
-        unclear=_unclear([*documents.values()], [*queries.values()], [queries[query] for query in kept]),
+        unclear=_unclear(
+            [*documents.values()],
+            *([queries[query] for query in some] for some in (queries, kept, filter(grades.__contains__, queries))),
+        ),
         notes=tuple(notes),
         files=(folder / "corpus.jsonl", folder / "queries.jsonl", *(path for _, path in _qrels(folder))),
     )
 
 
-def _unclear(documents: list[str], queries: list[str], judged: list[str]) -> frozenset[int | tuple[int, int]]:
-    """See Dataset.unclear. Users may also have left out documents without a text, or texts that come again."""
+def _unclear(
+    documents: list[str], queries: list[str], judged: list[str], named: list[str]
+) -> frozenset[int | tuple[int, int]]:
+    """See Dataset.unclear. Users may also have left out documents without a text, or texts that come again.
+
+    named  texts of the queries that the judgements name, also with no relevant document
+    """
     full = [document for document in documents if document]
     of_documents = {len(texts) for texts in (documents, full, set(documents), set(full))}
-    of_queries = {len(texts) for texts in (queries, judged, set(queries), set(judged))}
+    of_queries = {len(some) for texts in (queries, judged, named) for some in (texts, set(texts))}
     fit = [(len(documents), len(texts)) for texts in (queries, judged)]
     others = {pair for pair in product(of_documents, of_queries) if pair not in fit}
-    distinct = {len({*full, *texts}) for texts in (queries, judged) if not {*full}.isdisjoint(texts)}
+    distinct = {len({*full, *texts}) for texts in (queries, judged, named) if not {*full}.isdisjoint(texts)}
     twice = {fit[1]} if len(set(queries)) == len(judged) < len(queries) else set()
     return frozenset({*(sum(pair) for pair in {*others, *twice}), *distinct, *twice})
 

@@ -321,7 +321,10 @@ def _unclear(table: Table, columns: tuple[str, str], kept: list[int]) -> frozens
         for names in (columns, columns[:1], columns[1:]):
             ours, whole = distinct(names, kept), distinct(names, range(len(table)))
             if len(ours) == len(whole) and ours != whole:
-                found.add(len(ours) if names == columns else (len(kept), len(kept)))
+                if names == columns:
+                    found.add(len(ours))
+                elif len(ours) == len(kept):  # as many distinct texts as pairs
+                    found.add((len(kept), len(kept)))
     return frozenset(found)
 
 

@@ -42,8 +42,25 @@ def readers_installed(words: str) -> Iterator[None]:
 
 
 def whole_words(texts: Sequence[str], tokenizer: str) -> list[str]:
-    """The texts with composed letters, but for the tokenizer that splits at blanks alone: others cut at accents."""
-    return list(texts) if tokenizer == "whitespace" else [compose(text) for text in texts]
+    """The texts as a tokenizer has to get them that would cut words at decomposed accents: these are composed.
+
+    Letters that are one character stay, also where Unicode's form NFC takes them apart. Of the Turkish letter, which
+    becomes two characters in lower case, an i is left. For the tokenizer that splits at blanks alone nothing changes.
+    """
+    if tokenizer == "whitespace":
+        return list(texts)
+
+    def join(found: re.Match[str]) -> str:
+        composed = compose(found[0])
+        return found[0] if _marked().search(composed) else composed
+
+    return [text if text.isascii() else _decomposed().sub(join, text.replace("\u0130", "i")) for text in texts]
+
+
+def cut_words(texts: Sequence[str], tokenizer: str) -> dict[str, int]:
+    """How many words of such texts a tokenizer still cuts, as Unicode has no composed letter for theirs; {} for 0."""
+    count = 0 if tokenizer == "whitespace" else len(_marked_words(texts))
+    return {"words cut at a letter with a mark (tokens)": count} if count else {}
 
 
 def read_lexicon(
@@ -105,8 +122,7 @@ def uncounted_notes(sentences: Sequence[str], tokenizer: str, lexicon: Lexicon) 
 
 def _refuse_marks(sentences: Sequence[str]) -> None:
     """Raise DataError where many words have combining marks, which the tokenizers split off as if they were commas."""
-    words = [word for text in sentences if not text.isascii() for word in text.split()]
-    marked = [word for word in words if _marked().search(word)]
+    marked = _marked_words(sentences)
     every = sum(len(text.split()) for text in sentences)
     if len(marked) > MOST_MARKED * every:
         raise DataError(
@@ -133,15 +149,30 @@ def _refuse_other_letters(sentences: Sequence[str]) -> None:
         )  # fmt: skip
 
 
+def _marked_words(texts: Sequence[str]) -> list[str]:
+    return [word for text in texts if not text.isascii() for word in text.split() if _marked().search(word)]
+
+
+@cache
+def _marks() -> str:
+    """All combining marks but the selectors of emojis and key caps, for a class of characters."""
+    marks = [chr(code) for code in (*range(0x300, 0x20D0), *range(0x2100, 0xFE00), *range(0xFE10, 0x20000))]
+    return "".join(mark for mark in marks if unicodedata.category(mark) in ("Mn", "Mc"))
+
+
+@cache
+def _decomposed() -> re.Pattern[str]:
+    """A letter with its marks, or parts of Korean syllables."""
+    return re.compile(rf"\w[{_marks()}]+|[\u1100-\u11ff]+")
+
+
 @cache
 def _marked() -> re.Pattern[str]:
     """A letter or digit with a combining mark, or two with a joiner or soft hyphen between them.
 
     No selector of an emoji (U+FE0F), and no key cap.
     """
-    marks = [chr(code) for code in (*range(0x300, 0x20D0), *range(0x2100, 0xFE00), *range(0xFE10, 0x20000))]
-    found = "".join(mark for mark in marks if unicodedata.category(mark) in ("Mn", "Mc"))
-    return re.compile(rf"\w(?:[{found}]|[\u00ad\u200c\u200d]\w)")
+    return re.compile(rf"\w(?:[{_marks()}]|[\u00ad\u200c\u200d]\w)")
 
 
 def read_word_vectors(

@@ -22,7 +22,14 @@ import numpy.typing as npt
 from safetensors.numpy import load_file, save
 
 from sentfold.data.tables import refuse_holes
-from sentfold.data.words import count_numbers, read_lexicon, read_word_vectors, readers_installed, whole_words
+from sentfold.data.words import (
+    count_numbers,
+    cut_words,
+    read_lexicon,
+    read_word_vectors,
+    readers_installed,
+    whole_words,
+)
 from sentfold.decision.spaces import ARRAYS, KINDS, SETTINGS, Space, load_space
 from sentfold.encoders.base.protocol import Encoded, known_methods
 from sentfold.errors import ArtifactError, EncoderError, ParameterError, first_line
@@ -86,7 +93,8 @@ class FittedMethod:
             return Encoded(np.zeros((len(texts), self.dimension), dtype=np.float32), {"empty": len(texts)})
         whole = Path(self.words).suffix == ".parquet"
         listed = whole_words(texts, self.settings["tokenizer"])
-        return (self._with_all_words if whole else self._with_words_of(listed)).encode(listed)
+        encoded = (self._with_all_words if whole else self._with_words_of(listed)).encode(listed)
+        return Encoded(encoded.vectors, {**encoded.fallbacks, **cut_words(listed, self.settings["tokenizer"])})
 
     @cached_property
     def _with_all_words(self) -> Fitted:
@@ -140,6 +148,7 @@ def fit_method(name: str, texts: Sequence[str], words: str) -> tuple[FittedMetho
         error.remedy = f"write vectors with `sentfold encode {name} ... --clusters 10`, and give them as --vectors"
         raise
     encoded = fitted.encode(listed)
+    encoded = Encoded(encoded.vectors, {**encoded.fallbacks, **cut_words(listed, settings.tokenizer)})
     empty = np.zeros((0, encoded.vectors.shape[1]))
     learned = {
         "directions": np.ascontiguousarray(fitted.learned.get("directions", empty), dtype=np.float64),

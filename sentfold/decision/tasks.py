@@ -22,7 +22,8 @@ Ints = npt.NDArray[np.int64]
 
 NEIGHBORS = 3
 DRAWS = 50  # orders of equally near train items, each for a fiftieth of the items that ask
-TIED = 1e-7  # distances of unit vectors that differ by less may be equal: then the search is repeated
+TIED = 1e-6  # distances of unit vectors that differ by less may be equal: then the search is repeated
+SHAKEN = 3e-7  # by which lengths are changed for that, more than by rounding, which else decides at right angles
 TOP = 10
 CLOSE = 1e-5  # float32 tells cosines apart that are farther from each other; nearer ones are computed in float64
 
@@ -207,8 +208,10 @@ class LabelsTask:
         group = draw.integers(DRAWS, size=len(rows))
         for number in range(DRAWS):
             if len(some := np.flatnonzero(tied & (group == number))):
-                order = np.random.default_rng([0, number]).permutation(len(train))
-                again = nearest_among(asked[some], known[order], chosen.shape[1], workers=1)
+                turn = np.random.default_rng([0, number])
+                order, lengths = turn.permutation(len(train)), turn.uniform(1 - SHAKEN, 1 + SHAKEN, (len(train), 1))
+                shaken = known[order] * lengths.astype(known.dtype)
+                again = nearest_among(asked[some], shaken, chosen.shape[1], workers=1)
                 chosen[some] = train[order[again.indices]]
         return np.asarray(chosen[places])
 

@@ -574,6 +574,18 @@ def test_vectors_without_texts_are_refused_where_a_row_without_a_text_changes_th
         read_vectors(tmp_path / "v.npz", read_dataset(tmp_path / "p.csv"))
 
 
+def test_two_arrays_of_pairs_with_repeated_texts_are_read_where_a_row_is_left_out(tmp_path: Path) -> None:
+    """Row 2 moves b before c among the distinct left texts; but there are fewer of these than pairs."""
+    rows = ["left,right,score", "a,k,1", "b,,0", "c,l,2", "b,m,3", "a,n,4"]
+    (tmp_path / "p.csv").write_text("\n".join(rows))
+    data, x = read_dataset(tmp_path / "p.csv"), np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
+    np.savez(tmp_path / "v.npz", left=x[[0, 1, 2, 0]], right=x[3:])
+    found, _ = read_vectors(tmp_path / "v.npz", data)
+    assert {text: row.tolist() for text, row in zip(data.texts, found, strict=True)} == {
+        text: row.tolist() for text, row in zip("acbklmn", x, strict=True)
+    }
+
+
 def test_vectors_of_another_number_of_pairs_are_refused_although_there_are_as_many_as_texts(tmp_path: Path) -> None:
     """Of two pairs and four texts, when the pairs have been turned and added."""
     (tmp_path / "p.csv").write_text("left,right,score\na,b,1\nc,d,2\nb,a,1\nd,c,3\n")
@@ -591,7 +603,13 @@ def test_vectors_of_distinct_documents_are_refused_where_queries_that_nothing_ju
 ) -> None:
     """Three documents, of which one comes again or is empty, and three queries, of which two are judged."""
     asked = {"q": "which cat", "r": "which hen", "s": "which cow"}
-    write_beir(tmp_path / "d", {"a": "a cat", "b": again, "c": "a cow"}, asked, {"test": ["q a 1", "s c 1"]})
+    documents = {"a": "a cat", "b": again, "c": "a cow"}
+    zero = {**asked, "t": "which eel"}  # r has a judgement of 0 alone, t has none
+    write_beir(tmp_path / "z", documents, zero, {"test": ["q a 1", "r a 0", "s c 1"]})
+    np.save(tmp_path / "v.npy", VECTORS[:5])
+    with pytest.raises(DataError, match="can be in two orders"):
+        read_vectors(tmp_path / "v.npy", read_dataset(tmp_path / "z"))
+    write_beir(tmp_path / "d", documents, asked, {"test": ["q a 1", "s c 1"]})
     data = read_dataset(tmp_path / "d")
     np.save(tmp_path / "v.npy", VECTORS[:5])  # of two documents and three queries, or of three and two
     with pytest.raises(DataError, match="can be in two orders"):

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentfold.data.tables import DataError, plain_name
-from sentfold.data.words import read_lexicon, uncounted_notes, whole_words
+from sentfold.data.words import cut_words, read_lexicon, uncounted_notes, whole_words
 from sentfold.decision.encoders import fit_method
 from sentfold.encoders.base.lexicon import Lexicon
 from sentfold.words.tokenizers import tokenize
@@ -43,6 +43,12 @@ def test_letters_with_decomposed_accents_give_the_vectors_of_composed_ones(tmp_p
     composed = ["zwei Päckchen für Günther", "ein Schlüssel fehlt", *(f"ein Brief von Zug {n}" for n in range(20))]
     apart = [unicodedata.normalize("NFD", text) for text in composed]
     assert whole_words(apart, "regex") == composed and whole_words(apart, "whitespace") == apart
+    kept = ["\ufb2e\u05db", "\u1ecd\u0300r\u1eb9\u0301", "plain"]  # NFC would take the first apart, and joins no others
+    assert whole_words([*kept, "\u0130stanbul", unicodedata.normalize("NFD", "\ud55c\uad6d")], "regex") == [
+        *kept, "istanbul", "\ud55c\uad6d",
+    ]  # fmt: skip
+    assert cut_words(kept, "regex") == {"words cut at a letter with a mark (tokens)": 1}
+    assert cut_words(kept, "whitespace") == cut_words(composed, "regex") == {}
     words = sorted({word for text in composed for word in text.lower().split()})
     vectors = np.random.default_rng(0).normal(size=(len(words), 4)).tolist()
     pq.write_table(pa.table({"word": words, "vector": vectors}), tmp_path / "words.parquet")

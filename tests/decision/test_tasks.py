@@ -136,12 +136,20 @@ def test_repeats_vote_as_if_each_item_were_compared_with_each() -> None:
     assert first_of_each(np.array([5, 1, 5, 5, 1, 5, 2]), 2).tolist() == [0, 1, 2, 4, 6]
 
 
-def test_where_all_train_items_are_equally_near_the_votes_are_those_of_many_draws() -> None:
-    """Of one draw all items of a class would be right, or all wrong: codes of few bits decided by chance."""
+@pytest.mark.parametrize("angle", [0, 90])
+def test_where_all_train_items_are_equally_near_the_votes_are_those_of_many_draws(angle: int) -> None:
+    """Of one draw all items of a class would be right, or all wrong: codes of few bits decided by chance.
+
+    At right angles to all of them the rounding of their lengths would decide.
+    """
     rng = np.random.default_rng(0)
     labels = (rng.random(4_000) > 0.7).astype(np.int64)
     train, test = np.arange(3_000), np.arange(3_000, 4_000)
-    found = LabelsTask(np.arange(4_000), labels).measure(np.ones((4_000, 2)), train, test)
+    x = np.ones((4_000, 8), dtype=np.float32)
+    if angle:
+        x[train, :6], x[train, 6:] = rng.normal(size=(3_000, 6)), 0
+        x[test, :6], x[test, 6:] = 0, rng.normal(size=(1_000, 2))
+    found = LabelsTask(np.arange(4_000), labels).measure(x, train, test)
     share = (labels[train] == 0).mean()
     first = share**2 * (3 - 2 * share)  # that two or three of three items drawn at random have the class 0
     for name, expected in ((0, first), (1, 1 - first)):
