@@ -17,6 +17,8 @@ def main() -> None:
     sys.argv[:] = [f"launch {name}", *words]  # errors of usage begin with `python -m flows.` and this name
     if name in ("dask", "flows"):  # a worker of Dask is started as a Python that searches the checkout first
         os.environ["PYTHONSAFEPATH"] = "1"
+    if home := os.environ.get("PREFECT_HOME"):  # the folder that the server works in is another one
+        os.environ["PREFECT_HOME"] = os.path.abspath(os.path.expanduser(home))  # noqa: PTH100, PTH111
     # Prefect searches the working folder before the libraries while it imports the flows. So they are imported first.
     if name.partition(".")[0] == "prefect":
         import flows.flow  # noqa: F401

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -118,7 +118,7 @@ def refuse_masked(**parts: object) -> None:
 def refuse_other_order(**parts: Any) -> None:
     """Raise DataError where two tables of pandas have the same index in another order: rows are matched by place."""
     indexed = [(name, [repr(label) for label in part.index]) for name, part in parts.items() if _has_index(part)]
-    for (first, one), (second, other) in pairwise(indexed):
+    for (first, one), (second, other) in combinations(indexed, 2):
         if one != other and sorted(one) == sorted(other):
             row = next(row for row, labels in enumerate(zip(one, other, strict=True)) if labels[0] != labels[1])
             raise DataError(

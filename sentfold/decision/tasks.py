@@ -21,9 +21,9 @@ Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 NEIGHBORS = 3
-DRAWS = 50  # orders of equally near train items, each for a fiftieth of the items that ask
 TIED = 1e-6  # distances of unit vectors that differ by less may be equal: then the search is repeated
-SHAKEN = 3e-7  # by which lengths are changed for that, more than by rounding, which else decides at right angles
+SHAKEN = 1e-3  # length of the random part of each vector then, whose square is more than rounding makes of right angles
+RANDOM = 8  # dimensions of this part
 TOP = 10
 CLOSE = 1e-5  # float32 tells cosines apart that are farther from each other; nearer ones are computed in float64
 
@@ -187,8 +187,9 @@ class LabelsTask:
     def voters(self, space: Floating, train: Ints, test: Ints) -> Ints:
         """(t, 3) the train items nearest to each test item, the nearest first; fewer where there are fewer.
 
-        Of equally near ones those that a draw puts first: the file can have one class before the other. Where many are
-        equally near to many, as codes of few bits are, one draw would decide all these items, so there are DRAWS.
+        Of equally near ones those that a draw puts first, for each text another: a random part of its own is added to
+        each vector. The file can have one class before the other, and of codes of few bits many are equally near to
+        many, so one draw for all texts would decide about them together.
         """
         unit = unit_rows(space)
         draw = np.random.default_rng(0)
@@ -204,15 +205,12 @@ class LabelsTask:
             asked = np.column_stack([asked, np.zeros(len(asked), dtype=asked.dtype)])
         near = nearest_among(asked, known, min(NEIGHBORS + 1, len(train)), workers=1)
         chosen = train[near.indices[:, :NEIGHBORS]]
-        tied = (np.diff(near.distances, axis=1) <= TIED).any(axis=1)
-        group = draw.integers(DRAWS, size=len(rows))
-        for number in range(DRAWS):
-            if len(some := np.flatnonzero(tied & (group == number))):
-                turn = np.random.default_rng([0, number])
-                order, lengths = turn.permutation(len(train)), turn.uniform(1 - SHAKEN, 1 + SHAKEN, (len(train), 1))
-                shaken = known[order] * lengths.astype(known.dtype)
-                again = nearest_among(asked[some], shaken, chosen.shape[1], workers=1)
-                chosen[some] = train[order[again.indices]]
+        if len(tied := np.flatnonzero((np.diff(near.distances, axis=1) <= TIED).any(axis=1))):
+            one, other = (
+                np.column_stack([some, (SHAKEN * unit_rows(draw.normal(size=(len(some), RANDOM)))).astype(some.dtype)])
+                for some in (asked, known)
+            )
+            chosen[tied] = train[nearest_among(one[tied], other, chosen.shape[1], workers=1).indices]
         return np.asarray(chosen[places])
 
     def score(self, values: Float64, test: Ints, weights: Float64) -> Float64:
