@@ -117,7 +117,7 @@ def refuse_masked(**parts: object) -> None:
 
 def refuse_other_order(**parts: Any) -> None:
     """Raise DataError where two tables of pandas have the same index in another order: rows are matched by place."""
-    indexed = [(name, [repr(label) for label in part.index]) for name, part in parts.items() if _has_index(part)]
+    indexed = [(name, [*map(_label_of, part.index)]) for name, part in parts.items() if _has_index(part)]
     for (first, one), (second, other) in combinations(indexed, 2):
         if one != other and sorted(one) == sorted(other):
             row = next(row for row, labels in enumerate(zip(one, other, strict=True)) if labels[0] != labels[1])
@@ -143,6 +143,12 @@ def refuse_index(vectors: Any) -> None:
                 remedy="give vectors.to_numpy(), if the items count its rows from 0; if they name the index, give "
                 "vectors.index.get_indexer(...) of what they name",
             )  # fmt: skip
+
+
+def _label_of(label: Any) -> str:
+    """A label of an index as a text that is the same whatever the type of the index is: 7, 7.0 and np.int64(7)."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    return repr(int(plain) if isinstance(plain, float) and plain.is_integer() else plain)
 
 
 def _has_index(part: object) -> bool:

@@ -44,22 +44,24 @@ def readers_installed(words: str) -> Iterator[None]:
 def whole_words(texts: Sequence[str], tokenizer: str) -> list[str]:
     """The texts as a tokenizer has to get them that would cut words at decomposed accents: these are composed.
 
-    Letters that are one character stay, also where Unicode's form NFC takes them apart. Of the Turkish letter, which
-    becomes two characters in lower case, an i is left. For the tokenizer that splits at blanks alone nothing changes.
+    Letters that are one character stay, also where Unicode's form NFC takes them apart. The Turkish capital i becomes a
+    small one where texts are put into lower case before they are split: Python would make two characters of it, and the
+    word would be cut. For the tokenizer that splits at blanks alone nothing changes.
     """
     if tokenizer == "whitespace":
         return list(texts)
 
     def join(found: re.Match[str]) -> str:
         composed = compose(found[0])
-        return found[0] if _marked().search(composed) else composed
+        return composed if len(composed) < len(found[0]) else found[0]
 
-    return [text if text.isascii() else _decomposed().sub(join, text.replace("\u0130", "i")) for text in texts]
+    whole = [text if text.isascii() else _decomposed().sub(join, text) for text in texts]
+    return [text.replace("\u0130", "i") for text in whole] if tokenizer == "regex" else whole
 
 
 def cut_words(texts: Sequence[str], tokenizer: str) -> dict[str, int]:
     """How many words of such texts a tokenizer still cuts, as Unicode has no composed letter for theirs; {} for 0."""
-    count = 0 if tokenizer == "whitespace" else len(_marked_words(texts))
+    count = 0 if tokenizer in ("whitespace", "treebank") else len(_marked_words(texts))
     return {"words cut at a letter with a mark (tokens)": count} if count else {}
 
 

@@ -48,7 +48,10 @@ def test_letters_with_decomposed_accents_give_the_vectors_of_composed_ones(tmp_p
         *kept, "istanbul", "\ud55c\uad6d",
     ]  # fmt: skip
     assert cut_words(kept, "regex") == {"words cut at a letter with a mark (tokens)": 1}
-    assert cut_words(kept, "whitespace") == cut_words(composed, "regex") == {}
+    assert cut_words(kept, "whitespace") == cut_words(kept, "treebank") == cut_words(composed, "regex") == {}
+    for form in ("NFC", "NFD"):
+        assert whole_words([unicodedata.normalize(form, "\u0130yi \u1eb9\u0300k")], "regex") == ["iyi \u1eb9\u0300k"]
+    assert whole_words(["\u0130yi"], "treebank") == ["\u0130yi"]
     words = sorted({word for text in composed for word in text.lower().split()})
     vectors = np.random.default_rng(0).normal(size=(len(words), 4)).tolist()
     pq.write_table(pa.table({"word": words, "vector": vectors}), tmp_path / "words.parquet")

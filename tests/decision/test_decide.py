@@ -801,6 +801,10 @@ def test_tables_of_pandas_with_one_index_in_two_orders_are_refused() -> None:
     with pytest.raises(DataError, match="one index in two orders"):
         decide(vectors, pairs=(left, pandas.Series(right), pandas.Series(scores).sort_values()))
     decide(vectors.reset_index(drop=True), pairs=(left, right, scores), families=FEW)
+    for kind in ("float64", "Int64"):  # of the other index, as after a merge
+        numbered = labels.set_axis(pandas.Index(np.arange(120) + 7).astype(kind))
+        with pytest.raises(DataError, match="one index in two orders"):
+            decide(vectors.set_axis(np.arange(120) + 7), labels=numbered[::-1])
     for absent in (None, float("nan"), pandas.NA):  # a name that is missing in both
         some = pandas.Index([absent, *names[1:]], dtype=object)
         decide(vectors.set_axis(some), labels=labels.set_axis(some), families=FEW)
