@@ -14,19 +14,21 @@ import sys
 def main() -> None:
     """Run the module that the first argument names, with the further arguments."""
     name, *words = sys.argv[1:]
-    sys.argv[:] = [f"launch {name}", *words]  # errors of usage begin with `python -m flows.` and this name
-    if name in ("dask", "flows"):  # a worker of Dask is started as a Python that searches the checkout first
+    sys.argv[:] = [f"launch {name}", *words]  # an error of usage then begins with `python -m flows.launch dask`
+    if name in ("dask", "flows"):  # Dask starts each worker as a Python that otherwise searches the checkout first
         os.environ["PYTHONSAFEPATH"] = "1"
-    if home := os.environ.get("PREFECT_HOME"):  # the folder that the server works in is another one
+    if home := os.environ.get("PREFECT_HOME"):  # may be relative, and below the server gets another working folder
+        # os.path is used because a folder of data could be called pathlib.
         os.environ["PREFECT_HOME"] = os.path.abspath(os.path.expanduser(home))  # noqa: PTH100, PTH111
     # Prefect searches the working folder before the libraries while it imports the flows. So they are imported first.
     if name.partition(".")[0] == "prefect":
         import flows.flow  # noqa: F401
-    if [name, *words[:1]] == ["prefect", "server"]:  # which searches its working folder first with --background
+    if [name, *words[:1]] == ["prefect", "server"]:  # with --background the server searches its working folder first
         from prefect.settings import get_current_settings
 
         os.chdir(get_current_settings().home)
-    # This module stays __main__: the processes of Dask's workers import __main__ before all else, and so `flows`.
+    # With alter_sys=False this module stays __main__. A process of a Dask worker imports __main__ before all else, so
+    # it imports `flows`, which keeps folders of data out.
     runpy.run_module(name, run_name="__main__", alter_sys=False)
 
 

@@ -66,8 +66,8 @@ class Dataset:
     copies      (n,) for vectors that come for every cell of the columns: where each distinct text is first. The cells
                 of queries are all documents, then all queries, also those that are left out
     cells       number of these cells
-    unclear     the numbers of vectors by place, of one array or of two, that the data as the user has them fit too, but
-                in another order: rows were left out, or texts come again
+    unclear     numbers of vectors, of one array or of two, that fit two orders: that of the texts here, and that of the
+                texts in the user's file, where rows are left out here or texts come again
     notes       how the file was read, and what is odd, in words
     files       that were read
     """
@@ -310,7 +310,10 @@ def distinct_texts(table: Table, columns: Sequence[str], kept: list[int]) -> tup
 
 
 def _unclear(table: Table, columns: tuple[str, str], kept: list[int]) -> frozenset[int | tuple[int, int]]:
-    """See Dataset.unclear: where the distinct texts of all rows are as many as those of `kept`, in another order."""
+    """See Dataset.unclear. The distinct texts of all rows can be as many as those of the rows `kept`, in another order.
+
+    columns  left and right
+    """
 
     def distinct(names: Sequence[str], rows: Iterable[int]) -> tuple[str, ...]:
         cells = (table.columns[name][row] for name in names for row in rows)
@@ -319,11 +322,11 @@ def _unclear(table: Table, columns: tuple[str, str], kept: list[int]) -> frozens
     found: set[int | tuple[int, int]] = set()
     if len(kept) < len(table):
         for names in (columns, columns[:1], columns[1:]):
-            ours, whole = distinct(names, kept), distinct(names, range(len(table)))
-            if len(ours) == len(whole) and ours != whole:
+            of_kept, of_all = distinct(names, kept), distinct(names, range(len(table)))
+            if len(of_kept) == len(of_all) and of_kept != of_all:
                 if names == columns:
-                    found.add(len(ours))
-                elif len(ours) == len(kept):  # as many distinct texts as pairs
+                    found.add(len(of_kept))
+                elif len(of_kept) == len(kept):  # no text comes twice in this column, so its texts count as pairs do
                     found.add((len(kept), len(kept)))
     return frozenset(found)
 

@@ -60,7 +60,12 @@ def whole_words(texts: Sequence[str], tokenizer: str) -> list[str]:
 
 
 def cut_words(texts: Sequence[str], tokenizer: str) -> dict[str, int]:
-    """How many words of such texts a tokenizer still cuts, as Unicode has no composed letter for theirs; {} for 0."""
+    """The number of words in which a letter has a mark, by what an encoder counts; {} if there are none.
+
+    A tokenizer cuts these words at the mark: Unicode has no single character for such a letter with its mark.
+
+    texts  as whole_words gives them
+    """
     count = 0 if tokenizer in ("whitespace", "treebank") else len(_marked_words(texts))
     return {"words cut at a letter with a mark (tokens)": count} if count else {}
 

@@ -90,7 +90,7 @@ def list_source(source: Path, column: Column) -> tuple[SourceFile, ...]:
     paths = [source]
     if source.is_dir():
         found = (path for path in source.iterdir() if path.suffix.lower() == ".parquet")
-        paths = in_order(path for path in found if not path.name.startswith((".", "_")))  # others are old copies
+        paths = _in_order(path for path in found if not path.name.startswith((".", "_")))  # others are old copies
     if not paths:
         raise ArtifactError("a folder holds no dataset", where=str(source), expected="*.parquet files", got="none")
     files = []
@@ -104,7 +104,7 @@ def list_source(source: Path, column: Column) -> tuple[SourceFile, ...]:
     return tuple(files)
 
 
-def in_order(paths: Iterable[Path]) -> list[Path]:
+def _in_order(paths: Iterable[Path]) -> list[Path]:
     """By part, as the other commands read a folder; or by name, but by number where all else in the names is the same.
 
     Hashes in names are no numbers.

@@ -283,6 +283,7 @@ def test_a_cluster_that_is_lost_says_that_finished_parts_are_kept(
             dask_cluster(folder, cwd=ROOT) as (address, scheduler),
             started(command(source, target, "--address", address), ROOT) as process,
         ):
+            # B023 warns of functions that outlive a turn of the loop; `until` calls this one at once.
             until(lambda: made(target, "vectors") > 0 or process.poll() is not None, "a part", seconds=300)  # noqa: B023
             scheduler.kill()
             printed, _ = process.communicate(timeout=600)
