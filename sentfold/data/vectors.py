@@ -557,9 +557,10 @@ def _place(
         )  # fmt: skip
     if given in data.unclear:
         raise DataError(
-            "vectors without texts can be in two orders", where=str(path), remedy=remedy,
-            expected=f"vectors with their texts; or {data.name} without rows whose texts are empty or come again",
-            got=f"{given} vectors, which is also the number of the texts with the rows that are left out",
+            "vectors without texts can be in two orders", where=str(path), expected="vectors with their texts",
+            got=f"{given} vectors, a number that fits the texts with and without what is left out of {data.name}",
+            remedy=remedy + "; or remove the rows with an empty text, and make the vectors again"
+            * (data.kind == "pairs"),
         )  # fmt: skip
     if len(array) == len(data.texts):
         return array, None
