@@ -51,6 +51,15 @@ def train(bert: Path, checkpoints: Path, target: Path, *, seed: int = 0, **train
     return made
 
 
+def is_json(file: Path) -> bool:
+    """Whether the file exists and was written to its end."""
+    try:
+        json.loads(file.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -82,7 +91,8 @@ def test_a_training_that_is_killed_in_mid_epoch_continues_and_gives_the_same_byt
 ) -> None:
     checkpoints, target = tmp_path / "checkpoints", tmp_path / "model"
     child = subprocess.Popen([sys.executable, "-c", CHILD, str(bert), str(checkpoints), str(target)])
-    while child.poll() is None and not (checkpoints / f"checkpoint-{wait_for}" / STATE).is_file():
+    # A checkpoint counts from the moment its state is whole: a kill while the state is written leaves the one before.
+    while child.poll() is None and not is_json(checkpoints / f"checkpoint-{wait_for}" / STATE):
         time.sleep(0.002)
     os.kill(child.pid, signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL and not target.exists()
