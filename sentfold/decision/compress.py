@@ -217,7 +217,7 @@ def compress(
     """
     from sentfold.data.vectors import check_vectors
 
-    array, pairs, labels, texts, counted = embed_texts(vectors, pairs, labels)
+    array, pairs, labels, texts, counted = embed_texts(vectors, pairs, labels, splits)
     x, notes = check_vectors(array, "vectors")
     copies = first_copies(x, texts=texts)
     task, needed, free = make_task(copies, pairs, labels, texts)

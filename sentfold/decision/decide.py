@@ -175,7 +175,7 @@ def decide(
     """
     from sentfold.data.vectors import check_vectors
 
-    array, pairs, labels, texts, counted = embed_texts(vectors, pairs, labels)
+    array, pairs, labels, texts, counted = embed_texts(vectors, pairs, labels, splits)
     x, notes = check_vectors(array, "vectors")
     copies = first_copies(x, texts=texts)
     task, needed, free = make_task(copies, pairs, labels, texts)

@@ -42,7 +42,7 @@ Two = tuple[npt.ArrayLike, npt.ArrayLike]
 
 
 def embed_texts(
-    vectors: Any, pairs: Three | None, labels: Two | npt.ArrayLike | None
+    vectors: Any, pairs: Three | None, labels: Two | npt.ArrayLike | None, splits: Any = ()
 ) -> tuple[npt.NDArray[Any], Three | None, Two | npt.ArrayLike | None, tuple[str, ...], list[str]]:
     """Vectors, pairs or labels that name rows of these, the texts, and notes on texts that an encoder took otherwise.
 
@@ -50,7 +50,8 @@ def embed_texts(
 
     vectors  an array; or an encoder: a name, an object with `encode`, or a function of a list of texts. `pairs` and
              `labels` then hold texts where they otherwise hold rows, and each distinct text is encoded once
-    Raises DataError where there are no texts and for masked values, and EncoderError.
+    splits   part of each item, to compare the order of the tables alone
+    Raises DataError where there are no texts, for masked values, and for tables of pandas in two orders; EncoderError.
     """
     named = zip(("left", "right", "scores"), () if pairs is None else pairs, strict=False)
     refuse_masked(vectors=vectors, **dict(named))
@@ -63,13 +64,13 @@ def embed_texts(
             remedy="of a list of rows: left, right, scores = zip(*rows); of a table: (df.left, df.right, df.score)",
         )  # fmt: skip
     if pairs is not None:
-        refuse_other_order(left=pairs[0], right=pairs[1], scores=pairs[2])
+        refuse_other_order(left=pairs[0], right=pairs[1], scores=pairs[2], splits=splits)
         refuse_index(vectors)
     elif isinstance(labels, tuple) and len(labels) == 2:
-        refuse_other_order(texts=labels[0], classes=labels[1])
+        refuse_other_order(texts=labels[0], classes=labels[1], splits=splits)
         refuse_index(vectors)
     else:
-        refuse_other_order(vectors=vectors, labels=labels)
+        refuse_other_order(vectors=vectors, labels=labels, splits=splits)
     if hasattr(vectors, "toarray"):
         raise DataError(
             "vectors are a sparse matrix", where="vectors", expected="an array", got=type(vectors).__name__,

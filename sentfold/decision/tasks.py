@@ -21,9 +21,9 @@ Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 NEIGHBORS = 3
-TIED = 1e-6  # distances of unit vectors that differ by less may be equal: then the search is repeated
-SHAKEN = 1e-3  # length of the random part of each vector then, whose square is more than rounding makes of right angles
-RANDOM = 8  # dimensions of this part
+TIED = 1e-6  # distances of unit vectors that differ by less may be equal, for float32 rounds: then a draw decides
+RANDOM = 8  # dimensions of the random part of each vector then
+SHAKEN = 1e-3  # its length; of the text that is asked for, times the distance of the neighbours, as rounding is
 TOP = 10
 CLOSE = 1e-5  # float32 tells cosines apart that are farther from each other; nearer ones are computed in float64
 
@@ -206,11 +206,16 @@ class LabelsTask:
         near = nearest_among(asked, known, min(NEIGHBORS + 1, len(train)), workers=1)
         chosen = train[near.indices[:, :NEIGHBORS]]
         if len(tied := np.flatnonzero((np.diff(near.distances, axis=1) <= TIED).any(axis=1))):
+            reach = SHAKEN * np.maximum(near.distances[tied, chosen.shape[1] - 1, None], TIED)
             one, other = (
-                np.column_stack([some, (SHAKEN * unit_rows(draw.normal(size=(len(some), RANDOM)))).astype(some.dtype)])
-                for some in (asked, known)
+                np.column_stack([some, (length * unit_rows(draw.normal(size=(len(some), RANDOM)))).astype(some.dtype)])
+                for some, length in ((asked[tied], reach), (known, SHAKEN))
             )
-            chosen[tied] = train[nearest_among(one[tied], other, chosen.shape[1], workers=1).indices]
+            found = nearest_among(one, other, chosen.shape[1], workers=1).indices
+            # The random part suits the farthest of these; the order of nearer ones needs a smaller one.
+            apart = np.stack([np.linalg.norm(asked[tied] - known[column], axis=1) for column in found.T], axis=1)
+            order = np.argsort(apart + draw.uniform(0, TIED, size=apart.shape), axis=1)
+            chosen[tied] = train[np.take_along_axis(found, order, axis=1)]
         return np.asarray(chosen[places])
 
     def score(self, values: Float64, test: Ints, weights: Float64) -> Float64:

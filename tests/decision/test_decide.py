@@ -812,6 +812,11 @@ def test_tables_of_pandas_with_one_index_in_two_orders_are_refused() -> None:
     for index in (np.arange(120)[::-1], np.arange(120) + 1):  # which the pairs could mean
         with pytest.raises(DataError, match="an index that are not those of their rows"):
             decide(pandas.DataFrame(x, index=index), pairs=(left, right, scores))
+    parts = pandas.Series(np.repeat(["train", "test"], 60), index=names)
+    decide(vectors, labels=labels, splits=parts, families=FEW)
+    for command in (decide, sentfold.compress):  # parts joined by pandas.concat after a split
+        with pytest.raises(DataError, match=r"(?s)one index in two orders.*splits.loc\[vectors.index\]"):
+            command(vectors, labels=labels, splits=parts[::-1])
     with pytest.raises(DataError, match="one index in two orders"):
         sentfold.find_threshold(pandas.Series(scores), pandas.Series(scores > 0.5).sort_values())
 

@@ -156,6 +156,22 @@ def test_where_all_train_items_are_equally_near_the_votes_are_those_of_many_draw
         assert found[labels[test] == name].mean() == pytest.approx(expected, abs=0.1)  # 4 deviations of 300 draws
 
 
+@pytest.mark.parametrize("mean", [1e3, 1e4])  # cosines of 0.999999 and 0.99999999, as of a first token
+def test_votes_of_vectors_in_a_narrow_cone_are_those_of_their_distances_in_float64(mean: float) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 5, 2_000)
+    x = rng.normal(size=(2_000, 64)) + 0.35 * rng.normal(size=(5, 64))[labels] + mean * rng.normal(size=64)
+    train, test = np.arange(1_000), np.arange(1_000, 2_000)
+    space = x.astype(np.float32)
+    unit = space.astype(np.float64) / np.linalg.norm(space.astype(np.float64), axis=1, keepdims=True)
+    votes = labels[train][np.argsort(-unit[test] @ unit[train].T, axis=1)[:, :3]]
+    counts = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
+    wanted = votes[np.arange(1_000), counts.argmax(axis=1)] == labels[test]
+    found = LabelsTask(np.arange(2_000), labels).measure(space, train, test)
+    assert (found == wanted).mean() > 0.97
+    assert found.mean() == pytest.approx(wanted.mean(), abs=0.01)
+
+
 def test_where_three_votes_differ_the_nearest_decides() -> None:
     space = np.array([[1.0, 0.0], [1.0, 0.1], [1.0, 0.2], [1.0, 0.3]], dtype=np.float32)
     for nearest in (0, 1, 2):
