@@ -161,8 +161,9 @@ def refuse_target(target: Path | None, *inputs: Path | str | None, folder: bool 
     if folder:
         from sentfold.decision.encoders import OUTPUTS, refuse_foreign
 
-        for name in OUTPUTS:
-            refuse_target(target / name, *inputs)
+        files = [path for path in inputs if path is not None and not Path(path).is_dir()]
+        for name in OUTPUTS:  # in a folder of the decision's own, also where that is in the folder of the data
+            refuse_target(target / name, *files)
         refuse_foreign(target)
 
 

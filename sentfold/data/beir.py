@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +72,8 @@ def read_beir(folder: Path) -> Dataset:
     part_of = {query: parts[query] for query in kept}
     notes += _part_notes(part_of, queries)
     order = [place for place, query in enumerate(queries) if query in known]
+    # Libraries that read the form give the queries in the order of the judgements.
+    turned = any(len(found) == len(queries) and [*found] != [*queries] for _, found in judged)
     return Dataset(
         name=folder.name,
         kind="queries",
@@ -86,30 +87,10 @@ def read_beir(folder: Path) -> Dataset:
         names=(*documents, *kept),
         copies=np.concatenate([np.arange(len(documents)), len(documents) + np.array(order)]),
         cells=len(documents) + len(queries),
-        unclear=_unclear(
-            [*documents.values()],
-            *([queries[query] for query in some] for some in (queries, kept, filter(grades.__contains__, queries))),
-        ),
+        unclear=frozenset({(len(documents), len(queries)), len(documents) + len(queries)} if turned else ()),
         notes=tuple(notes),
         files=(folder / "corpus.jsonl", folder / "queries.jsonl", *(path for _, path in _qrels(folder))),
     )
-
-
-def _unclear(
-    documents: list[str], queries: list[str], judged: list[str], named: list[str]
-) -> frozenset[int | tuple[int, int]]:
-    """See Dataset.unclear. Users may also have left out documents without a text, or texts that come again.
-
-    named  texts of the queries that the judgements name, also with no relevant document
-    """
-    full = [document for document in documents if document]
-    of_documents = {len(texts) for texts in (documents, full, set(documents), set(full))}
-    of_queries = {len(some) for texts in (queries, judged, named) for some in (texts, set(texts))}
-    fit = [(len(documents), len(texts)) for texts in (queries, judged)]
-    others = {pair for pair in product(of_documents, of_queries) if pair not in fit}
-    distinct = {len({*full, *texts}) for texts in (queries, judged, named) if not {*full}.isdisjoint(texts)}
-    twice = {fit[1]} if len(set(queries)) == len(judged) < len(queries) else set()
-    return frozenset({*(sum(pair) for pair in {*others, *twice}), *distinct, *twice})
 
 
 def _join_parts(judged: list[tuple[str, Judgements]]) -> tuple[Judgements, dict[str, str], list[str]]:

@@ -66,8 +66,8 @@ class Dataset:
     copies      (n,) for vectors that come for every cell of the columns: where each distinct text is first. The cells
                 of queries are all documents, then all queries, also those that are left out
     cells       number of these cells
-    unclear     numbers of vectors, of one array or of two, that fit two orders: that of the texts here, and that of the
-                texts in the user's file, where rows are left out here or texts come again
+    unclear     numbers of vectors, of one array or of two, that fit two orders: that of the texts here, and that of all
+                texts of a file of which rows are left out, or of queries as the judgements have them
     notes       how the file was read, and what is odd, in words
     files       that were read
     """

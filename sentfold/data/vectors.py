@@ -51,8 +51,8 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     Further rows are unlabelled vectors. A file holds
       a Parquet column of texts and one of vectors, matched by text; or one array (npy, npz, safetensors, Parquet)
       and nothing else: one vector per distinct text, in the order of Dataset.texts; or one per cell: first column,
-      then second; or (m pairs) shape (m, 2, d), or two arrays of m vectors called left and right; or (queries) two
-      arrays called corpus and queries
+      then second; or (m pairs) shape (m, 2, d), or two arrays of m vectors called left and right; or (queries) one per
+      line of corpus.jsonl and queries.jsonl, also as two arrays called corpus and queries
     If `data` names rows instead of texts, all vectors are taken as they are.
     Raises DataError. Memory: the file in its own type, and in float32 if that is another.
     """
@@ -73,7 +73,7 @@ def read_vectors(path: Path, data: Dataset) -> tuple[Floats, list[str]]:
     if texts is None and data.texts:
         one = "distinct text" if rows is None else "cell"
         one = "document and query" if data.kind == "queries" else one
-        orders = {"pairs": "the left column, then the right one", "queries": "the documents, then the queries"}
+        orders = {"pairs": "the left column, then the right one", "queries": "corpus.jsonl, then queries.jsonl"}
         notes.insert(
             0, f"vectors without texts: in the order of {orders.get(data.kind, 'the rows')}, one for each {one}"
         )
@@ -484,12 +484,10 @@ def _join(
     return array, None
 
 
-def _halves_of(data: Dataset) -> set[tuple[int, int]]:
-    """The lengths that two arrays may have."""
-    if data.kind == "queries":
-        documents = len(data.documents)
-        return {(documents, len(data.texts) - documents), (documents, data.cells - documents)}
-    return {(len(data.rows), len(data.rows))}
+def _halves_of(data: Dataset) -> tuple[int, int]:
+    """The lengths of two arrays."""
+    first = len(data.documents) if data.kind == "queries" else len(data.rows)
+    return first, data.cells - first
 
 
 def _one_array(arrays: Mapping[str, npt.NDArray[Any]], data: Dataset) -> str:
@@ -550,7 +548,7 @@ def _place(
         return array, None
     remedy = "save the vectors with their texts in Parquet: columns text, vector"
     given = halves or len(array)
-    if given not in (_halves_of(data) if halves else {len(data.texts), data.cells}):
+    if given != _halves_of(data) if halves else given not in _counts_of(data):
         raise DataError(
             "there are not as many vectors as texts", where=str(path), expected=f"{_wanted(data, halves)} for "
             f"{data.name}", got=str(given), remedy=remedy,
@@ -558,9 +556,14 @@ def _place(
     if given in data.unclear:
         raise DataError(
             "vectors without texts can be in two orders", where=str(path), expected="vectors with their texts",
-            got=f"{given} vectors, a number that fits the texts with and without what is left out of {data.name}",
-            remedy=remedy + "; or remove the rows with an empty text, and make the vectors again"
-            * (data.kind == "pairs"),
+            got=f"{given} vectors for {data.name}, " + (
+                "where the judgements have the queries in another order than queries.jsonl" if data.kind == "queries"
+                else "a number that fits the texts with and without those of the rows that are left out"
+            ),
+            remedy=remedy + "; or " + (
+                "write the judgements in the order of queries.jsonl, if the vectors have it" if data.kind == "queries"
+                else "remove the rows with an empty text, and make the vectors again"
+            ),
         )  # fmt: skip
     if len(array) == len(data.texts):
         return array, None
@@ -572,10 +575,15 @@ def _place(
 def _wanted(data: Dataset, halves: tuple[int, int] | None) -> str:
     """How many vectors there may be, in words."""
     if halves:
-        names = " and ".join(HALVES[data.kind])
-        return f"two arrays, {names}, of {' or '.join(map(str, sorted(_halves_of(data))))} vectors"
-    each = ("document and judged query", "document and query") if data.kind == "queries" else ("distinct text", "cell")
-    return f"{len(data.texts)} (one per {each[0]})" + f" or {data.cells} (one per {each[1]})" * bool(data.cells)
+        return f"two arrays, {' and '.join(HALVES[data.kind])}, of {_halves_of(data)} vectors"
+    if data.kind == "queries":
+        return f"{data.cells} (one per document and query)"
+    return f"{len(data.texts)} (one per distinct text)" + f" or {data.cells} (one per cell)" * bool(data.cells)
+
+
+def _counts_of(data: Dataset) -> set[int]:
+    """How many vectors there may be in one array."""
+    return {data.cells} if data.kind == "queries" else {len(data.texts), data.cells}
 
 
 def _check_copies(array: npt.NDArray[Any], data: Dataset, path: Path) -> None:

@@ -140,6 +140,9 @@ def test_a_folder_is_not_written_in_the_place_of_a_file_or_into_the_data(folder:
         refuse_target(folder, folder, folder=True)
     with pytest.raises(ParameterError, match="would be lost"):
         refuse_target(folder / "v.npy", folder)
+    (folder / "verdict").mkdir()
+    (folder / "verdict/verdict.json").write_text('{"verdict": "", "metric": "", "items": 0, "candidates": []}')
+    refuse_target(folder / "verdict", folder, folder=True)  # a second decision on the data in the folder
 
 
 def test_a_link_called_verdict_in_a_folder_of_data_leads_to_no_decision_elsewhere(tmp_path: Path) -> None:
