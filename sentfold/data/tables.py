@@ -38,7 +38,7 @@ SPLITS = {
 }  # fmt: skip
 DELIMITERS = (",", "\t", ";", "|")
 TWICE = "a key that comes twice"
-ONE_A_LINE = "write a list as one object a line: jq -c '.[]' list.json > lines.jsonl"
+ONE_A_LINE = "write one object a line: jq -c '.[]' list.json > lines.jsonl of a list; jq -c . of objects over several"
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".txt")  # of the parts in a folder
 PARTS = ("train", "dev", "test")  # in the order in which they are read

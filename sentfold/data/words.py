@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sentfold.data.tables import DataError, compose, decode_texts, refuse_holes, shorten
-from sentfold.errors import ArtifactError, EncoderError, first_line
+from sentfold.errors import ArtifactError, EncoderError, SourceError, first_line
 from sentfold.files import FREE, RATIO, read_parquet
 from sentfold.libraries import TEXT_EXTRA
 
@@ -197,7 +197,7 @@ def read_word_vectors(
     lowered = [text.lower() for text in sentences]
     asked = list(dict.fromkeys(token for tokens in tokenize([*sentences, *lowered], tokenizer) for token in tokens))
     path = Path(words)
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         table = read_columns(path, "word", "vector")
         names, vectors = read_words(table, path), read_matrix(table, path).astype(np.float32)
     elif path.is_file():
@@ -209,6 +209,8 @@ def read_word_vectors(
                 got=f"{path.absolute()}, and the package",
                 remedy=f"write ./{words} for the file; for the package, work in another folder",
             )
+        if not binary:
+            _refuse_tabs(path)
         found = read_file(path, set(asked), dimension=dimension, binary=binary)
         names, vectors = found.words, found.vectors
     elif path.suffix or path.name != words:
@@ -224,11 +226,24 @@ def read_word_vectors(
     return names, vectors
 
 
+def _refuse_tabs(path: Path) -> None:
+    """Raise SourceError for a text file of words whose numbers follow tabs: no word would be found in it."""
+    from sentfold.words.files import open_stream
+
+    with open_stream(path) as stream:
+        lines = [stream.readline(400_000) for _ in range(2)]  # the first can be a header
+    if tabbed := [line for line in lines if b"\t" in line and b" " not in line.strip()]:
+        raise SourceError(
+            "word vectors are separated by tabs", where=str(path), expected="blanks between a word and its numbers",
+            got=f"{tabbed[0][:60]!r}", remedy="tr '\\t' ' ' < OLD > NEW",
+        )  # fmt: skip
+
+
 def count_numbers(path: Path) -> int:
     """Numbers per word of a published file, by its first line; 1 where no such file is asked for."""
     from sentfold.words.files import open_stream
 
-    if path.suffix == ".parquet" or not path.is_file():
+    if path.suffix.lower() == ".parquet" or not path.is_file():
         return 1
     with open_stream(path) as stream:
         fields = stream.readline(400_000).split()

@@ -91,7 +91,7 @@ class FittedMethod:
         """(n, d) float32. A text's vector depends on this text alone. Raises ArtifactError, EncoderError."""
         if not any(text.strip() for text in texts):
             return Encoded(np.zeros((len(texts), self.dimension), dtype=np.float32), {"empty": len(texts)})
-        whole = Path(self.words).suffix == ".parquet"
+        whole = Path(self.words).suffix.lower() == ".parquet"
         listed = whole_words(texts, self.settings["tokenizer"])
         encoded = (self._with_all_words if whole else self._with_words_of(listed)).encode(listed)
         return Encoded(encoded.vectors, {**encoded.fallbacks, **cut_words(listed, self.settings["tokenizer"])})
@@ -131,7 +131,7 @@ class FittedMethod:
 
 
 def fit_method(name: str, texts: Sequence[str], words: str) -> tuple[FittedMethod, Encoded]:
-    """A method with its usual settings, fitted on the texts, and the vectors of these.
+    """A method with its usual settings, fitted on the distinct texts, and the vectors of all.
 
     words  as `sentfold encode` takes them; how many numbers a word has is read from a published file itself
     Raises EncoderError if what reads these words is not installed; ParameterError for a method that needs clusters;
@@ -140,10 +140,11 @@ def fit_method(name: str, texts: Sequence[str], words: str) -> tuple[FittedMetho
     method, settings = load_method(name, {})
     method, settings = load_method(name, tokenizer_of_raw_text(method))
     listed = whole_words(texts, settings.tokenizer)
+    fitting = [*dict.fromkeys(text for text in listed if text)]  # as `encode` learns from the texts that it encodes
     try:
         with readers_installed(words):
-            lexicon = read_lexicon(listed, listed, settings.tokenizer, words, *_form(words), None)
-        fitted: Fitted = method.build(lexicon, settings).fit(listed)
+            lexicon = read_lexicon(listed, fitting, settings.tokenizer, words, *_form(words), None)
+        fitted: Fitted = method.build(lexicon, settings).fit(fitting)
     except ParameterError as error:
         error.remedy = f"write vectors with `sentfold encode {name} ... --clusters 10`, and give them as --vectors"
         raise
@@ -583,7 +584,7 @@ def save_words(fitted: FittedMethod, folder: Path) -> None:
     Raises ParameterError for a published file: it can hold gigabytes of words that nobody asks for.
     """
     words = Path(fitted.words)
-    if words.is_file() and words.suffix != ".parquet":
+    if words.is_file() and words.suffix.lower() != ".parquet":
         raise ParameterError(
             "a published file of word vectors is not put into a folder", where=f"--words {words}",
             expected="Parquet with word, vector; or an installed package",

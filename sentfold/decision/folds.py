@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sentfold.compare.bootstrap import Design, text_design
 from sentfold.data.tables import DataError
-from sentfold.decision.tasks import PairsTask, QueriesTask, Task
+from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, Task
 
 Ints = npt.NDArray[np.int64]
 
@@ -220,6 +220,10 @@ def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPla
     fold = Fold(known, test, tuple(inner))
     groups = task.groups_among(test)  # nothing joins them through the other parts, as what shares a text is left out
     notes = [f"fitted on {len(known)} {task.item}, judged on the test part, {len(test)}"]
+    if isinstance(task, LabelsTask):
+        notes.append(
+            f"the {len(known)} texts of the other parts vote: where these are few, others could turn the verdict"
+        )
     if len(dev) and not told:
         notes.append("the dev part has no two values to choose by: folds of the train and the dev part choose instead")
     if left_out:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +37,7 @@ from sentfold.decision.encoders import (
 )
 from sentfold.decision.export import export_space
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, Unchanged, save_space
-from sentfold.errors import ArtifactError, EncoderError, ParameterError, SentfoldError
+from sentfold.errors import ArtifactError, EncoderError, ParameterError, SentfoldError, SourceError
 from sentfold.files import fixed_lists, sha256_of
 from sentfold.fold.texts import find_text_encoder
 from sentfold.manifold.base.linear import LinearMap
@@ -103,6 +105,30 @@ def test_a_saved_fit_gives_the_vectors_of_the_fit(name: str, words: str, tmp_pat
     np.testing.assert_allclose(alone, again.encode(FRESH).vectors, atol=1e-6)
     assert again.dimension == encoded.vectors.shape[1]
     assert again.counts["the"] == 3  # a dog of the texts to encode is none of the fit
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_learns_from_distinct_texts(name: str, words: str) -> None:
+    """As `encode` does, which writes each text once; documents of published collections come again, or are empty."""
+    texts = [*TEXTS, "the café runs"]
+    once = fit_method(name, texts, words)[1].vectors
+    again = fit_method(name, [*texts, *texts[1:3], "", "the cafe\u0301 runs"], words)[1].vectors
+    np.testing.assert_allclose(again, np.concatenate([once, once[1:3], 0 * once[:1], once[5:]]), atol=1e-6)
+
+
+@pytest.mark.parametrize("separator", [" ", "\t"])
+@pytest.mark.parametrize("header", ["", f"{len(WORDS)} 3\n"])
+def test_words_whose_numbers_follow_tabs_are_refused(separator: str, header: str, tmp_path: Path) -> None:
+    lines = [separator.join([word, str(number), "1.0", "2.0"]) for number, word in enumerate(WORDS)]
+    (tmp_path / "words.txt").write_text(header + "\n".join(lines) + "\n")
+    with nullcontext() if separator == " " else pytest.raises(SourceError, match=r"(?s)separated by tabs.*tr '\\t'"):
+        assert fit_method("average", TEXTS, str(tmp_path / "words.txt"))[0].dimension == 3
+
+
+def test_a_file_of_words_is_parquet_in_capitals_too(words: str, tmp_path: Path) -> None:
+    capitals = Path(shutil.copy(words, tmp_path / "WORDS.PARQUET"))
+    found, wanted = (fit_method("sif", TEXTS, str(file))[1].vectors for file in (capitals, words))
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_other_word_vectors_and_damaged_folders_are_refused(words: str, tmp_path: Path) -> None:
