@@ -371,10 +371,11 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
 
 
 def _may_be_vectors(column: pa.ChunkedArray) -> bool:
-    """Whether a column has lists, or vectors in a form that cannot be read: lists as texts, bytes, structs of Spark."""
+    """Whether a column has lists, or vectors in a form that cannot be read: lists as texts, bytes, structs, tensors."""
     if _are_texts(column.type):
         return next((text for text in (cell.as_py() for cell in column) if text), "").lstrip().startswith("[")
-    return pa.types.is_nested(column.type) or any(test(column.type) for test in BYTES)
+    kind = column.type.storage_type if isinstance(column.type, pa.BaseExtensionType) else column.type
+    return pa.types.is_nested(kind) or any(test(column.type) for test in BYTES)
 
 
 def _are_texts(kind: pa.DataType) -> bool:

@@ -924,6 +924,7 @@ def test_the_column_called_vector_is_the_vectors_and_in_doubt_none_is(tmp_path: 
     data, texts = read_dataset(tmp_path / "l.csv"), [f"text {n}" for n in range(6)]
     bits = np.random.default_rng(0).integers(0, 2, (6, 8)).astype(np.uint8)
     shares = list(np.random.default_rng(1).random((6, 3)))
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(bits.astype(np.float32))
     for columns, is_read in (
         ({"vector": list(bits), "shares": shares}, True),
         ({"embedding": list(bits), "shares": shares}, True),
@@ -942,6 +943,7 @@ def test_the_column_called_vector_is_the_vectors_and_in_doubt_none_is(tmp_path: 
         ({"place": shares, "embedding": [{"type": 1, "values": row} for row in bits.tolist()]}, False),
         ({"umap_embedding": shares, "vector": [str(row) for row in bits.tolist()]}, False),
         ({"umap_embedding": shares, "vector": [bytes(row) for row in bits + 128]}, False),
+        ({"umap_embedding": shares, "vector": tensors}, False),
         ({"umap_embedding": shares, "embedding": [str(row) for row in bits.tolist()]}, False),
         ({"embedding_model": ["a model"] * 6, "embedding": list(bits)}, True),
         ({"text_to_embed": ["[Music] a"] * 6, "emb_meta": [{"dim": 8}] * 6, "embedding": list(bits)}, True),
