@@ -924,7 +924,8 @@ def test_the_column_called_vector_is_the_vectors_and_in_doubt_none_is(tmp_path: 
     data, texts = read_dataset(tmp_path / "l.csv"), [f"text {n}" for n in range(6)]
     bits = np.random.default_rng(0).integers(0, 2, (6, 8)).astype(np.uint8)
     shares = list(np.random.default_rng(1).random((6, 3)))
-    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(bits.astype(np.float32))
+    flat = pa.FixedSizeListArray.from_arrays(pa.array(bits.ravel().astype(np.float32)), 8)
+    tensors = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.float32(), [8]), flat)
     for columns, is_read in (
         ({"vector": list(bits), "shares": shares}, True),
         ({"embedding": list(bits), "shares": shares}, True),
