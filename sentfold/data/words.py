@@ -231,11 +231,12 @@ def _refuse_tabs(path: Path) -> None:
     from sentfold.words.files import open_stream
 
     with open_stream(path) as stream:
-        lines = [stream.readline(400_000) for _ in range(2)]  # the first can be a header
-    if tabbed := [line for line in lines if b"\t" in line and b" " not in line.strip()]:
+        stream.readline(400_000)  # can be a header
+        line = stream.readline(400_000)
+    if b"\t" in line.partition(b" ")[0].strip():
         raise SourceError(
             "word vectors are separated by tabs", where=str(path), expected="blanks between a word and its numbers",
-            got=f"{tabbed[0][:60]!r}", remedy="tr '\\t' ' ' < OLD > NEW",
+            got=f"{line[:60]!r} in line 2", remedy="tr '\\t' ' ' < OLD > NEW",
         )  # fmt: skip
 
 
@@ -246,7 +247,7 @@ def count_numbers(path: Path) -> int:
     if path.suffix.lower() == ".parquet" or not path.is_file():
         return 1
     with open_stream(path) as stream:
-        fields = stream.readline(400_000).split()
+        fields = stream.readline(400_000).removeprefix(b"\xef\xbb\xbf").split()
     has_header = len(fields) == 2 and all(field.isdigit() and len(field) < 19 for field in fields)
     return max(1, int(fields[1]) if has_header else len(fields) - 1)
 

@@ -598,7 +598,7 @@ def save_words(fitted: FittedMethod, folder: Path) -> None:
 
 def _form(words: str) -> tuple[int, bool]:
     """Numbers per word of a published file, and whether it is word2vec's binary format."""
-    return count_numbers(Path(words)), ".bin" in Path(words).suffixes
+    return count_numbers(Path(words)), ".bin" in Path(words.lower()).suffixes
 
 
 def _integer(value: object, low: int, high: int) -> int:

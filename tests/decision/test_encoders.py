@@ -116,12 +116,12 @@ def test_a_method_learns_from_distinct_texts(name: str, words: str) -> None:
     np.testing.assert_allclose(again, np.concatenate([once, once[1:3], 0 * once[:1], once[5:]]), atol=1e-6)
 
 
-@pytest.mark.parametrize("separator", [" ", "\t"])
-@pytest.mark.parametrize("header", ["", f"{len(WORDS)} 3\n"])
-def test_words_whose_numbers_follow_tabs_are_refused(separator: str, header: str, tmp_path: Path) -> None:
-    lines = [separator.join([word, str(number), "1.0", "2.0"]) for number, word in enumerate(WORDS)]
+@pytest.mark.parametrize(("after", "between"), [(" ", " "), ("\t", "\t"), ("\t", " ")])
+@pytest.mark.parametrize("header", ["", f"{len(WORDS)} 3\n", f"{len(WORDS)}\t3\n", f"\ufeff{len(WORDS)} 3\n"])
+def test_words_whose_numbers_follow_tabs_are_refused(after: str, between: str, header: str, tmp_path: Path) -> None:
+    lines = [word + after + between.join([str(number), "1.0", "2.0"]) for number, word in enumerate(WORDS)]
     (tmp_path / "words.txt").write_text(header + "\n".join(lines) + "\n")
-    with nullcontext() if separator == " " else pytest.raises(SourceError, match=r"(?s)separated by tabs.*tr '\\t'"):
+    with nullcontext() if after == " " else pytest.raises(SourceError, match=r"(?s)separated by tabs.*tr '\\t'"):
         assert fit_method("average", TEXTS, str(tmp_path / "words.txt"))[0].dimension == 3
 
 
