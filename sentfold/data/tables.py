@@ -24,7 +24,7 @@ from sentfold.errors import SentfoldError, first_line
 from sentfold.files import FREE, RATIO, read_parquet, require_regular
 
 LONGEST = 1_000_000  # characters of one cell
-MOST_COLUMNS = 5_000  # of Parquet; the time that pyarrow takes grows with the square of their number
+MOST_COLUMNS = 5_000  # the time that pyarrow takes grows with the square of their number
 MOST_ROWS = 2_000_000  # of a file of any size: pairs of few texts take less than a byte a row in Parquet
 ROW = 200  # bytes of memory that a row of a table takes at least
 HEADER, FIRST = 100_000, 20  # characters and rows of a file, with its header, that its delimiter is looked for in
@@ -269,6 +269,7 @@ def _read_json_lines(path: Path) -> Table:
             remedy="pandas: df.to_json(path, orient='records', lines=True)",
         )  # fmt: skip
     names = list(dict.fromkeys(name for record in records for name in record))
+    _refuse_columns(path, len(names))
     if 8 * len(names) * len(records) > FREE + RATIO * path.stat().st_size:
         raise DataError(
             "the lines have too many different keys", where=str(path), expected="objects of the same keys",
@@ -281,6 +282,15 @@ def _read_json_lines(path: Path) -> Table:
             got=", ".join(map(repr, names)), remedy="write one of them in all lines",
         )  # fmt: skip
     return Table(path.name, columns, places)
+
+
+def _refuse_columns(path: Path, columns: int) -> None:
+    """Raise DataError for more columns than are read."""
+    if columns > MOST_COLUMNS:
+        raise DataError(
+            "a file has too many columns", where=str(path), expected=f"at most {MOST_COLUMNS:,}", got=f"{columns:,}",
+            remedy="keep the columns of texts, scores and labels",
+        )  # fmt: skip
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -317,6 +327,7 @@ def _read_delimited(path: Path) -> Table:
     if not records:
         raise DataError("a file is empty", where=str(path), expected="a header and rows")
     (line, header), *rows = records
+    _refuse_columns(path, len(header))
     names = [plain_name(cell) for cell in header]
     _check_shape(f"{path}, line {line}", names, [(f"{path}, line {line}", cells) for line, cells in rows])
     if len(names) > 1:

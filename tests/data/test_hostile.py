@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -239,6 +240,17 @@ def test_a_file_of_thousands_of_columns_is_refused_before_it_takes_minutes(tmp_p
     parquet.write_table(pa.table(columns), tmp_path / "wide.parquet", write_statistics=False)
     with pytest.raises(DataError, match="5,001 columns; at most 5,000 are read"):
         read_table(tmp_path / "wide.parquet")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+def test_text_files_of_many_columns_are_refused(tmp_path: Path, suffix: str) -> None:
+    """The search for the columns of texts takes time that grows with the square of their number."""
+    names = [f"c{number}" for number in range(5_001)]
+    between = "\t" if suffix == ".tsv" else ","
+    content = "\n".join([between.join(names), *[between.join("é" for _ in names)] * 2])
+    (tmp_path / f"a{suffix}").write_text(content if suffix != ".jsonl" else json.dumps(dict.fromkeys(names, "é")))
+    with pytest.raises(DataError, match=r"(?s)too many columns.*5,001"):
+        read_table(tmp_path / f"a{suffix}")
 
 
 # --- holes ------------------------------------------------------------------------------------------------------
