@@ -26,6 +26,7 @@ from sentfold.files import FREE, RATIO, read_parquet, require_regular
 LONGEST = 1_000_000  # characters of one cell
 MOST_COLUMNS = 5_000  # the time that pyarrow takes grows with the square of their number
 MOST_ROWS = 2_000_000  # of a file of any size: pairs of few texts take less than a byte a row in Parquet
+NARROW = 10  # columns up to which MOST_ROWS holds; of twice as many columns, half as many rows
 ROW = 200  # bytes of memory that a row of a table takes at least
 HEADER, FIRST = 100_000, 20  # characters and rows of a file, with its header, that its delimiter is looked for in
 TRUE_WORDS = {
@@ -652,11 +653,11 @@ def _unreadable(path: Path, expected: str, error: Exception) -> DataError:
 def table_of(path: Path, table: pa.Table) -> Table:
     """Its columns but those of lists, which are vectors. Raises DataError for more rows than a file of its size has."""
     row = ROW + 8 * table.num_columns  # bytes of a row in memory; in the file it may take none
-    most = max(MOST_ROWS, (FREE + RATIO * path.stat().st_size) // row)
+    most = max(MOST_ROWS * NARROW // max(NARROW, table.num_columns), (FREE + RATIO * path.stat().st_size) // row)
     if table.num_rows > most:
         raise DataError(
             "a file has too many rows for its size", where=str(path), expected=f"at most {most:,}",
-            got=f"{table.num_rows:,}", remedy="if it is your own, write it as CSV",
+            got=f"{table.num_rows:,}", remedy="if it is your own, keep the columns that are used, or write it as CSV",
         )  # fmt: skip
     columns, nested = {}, [field.name for field in table.schema if pa.types.is_nested(field.type)]
     notes = (f"columns of lists and structs are left out: {', '.join(nested)}",) if nested else ()

@@ -173,11 +173,18 @@ def _join_near(vectors: Sequence[npt.NDArray[Any]], rows: Ints) -> Ints:
 
 
 def _project(vectors: Sequence[npt.NDArray[Any]], rows: Ints) -> tuple[Floats, Floats]:
-    """(arrays, m, 3) projections of rows on three fixed directions, and (arrays, m) the largest number of each row."""
+    """(arrays, m, 3) projections of rows on three directions, and (arrays, m) the largest number of each row.
+
+    A hash of the rows decides the directions. Of fixed ones a file could have vectors at right angles to all three,
+    which would take hundreds of times as long.
+    """
     keys = np.empty((len(vectors), len(rows), 3), dtype=np.float32)  # whose rounding is a hundredth of ROUNDING
     sizes = np.empty(keys.shape[:2], dtype=np.float32)
     for place, array in enumerate(vectors):
-        axes = np.random.default_rng(0).standard_normal((array.shape[1], 3))
+        digest = hashlib.blake2b(digest_size=8)
+        for start in range(0, len(rows), BLOCK):
+            digest.update(array[rows[start : start + BLOCK]].tobytes())
+        axes = np.random.default_rng([*digest.digest()]).standard_normal((array.shape[1], 3))
         axes /= np.linalg.norm(axes, axis=0)
         for start in range(0, len(rows), BLOCK):
             part = np.asarray(array[rows[start : start + BLOCK]], dtype=np.float64)

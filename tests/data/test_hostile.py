@@ -209,9 +209,10 @@ def test_arrays_that_are_packed_in_another_way_than_numpy_does_are_refused_unrea
                     read_arrays(tmp_path / name)
 
 
-@pytest.mark.parametrize("rows", (2_100_000, 20_000_000))
-def test_millions_of_rows_in_a_file_of_some_bytes_are_refused(tmp_path: Path, rows: int) -> None:
-    parquet.write_table(pa.table({"match": pa.repeat(True, rows)}), tmp_path / "rows.parquet")
+@pytest.mark.parametrize(("rows", "columns"), [(2_100_000, 1), (20_000_000, 1), (500_000, 60)])
+def test_millions_of_cells_in_a_file_of_some_bytes_are_refused(tmp_path: Path, rows: int, columns: int) -> None:
+    flags = pa.repeat(True, rows)
+    parquet.write_table(pa.table({f"flag {number}": flags for number in range(columns)}), tmp_path / "rows.parquet")
     before = pa.total_allocated_bytes()
     with pytest.raises(DataError, match="too many rows for its size"):
         read_table(tmp_path / "rows.parquet")
