@@ -509,7 +509,7 @@ def _numbers_rows(cells: Sequence[object], *, first: bool) -> bool:
     left out, or put together of files.
     """
     texts = [str(cell).strip().removesuffix(".0") for cell in cells]
-    if not all(text.isdecimal() and len(text) < 20 for text in texts):
+    if not texts or not all(text.isdecimal() and len(text) < 20 for text in texts):
         return False
     numbers = [int(text) for text in texts]
     following = numbers == [*range(numbers[0], numbers[0] + len(numbers))]

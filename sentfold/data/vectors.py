@@ -26,6 +26,10 @@ Columns = dict[str, list[Any]]
 HALVES = {"pairs": ("left", "right"), "queries": ("corpus", "queries")}  # names of two arrays in one file
 TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+TWO_PROMPTS = (
+    "of an encoder with two prompts save one array, and write the row of each vector (from 0) into the pairs, in the "
+    "place of its text"
+)
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 VECTORS = re.compile(r"(?i:(?:^|[^a-z])(?:vec|emb))|Vec|Emb")  # in the names of columns of vectors, and not in member
 NAMES = ("vectors", "embedding", "embeddings", "emb")  # of columns that are vectors rather than others with such names
@@ -523,6 +527,8 @@ def _match(array: npt.NDArray[Any], texts: list[str], data: Dataset, path: Path)
     first = np.array([place[texts[row]] for row in again], dtype=np.int64)
     wanted = "one vector for each text"
     remedy = "keep one of the two rows"
+    if data.kind == "pairs":
+        remedy += f"; {TWO_PROMPTS}"
     if data.kind == "queries":
         remedy = "of an encoder with two prompts save two arrays: np.savez(FILE, corpus=..., queries=...)"
     _refuse_apart(array, again, first, path, wanted, lambda row: texts[row], remedy)
@@ -590,12 +596,13 @@ def _counts_of(data: Dataset) -> set[int]:
 def _check_copies(array: npt.NDArray[Any], data: Dataset, path: Path) -> None:
     """Raise DataError unless cells of one text have one vector: otherwise the order of the vectors is another."""
     rows = data.rows.T.ravel()
-    by_column = "one vector per row of the first column, then one per row of the second"
+    wanted, remedy = "one vector per row", "save the vectors with their texts in Parquet: columns text, vector"
+    if data.kind == "pairs":
+        wanted = "one vector per row of the first column, then one per row of the second"
+        remedy += f"; {TWO_PROMPTS}"
     _refuse_apart(
-        array, np.arange(len(rows)), data.copies[rows], path,
-        by_column if data.kind == "pairs" else "one vector per row", lambda cell: data.texts[rows[cell]],
-        "save the vectors with their texts in Parquet: columns text, vector",
-        "two vectors of one text differ, so the order of the vectors is another",
+        array, np.arange(len(rows)), data.copies[rows], path, wanted, lambda cell: data.texts[rows[cell]], remedy,
+        "two vectors of one text differ, so the order of the vectors may be another",
     )  # fmt: skip
 
 

@@ -93,16 +93,16 @@ def embed_texts(
         return array, pairs, labels, (), []
     columns: Sequence[Any] = pairs[:2] if pairs is not None else labels[:1] if isinstance(labels, tuple) else ()
     cells = [list(np.asarray(column, dtype=object).ravel()) for column in columns]
-    if not cells or not all(isinstance(text, str) for column in cells for text in column):
+    if not any(isinstance(text, str) for column in cells for text in column):
         raise DataError(
             "an encoder needs texts", where="pairs, labels", got="no texts",
             expected="pairs=(left texts, right texts, scores) or labels=(texts, classes)",
         )  # fmt: skip
     for number, column in enumerate(cells):
-        if empty := [row for row, text in enumerate(column) if not text.strip()]:
+        if absent := [row for row, text in enumerate(column) if not isinstance(text, str) or not text.strip()]:
             raise DataError(
-                "a text is empty", where=f"column {number} of the texts, row {empty[0]} (both from 0)",
-                expected="a text in each row", got=f"{len(empty):,} empty texts",
+                "a text is missing or empty", where=f"column {number} of the texts, row {absent[0]} (both from 0)",
+                expected="a text in each row", got=f"{column[absent[0]]!r:.40}; {len(absent):,} such rows",
                 remedy="leave out the rows without a text, as the commands do",
             )  # fmt: skip
     row_of = {text: row for row, text in enumerate(dict.fromkeys(text for column in cells for text in column))}

@@ -1561,6 +1561,31 @@ def test_two_vectors_of_a_query_that_is_a_document_are_to_be_two_arrays(tmp_path
     assert read_vectors(tmp_path / "v.npz", data)[0].tolist() == x.tolist()
 
 
+def test_the_advice_for_pairs_with_two_prompts_gives_each_side_its_own_vector(tmp_path: Path) -> None:
+    """The third text on the left is the first on the right."""
+    (tmp_path / "p.csv").write_text("left,right,score\na,c,1\nb,e,0\nc,f,1\n")
+    x = np.eye(6)
+    np.savez(tmp_path / "v.npz", left=x[:3], right=x[3:])
+    texts = pa.table({"text": list("abccef"), "vector": pa.array(x.tolist())})
+    parquet.write_table(texts, tmp_path / "v.parquet")
+    for name in ("v.npz", "v.parquet"):
+        with pytest.raises(DataError, match=r"(?s)two vectors of one text.*two prompts save one array.*row of each"):
+            read_vectors(tmp_path / name, read_dataset(tmp_path / "p.csv"))
+    np.save(tmp_path / "v.npy", x)
+    (tmp_path / "p.csv").write_text("left,right,score\n0,3,1\n1,4,0\n2,5,1\n")
+    data = read_dataset(tmp_path / "p.csv")
+    found, _ = read_vectors(tmp_path / "v.npy", data)
+    assert found[data.rows].tolist() == [[x[row].tolist(), x[row + 3].tolist()] for row in range(3)]
+
+
+@pytest.mark.parametrize("header", [",text,label\n", "text,label\n"])
+def test_a_table_without_rows_is_named(header: str, tmp_path: Path) -> None:
+    """As pandas saves one, with its nameless column of row numbers."""
+    (tmp_path / "h.csv").write_text(header)
+    with pytest.raises(DataError, match="no rows"):
+        read_dataset(tmp_path / "h.csv")
+
+
 def test_two_arrays_whose_lengths_have_the_right_sum_alone_are_refused(tmp_path: Path) -> None:
     """The document without a text and the query that nobody judged cancel out: nDCG@10 was 4.9 for 96.4."""
     documents = {"a": "one", "b": "", "c": "three", "d": "four"}
