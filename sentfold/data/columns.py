@@ -71,7 +71,7 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
         rest = [name for name in table.columns if name not in roles.values() and THIRD.search(_plain(name))]
         if rest := [name for name in rest if len({v for v in table.columns[name] if not _is_value(v)}) > 2]:
             error = _unclear(table, f"besides {', '.join(used)} there is {', '.join(rest)}")
-            option = _option(",".join(f"{role}={column}" for role, column in roles.items()))
+            option = _option(roles)
             error.remedy = f"if each {used[2]} is about {used[0]} and {used[1]} alone: {option}"
             raise error
     if "text" in roles and "text" not in wanted and (rest := _unused(table, roles)):
@@ -83,7 +83,7 @@ def refuse_classes(table: Table, roles: Mapping[str, str], wanted: Mapping[str, 
     """Raise DataError for pairs whose score, taken by its name, may be a class."""
     if {"left", "score"} <= set(roles) and "score" not in wanted and _may_be_classes(table, roles["score"]):
         error = _unclear(table, f"{roles['score']} may be a class, or a grade")
-        option = _option(",".join(f"{role}={column}" for role, column in roles.items()))
+        option = _option(roles)
         error.remedy = f"if larger numbers are for pairs that are more alike: {option}"
         raise error
 
@@ -139,9 +139,17 @@ def _unclear(table: Table, why: str) -> DataError:
     )
 
 
-def _option(columns: str) -> str:
-    """The option for a shell, which runs what a name of a stranger has in `$()`, also in double quotes."""
-    return f"--columns {shlex.quote(columns)}"
+def _option(roles: Mapping[str, str]) -> str:
+    """The option for a shell, which runs what a name of a stranger has in `$()`, also in double quotes.
+
+    Advice to rename columns instead where the option would be read as other names.
+    """
+    columns = ",".join(f"{role}={column}" for role, column in roles.items())
+    try:
+        is_read = parse_columns(columns) == roles
+    except DataError:
+        is_read = False
+    return f"--columns {shlex.quote(columns)}" if is_read else "first rename columns with `,` or `=` in their names"
 
 
 def _example(table: Table) -> str:
@@ -150,20 +158,22 @@ def _example(table: Table) -> str:
     known = [name for name in _known(table, "text", {}) if name in texts and _plain(name) != "title"]
     best = [*texts[-1:], *known[:1]][-1] if texts else ""
     others = [name for name in table.columns if name not in texts and not _is_idle(name)]
-    parts = "".join(f",split={name}" for name in _known(table, "split", {})[:1])
-    others = [name for name in others if f",split={name}" != parts]
+    parts = dict(zip(("split",), _known(table, "split", {}), strict=False))
+    others = [name for name in others if name not in parts.values()]
     order = (*NAMES["score"], *NAMES["label"])
     others.sort(key=lambda name: order.index(_plain(name)) if _plain(name) in order else len(order))
     if 1 <= len(texts) <= 2 and others:
-        forms = [f"of texts with classes: {_option(f'text={best},label={others[0]}{parts}')}"]
+        forms = [f"of texts with classes: {_option({'text': best, 'label': others[0], **parts})}"]
         if len(texts) == 2:
             scores = f"scores are numbers, or {', '.join(TRUE_WORDS)}"
-            pairs = _option(f"left={texts[0]},right={texts[1]},score={others[0]}{parts}")
+            pairs = _option({"left": texts[0], "right": texts[1], "score": others[0], **parts})
             forms.insert(0, f"of pairs: {pairs}, where {scores}")
-        return f"name them, {'; '.join(forms)}; of texts alone: {_option(f'text={best}')}"
+        return f"name them, {'; '.join(forms)}; of texts alone: {_option({'text': best})}"
     if len(table.columns) == 1:
         only = next(iter(table.columns))
-        option = _option(f"text={only}")
+        option = _option({"text": only})
+        if table.name.lower().endswith((".json", ".jsonl", ".ndjson", ".parquet")):
+            return f"if its values are the texts: {option}"
         return f"if this is the first text, put a line above it: text. If it is the header: {option}"
     return "name them: --columns left=a,right=b,score=c, or --columns text=a,label=b; the first line must be a header"
 

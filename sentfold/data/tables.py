@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice, takewhile
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 import numpy as np
@@ -264,10 +265,13 @@ def _read_json_lines(path: Path) -> Table:
         records.append(record)
         places.append((str(path), "line", number))
     if len(records) == 1 and all(isinstance(value, (dict, list)) for value in records[0].values()):
+        remedy = "pandas: df.to_json(path, orient='records', lines=True)"
+        if are_rows := [key for key, value in records[0].items() if isinstance(value, list) and _are_objects(value)]:
+            rows = quote(f".[{json.dumps(are_rows[0])}][]")
+            remedy = f"if {shorten(are_rows[0])} has the rows: jq -c {rows} OLD > NEW.jsonl"
         raise DataError(
             "a file holds one object of columns or rows", where=str(path), expected="one object a line, for each row",
-            got=f"the keys {', '.join(map(shorten, [*records[0]][:5]))}",
-            remedy="pandas: df.to_json(path, orient='records', lines=True)",
+            got=f"the keys {', '.join(map(shorten, [*records[0]][:5]))}", remedy=remedy,
         )  # fmt: skip
     names = list(dict.fromkeys(name for record in records for name in record))
     _refuse_columns(path, len(names))
@@ -283,6 +287,10 @@ def _read_json_lines(path: Path) -> Table:
             got=", ".join(map(repr, names)), remedy="write one of them in all lines",
         )  # fmt: skip
     return Table(path.name, columns, places)
+
+
+def _are_objects(values: list[Any]) -> bool:
+    return bool(values) and all(isinstance(value, dict) for value in values)
 
 
 def _refuse_columns(path: Path, columns: int) -> None:

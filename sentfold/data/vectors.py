@@ -357,7 +357,9 @@ def _read_lists(path: Path) -> tuple[Columns, dict[str, npt.NDArray[Any]]]:
         raise DataError(
             "a file has no column of vectors", where=str(path),
             expected="lists of numbers in a column `vector`, or in one with vec or emb in its name",
-            got=f"the columns {', '.join(table.column_names)}", remedy="call the column of the vectors `vector`",
+            got=f"the columns {', '.join(table.column_names[:20])}" + ", ..." * (table.num_columns > 20),
+            remedy="call the column of the lists `vector`; of a column for each number (pandas): "
+            "vectors = df[numbers].to_numpy().tolist(), and pd.DataFrame({'text': df.text, 'vector': vectors})",
         )  # fmt: skip
     columns: Columns = {}
     arrays = {}

@@ -227,6 +227,8 @@ def open_parquet(path: Path, *, texts: Sequence[str] = ()) -> pq.ParquetFile:
         if path.suffix.lower() in (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".txt"):
             made = f"sentfold encode {quote(str(path))} --encoder NAME --out vectors.parquet"
             remedy = f"`{made}`, and fold vectors.parquet"
+        if path.suffix.lower() in (".npy", ".npz", ".safetensors"):
+            remedy = "save the vectors as Parquet with their texts: columns text, vector"
         raise unfit(path, expected="a whole Parquet file", got=first_line(error), remedy=remedy) from None
 
 

@@ -1586,6 +1586,25 @@ def test_a_table_without_rows_is_named(header: str, tmp_path: Path) -> None:
         read_dataset(tmp_path / "h.csv")
 
 
+@pytest.mark.parametrize("name", ["Rating (left=bad,right=good)", "Rating,", "rating, text=both"])
+def test_a_name_that_no_option_can_give_is_to_be_changed(name: str, tmp_path: Path) -> None:
+    rows = [f"question {n} about cats,question {n} about dogs,{n}" for n in range(4)]
+    (tmp_path / "p.csv").write_text("\n".join([f'q1,q2,"{name}"', *rows]))
+    with pytest.raises(DataError, match="first rename columns with `,` or `=` in their names") as refused:
+        read_dataset(tmp_path / "p.csv")
+    assert "score=" not in refused.value.remedy
+
+
+def test_rows_under_a_key_of_one_object_are_taken_out_by_the_command_that_the_error_gives(tmp_path: Path) -> None:
+    rows = [{"text": f"a {word}", "label": word[0]} for word in ("cat", "dog", "cow", "duck")]
+    (tmp_path / "a.json").write_text(json.dumps({"meta": {}, "my data": rows}))
+    with pytest.raises(DataError, match=r"""'my data' has the rows: jq -c '\.\["my data"\]\[\]' OLD > NEW.jsonl"""):
+        read_dataset(tmp_path / "a.json")
+    (tmp_path / "b.jsonl").write_text("\n".join(json.dumps({"data": row["text"]}) for row in rows))
+    with pytest.raises(DataError, match="if its values are the texts: --columns text=data"):
+        read_dataset(tmp_path / "b.jsonl")
+
+
 def test_two_arrays_whose_lengths_have_the_right_sum_alone_are_refused(tmp_path: Path) -> None:
     """The document without a text and the query that nobody judged cancel out: nDCG@10 was 4.9 for 96.4."""
     documents = {"a": "one", "b": "", "c": "three", "d": "four"}
