@@ -336,7 +336,7 @@ def _read_delimited(path: Path) -> Table:
     if not records:
         raise DataError("a file is empty", where=str(path), expected="a header and rows")
     (line, header), *rows = records
-    _refuse_columns(path, len(header))
+    _refuse_columns(path, sum(1 for cell in header if cell.strip()))
     names = [plain_name(cell) for cell in header]
     _check_shape(f"{path}, line {line}", names, [(f"{path}, line {line}", cells) for line, cells in rows])
     if len(names) > 1:

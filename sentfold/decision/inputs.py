@@ -35,6 +35,7 @@ Floats = npt.NDArray[np.float32]
 
 ROUNDING = 1e-5  # of a vector's largest number, by which two vectors of one text may differ
 REACH = 256  # rows of similar projections that a row is compared with
+IN_VAIN = 16  # comparisons a row, on average, that may show no copy: made-up files have vectors that all seem alike
 BLOCK = 8_192  # rows that are held in float64 at a time
 
 Three = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
@@ -93,7 +94,7 @@ def embed_texts(
         return array, pairs, labels, (), []
     columns: Sequence[Any] = pairs[:2] if pairs is not None else labels[:1] if isinstance(labels, tuple) else ()
     cells = [list(np.asarray(column, dtype=object).ravel()) for column in columns]
-    if not any(isinstance(text, str) for column in cells for text in column):
+    if not cells or not all(any(isinstance(text, str) for text in column) for column in cells):
         raise DataError(
             "an encoder needs texts", where="pairs, labels", got="no texts",
             expected="pairs=(left texts, right texts, scores) or labels=(texts, classes)",
@@ -146,21 +147,22 @@ def _join_near(vectors: Sequence[npt.NDArray[Any]], rows: Ints) -> Ints:
     """(m,) for each of some rows the place of the first one that is equal but for rounding, directly or by others.
 
     Rows are put in the order of one projection. Each is compared with the following ones while all projections agree,
-    with at most REACH of them. Cost O(m d + REACH m).
+    with at most REACH of them, and with fewer where most comparisons are in vain. Cost O(IN_VAIN m d + REACH m).
     """
     keys, sizes = _project(vectors, rows)
     order = np.argsort(keys[0, :, 0], kind="stable")
     keys, sizes, ordered = keys[:, order], sizes[:, order], rows[order]
     chain: Ints = np.arange(len(rows))
-    edges = np.empty((2, 0), dtype=np.int64)
+    edges, in_vain = np.empty((2, 0), dtype=np.int64), 0
     for step in range(1, min(REACH, len(rows) - 1) + 1):
         left = np.flatnonzero(keys[0, step:, 0] - keys[0, :-step, 0] <= 4 * ROUNDING * sizes[0, :-step])
-        if not len(left):
+        if not len(left) or in_vain > IN_VAIN * len(rows):
             break
         left = left[chain[left] != chain[left + step]]
         reach = 4 * ROUNDING * sizes[:, left, None]
         left = left[(np.abs(keys[:, left + step] - keys[:, left]) <= reach).all(axis=(0, 2))]
-        left = left[_near(vectors, ordered, sizes, left, left + step)]
+        near = _near(vectors, ordered, sizes, left, left + step)
+        left, in_vain = left[near], in_vain + int((~near).sum())
         if len(left):
             edges = np.concatenate([edges, [left, left + step]], axis=1)
             graph = coo_array((np.ones(edges.shape[1]), (edges[0], edges[1])), shape=(len(rows), len(rows)))

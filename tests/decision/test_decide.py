@@ -535,6 +535,8 @@ def test_an_empty_text_is_refused_by_the_library_too(word: object) -> None:
     message = r"(?s)a text is missing or empty.*column 1 .*row 2 .*('[ ]*'|None|nan); 10 such rows"
     with pytest.raises(DataError, match=message):
         decide("wordllama", pairs=([f"text {n}" for n in range(40)], texts, list(range(40))))
+    with pytest.raises(DataError, match="an encoder needs texts"):
+        decide("wordllama", pairs=([f"text {n}" for n in range(40)], list(range(40)), list(range(40))))
 
 
 def test_a_column_of_arrays_is_an_array() -> None:
