@@ -125,10 +125,14 @@ def test_words_whose_numbers_follow_tabs_are_refused(after: str, between: str, h
         assert fit_method("average", TEXTS, str(tmp_path / "words.txt"))[0].dimension == 3
 
 
-def test_a_file_of_words_is_parquet_in_capitals_too(words: str, tmp_path: Path) -> None:
-    capitals = Path(shutil.copy(words, tmp_path / "WORDS.PARQUET"))
-    found, wanted = (fit_method("sif", TEXTS, str(file))[1].vectors for file in (capitals, words))
-    np.testing.assert_array_equal(found, wanted)
+def test_the_ending_of_a_file_of_words_can_be_in_capitals(words: str, tmp_path: Path) -> None:
+    capitals, binary = Path(shutil.copy(words, tmp_path / "WORDS.PARQUET")), tmp_path / "WORDS.BIN"
+    vectors = np.array(pq.read_table(words)["vector"].to_pylist(), dtype=np.float32)
+    lines = [f"{word} ".encode() + row.tobytes() for word, row in zip(WORDS, vectors, strict=True)]
+    binary.write_bytes(b"%d %d\n" % vectors.shape + b"".join(lines))
+    wanted = fit_method("sif", TEXTS, words)[1].vectors
+    for file in (capitals, binary):
+        np.testing.assert_array_equal(fit_method("sif", TEXTS, str(file))[1].vectors, wanted)
 
 
 def test_other_word_vectors_and_damaged_folders_are_refused(words: str, tmp_path: Path) -> None:
