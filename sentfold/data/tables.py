@@ -40,7 +40,10 @@ SPLITS = {
 }  # fmt: skip
 DELIMITERS = (",", "\t", ";", "|")
 TWICE = "a key that comes twice"
-ONE_A_LINE = "write one object a line: jq -c '.[]' list.json > lines.jsonl of a list; jq -c . of objects over several"
+ONE_A_LINE = (
+    "write one object a line. From a list: jq -c '.[]' OLD > NEW.jsonl. From objects of several lines: "
+    "jq -c . OLD > NEW.jsonl"
+)
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".txt")  # of the parts in a folder
 PARTS = ("train", "dev", "test")  # in the order in which they are read

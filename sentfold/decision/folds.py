@@ -222,7 +222,7 @@ def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPla
     notes = [f"fitted on {len(known)} {task.item}, judged on the test part, {len(test)}"]
     if isinstance(task, LabelsTask):
         notes.append(
-            f"the {len(known)} texts of the other parts vote: where these are few, others could turn the verdict"
+            f"the {len(known)} texts of the other parts vote: if they are few, other texts could change the verdict"
         )
     if len(dev) and not told:
         notes.append("the dev part has no two values to choose by: folds of the train and the dev part choose instead")

@@ -22,8 +22,10 @@ Ints = npt.NDArray[np.int64]
 
 NEIGHBORS = 3
 TIED = 1e-6  # distances of unit vectors that differ by less may be equal, for float32 rounds: then a draw decides
-RANDOM = 8  # dimensions of the random part of each vector then
-SHAKEN = 1e-3  # its length; of the text that is asked for, times the distance of the neighbours, as rounding is
+RANDOM = 8  # dimensions of the random part that each vector has then
+# Length of the random part of a train item. That of a text is this times the distance of its neighbours: the nearer
+# they are, the smaller are the differences of squared distances that rounding makes.
+SHAKEN = 1e-3
 TOP = 10
 CLOSE = 1e-5  # float32 tells cosines apart that are farther from each other; nearer ones are computed in float64
 

@@ -561,7 +561,7 @@ def test_vectors_without_texts_are_refused_where_a_row_without_a_text_changes_th
     (tmp_path / "p.csv").write_text("\n".join(rows))
     with pytest.raises(DataError, match=r"can be in two orders"):
         read_vectors(tmp_path / "v.npy", read_dataset(tmp_path / "p.csv"))
-    rows[2] = "a,,0"  # Text a also stands in row 1, so the order stays the same without this row.
+    rows[2] = "a,,0"  # Row 1 has text a, too. So the order is the same without row 2.
     (tmp_path / "p.csv").write_text("\n".join(rows))
     found, _ = read_vectors(tmp_path / "v.npy", read_dataset(tmp_path / "p.csv"))
     np.testing.assert_allclose(found, vectors, rtol=1e-6)
