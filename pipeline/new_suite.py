@@ -85,7 +85,7 @@ def write_suite(
 
 
 def find_encoder(name: str, params: Mapping[str, Any]) -> str:
-    """The block of params.yaml that is called `name`, or that makes vectors with a model or word vectors of that name.
+    """The block of params.yaml that is called `name`, or whose model has that name.
 
     Raises ParameterError.
     """
@@ -96,9 +96,6 @@ def find_encoder(name: str, params: Mapping[str, Any]) -> str:
     for block, model in models.items():
         source = str(model.get("hub") or model.get("package")).lower()
         if name.lower() in (source, source.rpartition("/")[2], source.removeprefix("gt-")):
-            return str(block)
-    for block, encoder in words.items():
-        if encoder.get("vectors") == name:
             return str(block)
     raise ParameterError(
         f"{PARAMS_FILE} has no encoder '{name}'",

@@ -181,15 +181,15 @@ def test_a_class_is_refused_where_the_folds_of_evaluate_would_refuse_it(
 
 @pytest.mark.parametrize(
     ("name", "block"),
-    [("minilm", "minilm"), ("all-MiniLM-L6-v2", "minilm"), ("wordllama", "wl-average"), ("wl-gem", "wl-gem")],
+    [("minilm", "minilm"), ("all-MiniLM-L6-v2", "minilm"), ("wl-gem", "wl-gem")],
 )
 def test_an_encoder_is_a_block_of_params_or_the_name_of_the_model_behind_one(name: str, block: str) -> None:
     assert find_encoder(name, read_yaml(ROOT / "params.yaml")) == block
 
 
-@pytest.mark.parametrize("name", ["", "v2", "L6-v2", "tokens"])
-def test_the_end_of_a_name_is_no_encoder(name: str) -> None:
-    """An empty variable of a shell made a suite of the first model."""
+@pytest.mark.parametrize("name", ["", "v2", "L6-v2", "tokens", "wordllama"])
+def test_the_end_of_a_name_and_that_of_word_vectors_are_no_encoder(name: str) -> None:
+    """An empty variable of a shell made a suite of the first model; wordllama, the model, one of other tokens."""
     with pytest.raises(ParameterError, match="no encoder"):
         find_encoder(name, read_yaml(ROOT / "params.yaml"))
 
