@@ -33,9 +33,9 @@ def deploy(root: Path, prefect_file: Path = PREFECT_FILE, notify: str | None = N
 
     notify  a notification block of the server, TYPE/NAME, that is told of each run that fails or crashes
 
-    Done again, it brings what the file has to what the file says now; what was taken out of it, a schedule too, stays on
-    the server, as with `prefect deploy`. Returns a text for the user: what was registered, and
-    what starts it. Raises RunError if no server is configured, it does not answer, or it refuses the file.
+    Done again, it brings what is in the file to what the file says now. What was taken out, a schedule too, stays on
+    the server, as with `prefect deploy`. Returns a text for the user: what was registered, and what starts it.
+    Raises RunError if no server is configured, it does not answer, or it refuses the file.
     """
     root = root.absolute()
     deployments = _read_deployments(root / prefect_file)
