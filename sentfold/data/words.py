@@ -236,7 +236,7 @@ def _refuse_tabs(path: Path) -> None:
     if b"\t" in line.partition(b" ")[0].strip():
         raise SourceError(
             "word vectors are separated by tabs", where=str(path), expected="blanks between a word and its numbers",
-            got=f"{line[:60]!r} in line 2", remedy="tr '\\t' ' ' < OLD > NEW",
+            got=f"{line[:60]!r} in line 2", remedy="of the file, unpacked: tr '\\t' ' ' < OLD > NEW",
         )  # fmt: skip
 
 

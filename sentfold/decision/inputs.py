@@ -104,7 +104,7 @@ def embed_texts(
             raise DataError(
                 "a text is missing or empty", where=f"column {number} of the texts, row {absent[0]} (both from 0)",
                 expected="a text in each row", got=f"{column[absent[0]]!r:.40}; {len(absent):,} such rows",
-                remedy="leave out the rows without a text, as the commands do",
+                remedy="leave out rows without a text, as the commands do, and write a number as its text: str(5)",
             )  # fmt: skip
     row_of = {text: row for row, text in enumerate(dict.fromkeys(text for column in cells for text in column))}
     notes: list[str] = []

@@ -528,11 +528,11 @@ def test_words_for_a_missing_label_are_refused_by_the_library_too(word: str) -> 
         decide(pairs_of(60)[0], labels=np.array(["a", "b", word, "a"] * 30), families=FEW)
 
 
-@pytest.mark.parametrize("word", ["", " ", None, float("nan")])
+@pytest.mark.parametrize("word", ["", " ", None, float("nan"), 5])
 def test_an_empty_text_is_refused_by_the_library_too(word: object) -> None:
     """`df.fillna("")` makes one vector of all texts that are missing."""
     texts = ["a cat", "a dog", word, "a cow"] * 10
-    message = r"(?s)a text is missing or empty.*column 1 .*row 2 .*('[ ]*'|None|nan); 10 such rows"
+    message = r"(?s)a text is missing or empty.*column 1 .*row 2 .*('[ ]*'|None|nan|5); 10 such rows.*str\(5\)"
     with pytest.raises(DataError, match=message):
         decide("wordllama", pairs=([f"text {n}" for n in range(40)], texts, list(range(40))))
     with pytest.raises(DataError, match="an encoder needs texts"):
