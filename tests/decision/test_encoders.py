@@ -121,7 +121,7 @@ def test_a_method_learns_from_distinct_texts(name: str, words: str) -> None:
 def test_words_whose_numbers_follow_tabs_are_refused(after: str, between: str, header: str, tmp_path: Path) -> None:
     lines = [word + after + between.join([str(number), "1.0", "2.0"]) for number, word in enumerate(WORDS)]
     (tmp_path / "words.txt").write_text(header + "\n".join(lines) + "\n")
-    with nullcontext() if after == " " else pytest.raises(SourceError, match=r"(?s)separated by tabs.*unpacked: tr '\\t'"):
+    with nullcontext() if after == " " else pytest.raises(SourceError, match=r"(?s)by tabs.*unpacked: tr '\\t'"):
         assert fit_method("average", TEXTS, str(tmp_path / "words.txt"))[0].dimension == 3
 
 
