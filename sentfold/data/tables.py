@@ -671,6 +671,12 @@ def table_of(path: Path, table: pa.Table) -> Table:
             got=f"{table.num_rows:,}", remedy="if it is your own, keep the columns that are used, or write it as CSV",
         )  # fmt: skip
     columns, nested = {}, [field.name for field in table.schema if pa.types.is_nested(field.type)]
+    if nested and len(nested) == table.num_columns:
+        raise DataError(
+            "a file has lists alone", where=str(path), expected="a text in each row",
+            got=f"columns of lists and structs, {', '.join(nested)}, in {table.num_rows} rows",
+            remedy=f"of lists of texts: pandas.read_parquet(OLD).explode({nested!r}).to_parquet(NEW)",
+        )  # fmt: skip
     notes = (f"columns of lists and structs are left out: {', '.join(nested)}",) if nested else ()
     lacking: list[str] = []
     for name in table.column_names:

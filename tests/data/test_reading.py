@@ -11,6 +11,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 import numpy as np
+import pandas
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -1735,3 +1736,16 @@ def test_files_that_macos_leaves_beside_judgements_are_none(tmp_path: Path) -> N
     (tmp_path / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged)
     (tmp_path / "qrels/._test.tsv").write_bytes(b"\0\5\x16\7")
     assert len(read_dataset(tmp_path)) == 30
+
+
+def test_the_advice_for_a_file_of_lists_makes_a_row_of_each_text(tmp_path: Path) -> None:
+    """Pairs of some published collections are one row of three lists; the error named no column, and gave none."""
+    lists = {"sent1": [["a", "b"]], "sent2": [["c", "d"]], "labels": [[1, 0]]}
+    parquet.write_table(pa.table(lists), tmp_path / "old.parquet")
+    with pytest.raises(DataError, match="lists alone") as refused:
+        read_dataset(tmp_path / "old.parquet")
+    advice = refused.value.remedy.partition(": ")[2]
+    old, new = str(tmp_path / "old.parquet"), str(tmp_path / "new.parquet")
+    eval(advice, {"pandas": pandas, "OLD": old, "NEW": new})
+    data = read_dataset(tmp_path / "new.parquet", {"left": "sent1", "right": "sent2", "score": "labels"})
+    assert data.texts == ("a", "b", "c", "d") and data.values.tolist() == [1, 0]
