@@ -187,8 +187,9 @@ def read_text(path: Path) -> str:
     if encoding == "utf-8-sig" and b"\0" in content:
         line = content[: content.index(b"\0")].count(b"\n") + 1
         raise DataError(
-            "a file is binary, not text", where=f"{path}, line {line}", expected=f"one of {', '.join(SUFFIXES)}"
-        )
+            "a file is binary, not text", where=f"{path}, line {line}", expected=f"one of {', '.join(SUFFIXES)}",
+            remedy="unpack it (gunzip, bunzip2, unzip), or write it in one of these forms",
+        )  # fmt: skip
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
