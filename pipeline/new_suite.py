@@ -131,19 +131,28 @@ def tabulate(data: Dataset) -> tuple[str, pl.DataFrame, list[str]]:
     notes = ["the parts of the split are one corpus: nothing is trained"] if data.splits else []
     kept = _first_forms(data)
     if left_out := len(frame) - len(kept):
-        notes.append(f"{left_out} pairs are earlier ones but for case, punctuation and blanks, and are left out")
+        notes.append(f"{left_out} pairs have texts of earlier ones but for case, punctuation and blanks: left out")
     return "similarity", frame[kept.tolist()], notes
 
 
 def _first_forms(data: Dataset) -> npt.NDArray[np.int64]:
-    """The pairs but for those of which both texts are forms of an earlier pair's.
+    """The pairs but for those of which both texts are forms of an earlier pair's, or one is of an earlier group's.
 
     A suite draws groups of pairs that share a text, and knows a text by its letters: copies of a pair are one group.
     """
     kin = kin_of(np.arange(len(data.texts)), data.texts)
     pairs = np.sort(data.rows, axis=1)
     _, first, key = np.unique(np.sort(kin[data.rows], axis=1), axis=0, return_index=True, return_inverse=True)
-    return np.flatnonzero((pairs == pairs[first[key.ravel()]]).all(axis=1))
+    kept = np.flatnonzero((pairs == pairs[first[key.ravel()]]).all(axis=1))
+    while True:  # for a group without some of its pairs can be two
+        group = group_design(data.rows[kept], [""] * len(kept)).members[:, None]
+        forms = kin[data.rows[kept]]
+        earliest = np.full(len(kin), len(kept))
+        np.minimum.at(earliest, forms, group)
+        alone = (earliest[forms] == group).all(axis=1)
+        if alone.all():
+            return kept
+        kept = kept[alone]
 
 
 def _drop_copies(data: Dataset, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:

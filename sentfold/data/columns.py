@@ -55,7 +55,7 @@ def assign_columns(table: Table, wanted: Mapping[str, str]) -> tuple[str, dict[s
     if kind is None:
         found = list(dict.fromkeys(named.values()))
         error = _unclear(table, f"known of these: {', '.join(found) or 'none'}")
-        if not found and len(table.columns) > 1:
+        if not found and len(table.columns) > 1 and not _names_columns(table):
             error.remedy = (
                 "if the first line is an item and no header, put a header above it, separated as the items are: "
                 "left,right,score or text,label; "
@@ -172,10 +172,16 @@ def _example(table: Table) -> str:
     if len(table.columns) == 1:
         only = next(iter(table.columns))
         option = _option({"text": only})
-        if table.name.lower().endswith((".json", ".jsonl", ".ndjson", ".parquet")):
+        if _names_columns(table):
             return f"if its values are the texts: {option}"
         return f"if this is the first text, put a line above it: text. If it is the header: {option}"
-    return "name them: --columns left=a,right=b,score=c, or --columns text=a,label=b; the first line must be a header"
+    header = "" if _names_columns(table) else "; the first line must be a header"
+    return f"name them: --columns left=a,right=b,score=c, or --columns text=a,label=b{header}"
+
+
+def _names_columns(table: Table) -> bool:
+    """Whether its form has names of columns and no header, by its ending."""
+    return table.name.lower().endswith((".json", ".jsonl", ".ndjson", ".parquet"))
 
 
 def parse_columns(text: str | None) -> dict[str, str]:

@@ -268,11 +268,14 @@ def _read_json_lines(path: Path) -> Table:
             )  # fmt: skip
         records.append(record)
         places.append((str(path), "line", number))
-    if len(records) == 1 and all(isinstance(value, (dict, list)) for value in records[0].values()):
+    are_rows = [key for key, value in (records[0] if len(records) == 1 else {}).items() if _are_objects(value)]
+    if are_rows or (len(records) == 1 and all(isinstance(value, (dict, list)) for value in records[0].values())):
         remedy = "pandas: df.to_json(path, orient='records', lines=True)"
-        if are_rows := [key for key, value in records[0].items() if isinstance(value, list) and _are_objects(value)]:
+        if are_rows:
             rows = quote(f".[{json.dumps(are_rows[0])}][]")
             remedy = f"if {shorten(are_rows[0])} has the rows: jq -c {rows} OLD > NEW.jsonl"
+        if len(are_rows) > 1:
+            remedy += "; so of each further key with rows (train.jsonl and test.jsonl in a folder are its parts)"
         raise DataError(
             "a file holds one object of columns or rows", where=str(path), expected="one object a line, for each row",
             got=f"the keys {', '.join(map(shorten, [*records[0]][:5]))}", remedy=remedy,
@@ -293,8 +296,8 @@ def _read_json_lines(path: Path) -> Table:
     return Table(path.name, columns, places)
 
 
-def _are_objects(values: list[Any]) -> bool:
-    return bool(values) and all(isinstance(value, dict) for value in values)
+def _are_objects(values: object) -> bool:
+    return isinstance(values, list) and bool(values) and all(isinstance(value, dict) for value in values)
 
 
 def _refuse_columns(path: Path, columns: int) -> None:
@@ -659,7 +662,10 @@ def _checked(table: pa.Table) -> pa.Table:
 
 def _unreadable(path: Path, expected: str, error: Exception) -> DataError:
     what = "there is too little memory to read a file" if isinstance(error, MemoryError) else "a file cannot be read"
-    return DataError(what, where=str(path), expected=expected, got=first_line(error))
+    remedy = ""
+    if "fixed_shape_tensor" in str(error):
+        remedy = "write its tensors as lists: pq.write_table(pq.read_table(OLD), NEW, store_schema=False)"
+    return DataError(what, where=str(path), expected=expected, got=first_line(error), remedy=remedy)
 
 
 def table_of(path: Path, table: pa.Table) -> Table:

@@ -1600,12 +1600,20 @@ def test_a_name_that_no_option_can_give_is_to_be_changed(name: str, tmp_path: Pa
 
 def test_rows_under_a_key_of_one_object_are_taken_out_by_the_command_that_the_error_gives(tmp_path: Path) -> None:
     rows = [{"text": f"a {word}", "label": word[0]} for word in ("cat", "dog", "cow", "duck")]
-    (tmp_path / "a.json").write_text(json.dumps({"meta": {}, "my data": rows}))
-    with pytest.raises(DataError, match=r"""'my data' has the rows: jq -c '\.\["my data"\]\[\]' OLD > NEW.jsonl"""):
+    for meta in ({}, "1.0"):
+        (tmp_path / "a.json").write_text(json.dumps({"meta": meta, "my data": rows}))
+        with pytest.raises(DataError, match=r"""'my data' has the rows: jq -c '.\["my data"\]\[]' OLD > NEW.jsonl$"""):
+            read_dataset(tmp_path / "a.json")
+    (tmp_path / "a.json").write_text(json.dumps({"train": rows, "test": rows}))
+    with pytest.raises(DataError, match=r"'train' has the rows: .*; so of each further.*train.jsonl and test.jsonl"):
         read_dataset(tmp_path / "a.json")
     (tmp_path / "b.jsonl").write_text("\n".join(json.dumps({"data": row["text"]}) for row in rows))
     with pytest.raises(DataError, match="if its values are the texts: --columns text=data"):
         read_dataset(tmp_path / "b.jsonl")
+    (tmp_path / "c.jsonl").write_text("\n".join(json.dumps({"utt": row["text"], "kind": row["label"]}) for row in rows))
+    with pytest.raises(DataError, match="to use") as refused:  # JSON has no header
+        read_dataset(tmp_path / "c.jsonl")
+    assert refused.value.remedy.startswith("name them") and "header" not in refused.value.remedy
 
 
 def test_two_arrays_whose_lengths_have_the_right_sum_alone_are_refused(tmp_path: Path) -> None:
