@@ -23,6 +23,7 @@ from pipeline.stages.knn_graph import GraphParameters
 from sentfold.compare.bootstrap import group_design
 from sentfold.data.datasets import Dataset, read_dataset
 from sentfold.data.tables import DataError
+from sentfold.data.words import cut_words, refuse_other_languages, whole_words
 from sentfold.decision.inputs import kin_of
 from sentfold.errors import ParameterError, SuiteError
 from sentfold.files import sha256_of, write_bytes_atomically
@@ -44,17 +45,27 @@ def write_suite(
     encoder    a block of encoders: or word_encoders: in params.yaml, or the name of the model behind one
     columns    role -> column; the others by their names
     manifolds  blocks of manifolds: in params.yaml
-    Returns the suite's folder, and what is odd about the data, in words. Raises DataError, SuiteError or
-    ParameterError; then nothing is written.
+    Returns the suite's folder, and what is odd about the data, in words. For an encoder over word
+    vectors the texts are written with composed letters. Raises DataError, SuiteError or ParameterError; then nothing
+    is written.
     """
     _refuse_taken(name)
-    block = find_encoder(encoder, read_yaml(PARAMS_FILE))
+    params = read_yaml(PARAMS_FILE)
+    block = find_encoder(encoder, params)
     data = read_dataset(file, columns)
     task, frame, notes = tabulate(data)
     if task == "classification":
         _refuse_rare_classes(data, frame)
-    columns_of_texts = [frame[name] for name in ("text", "sentence1", "sentence2") if name in frame.columns]
-    sentences = pl.concat([column.rename("text") for column in columns_of_texts]).n_unique()
+    columns_of_texts = [name for name in ("text", "sentence1", "sentence2") if name in frame.columns]
+    if by_words := (params.get("word_encoders") or {}).get(block):
+        frame = frame.with_columns(
+            pl.Series(name, whole_words(frame[name].to_list(), by_words["tokenizer"])) for name in columns_of_texts
+        )
+    texts = pl.concat([frame[name].rename("text") for name in columns_of_texts]).unique().to_list()
+    if by_words:
+        refuse_other_languages(texts, by_words["tokenizer"])
+        notes += [f"{count} {what}" for what, count in cut_words(texts, by_words["tokenizer"]).items()]
+    sentences = len(texts)
     fitting = [manifold for manifold in manifolds if _fits(manifold, sentences)]
     if left := ", ".join(manifold for manifold in manifolds if manifold not in fitting):
         sizes = f"add blocks with smaller sizes to manifolds: in {PARAMS_FILE}, and to suite.yaml"

@@ -149,7 +149,7 @@ def _option(roles: Mapping[str, str]) -> str:
         is_read = parse_columns(columns) == roles
     except DataError:
         is_read = False
-    return f"--columns {shlex.quote(columns)}" if is_read else "first rename columns with `,` or `=` in their names"
+    return f"--columns {shlex.quote(columns)}" if is_read else "first rename columns without a name, or with `,` or `=`"
 
 
 def _example(table: Table) -> str:

@@ -411,7 +411,8 @@ def _drop_empty(table: Table, columns: Sequence[str], notes: list[str]) -> list[
         notes.append(f"{len(empty)} rows with an empty text are left out; the first: {table.place(empty[0])}")
     cells = Counter(str(table.columns[column][row]) for column in columns for row in kept)
     (text, most), (_, next_most) = [*cells.most_common(2), ("", 0), ("", 0)][:2]
-    if most >= max(LEAST_REPEATS, REPEATED_SHARE * len(kept), 5 * next_most) and len(text.split()) == 1:
+    is_frequent = most >= max(LEAST_REPEATS, REPEATED_SHARE * len(kept), 5 * next_most) and len(text.split()) == 1
+    if is_frequent and not all(map(_is_row, cells)):  # a row of vectors can be in many pairs
         notes.append(f"{most} rows have the text {shorten(text)}; does it mean that there is none? then leave them out")
     return kept
 

@@ -92,10 +92,7 @@ def read_lexicon(
     from sentfold.words.counts import WordCounts
     from sentfold.words.tokenizers import tokenize
 
-    if tokenizer != "whitespace":
-        _refuse_marks(sentences)
-    if tokenizer == "treebank":
-        _refuse_other_letters(sentences)
+    refuse_other_languages(sentences, tokenizer)
     names, vectors = read_word_vectors(sentences, tokenizer, words, dimension, binary)
     if counts is None:
         counter = Counter(token for tokens in tokenize(fitting, tokenizer) for token in tokens)
@@ -125,6 +122,14 @@ def uncounted_notes(sentences: Sequence[str], tokenizer: str, lexicon: Lexicon) 
         f"{unknown.total():,} of {words.total():,} words have no count, such as {shorten(word)}: a method that weighs "
         "words by counts takes them for the rarest. Counts are of words as the tokenizer writes them, mostly lower case"
     ]
+
+
+def refuse_other_languages(sentences: Sequence[str], tokenizer: str) -> None:
+    """Raise DataError for texts, as whole_words gives them, of which a tokenizer would cut or leave out many words."""
+    if tokenizer != "whitespace":
+        _refuse_marks(sentences)
+    if tokenizer == "treebank":
+        _refuse_other_letters(sentences)
 
 
 def _refuse_marks(sentences: Sequence[str]) -> None:

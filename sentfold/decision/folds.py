@@ -219,7 +219,7 @@ def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPla
     inner = ((choosing, dev),) if told and len(choosing) else _divide(task, known, INNER, [seed], one_group)
     fold = Fold(known, test, tuple(inner))
     groups = task.groups_among(test)  # nothing joins them through the other parts, as what shares a text is left out
-    notes = [f"fitted on {len(known)} {task.item}, judged on the test part, {len(test)}"]
+    notes = [f"judged on the test part, {len(test)} {task.item}; {len(known)} are in the other parts"]
     if isinstance(task, LabelsTask):
         notes.append(
             f"the {len(known)} texts of the other parts vote: if they are few, other texts could change the verdict"

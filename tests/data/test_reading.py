@@ -1103,6 +1103,9 @@ def test_a_word_that_many_rows_have_as_their_text_is_asked_about(tmp_path: Path,
     assert asked in read_dataset(tmp_path / "p.csv").notes
     (tmp_path / "p.csv").write_text("\n".join(["left,right,score", *(row.replace(word, "an owl") for row in rows)]))
     assert not any("does it mean" in note for note in read_dataset(tmp_path / "p.csv").notes)
+    of_rows = [f"{n},{0 if n % 5 == 0 else n + 40},{n}" for n in range(1, 41)]  # one vector in many pairs is a vector
+    (tmp_path / "p.csv").write_text("\n".join(["left,right,score", *of_rows]))
+    assert not any("does it mean" in note for note in read_dataset(tmp_path / "p.csv").notes)
     names = [f"name{n},name{m},{int(n == m + 1)}" for n in range(20) for m in range(n)]  # all pairs of names
     (tmp_path / "p.csv").write_text("\n".join(["left,right,score", *names]))
     assert not any("does it mean" in note for note in read_dataset(tmp_path / "p.csv").notes)
@@ -1593,7 +1596,7 @@ def test_a_table_without_rows_is_named(header: str, tmp_path: Path) -> None:
 def test_a_name_that_no_option_can_give_is_to_be_changed(name: str, tmp_path: Path) -> None:
     rows = [f"question {n} about cats,question {n} about dogs,{n}" for n in range(4)]
     (tmp_path / "p.csv").write_text("\n".join([f'q1,q2,"{name}"', *rows]))
-    with pytest.raises(DataError, match="first rename columns with `,` or `=` in their names") as refused:
+    with pytest.raises(DataError, match="first rename columns without a name, or with `,` or `=`") as refused:
         read_dataset(tmp_path / "p.csv")
     assert "score=" not in refused.value.remedy
 

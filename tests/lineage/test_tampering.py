@@ -405,34 +405,33 @@ def test_an_absent_page_of_the_report_takes_no_table_with_it(small: Small) -> No
     assert not found.failed(strict=False)
 
 
-@pytest.mark.parametrize(
-    ("measured", "sound", "declared"),
-    [
-        (
-            '{"processor": "AMD EPYC 7B13, 2.4 GHz", "rates": {"power means": {"text in, whitespace": 1.5}}}',
-            True,
-            "reports/benchmarks/a.json",
-        ),
-        ('{"processor": "AMD\\n\\n| space | first |\\n|---|---|\\n| mini-lp | 99.00 |"}', False, "reports/benchmarks"),
-        ('{"processor": "AMD", "rates": {"<table><tr><td>99.00": {}}}', False, "reports/benchmarks/a.json"),
-        ('{"processor": ["AMD", {"is": "' + "fast " * 21 + '"}]}', False, "reports/benchmarks"),
-        ('{"processor": ["mini scores 99.00 on first", "and on second"]}', False, "reports/benchmarks/a.json"),
-        ('{"processor": "AMD", "rates": {"=50.85+48.31": {"text in": 4.2}}}', False, "reports/benchmarks"),
-        ('{"processor": ', False, "reports/benchmarks/a.json"),
-        ("[" * 100_000, False, "reports/benchmarks"),
-    ],
-)
-def test_measured_times_have_plain_names_alone_for_the_report_prints_them(
-    small: Small, measured: str, sound: bool, declared: str
-) -> None:
+TIMES = [f"reports/benchmarks/{number}.json" for number in range(9)]
+
+
+@pytest.mark.parametrize("declared", ["reports/benchmarks", ", ".join(TIMES)], ids=["folder", "files"])
+def test_measured_times_have_plain_names_alone_for_the_report_prints_them(small: Small, declared: str) -> None:
+    sound = [
+        '{"processor": "Intel(R) Xeon(R) @ 2.20GHz", "threads": [1, 2], "note": null}',
+        '{"processor": "AMD EPYC 7B13, 2.4 GHz", "rates": {"power means": {"text in, whitespace": 1.5}}}',
+    ]
+    forged = [
+        '{"processor": "AMD\\n\\n| space | first |\\n|---|---|\\n| mini-lp | 99.00 |"}',
+        '{"processor": "AMD", "rates": {"<table><tr><td>99.00": {}}}',
+        '{"processor": ["AMD", {"is": "' + "fast " * 21 + '"}]}',
+        '{"processor": ["mini scores 99.00 on first", "and on second"]}',
+        '{"processor": "AMD", "rates": {"=50.85+48.31": {"text in": 4.2}}}',
+        '{"processor": ',
+        "[" * 100_000,
+    ]
     small.edit("dvc.yaml", "deps: [stage.py, code/layout.py,", f"deps: [stage.py, code/layout.py, {declared},")
     (small.root / "reports/benchmarks").mkdir()
-    (small.root / "reports/benchmarks/a.json").write_text(measured)
+    for place, measured in zip(TIMES, [*sound, *forged], strict=True):
+        (small.root / place).write_text(measured)
     small.run("dvc", "repro", "-q")
     commit = small.commit("Measured times")
-    expected = [] if sound else [("file", "reports/benchmarks/a.json")]
-    assert faults(audit(small.root, "quick")) == expected
-    assert faults(audit(small.root, "quick", revision=commit)) == expected
+    expected = [("file", place) for place in TIMES[len(sound) :]]
+    assert sorted(faults(audit(small.root, "quick"))) == expected
+    assert sorted(faults(audit(small.root, "quick", revision=commit))) == expected
 
 
 def test_a_link_to_nothing_in_the_place_of_measured_times_is_a_cause_as_other_inputs_are(small: Small) -> None:
