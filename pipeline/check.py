@@ -28,10 +28,9 @@ from pipeline.stages.word_vectors import load_blocks
 from pipeline.trainings import load_training
 from pipeline.words.published import find_location
 from sentfold.clusterers.base import ClusteringParameters
-from sentfold.decision.encoders import LEARNED
 from sentfold.encoders.model_folder import ModelSource, check_pin
 from sentfold.errors import ArtifactError, ParameterError, SourceError, SuiteError, located
-from sentfold.fold.texts import refuse_odd_settings
+from sentfold.fold.texts import LEARNED, refuse_odd_settings
 from sentfold.manifold.base.protocol import SolverSettings
 from sentfold.measures.registry import evaluate_parameters, find_measure
 from sentfold.settings import Parameters, check_slug, refuse_unknown

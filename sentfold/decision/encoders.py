@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float32]
 
 VERDICT, PAGE = "verdict.json", "verdict.html"
-LEARNED = "learned_from_labels.json"  # in an exported folder whose space was fitted on labels or scores
 FIT, DIRECTIONS = "encoder.json", "encoder.safetensors"
 OUTPUTS = (VERDICT, PAGE, SETTINGS, ARRAYS, FIT, DIRECTIONS)  # files of a decision
 # Keys that tell them from files of other programs; of a verdict on sentences alone, the second ones.
@@ -446,6 +445,8 @@ def _unused_prompts(name: str, prompts: Mapping[str, str], default: str | None) 
 
 def learned_notes(name: str) -> list[str]:
     """A note where `sentfold export` wrote a model with a space that has learned from labels or scores."""
+    from sentfold.fold.texts import LEARNED
+
     if not (Path(name) / LEARNED).is_file():
         return []
     return [

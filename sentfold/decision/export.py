@@ -22,7 +22,6 @@ from sentfold.data.tables import refuse_holes, unchanged
 from sentfold.data.vectors import encode_texts
 from sentfold.decision.encoders import (
     FIT,
-    LEARNED,
     OUTPUTS,
     SPACE_FOLDER,
     WORDS_FOLDER,
@@ -87,6 +86,8 @@ def export_space(
             else:
                 probes, wanted = texts, _write_model(folder, space, encoder, partial, texts)
             if _learned(space, _read_verdict(folder / "verdict.json")) or learned_notes(encoder):
+                from sentfold.fold.texts import LEARNED
+
                 write_json(partial / LEARNED, {"learned_from_labels": True})
             apart = _largest_difference(partial, probes, wanted)
         partial.rename(target)

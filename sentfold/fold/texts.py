@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 OF_THE_HUB = "A model of the hub is read from its folder: hf download MODEL --local-dir FOLDER"
 CHUNK = 1024  # texts that are tokenized at a time
 MOST_TOKENS = 32_768  # whose vectors are in memory at a time
+LEARNED = "learned_from_labels.json"  # in a folder of `sentfold export` whose space was fitted on labels or scores
 MODULES = "modules.json"  # which every folder of a sentence transformer has
 ACTIVATIONS = r"torch\.nn(\.modules(\.\w+)?)?\.\w+"  # of a Dense module
 EXCEPT = {"auto_map": " in a part of a model", "activation_function": " but a class of torch.nn"}
