@@ -22,7 +22,7 @@ from flows.plan import Plan, RunRequest, make_plan
 from flows.progress import Summary
 from flows.run_stage import LOG_FOLDER
 from pipeline.environment import flow_environment, remote_environment
-from sentfold.errors import escape_controls
+from pipeline.summary import summary_text
 
 POLL_SECONDS = 0.1
 
@@ -61,8 +61,7 @@ def _print_table(request: RunRequest, root: Path) -> None:
     """Print the suite's table, unless the user asked for some stages alone."""
     summary = _summary_of(request)
     if not request.targets and (root / summary).is_file():
-        typer.echo(escape_controls((root / summary).read_text(encoding="utf-8")))
-        typer.echo(f"report: {summary.with_name('report.md')}")
+        typer.echo(summary_text(root, request.suite))
 
 
 def _point_to_table(request: RunRequest, root: Path) -> None:

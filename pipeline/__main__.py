@@ -446,18 +446,17 @@ def show(suite: SuiteOption = "quick") -> None:
     """Print a suite's result table and where its report is."""
     from pipeline.base.suite import load_suite
     from pipeline.odd_files import refuse_odd_files
+    from pipeline.summary import summary_text
     from sentfold.errors import ArtifactError
 
     folder = Path("reports") / load_suite(suite).suite
     refuse_odd_files(folder)
     try:
-        summary = folder.joinpath("summary.txt").read_text(encoding="utf-8", errors="replace")
+        typer.echo(summary_text(Path(), suite))
     except (FileNotFoundError, NotADirectoryError):
         raise ArtifactError(
             f"suite '{suite}' has no report yet", where=str(folder), remedy=f"run `sentfold run --suite {suite}`"
         ) from None
-    typer.echo(escape_controls(summary))
-    typer.echo(f"report: {folder / 'report.md'}")
 
 
 @app.command(rich_help_panel=RUNS)
