@@ -160,10 +160,11 @@ def test_an_encoder_over_word_vectors_gets_words_that_it_does_not_cut(root: Path
         write_suite(encoder, apart, encoder, columns={})
         written = pl.read_csv(f"suites/{encoder}/{encoder}/all.csv").select("sentence1", "sentence2", "score").rows()
         assert written == [(normalize(form, left), right, score) for left, right, score in rows]
-    hindi = [(f"हिन्दी {left}", f"भाषा {right}", score) for left, right, score in PAIRS]
-    with pytest.raises(DataError, match="cut at their marks"):
-        write_suite("hindi", write_pairs(root / "hindi.csv", hindi), "wl-average", columns={})
-    assert not Path("suites/hindi").exists()
+    for word, encoder, message in (("हिन्दी", "wl-average", "cut at their marks"), ("слово", "wl-usif", "left out")):
+        rows = [(f"{word} {left}", f"{word} {right}", score) for left, right, score in PAIRS]
+        with pytest.raises(DataError, match=message):
+            write_suite("other", write_pairs(root / "other.csv", rows), encoder, columns={})
+        assert not Path("suites/other").exists()
     few = write_pairs(root / "few.csv", [("x\u0301 rises", "x falls", 1.0), *PAIRS])
     assert "1 words cut at a letter with a mark (tokens)" in write_suite("few", few, "wl-sif", columns={})[1]
     write_suite("few-minilm", few, "minilm", columns={})
