@@ -26,18 +26,28 @@ def spaces(**cut: int) -> str:
 
 
 def test_texts_that_a_model_cut_are_counted_below_the_table(tmp_path: Path) -> None:
-    report(tmp_path, spaces(one=240, two=0, three=1))
+    report(tmp_path, spaces(one=1240, two=0, three=1))
     printed = summary_text(tmp_path, "mine")
-    assert printed.startswith(TABLE) and printed.splitlines()[-3:] == [
-        "minilm/one: texts cut at the model's limit: 240",
-        "minilm/three: texts cut at the model's limit: 1",
+    assert printed.startswith(TABLE) and printed.splitlines()[-2:] == [
+        "texts cut at the model's limit: 1,240 in minilm/one; also in 1 others (lineage.json)",
         "report: reports/mine/report.md",
     ]
     words = {"all words unknown": 2, "empty": 0, "unknown words (tokens)": 31}
     report(tmp_path, json.dumps({"spaces": {"wl-sif/one": {"notes": {"fallbacks": words}}}}))
-    assert "wl-sif/one: all words unknown: 2, unknown words (tokens): 31\n" in summary_text(tmp_path, "mine")
-    report(tmp_path, spaces(**{f"c{number}": 1 for number in range(20)}))
-    assert "\n12 more such lines" in summary_text(tmp_path, "mine")
+    printed = summary_text(tmp_path, "mine")
+    assert "\nall words unknown: 2 in wl-sif/one (lineage.json)\nunknown words (tokens): 31 in wl-sif/one" in printed
+
+
+def test_a_corpus_whose_scores_fall_as_texts_are_more_alike_is_named_once(tmp_path: Path) -> None:
+    """Of distances, a fold that took the cosines apart was "+46.50▲"."""
+    report(tmp_path, spaces(one=0))
+    (tmp_path / "reports/mine/scores").mkdir()
+    for name, bounds in (("a", (-60, -50)), ("b", (-70, -1)), ("c", (-9, 3)), ("d", (None, None))):
+        score = {"low": bounds[0], "high": bounds[1], "value": -5}
+        corpora = {"far": {"scores": {"spearman.all.cosine": score}}, "other": {"scores": {}}, "near": {}}
+        (tmp_path / f"reports/mine/scores/{name}.json").write_text(json.dumps({"corpora": corpora}))
+    (line,) = (line for line in summary_text(tmp_path, "mine").splitlines() if "falls" in line)
+    assert line.startswith("far: cosine falls as the scores rise, by a. If these are distances")
 
 
 @pytest.mark.parametrize(
@@ -60,4 +70,4 @@ def test_an_unsound_lineage_leaves_the_table(tmp_path: Path, lineage: str) -> No
 
 def test_control_characters_of_a_report_are_escaped(tmp_path: Path) -> None:
     report(tmp_path, json.dumps({"spaces": {"a\x1b[2J": {"notes": {"truncated": 1}}}}))
-    assert "\x1b" not in summary_text(tmp_path, "mine") and "a\\x1b[2J: texts cut" in summary_text(tmp_path, "mine")
+    assert "\x1b" not in summary_text(tmp_path, "mine") and "in a\\x1b[2J" in summary_text(tmp_path, "mine")
