@@ -222,7 +222,8 @@ def _given_folds(task: Task, splits: npt.NDArray[np.str_], seed: int) -> FoldPla
     notes = [f"judged on the test part, {len(test)} {task.item}; {len(known)} are in the other parts"]
     if isinstance(task, LabelsTask):
         notes.append(
-            f"the {len(known)} texts of the other parts vote: if they are few, other texts could change the verdict"
+            f"the {len(known)} texts of the other parts vote: the verdict is for these. If they are few, or fewer than "
+            "the test texts, others could change it"
         )
     if len(dev) and not told:
         notes.append("the dev part has no two values to choose by: folds of the train and the dev part choose instead")
