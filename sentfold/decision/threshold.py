@@ -15,6 +15,7 @@ from sentfold.compare.bootstrap import Design, draw_weights, group_design
 from sentfold.data.tables import DataError, shorten
 from sentfold.data.vectors import as_array, refuse_masked, refuse_other_order
 from sentfold.decision.folds import LEAST_GROUPS, effective_groups, show_groups
+from sentfold.decision.inputs import kin_of
 from sentfold.decision.progress import counted
 from sentfold.decision.shares import (
     CONFIDENCE,
@@ -140,6 +141,19 @@ def show(share: Share) -> str:
     return f"{100 * share.value:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
 
 
+def _numbers_of(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """(2 m,) a number for each text, the same for all forms of a text. Raises DataError."""
+    cells = rows.ravel().tolist()
+    for cell in cells:
+        if cell is None or cell != cell:
+            raise DataError("a text is missing", where="rows", expected="a text or its number", got=repr(cell))
+    place = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}
+    kin = np.arange(len(place))
+    if all(isinstance(cell, str) for cell in place):
+        kin = kin_of(kin, list(place))
+    return kin[[place[cell] for cell in cells]]
+
+
 def find_threshold(
     cosines: npt.ArrayLike,
     match: npt.ArrayLike,
@@ -153,8 +167,8 @@ def find_threshold(
     """The threshold of pairs, chosen and judged by cross-fitting.
 
     cosines    (m,); match: (m,) bool, or 0 and 1
-    rows       (m, 2) texts of each pair, or their numbers: pairs that share one stay in one fold; None: all pairs are
-               independent
+    rows       (m, 2) texts of each pair, or their numbers: pairs that share one stay in one fold, also where texts
+               differ in case, punctuation and blanks alone; None: all pairs are independent
     base_rate  share of matches where the threshold will be used; None: as among these pairs
     few, most  largest share of matches in the lower band, least share in the upper one
     Raises DataError for arrays that do not fit, without both kinds of pairs, with fewer than 20 independent groups, or
@@ -176,7 +190,7 @@ def find_threshold(
             "a cosine is not finite", where=f"cosines, row {int(np.flatnonzero(~np.isfinite(values))[0])} (from 0)",
             expected="finite numbers", got=str(values[~np.isfinite(values)][0]),
         )  # fmt: skip
-    texts = np.arange(2 * len(values)) if rows is None else np.unique(rows, return_inverse=True)[1]
+    texts = np.arange(2 * len(values)) if rows is None else _numbers_of(rows)
     design = group_design(texts.reshape(-1, 2), [""] * len(values))
     pairs = Labelled(values, flags, design.members, base_rate)
     _check(pairs, design, few, most)
