@@ -42,6 +42,8 @@ from sentfold.data.tables import DataError, refuse_holes
 from sentfold.errors import RunError, first_line
 
 # What `open` says of a link, a socket, a folder, and a file that is gone.
+COPIES = "sentfold-append-"  # what folders of private copies begin with
+COPY = re.compile(rf"\S*/{COPIES}\w+/")
 NO_FILE = (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENOENT)
 
 
@@ -114,18 +116,24 @@ def append(texts: str, target: str, encoder: str, space: str, suite: str | None 
     space    the folder that `sentfold decide` or `sentfold compress` wrote
     suite    whose stale stages run afterwards; none: no suite
 
-    A file that cannot be read stops no other. A text that the target has is left out, so a firing that was missed, or
-    comes twice, changes nothing; the lock of the checkout keeps two apart. What `append` prints becomes the artifact
-    `sentfold-append`. Raises RunError.
+    A file that cannot be read stops no other, nor the suite, but fails the run. A text that the target has is left out,
+    so a firing that was missed, or comes twice, changes nothing; the lock of the checkout keeps two apart. What
+    `append` prints becomes the artifact `sentfold-append`. Raises RunError.
     """
     root, options = Path.cwd(), ["--encoder", encoder, "--space", space]
     with hold_checkout(root, wait=True, purpose=f"sentfold append {texts} {target}", say=_lines()):
         unread: list[str] = []
         copies = private_copies(arrived_files(root / texts), unread)
         commands = (["flows.launch", "sentfold.cli.main", "append", copy, target, *options] for copy in copies)
-        _run_commands(commands, key="sentfold-append", unread=unread)
+        failed: RunError | None = None
+        try:
+            _run_commands(commands, key="sentfold-append", unread=unread)
+        except RunError as error:
+            failed = error
     if suite:
         sentfold(suite=suite, jobs=jobs)
+    if failed is not None:
+        raise failed
 
 
 def arrived_files(folder: Path) -> list[str]:
@@ -150,7 +158,7 @@ def private_copies(files: Iterable[str], unread: list[str]) -> Iterator[str]:
             if error.errno not in NO_FILE:
                 unread.append(f"{file}: {error.strerror}")
             continue
-        with stream, tempfile.TemporaryDirectory(prefix="sentfold-append-") as folder:
+        with stream, tempfile.TemporaryDirectory(prefix=COPIES) as folder:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 continue
             copy = Path(folder) / Path(file).name
@@ -191,15 +199,15 @@ def _run_commands(commands: Iterable[list[str]], *, key: str, unread: Sequence[s
             output.write(f"error: a file cannot be read: {file}\n".encode("utf-8", "backslashreplace"))
             ended.append((1, f"to read {file}"))
         output.seek(0)
-        printed = output.read().decode("utf-8", "replace").rstrip() or "nothing"
+        printed = COPY.sub("", output.read().decode("utf-8", "replace")).rstrip() or "nothing"
     failures = [one for one in ended if one[0]]
     get_run_logger().info(printed)
     create_markdown_artifact(fenced(printed), key=key, description=f"{len(failures)} of {len(ended)} failed")
     if failures:
         code, command = failures[0]
         raise RunError(
-            f"a command ended with exit code {code}, and {len(failures) - 1} of {len(ended)} others failed",
-            where=command,
+            f"a command ended with exit code {code}, and {len(failures) - 1} of {len(ended) - 1} others failed",
+            where=COPY.sub("", command),
             got="\n".join(printed.splitlines()[-15:]),
             state="what it had finished is kept",
             remedy=f"its whole output is the artifact {key} of this run",

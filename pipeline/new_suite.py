@@ -52,6 +52,12 @@ def write_suite(
     _refuse_taken(name)
     params = read_yaml(PARAMS_FILE)
     block = find_encoder(encoder, params)
+    if grids := [manifold for manifold in manifolds if load_block(manifold).is_grid]:
+        raise ParameterError(
+            "a grid of parameters is chosen on development data, which a suite of one file does not have",
+            where="--manifolds", expected="blocks with one value for each parameter", got=", ".join(grids),
+            remedy="`sentfold decide` chooses by cross-validation",
+        )  # fmt: skip
     data = read_dataset(file, columns)
     task, frame, notes = tabulate(data)
     if task == "classification":
@@ -194,8 +200,6 @@ def _fits(manifold: str, sentences: int) -> bool:
     in_graph = load_parameters(GraphParameters, "knn_graph").neighbors
     if find_method(block.method.removesuffix(SUFFIX)).READS != "vectors" and in_graph >= sentences:
         return False
-    if block.is_grid:
-        return True  # the sweep leaves out what does not fit
     settings = load_maker(manifold).settings
     return all(getattr(settings, size, 0) <= sentences - 2 for size in ("components", "neighbors", "landmarks"))
 

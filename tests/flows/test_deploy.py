@@ -25,7 +25,7 @@ import yaml
 
 from flows.deploy import AUTOMATION, job_template
 from flows.flow import _run_commands as run_commands
-from flows.flow import arrived_files, fenced, private_copies
+from flows.flow import append, arrived_files, fenced, private_copies
 from flows.server import Server, asks_for_password
 from sentfold.decision.spaces import LinearSpace, save_space
 from sentfold.errors import RunError
@@ -255,10 +255,31 @@ def test_a_file_that_cannot_be_opened_stops_no_other_and_fails_the_run(
 
     with (
         temporary_settings({PREFECT_API_URL: server.url, PREFECT_API_AUTH_STRING: server.password}),
-        pytest.raises(RunError, match=r"exit code 1, and 0 of 2 others failed") as caught,
+        pytest.raises(RunError, match=r"exit code 1, and 0 of 1 others failed") as caught,
     ):
         run()
     assert "ccc.txt: File name too long" in caught.value.got
+
+
+def test_a_file_that_is_not_read_is_named_by_its_own_name_and_the_suite_runs_all_the_same(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error named the private copy, which is gone, and a bad file kept the suite stale as long as it lay there."""
+    from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+
+    (tmp_path / "arrived").mkdir()
+    (tmp_path / "arrived/b.bin").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / ".dvc").mkdir()
+    monkeypatch.chdir(tmp_path)
+    ran = list[str]()
+    monkeypatch.setattr("flows.flow.sentfold", lambda suite, jobs: ran.append(suite))
+    with (
+        temporary_settings({PREFECT_API_URL: server.url, PREFECT_API_AUTH_STRING: server.password}),
+        pytest.raises(RunError, match="and 0 of 0 others failed") as caught,
+    ):
+        append("arrived", "all.parquet", "wordllama", "space", suite="quick")
+    assert ran == ["quick"]
+    assert "sentfold-append-" not in str(caught.value) and "append b.bin all.parquet" in caught.value.where
 
 
 def test_a_text_does_not_end_its_block_of_markdown() -> None:

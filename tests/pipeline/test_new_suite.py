@@ -315,3 +315,10 @@ def test_a_users_file_runs_traces_and_audits_and_only_its_own_suite_depends_on_i
     file = checkout / "suites/mine/mine/all.csv"
     file.write_text(file.read_text().replace(",0.5,", ",1.0,", 1))
     assert "suites/mine/dvc.yaml:download@mine" in repro(checkout, "suites/mine/dvc.yaml")
+
+
+def test_a_grid_is_refused_as_one_file_has_nothing_to_choose_its_parameters_on(root: Path) -> None:
+    file = write_pairs(root / "pairs.csv", PAIRS)
+    with pytest.raises(ParameterError, match=r"(?s)a grid of parameters.*pca-selected"):
+        write_suite("mine", file, "wl-average", columns={}, manifolds=("abtt", "pca-selected"))
+    assert not Path("suites/mine").exists()
