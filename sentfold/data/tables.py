@@ -9,7 +9,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -269,17 +269,11 @@ def _read_json_lines(path: Path) -> Table:
             )  # fmt: skip
         records.append(record)
         places.append((str(path), "line", number))
-    are_rows = [key for key, value in (records[0] if len(records) == 1 else {}).items() if _are_objects(value)]
-    if are_rows or (len(records) == 1 and all(isinstance(value, (dict, list)) for value in records[0].values())):
-        remedy = "pandas: df.to_json(path, orient='records', lines=True)"
-        if are_rows:
-            rows = quote(f".[{json.dumps(are_rows[0])}][]")
-            remedy = f"if {shorten(are_rows[0])} has the rows: jq -c {rows} OLD > NEW.jsonl"
-        if len(are_rows) > 1:
-            remedy += "; so of each further key with rows (train.jsonl and test.jsonl in a folder are its parts)"
+    if len(records) == 1 and all(isinstance(value, (dict, list)) for value in records[0].values()):
         raise DataError(
             "a file holds one object of columns or rows", where=str(path), expected="one object a line, for each row",
-            got=f"the keys {', '.join(map(shorten, [*records[0]][:5]))}", remedy=remedy,
+            got=f"the keys {', '.join(map(shorten, [*records[0]][:5]))}",
+            remedy=rows_under(records[0]) or "pandas: df.to_json(path, orient='records', lines=True)",
         )  # fmt: skip
     names = list(dict.fromkeys(name for record in records for name in record))
     _refuse_columns(path, len(names))
@@ -297,8 +291,17 @@ def _read_json_lines(path: Path) -> Table:
     return Table(path.name, columns, places)
 
 
-def _are_objects(values: object) -> bool:
-    return isinstance(values, list) and bool(values) and all(isinstance(value, dict) for value in values)
+def rows_under(record: Mapping[str, object]) -> str:
+    """How to take the rows out of an object of JSON that has them under a key; "" if it has none."""
+    keys = [
+        key for key, value in record.items()
+        if isinstance(value, list) and value and all(isinstance(row, dict) for row in value)
+    ]  # fmt: skip
+    if not keys:
+        return ""
+    remedy = f"if {shorten(keys[0])} has the rows: jq -c {quote(f'.[{json.dumps(keys[0])}][]')} OLD > NEW.jsonl"
+    further = "; so of each further key with rows (train.jsonl and test.jsonl in a folder are its parts)"
+    return remedy + further * (len(keys) > 1)
 
 
 def _refuse_columns(path: Path, columns: int) -> None:

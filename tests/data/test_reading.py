@@ -1607,6 +1607,9 @@ def test_rows_under_a_key_of_one_object_are_taken_out_by_the_command_that_the_er
         (tmp_path / "a.json").write_text(json.dumps({"meta": meta, "my data": rows}))
         with pytest.raises(DataError, match=r"""'my data' has the rows: jq -c '.\["my data"\]\[]' OLD > NEW.jsonl$"""):
             read_dataset(tmp_path / "a.json")
+    entities = {"text": "a cat sleeps", "entities": [{"start": 2}, {"start": 6}]}
+    (tmp_path / "one.jsonl").write_text(json.dumps(entities))
+    assert read_sentences(tmp_path / "one.jsonl", None) == ["a cat sleeps"]
     (tmp_path / "a.json").write_text(json.dumps({"train": rows, "test": rows}))
     with pytest.raises(DataError, match=r"'train' has the rows: .*; so of each further.*train.jsonl and test.jsonl"):
         read_dataset(tmp_path / "a.json")
