@@ -206,12 +206,32 @@ def _check_corpus(suite: Suite, slug: str) -> None:
         )
 
 
+def _refuse_mirrored_documents(suite: Suite, slug: str) -> None:
+    """Raise SourceError for queries and documents in a mirror, whose files have judged documents alone.
+
+    Searched among these, queries score far higher than among all documents of the collection.
+    """
+    corpus = find_corpus(slug, suite.suite)
+    if corpus.dataset.task != "retrieval" or corpus.dataset.is_local:
+        return
+    from pipeline.corpora.mirror import mirror_folder
+
+    files = [name for split in corpus.splits for name in corpus.dataset.mirror_files(corpus.dataset_name, split)]
+    if there := [name for name in files if (mirror_folder() / name).exists()]:
+        raise SourceError(
+            "a mirror has no place for the documents that nobody judged", where=f"{MIRROR_VARIABLE}/{there[0]}",
+            expected=f"the collection from the hub, as {slug} has it there",
+            got="a file of judged pairs of a query and a document",
+            remedy="take the suite `beir`; or `sentfold compare` and `decide`, which read a folder in BEIR's form",
+        )  # fmt: skip
+
+
 def mirror_changes(suite: Suite) -> None:
     """Raise SourceError if the mirror no longer holds what the suite's corpora were read from.
 
     DVC cannot see the mirror, so without this a replaced file would keep its old numbers, and a blank
     would stay blank after its file was added. Raises SourceError too if the mirror is no folder. Nothing is compared
-    while no mirror is set.
+    while no mirror is set. Raises SourceError for queries and documents of a mirror, too.
     """
     if suite.source != "mirror" or not os.environ.get(MIRROR_VARIABLE):
         return
@@ -220,6 +240,7 @@ def mirror_changes(suite: Suite) -> None:
     mirror_folder()
     stale = []
     for slug in suite.stages["download"]:
+        _refuse_mirrored_documents(suite, slug)
         path = corpus_path(suite.suite, slug, "items")
         corpus = find_corpus(slug, suite.suite)
         if not path.exists() or corpus.dataset.is_local:

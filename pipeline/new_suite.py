@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -59,14 +60,15 @@ def write_suite(
             remedy="`sentfold decide` chooses by cross-validation",
         )  # fmt: skip
     data = read_dataset(file, columns)
+    by_words = (params.get("word_encoders") or {}).get(block)
+    if by_words:
+        texts = whole_words(data.texts, by_words["tokenizer"])
+        first = {text: row for row, text in reversed([*enumerate(texts)])}
+        data = replace(data, texts=tuple(texts), rows=np.array([first[text] for text in texts])[data.rows])
     task, frame, notes = tabulate(data)
     if task == "classification":
         _refuse_rare_classes(data, frame)
     columns_of_texts = [name for name in ("text", "sentence1", "sentence2") if name in frame.columns]
-    if by_words := (params.get("word_encoders") or {}).get(block):
-        frame = frame.with_columns(
-            pl.Series(name, whole_words(frame[name].to_list(), by_words["tokenizer"])) for name in columns_of_texts
-        )
     texts = pl.concat([frame[name].rename("text") for name in columns_of_texts]).unique().to_list()
     if by_words:
         refuse_other_languages(texts, by_words["tokenizer"])
@@ -146,16 +148,18 @@ def tabulate(data: Dataset) -> tuple[str, pl.DataFrame, list[str]]:
         "score": data.values, "subset": [""] * len(data), "split": ["all"] * len(data),
     })  # fmt: skip
     notes = ["the parts of the split are one corpus: nothing is trained"] if data.splits else []
-    kept = _first_forms(data)
+    kept, _ = _independent_pairs(data)
     if left_out := len(frame) - len(kept):
         notes.append(f"{left_out} pairs have texts of earlier ones but for case, punctuation and blanks: left out")
     return "similarity", frame[kept.tolist()], notes
 
 
-def _first_forms(data: Dataset) -> npt.NDArray[np.int64]:
-    """The pairs but for those of which both texts are forms of an earlier pair's, or one is of an earlier group's.
+def _independent_pairs(data: Dataset) -> tuple[npt.NDArray[np.int64], str]:
+    """The pairs that a suite takes, and what its bootstrap draws: groups of pairs that share texts, or texts.
 
-    A suite draws groups of pairs that share a text, and knows a text by its letters: copies of a pair are one group.
+    Texts are drawn where one group holds too many pairs. A suite knows a text by its letters, and would take each form
+    of it as a text of its own. So pairs are left out of which both texts are forms of an earlier pair's, or one is of
+    an earlier group's; where texts are drawn, all pairs with another form than the first. Raises DataError.
     """
     kin = kin_of(np.arange(len(data.texts)), data.texts)
     pairs = np.sort(data.rows, axis=1)
@@ -163,13 +167,28 @@ def _first_forms(data: Dataset) -> npt.NDArray[np.int64]:
     kept = np.flatnonzero((pairs == pairs[first[key.ravel()]]).all(axis=1))
     while True:  # for a group without some of its pairs can be two
         group = group_design(data.rows[kept], [""] * len(kept)).members[:, None]
-        forms = kin[data.rows[kept]]
-        earliest = np.full(len(kin), len(kept))
-        np.minimum.at(earliest, forms, group)
-        alone = (earliest[forms] == group).all(axis=1)
+        alone = (_earliest(kin[data.rows[kept]], group) == group).all(axis=1)
         if alone.all():
-            return kept
+            break
         kept = kept[alone]
+    if np.bincount(group.ravel()).max() <= LARGEST_GROUP * len(kept):
+        return kept, "groups"
+    rows = data.rows[kept]
+    kept = kept[(_earliest(kin[rows], rows) == rows).all(axis=1)]
+    if not len(kept):
+        raise DataError(
+            "all pairs have a text in two forms", where=data.name,
+            expected="texts that differ in more than case, punctuation and blanks", got=f"{len(rows)} pairs",
+            remedy="`sentfold decide` takes the file as it is",
+        )  # fmt: skip
+    return kept, "texts"
+
+
+def _earliest(forms: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """For each text of pairs the smallest number that any form of it has."""
+    smallest = np.full(int(forms.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(smallest, forms, numbers)
+    return smallest[forms]
 
 
 def _drop_copies(data: Dataset, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -260,17 +279,10 @@ def _describe(name: str, file: Path, task: str, data: Dataset, frame: pl.DataFra
         "licence": "not stated",
         "splits": splits,
         "corpora": {name: list(splits)},
-        "resample": _unit(data) if task == "similarity" else "items",
+        "resample": _independent_pairs(data)[1] if task == "similarity" else "items",
         "text": f"as in {file.name}; rows with an empty text are left out{classes}",
         "folder": str(suite_folder(name) / name),
     }
-
-
-def _unit(data: Dataset) -> str:
-    """What a bootstrap draws: groups of pairs that share texts, or texts where one group holds too many pairs."""
-    rows = data.rows[_first_forms(data)]
-    groups = np.bincount(group_design(rows, [""] * len(rows)).members)
-    return "texts" if groups.max() > LARGEST_GROUP * len(rows) else "groups"
 
 
 def _write_yaml(path: Path, content: dict[str, Any]) -> None:

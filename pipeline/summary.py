@@ -24,9 +24,11 @@ def summary_text(root: Path, suite: str) -> str:
 
 
 def _reversed(folder: Path) -> list[str]:
-    """A line for each corpus of which a cosine falls as the scores of pairs rise, beyond chance."""
-    lines = dict[str, str]()
-    for path in sorted(folder.glob("*.json")):
+    """A line for each corpus of which an encoder's own cosine falls as the scores of pairs rise, beyond chance."""
+    lines, paths = dict[str, str](), sorted(folder.glob("*.json"))
+    for path in paths:
+        if any(path.stem.startswith(f"{other.stem}-") for other in paths):
+            continue  # made from another space
         for corpus, space in _read(path, "corpora").items():
             high = _object(_object(_object(space).get("scores")).get("spearman.all.cosine")).get("high")
             if isinstance(high, (int, float)) and high < 0:
