@@ -27,7 +27,7 @@ from sentfold.files import FREE, RATIO, read_parquet, require_regular
 LONGEST = 1_000_000  # characters of one cell
 MOST_COLUMNS = 5_000  # the time that pyarrow takes grows with the square of their number
 MOST_ROWS = 2_000_000  # of a file of any size: pairs of few texts take less than a byte a row in Parquet
-FREE_CELLS, CELLS_A_BYTE = 1_000_000, 3  # of lines of JSON, where a key that a line lacks is a cell, too
+FREE_CELLS, CELLS_A_BYTE = 5_000_000, 3  # of lines of JSON, where a key that a line lacks is a cell, too
 NARROW = 10  # columns up to which MOST_ROWS holds; of twice as many columns, half as many rows
 ROW = 200  # bytes of memory that a row of a table takes at least
 HEADER, FIRST = 100_000, 20  # characters and rows of a file, with its header, that its delimiter is looked for in
@@ -281,6 +281,7 @@ def _read_json_lines(path: Path) -> Table:
         raise DataError(
             "the lines have too many different keys", where=str(path), expected="objects of the same keys",
             got=f"{len(names):,} keys in {len(records):,} lines",
+            remedy="keep the keys that are used: jq -c '{text, label}' OLD > NEW.jsonl",
         )  # fmt: skip
     columns = {plain_name(name): [record.get(name) for record in records] for name in names}
     if len(columns) < len(names):
