@@ -158,23 +158,18 @@ def _independent_pairs(data: Dataset) -> tuple[npt.NDArray[np.int64], str]:
     """The pairs that a suite takes, and what its bootstrap draws: groups of pairs that share texts, or texts.
 
     Texts are drawn where one group holds too many pairs. A suite knows a text by its letters, and would take each form
-    of it as a text of its own. So pairs are left out of which both texts are forms of an earlier pair's, or one is of
-    an earlier group's; where texts are drawn, all pairs with another form than the first. Raises DataError.
+    of it as a text of its own. So pairs are left out that would bring a form of a text into another group; where texts
+    are drawn, all pairs with another form than the first. Raises DataError. Cost O(m).
     """
     kin = kin_of(np.arange(len(data.texts)), data.texts)
-    pairs = np.sort(data.rows, axis=1)
-    _, first, key = np.unique(np.sort(kin[data.rows], axis=1), axis=0, return_index=True, return_inverse=True)
-    kept = np.flatnonzero((pairs == pairs[first[key.ravel()]]).all(axis=1))
-    while True:  # for a group without some of its pairs can be two
-        group = group_design(data.rows[kept], [""] * len(kept)).members[:, None]
-        alone = (_earliest(kin[data.rows[kept]], group) == group).all(axis=1)
-        if alone.all():
-            break
-        kept = kept[alone]
-    if np.bincount(group.ravel()).max() <= LARGEST_GROUP * len(kept):
+    kept = _joined_forms(data.rows, kin)
+    group = group_design(data.rows[kept], [""] * len(kept)).members
+    if np.bincount(group).max() <= LARGEST_GROUP * len(kept):
         return kept, "groups"
     rows = data.rows[kept]
-    kept = kept[(_earliest(kin[rows], rows) == rows).all(axis=1)]
+    first = np.full(len(kin), len(kin))
+    np.minimum.at(first, kin[rows], rows)
+    kept = kept[(first[kin[rows]] == rows).all(axis=1)]
     if not len(kept):
         raise DataError(
             "all pairs have a text in two forms", where=data.name,
@@ -184,11 +179,23 @@ def _independent_pairs(data: Dataset) -> tuple[npt.NDArray[np.int64], str]:
     return kept, "texts"
 
 
-def _earliest(forms: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """For each text of pairs the smallest number that any form of it has."""
-    smallest = np.full(int(forms.max()) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(smallest, forms, numbers)
-    return smallest[forms]
+def _joined_forms(rows: npt.NDArray[np.int64], kin: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The pairs, taken in their order, but for those that would leave two forms of one text in two groups."""
+    above, shown, kept = list(range(len(kin))), dict[int, int](), list[int]()
+
+    def group_of(text: int) -> int:
+        while above[text] != text:
+            above[text] = text = above[above[text]]
+        return text
+
+    for number, pair in enumerate(rows.tolist()):
+        left, right = map(group_of, pair)
+        forms = kin[pair].tolist()
+        if {group_of(shown.get(form, text)) for form, text in zip(forms, pair, strict=True)} <= {left, right}:
+            above[left] = right
+            shown |= dict(zip(forms, pair, strict=True))
+            kept.append(number)
+    return np.array(kept, dtype=np.int64)
 
 
 def _drop_copies(data: Dataset, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:

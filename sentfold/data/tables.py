@@ -687,7 +687,7 @@ def table_of(path: Path, table: pa.Table) -> Table:
         raise DataError(
             "a file has lists alone", where=str(path), expected="a text in each row",
             got=f"columns of lists and structs, {', '.join(nested)}, in {table.num_rows} rows",
-            remedy=f"of lists of texts: pandas.read_parquet(OLD).explode({nested!r}).to_parquet(NEW)",
+            remedy=f"of lists of texts: pandas.read_parquet(OLD).explode({nested!r}).to_parquet(NEW, index=False)",
         )  # fmt: skip
     notes = (f"columns of lists and structs are left out: {', '.join(nested)}",) if nested else ()
     lacking: list[str] = []

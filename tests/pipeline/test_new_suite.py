@@ -11,9 +11,12 @@ from pathlib import Path
 from threading import Barrier
 from unicodedata import normalize
 
+import networkx as nx
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from pipeline.base.artifacts import read_vectors
@@ -22,8 +25,9 @@ from pipeline.base.suite import load_suite
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.lineage.stages import load_graph
 from pipeline.lineage.trees import WorkingTree
-from pipeline.new_suite import find_encoder, write_suite
+from pipeline.new_suite import _joined_forms, find_encoder, write_suite
 from sentfold.data.tables import DataError
+from sentfold.decision.inputs import kin_of
 from sentfold.errors import ParameterError, SentfoldError, SuiteError
 from sentfold.measures.base.classifiers import LogisticSettings, predict_by_logistic
 from sentfold.measures.registry import evaluate_parameters
@@ -148,8 +152,31 @@ def test_pairs_of_one_text_in_several_forms_are_in_one_group_or_left_out(root: P
     linked = [(forms[3], "answer 0", 6.0), ("Answer 11.", "answer 12", 1.0), ("answer 12", "a new text", 2.0)]
     _, notes = write_suite("mine", write_pairs(root / "mine.csv", [*rows, *linked]), "minilm", columns={})
     kept = pl.read_csv("suites/mine/mine/all.csv")
-    assert kept.select("sentence1", "sentence2", "score").rows() == [*rows[::3], linked[0], linked[2]]
-    assert any("9 pairs have texts of earlier ones" in note for note in notes)
+    assert kept.select("sentence1", "sentence2", "score").rows() == [*rows[::3], *linked]
+    assert any("8 pairs have texts of earlier ones" in note for note in notes)
+
+
+def test_of_a_long_chain_of_forms_every_second_pair_stays_and_takes_no_time(root: Path) -> None:
+    """479 KB of one took 230 s, as each conflict took a pass over all pairs."""
+    chain = [(f"text {n}?", f"text {n + 1}", float(n % 7)) for n in range(12_000)]
+    write_suite("mine", write_pairs(root / "mine.csv", chain), "minilm", columns={})
+    assert pl.read_csv("suites/mine/mine/all.csv")["sentence1"].to_list() == [f"text {n}?" for n in range(0, 12_000, 2)]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdABCD"), st.sampled_from("efghEFGH")), min_size=1, max_size=20))
+def test_no_two_groups_have_forms_of_one_text_and_what_is_left_out_would_make_two(pairs: list[tuple[str, str]]) -> None:
+    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+    rows = np.array([[texts.index(text) for text in pair] for pair in pairs])
+    kept = _joined_forms(rows, kin_of(np.arange(len(texts)), texts))
+
+    def is_sound(numbers: list[int]) -> bool:
+        graph = nx.Graph([pairs[number] for number in numbers])
+        group_of = {text: group for group, part in enumerate(nx.connected_components(graph)) for text in part}
+        return all(group_of.get(text.lower(), group) == group for text, group in group_of.items())
+
+    assert is_sound(kept.tolist())
+    for number in set(range(len(pairs))) - set(kept.tolist()):
+        assert not is_sound([*(one for one in kept.tolist() if one < number), number])
 
 
 def test_where_texts_are_drawn_each_has_one_form(root: Path) -> None:
