@@ -235,6 +235,12 @@ def _refuse_rare_classes(data: Dataset, frame: pl.DataFrame) -> None:
     read = load_parameters(evaluate_parameters(), "evaluate").model_dump(include={"folds", "inner_folds"})
     settings = LogisticSettings(**read)
     splits = set(frame["split"].to_list())
+    if frame["label"].n_unique() < 2:
+        raise DataError(
+            "all texts that a suite would have are of one class", where=data.name, expected="two classes or more",
+            got=f"{len(frame)} texts of {data.classes[frame['label'][0]]}",
+            remedy="texts that are others but for case, punctuation and blanks take the label of the first",
+        )  # fmt: skip
     parted = {"train", "test"} <= splits
     if parted and "dev" in splits:
         return  # which chooses the strength

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from sentfold.data.tables import IN_NO_COLUMN, TRUE_WORDS, DataError, Table, is_number, plain_name, rows_under
+from sentfold.data.tables import IN_NO_COLUMN, TRUE_WORDS, DataError, Table, is_number, plain_name
 
 # Names that columns of public data sets have, by role; the first that a table has is taken.
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -129,14 +129,13 @@ def _fits(kind: str, wanted: Mapping[str, str]) -> bool:
 
 
 def _unclear(table: Table, why: str) -> DataError:
-    alone = {name: cells[0] for name, cells in table.columns.items()} if len(table) == 1 else {}
     first = [f"{note}. If they may be left out, " for note in table.notes if IN_NO_COLUMN in note]
     return DataError(
         "it cannot be told which columns to use",
         where=table.name,
         expected="two columns of texts and one of scores; one of texts and one of labels; or one of texts",
         got=f"{', '.join(table.columns)} ({why})",
-        remedy=rows_under(alone) or "".join(first) + _example(table),
+        remedy="".join(first) + _example(table),
     )
 
 

@@ -269,11 +269,14 @@ def _read_json_lines(path: Path) -> Table:
             )  # fmt: skip
         records.append(record)
         places.append((str(path), "line", number))
-    if len(records) == 1 and all(isinstance(value, (dict, list)) for value in records[0].values()):
+    alone = records[0] if len(records) == 1 else {}
+    under = rows_under(alone)
+    # Beside a message, a list of objects is the rows that a service answers; beside a text it tells more of the text.
+    if (under and "text" not in alone) or (alone and all(isinstance(value, (dict, list)) for value in alone.values())):
         raise DataError(
             "a file holds one object of columns or rows", where=str(path), expected="one object a line, for each row",
-            got=f"the keys {', '.join(map(shorten, [*records[0]][:5]))}",
-            remedy=rows_under(records[0]) or "pandas: df.to_json(path, orient='records', lines=True)",
+            got=f"the keys {', '.join(map(shorten, [*alone][:5]))}",
+            remedy=under or "pandas: df.to_json(path, orient='records', lines=True)",
         )  # fmt: skip
     names = list(dict.fromkeys(name for record in records for name in record))
     _refuse_columns(path, len(names))
@@ -302,7 +305,7 @@ def rows_under(record: Mapping[str, object]) -> str:
         return ""
     remedy = f"if {shorten(keys[0])} has the rows: jq -c {quote(f'.[{json.dumps(keys[0])}][]')} OLD > NEW.jsonl"
     further = "; so of each further key with rows (train.jsonl and test.jsonl in a folder are its parts)"
-    return remedy + further * (len(keys) > 1)
+    return f"{remedy}{further * (len(keys) > 1)}; else call the key of its text `text`"
 
 
 def _refuse_columns(path: Path, columns: int) -> None:

@@ -229,8 +229,8 @@ def kin_of(copies: Ints, texts: Sequence[str]) -> Ints:
     if not texts:
         return copies
     bare, first_of = _Bare(), dict[bytes, int]()
-    # Of Turkish texts in another case an i has a dot too many or too few: İ in small letters is i and a dot above.
-    plain = (compose(text).casefold().replace("i\u0307", "i").replace("\u0131", "i") for text in texts)
+    # The Turkish İ in small letters is an i with a dot above. The small ı stays, as it is another letter than i.
+    plain = (compose(text).casefold().replace("i\u0307", "i") for text in texts)
     names = (name.translate(bare) or text for name, text in zip(plain, texts, strict=True))
     keys = (hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest() for name in names)
     same = np.array([first_of.setdefault(key, row) for row, key in enumerate(keys)])

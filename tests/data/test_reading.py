@@ -1605,8 +1605,11 @@ def test_rows_under_a_key_of_one_object_are_taken_out_by_the_command_that_the_er
     rows = [{"text": f"a {word}", "label": word[0]} for word in ("cat", "dog", "cow", "duck")]
     for meta in ({}, "1.0"):
         (tmp_path / "a.json").write_text(json.dumps({"meta": meta, "my data": rows}))
-        with pytest.raises(DataError, match=r"""'my data' has the rows: jq -c '.\["my data"\]\[]' OLD > NEW.jsonl$"""):
+        with pytest.raises(DataError, match=r"""'my data' has the rows: jq -c '.\["my data"\]\[]' OLD > NEW.jsonl;"""):
             read_dataset(tmp_path / "a.json")
+    (tmp_path / "api.json").write_text(json.dumps({"message": "success", "time": "now", "data": rows}))
+    with pytest.raises(DataError, match=r"if 'data' has the rows: jq.*else call the key of its text `text`"):
+        read_sentences(tmp_path / "api.json", None)
     entities = {"text": "a cat sleeps", "entities": [{"start": 2}, {"start": 6}]}
     (tmp_path / "one.jsonl").write_text(json.dumps(entities))
     assert read_sentences(tmp_path / "one.jsonl", None) == ["a cat sleeps"]

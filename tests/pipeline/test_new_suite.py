@@ -373,3 +373,11 @@ def test_a_grid_is_refused_as_one_file_has_nothing_to_choose_its_parameters_on(r
     with pytest.raises(ParameterError, match=r"(?s)a grid of parameters.*pca-selected"):
         write_suite("mine", file, "wl-average", columns={}, manifolds=("abtt", "pca-selected"))
     assert not Path("suites/mine").exists()
+
+
+def test_labels_of_which_copies_leave_one_class_are_refused(root: Path) -> None:
+    rows = [(f"text {n}" if kind == "a" else f"TEXT {n}!", kind) for kind in "ab" for n in range(40)]
+    with (root / "labels.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("text", "label"), *rows])
+    with pytest.raises(DataError, match=r"(?s)of one class.*40 texts of a"):
+        write_suite("mine", root / "labels.csv", "wl-sif", columns={})
