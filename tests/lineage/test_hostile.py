@@ -206,17 +206,24 @@ def test_a_commit_with_a_name_twice_where_names_have_no_case_is_refused(small: S
     audit(small.root, "quick", revision="HEAD")
 
 
-@pytest.mark.parametrize("place", [".GitAttributes", "reports/.gitattributes", "reports/quick/tables/.GITATTRIBUTES",
-                                   "reports/.git\u200cattributes"])  # fmt: skip
+PLACES = [
+    ".GitAttributes",
+    "reports/.gitattributes",
+    "reports/quick/tables/.GITATTRIBUTES",
+    "reports/.git\u200cattributes",
+]
+LINES = [
+    b"*.CSV working-tree-encoding=UTF-7", b"[attr]own -text ident", b'"*.csv"working-tree-encoding=UTF-7',
+    b"\xef\xbb\xbf*.csv ident", b"# \0\n*.csv ident", b"", b"*.csv text eol=crlf", b"* crlf", b"*.csv text",
+    b"*.csv !text", b'"*.csv"text=auto', b"*.csv\ttext  -diff",
+    b"*.csv text eol=lf\n*.csv !eol", b"*.csv text eol=lf -eol", b'"[! eol=lf]*.csv" text', b"*.csv eol=lf\n* -eol",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "line",
-    [
-        b"*.CSV working-tree-encoding=UTF-7", b"[attr]own -text ident", b'"*.csv"working-tree-encoding=UTF-7',
-        b"\xef\xbb\xbf*.csv ident", b"# \0\n*.csv ident", b"", b"*.csv text eol=crlf", b"* crlf", b"*.csv text",
-        b"*.csv !text", b'"*.csv"text=auto', b"*.csv\ttext  -diff",
-        b"*.csv text eol=lf\n*.csv !eol", b"*.csv text eol=lf -eol", b'"[! eol=lf]*.csv" text', b"*.csv eol=lf\n* -eol",
-    ],
-)  # fmt: skip
+    ("place", "line"),
+    [*((PLACES[1], line) for line in LINES), *((place, LINES[0]) for place in PLACES if place != PLACES[1])],
+)
 def test_a_commit_whose_checkout_has_other_bytes_is_refused(small: Small, place: str, line: bytes) -> None:
     """In UTF-7 the +3.35 of a table is +-3.35, which a spreadsheet takes for -3.35."""
     path = small.root / place
@@ -226,8 +233,12 @@ def test_a_commit_whose_checkout_has_other_bytes_is_refused(small: Small, place:
     git(small.root, "commit", "-m", "Attributes")
     with pytest.raises(LineageError, match="can have another report"):
         audit(small.root, "quick", revision="HEAD")
-    path.unlink()
-    path.write_text(
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_commit_with_harmless_attributes_is_audited(small: Small, place: str) -> None:
+    (small.root / place).parent.mkdir(parents=True, exist_ok=True)
+    (small.root / place).write_text(
         "# no ident\n*.csv -diff -ident -crlf filter=lfs\n*.sh text=auto eol=lf\n*.text -diff\ntext -diff\n"
         ".git_archival.txt export-subst\n* -text\n"
     )
