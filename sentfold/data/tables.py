@@ -270,8 +270,8 @@ def _read_json_lines(path: Path) -> Table:
         records.append(record)
         places.append((str(path), "line", number))
     alone = records[0] if len(records) == 1 else {}
-    under = rows_under(alone)
-    # Beside a message, a list of objects is the rows that a service answers; beside a text it tells more of the text.
+    under = _rows_under(alone)
+    # Web services answer with a message and a list of rows. A list beside a `text` describes that text.
     if (under and "text" not in alone) or (alone and all(isinstance(value, (dict, list)) for value in alone.values())):
         raise DataError(
             "a file holds one object of columns or rows", where=str(path), expected="one object a line, for each row",
@@ -295,7 +295,7 @@ def _read_json_lines(path: Path) -> Table:
     return Table(path.name, columns, places)
 
 
-def rows_under(record: Mapping[str, object]) -> str:
+def _rows_under(record: Mapping[str, object]) -> str:
     """How to take the rows out of an object of JSON that has them under a key; "" if it has none."""
     keys = [
         key for key, value in record.items()

@@ -27,8 +27,8 @@ HALVES = {"pairs": ("left", "right"), "queries": ("corpus", "queries")}  # names
 TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 TWO_PROMPTS = (
-    "of an encoder with two prompts leave out pairs with a text that stands on both sides, or save the vectors of one "
-    "prompt, whose cosine is then judged"
+    "if the encoder has two prompts, leave out each pair with a text that is on both sides; or save the vectors of one "
+    "prompt, and the cosine of that prompt is judged"
 )
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 VECTORS = re.compile(r"(?i:(?:^|[^a-z])(?:vec|emb))|Vec|Emb")  # in the names of columns of vectors, and not in member

@@ -1573,7 +1573,7 @@ def test_the_advice_for_pairs_with_two_prompts_leaves_each_text_one_vector(tmp_p
     texts = pa.table({"text": list("abcb") + list("cefd"), "vector": [*left.tolist(), *right.tolist()]})
     parquet.write_table(texts, tmp_path / "v.parquet")
     for name in ("v.npz", "v.parquet"):
-        with pytest.raises(DataError, match=r"(?s)two vectors of one text.*leave out pairs.*both sides.*one prompt"):
+        with pytest.raises(DataError, match=r"(?s)two vectors of one text.*each pair.*both sides.*one prompt"):
             read_vectors(tmp_path / name, read_dataset(tmp_path / "p.csv"))
     (tmp_path / "p.csv").write_text("left,right,score\nb,e,0\nb,d,1\n")
     np.savez(tmp_path / "v.npz", left=left[[1, 3]], right=right[[1, 3]])

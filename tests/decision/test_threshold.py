@@ -276,7 +276,7 @@ def test_forms_of_one_text_are_one_text_as_in_the_command() -> None:
     rows = [[form(f"{side} number {pair}") for side in ("left", "right")] for pair in range(100) for form in forms]
     assert find_threshold(cosines, match, rows=rows).groups == 100
     mixed = np.array(rows, dtype=object)
-    mixed[:, 1] = np.arange(400)  # numbers beside texts are told apart, too
+    mixed[:, 1] = np.arange(400)  # each number stands for another text
     assert find_threshold(cosines, match, rows=mixed).groups == 400
     for missing in (None, float("nan")):
         mixed[5, 1] = missing
