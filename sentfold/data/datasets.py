@@ -109,7 +109,7 @@ def read_dataset(path: Path, columns: Mapping[str, str] | None = None, *, judged
 
     if is_beir(path, columns or {}):
         return read_beir(path)
-    table = with_titles(read_table(path), columns or {})
+    table = with_titles(read_table(path, (columns or {}).values()), columns or {})
     kind, roles = assign_columns(table, columns or {})
     if judged:
         refuse_classes(table, roles, columns or {})

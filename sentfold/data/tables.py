@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain, islice, takewhile
 from pathlib import Path
 from shlex import quote
@@ -85,18 +85,21 @@ class Table:
         return len(self.places)
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path, named: Collection[str] = ()) -> Table:
     """The rows of a file or a folder. Raises DataError that names file and line.
+
+    named  columns that the user named: a JSON object with one of these is a row
 
     The first line of CSV and TSV is the header. A folder holds files named by their part (train.csv,
     test-00000-of-00002.parquet); the part then becomes the column `split`.
     """
     if path.is_dir():
-        return _read_folder(path)
+        return _read_folder(path, named)
+    json_lines = partial(_read_json_lines, named=named)
     readers: dict[str, Callable[[Path], Table]] = {
-        ".jsonl": _read_json_lines,
-        ".json": _read_json_lines,
-        ".ndjson": _read_json_lines,
+        ".jsonl": json_lines,
+        ".json": json_lines,
+        ".ndjson": json_lines,
         ".parquet": _read_parquet,
         ".txt": _read_lines,
     }
@@ -247,7 +250,7 @@ def refuse_table(path: Path, lines: list[str]) -> None:
         )  # fmt: skip
 
 
-def _read_json_lines(path: Path) -> Table:
+def _read_json_lines(path: Path, named: Collection[str]) -> Table:
     records, places = [], []
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
@@ -265,18 +268,20 @@ def _read_json_lines(path: Path) -> Table:
         if not isinstance(record, dict):
             raise DataError(
                 "a line is no JSON object", where=f"{path}, line {number}", expected="{...}", got=shorten(record),
-                remedy=ONE_A_LINE,
+                remedy=_rows_of_pages(record) or ONE_A_LINE,
             )  # fmt: skip
         records.append(record)
         places.append((str(path), "line", number))
     alone = records[0] if len(records) == 1 else {}
     under = _rows_under(alone)
     # Web services answer with a message and a list of rows. A list beside a `text` describes that text.
-    if (under and "text" not in alone) or (alone and all(isinstance(value, (dict, list)) for value in alone.values())):
+    is_row = not {"text", *named}.isdisjoint(map(plain_name, alone))
+    if (under and not is_row) or (alone and all(isinstance(value, (dict, list)) for value in alone.values())):
         raise DataError(
             "a file holds one object of columns or rows", where=str(path), expected="one object a line, for each row",
             got=f"the keys {', '.join(map(shorten, [*alone][:5]))}",
-            remedy=under or "pandas: df.to_json(path, orient='records', lines=True)",
+            remedy=f"{under}; else name the key of its text: --columns text=KEY" if under
+            else "pandas: df.to_json(path, orient='records', lines=True)",
         )  # fmt: skip
     names = list(dict.fromkeys(name for record in records for name in record))
     _refuse_columns(path, len(names))
@@ -292,20 +297,38 @@ def _read_json_lines(path: Path) -> Table:
             "two keys have one name", where=str(path), expected="keys that differ in more than blanks",
             got=", ".join(map(repr, names)), remedy="write one of them in all lines",
         )  # fmt: skip
-    return Table(path.name, columns, places)
+    nested = [name for name, cells in columns.items() if _are_nested(cells)]
+    notes = (f"columns of lists and structs are left out: {', '.join(map(shorten, nested))}",) if nested else ()
+    return Table(path.name, columns, places, notes)
 
 
-def _rows_under(record: Mapping[str, object]) -> str:
-    """How to take the rows out of an object of JSON that has them under a key; "" if it has none."""
+def _are_nested(cells: Sequence[object]) -> bool:
+    """Whether all that is not null is a list or an object."""
+    filled = [cell for cell in cells if cell is not None]
+    return bool(filled) and all(isinstance(cell, (list, dict)) for cell in filled)
+
+
+def _rows_of_pages(record: object) -> str:
+    """How to take the rows out of a list of objects of JSON that have them under a key; "" if they have none."""
+    first = record[0] if isinstance(record, list) and record else None
+    under = _rows_under(first, of=".[]") if isinstance(first, dict) and "text" not in first else ""
+    return f"{under}; else jq -c '.[]' OLD > NEW.jsonl" if under else ""
+
+
+def _rows_under(record: Mapping[str, object], of: str = ".") -> str:
+    """How to take the rows out of an object of JSON that has them under a key; "" if it has none.
+
+    of  the object, or the objects, in the language of jq
+    """
     keys = [
         key for key, value in record.items()
         if isinstance(value, list) and value and all(isinstance(row, dict) for row in value)
     ]  # fmt: skip
     if not keys:
         return ""
-    remedy = f"if {shorten(keys[0])} has the rows: jq -c {quote(f'.[{json.dumps(keys[0])}][]')} OLD > NEW.jsonl"
+    remedy = f"if {shorten(keys[0])} has the rows: jq -c {quote(f'{of}[{json.dumps(keys[0])}][]')} OLD > NEW.jsonl"
     further = "; so of each further key with rows (train.jsonl and test.jsonl in a folder are its parts)"
-    return f"{remedy}{further * (len(keys) > 1)}; else call the key of its text `text`"
+    return remedy + further * (len(keys) > 1)
 
 
 def _refuse_columns(path: Path, columns: int) -> None:
@@ -713,10 +736,10 @@ def _plain_numbers(column: pa.ChunkedArray) -> list[Any]:
     return values if kind is None else [value if value is None else float(str(kind(value))) for value in values]
 
 
-def _read_folder(folder: Path) -> Table:
+def _read_folder(folder: Path, named: Collection[str]) -> Table:
     """The parts of a folder: train, dev, test. Raises DataError unless all have the same columns."""
     parts = sorted(_named_parts(folder), key=lambda part: PARTS.index(part[0]))
-    tables = [(part, read_table(path)) for part, path in parts]
+    tables = [(part, read_table(path, named)) for part, path in parts]
     first = tables[0][1].columns
     for (_, path), (_, table) in zip(parts, tables, strict=True):
         if table.columns.keys() != first.keys():

@@ -141,11 +141,18 @@ def show(share: Share) -> str:
     return f"{100 * share.value:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
 
 
+def _is_missing(cell: object) -> bool:
+    try:
+        return cell is None or bool(cell != cell)
+    except TypeError:  # pandas.NA is neither equal to itself nor unequal
+        return True
+
+
 def _numbers_of(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """(2 m,) a number for each text, the same for all forms of a text. Raises DataError."""
     cells = rows.ravel().tolist()
     for cell in cells:
-        if cell is None or cell != cell:
+        if _is_missing(cell):
             raise DataError("a text is missing", where="rows", expected="a text or its number", got=repr(cell))
     place = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}
     kin = np.arange(len(place))

@@ -112,7 +112,7 @@ def read_texts(path: Path, columns: Mapping[str, str]) -> tuple[list[str], list[
     if is_beir(path, columns):
         data = read_beir(path)
         return [text for text in data.texts if _is_text(text)], list(data.notes)
-    table = with_titles(read_table(path), columns)
+    table = with_titles(read_table(path, columns.values()), columns)
     require_columns(table, columns)
     roles = dict(columns) if "text" in columns else assign_columns(table, columns)[1]
     used = [role for role in ("text", "left", "right") if role in roles]

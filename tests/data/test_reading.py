@@ -1608,8 +1608,14 @@ def test_rows_under_a_key_of_one_object_are_taken_out_by_the_command_that_the_er
         with pytest.raises(DataError, match=r"""'my data' has the rows: jq -c '.\["my data"\]\[]' OLD > NEW.jsonl;"""):
             read_dataset(tmp_path / "a.json")
     (tmp_path / "api.json").write_text(json.dumps({"message": "success", "time": "now", "data": rows}))
-    with pytest.raises(DataError, match=r"if 'data' has the rows: jq.*else call the key of its text `text`"):
+    with pytest.raises(
+        DataError, match=r"if 'data' has the rows: jq.*else name the key of its text: --columns text=KEY"
+    ):
         read_sentences(tmp_path / "api.json", None)
+    alone = {"message": "a lamp is broken", "attachments": [{"name": "a.png"}]}
+    (tmp_path / "m.jsonl").write_text(json.dumps(alone))
+    texts, notes = read_texts(tmp_path / "m.jsonl", {"text": "message"})
+    assert texts == ["a lamp is broken"] and "columns of lists and structs are left out: 'attachments'" in notes
     entities = {"text": "a cat sleeps", "entities": [{"start": 2}, {"start": 6}]}
     (tmp_path / "one.jsonl").write_text(json.dumps(entities))
     assert read_sentences(tmp_path / "one.jsonl", None) == ["a cat sleeps"]
@@ -1623,6 +1629,23 @@ def test_rows_under_a_key_of_one_object_are_taken_out_by_the_command_that_the_er
     with pytest.raises(DataError, match="to use") as refused:  # JSON has no header
         read_dataset(tmp_path / "c.jsonl")
     assert refused.value.remedy.startswith("name them") and "header" not in refused.value.remedy
+
+
+def test_rows_of_several_pages_are_taken_out_by_the_command_that_the_error_gives_or_named(tmp_path: Path) -> None:
+    pages = [{"message": f"page {page}", "rows": [{"text": f"{word} {page}"} for word in "abc"]} for page in range(3)]
+    (tmp_path / "list.json").write_text(json.dumps(pages))
+    with pytest.raises(DataError, match="no JSON object") as refused:
+        read_texts(tmp_path / "list.json", {})
+    assert refused.value.remedy == (
+        """if 'rows' has the rows: jq -c '.[]["rows"][]' OLD > NEW.jsonl; else jq -c '.[]' OLD > NEW.jsonl"""
+    )
+    (tmp_path / "pages.jsonl").write_text("\n".join(map(json.dumps, pages)))
+    texts, notes = read_texts(tmp_path / "pages.jsonl", {})
+    assert len(texts) == 3 and "columns of lists and structs are left out: 'rows'" in notes
+    (tmp_path / "list.json").write_text(json.dumps([{"text": "a cat", "tags": [{"name": "b"}]}]))
+    with pytest.raises(DataError, match="no JSON object") as refused:
+        read_texts(tmp_path / "list.json", {})
+    assert "tags" not in refused.value.remedy and "jq -c '.[]' OLD" in refused.value.remedy
 
 
 def test_two_arrays_whose_lengths_have_the_right_sum_alone_are_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from math import ceil, floor
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom, binomtest, norm
 from sklearn.metrics import precision_recall_curve
@@ -278,7 +279,7 @@ def test_forms_of_one_text_are_one_text_as_in_the_command() -> None:
     mixed = np.array(rows, dtype=object)
     mixed[:, 1] = np.arange(400)  # each number stands for another text
     assert find_threshold(cosines, match, rows=mixed).groups == 400
-    for missing in (None, float("nan")):
+    for missing in (None, float("nan"), pd.NA):
         mixed[5, 1] = missing
         with pytest.raises(DataError, match="a text is missing"):
             find_threshold(cosines, match, rows=mixed)
