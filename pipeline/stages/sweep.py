@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import ConfigDict, Field
 from threadpoolctl import threadpool_limits
 
-from pipeline.base.artifacts import corpus_path
+from pipeline.base.artifacts import absence, corpus_path, kind_of, read_table
 from pipeline.base.cases import load_case, task_of
 from pipeline.base.params import load_parameters
 from pipeline.base.suite import Suite
@@ -18,6 +19,7 @@ from pipeline.manifolds import inputs_of, load_grid, load_solver, read_source, s
 from sentfold.compare.bootstrap import corpus_seed, make_design
 from sentfold.errors import SuiteError, located
 from sentfold.files import write_json
+from sentfold.forms import forms
 from sentfold.manifold.base.grid import Grid
 from sentfold.manifold.base.protocol import SolverSettings, Source
 from sentfold.measures.base.case import Case
@@ -35,6 +37,8 @@ from sentfold.selection.surface import (
 from sentfold.settings import Parameters
 
 ORACLE = "best on the test set itself: shown as the inflation that such a choice buys, and never made into a space"
+Mask = npt.NDArray[np.bool_]
+UNSCORED = ("train", "dev")
 RULES = ("residual_variance", "procrustes")
 
 
@@ -72,13 +76,11 @@ class Sweep:
         found = task_of(corpus_path(self.suite.suite, corpus, "items"))
         return load_case(self.suite.suite, self.encoder, corpus) if found == task else f"its task is {found}"
 
-    def material(self, corpus: str) -> Material | str:
-        """A similarity corpus in the encoder's space, or why it is none."""
-        case = self.case(corpus, "similarity")
-        if isinstance(case, str):
-            return case
-        design = make_design(case.notes["resample"], case.pairs, case.items["subset"])
-        return Material(self.source(corpus), case.pairs, np.array(case.items["score"], dtype=np.float64), design)
+    def material(self, case: Case, kept: Mask) -> Material:
+        """The pairs of a similarity corpus that `kept` marks, in the encoder's space."""
+        subsets = [subset for subset, is_kept in zip(case.items["subset"], kept, strict=True) if is_kept]
+        pairs, human = case.pairs[kept], np.array(case.items["score"], dtype=np.float64)[kept]
+        return Material(self.source(case.corpus), pairs, human, make_design(case.notes["resample"], pairs, subsets))
 
     def classes(self, corpus: str) -> Classes | str:
         """A classification corpus in the encoder's space, or why it is none."""
@@ -91,28 +93,41 @@ class Sweep:
 def sweep(chosen: Suite, encoder: str, selection: str) -> dict[str, Any]:
     """Write surface.json, selected.json and oracle.json of one grid over one encoder. Returns the selected.
 
-    The choice is made and written before any test corpus is read.
-    Raises SuiteError if the suite names no development corpus, or one that cannot be scored.
+    Development pairs that another corpus of the suite scores choose nothing. Of the other corpora, the choice reads
+    the texts of pairs alone, and is written before their scores are read.
+    Raises SuiteError if the suite names no development corpus, or one that cannot be scored or has no pair of its own.
     """
     swept = Sweep(chosen, encoder, selection, load_grid(selection), load_solver())
     points, folder = swept.grid.points, sweep_folder(chosen.suite, encoder, selection)
     development = _development_of(chosen)
-    material = swept.material(development)
-    if isinstance(material, str):
+    case = swept.case(development, "similarity")
+    if isinstance(case, str):
         raise SuiteError(
             "the development corpus cannot be scored",
             where=f"{chosen.file}: development",
             expected="a similarity corpus that the source holds",
-            got=f"{development}: {material}",
+            got=f"{development}: {case}",
             remedy="name another corpus",
         )
+    own = ~scored_elsewhere(chosen, development)
+    if not own.any():
+        raise SuiteError(
+            "other corpora score all pairs of the development corpus",
+            where=f"{chosen.file}: development",
+            expected="a corpus with pairs of its own",
+            got=development,
+            remedy="name another corpus",
+        )
+    material = swept.material(case, own)
     with threadpool_limits(1), located(f"corpus {development}, params.yaml: manifolds.{selection}"):
         draws = load_parameters(SweepParameters, "evaluate").draws(development)
         surface = score_surface(swept.grid, material, rules=True, draws=draws)
         best = best_place(surface.values)
     selected = {
         "corpus": development,
+        "left_out": int((~own).sum()),
         "method": swept.grid.method,
+        "pairs": int(own.sum()),
         "parameters": points[best].model_dump(),
         "points": len(points),
         "protocol": PROTOCOL,
@@ -122,6 +137,31 @@ def sweep(chosen: Suite, encoder: str, selection: str) -> dict[str, Any]:
     write_json(folder / "selected.json", selected)
     write_json(folder / "oracle.json", _oracle(swept, best, development))
     return selected
+
+
+def scored_elsewhere(chosen: Suite, development: str) -> Mask:
+    """(n,) whether another corpus scores a pair of the development corpus, case, punctuation and blanks aside.
+
+    Both orders of two texts are one pair. Parts called train or dev are not scored.
+    """
+    scored: set[frozenset[str]] = set()
+    for corpus in chosen.corpora:
+        if corpus != development:
+            scored.update(pair for pair, part in _pairs_of(chosen.suite, corpus) if part not in UNSCORED)
+    return np.array([pair in scored for pair, _ in _pairs_of(chosen.suite, development)])
+
+
+def _pairs_of(suite: str, corpus: str) -> Iterator[tuple[frozenset[str], str]]:
+    """The forms of the two texts of each pair, and the part that the pair is in; nothing of a corpus without pairs."""
+    sentences, path = corpus_path(suite, corpus, "sentences"), corpus_path(suite, corpus, "items")
+    if absence(sentences, kind="sentences") is not None:
+        return
+    items = read_table(path, kind=kind_of(path))
+    if "row1" not in items.column_names:
+        return
+    found = list(forms(read_table(sentences, kind="sentences")["text"].to_pylist()))
+    for left, right, part in zip(*(items[name].to_pylist() for name in ("row1", "row2", "split")), strict=True):
+        yield frozenset((found[left], found[right])), part
 
 
 def describe_surface(surface: Surface, points: Sequence[Parameters], corpus: str) -> dict[str, Any]:
@@ -175,8 +215,9 @@ def describe_oracle(values: list[float | None], points: Sequence[Parameters], se
 def _test_surface(swept: Sweep, corpus: str, selected: int) -> tuple[Surface | None, str]:
     """The surface of a test set and its protocol; None of a corpus of another task, or one that the source lacks."""
     judged = load_parameters(SweepParameters, "evaluate")
-    draws, material = judged.draws(corpus), swept.material(corpus)
-    if not isinstance(material, str):
+    draws, case = judged.draws(corpus), swept.case(corpus, "similarity")
+    if not isinstance(case, str):
+        material = swept.material(case, np.ones(len(case.pairs), dtype=np.bool_))
         return score_surface(swept.grid, material, rules=False, draws=draws), PROTOCOL
     classes = swept.classes(corpus)
     if isinstance(classes, str):

@@ -20,7 +20,6 @@ from sentfold.data.tables import (
     TRUE_WORDS,
     DataError,
     Table,
-    compose,
     is_score,
     left_out_notes,
     parse_number,
@@ -28,6 +27,7 @@ from sentfold.data.tables import (
     refuse_value,
     shorten,
 )
+from sentfold.forms import compose
 
 Ints = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]

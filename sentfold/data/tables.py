@@ -8,11 +8,10 @@ import io
 import json
 import os
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from itertools import chain, islice, takewhile
 from pathlib import Path
 from shlex import quote
@@ -23,6 +22,7 @@ import pyarrow as pa
 
 from sentfold.errors import SentfoldError, first_line
 from sentfold.files import FREE, RATIO, read_parquet, require_regular
+from sentfold.forms import compose
 
 LONGEST = 1_000_000  # characters of one cell
 MOST_COLUMNS = 5_000  # the time that pyarrow takes grows with the square of their number
@@ -391,23 +391,6 @@ def plain_name(name: str) -> str:
     Letters are composed: macOS decomposes them, and nobody can type that.
     """
     return compose(" ".join(name.split()))
-
-
-@cache
-def _long_runs_of_marks() -> re.Pattern[str]:
-    """More than 30 combining marks in a row, of which the first 30 are the group; so many Unicode allows (UAX 15).
-
-    The time to put a run into its canonical order grows with the square of its length. Some characters become marks
-    when they are decomposed. No character from U+20000 on is one.
-    """
-    marks = (chr(code) for code in range(0x300, 0x20000))
-    found = "".join(mark for mark in marks if unicodedata.combining(unicodedata.normalize("NFKD", mark)[0]))
-    return re.compile(f"([{found}]{{30}})[{found}]+")
-
-
-def compose(text: str) -> str:
-    """Unicode's form NFC of a text, of which more than 30 marks in a row are cut to 30."""
-    return text if text.isascii() else unicodedata.normalize("NFC", _long_runs_of_marks().sub(r"\1", text))
 
 
 def find_delimiter(text: str) -> str:

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sentfold.data.tables import DataError, compose, decode_texts, refuse_holes, shorten
+from sentfold.data.tables import DataError, decode_texts, refuse_holes, shorten
 from sentfold.errors import ArtifactError, EncoderError, SourceError, first_line
 from sentfold.files import FREE, RATIO, read_parquet
+from sentfold.forms import compose
 from sentfold.libraries import TEXT_EXTRA
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
@@ -25,10 +24,11 @@ from sentfold.data.datasets import (
     refuse_joined,
     refuse_label,
 )
-from sentfold.data.tables import DataError, compose, shorten
+from sentfold.data.tables import DataError, shorten
 from sentfold.data.vectors import as_array, encode_texts, refuse_index, refuse_masked, refuse_other_order
 from sentfold.decision.encoders import count_notes, encode_by_name, object_notes
 from sentfold.decision.tasks import LabelsTask, PairsTask, QueriesTask, Task
+from sentfold.forms import forms
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -208,19 +208,6 @@ def _near(
     return near
 
 
-class _Bare(dict[int, str]):
-    """For str.translate: compatible characters become one, and punctuation, blanks and control characters nothing.
-
-    Each character is converted once. Converting whole texts (NFKC) takes six times as long for U+FDFA, which becomes
-    eighteen characters.
-    """
-
-    def __missing__(self, code: int) -> str:
-        plain = unicodedata.normalize("NFKD", chr(code)).casefold()
-        self[code] = "".join(letter for letter in plain if unicodedata.category(letter)[0] not in "PZC")
-        return self[code]
-
-
 def kin_of(copies: Ints, texts: Sequence[str]) -> Ints:
     """(n,) for each row the first row with the same vector, or with the same text but for case, punctuation and blanks.
 
@@ -228,11 +215,8 @@ def kin_of(copies: Ints, texts: Sequence[str]) -> Ints:
     """
     if not texts:
         return copies
-    bare, first_of = _Bare(), dict[bytes, int]()
-    # The Turkish İ in small letters is an i with a dot above. The small ı stays, as it is another letter than i.
-    plain = (compose(text).casefold().replace("i\u0307", "i") for text in texts)
-    names = (name.translate(bare) or text for name, text in zip(plain, texts, strict=True))
-    keys = (hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest() for name in names)
+    first_of = dict[bytes, int]()
+    keys = (hashlib.blake2b(form.encode("utf-8", "surrogatepass"), digest_size=16).digest() for form in forms(texts))
     same = np.array([first_of.setdefault(key, row) for row, key in enumerate(keys)])
     rows = np.arange(len(texts))
     edges = (np.concatenate([rows, rows]), np.concatenate([copies[: len(texts)], same]))

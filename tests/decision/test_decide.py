@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 
 import sentfold
 from sentfold.data.datasets import Dataset, class_name
-from sentfold.data.tables import DataError, compose
+from sentfold.data.tables import DataError
 from sentfold.decision.compress import compress
 from sentfold.decision.decide import AUTOMATIC, MOST_WEIGHTS, chunk_size, decide, decide_dataset
 from sentfold.decision.encoders import PAGE_START
@@ -43,6 +43,7 @@ from sentfold.decision.nested import Material, fit_families
 from sentfold.decision.spaces import LandmarkSpace, LinearSpace, SmoothedSpace, load_space, save_space
 from sentfold.decision.tasks import QueriesTask
 from sentfold.errors import ArtifactError, ParameterError
+from sentfold.forms import compose
 from sentfold.manifold.abtt import removal_map
 from sentfold.manifold.base.linear import LinearMap, principal_axes
 from sentfold.retrieval.base.ranking import unit_rows
