@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -24,7 +26,7 @@ from pipeline.base.suite import Suite
 from pipeline.manifolds import sweep_folder
 from pipeline.stages.knn_graph import knn_graph
 from pipeline.stages.selected import selected
-from pipeline.stages.sweep import sweep
+from pipeline.stages.sweep import scored_elsewhere, sweep
 from sentfold.errors import ArtifactError, SuiteError
 from sentfold.files import sha256_of
 
@@ -60,6 +62,11 @@ SUITE = Suite(
 )
 
 
+def write_texts(name: str, texts: list[str]) -> None:
+    path, notes = corpus_path("made", name, "sentences"), {"corpus": name, "sentences": len(texts)}
+    write_table(path, pa.table({"text": texts}), kind="sentences", parameters={}, notes=notes)
+
+
 def write_corpus(name: str, n: int, seed: int, *, score_seed: int | None = None) -> None:
     rng = np.random.default_rng(seed)
     hidden = rng.standard_normal((n, 5))
@@ -73,6 +80,7 @@ def write_corpus(name: str, n: int, seed: int, *, score_seed: int | None = None)
         "subset": pa.array([""] * len(pairs)), "split": pa.array(["test"] * len(pairs)),
     }  # fmt: skip
     notes = {"corpus": name, "resample": "items", "task": "similarity", "sentences": n}
+    write_texts(name, [f"{name} {number}" for number in range(n)])
     path = corpus_path("made", name, "items")
     write_table(path, pa.table(items), kind="items.similarity", parameters={}, notes=notes)
     write_vectors(space_path("made", "minilm", name), x.astype(np.float32), parameters={}, notes=notes)
@@ -115,6 +123,60 @@ def test_changing_the_test_sets_scores_leaves_every_byte_of_the_choice_and_of_it
     write_corpus("test", 140, 1, score_seed=7)
     assert run(selection) == before
     assert (sweep_folder("made", "minilm", selection) / "oracle.json").read_bytes() != oracle
+
+
+@pytest.fixture
+def shared(folder: Path) -> list[int]:
+    """Pairs of `dev` whose texts `test` scores too, in other letters and in the other order."""
+    dev, test = (pq.read_table(corpus_path("made", name, "items")).to_pydict() for name in ("dev", "test"))
+    texts, pairs = [f"test {number}" for number in range(140)], list(range(40))
+    for number in pairs:
+        texts[test["row1"][number]] = f"  DEV {dev['row2'][number]}."
+        texts[test["row2"][number]] = f"Dev {dev['row1'][number]}!"
+    write_texts("test", texts)
+    return pairs
+
+
+def change_items(corpus: str, column: str, values: Any) -> None:
+    path = corpus_path("made", corpus, "items")
+    table, notes = (
+        pq.read_table(path).replace_schema_metadata(None),
+        read_record(path, kind="items.similarity")["notes"],
+    )
+    table = table.set_column(table.column_names.index(column), column, pa.array(values))
+    write_table(path, table, kind="items.similarity", parameters={}, notes=notes)
+
+
+def test_pairs_that_a_test_corpus_scores_choose_nothing(folder: Path, shared: list[int]) -> None:
+    before = run("lp-selected")
+    choice = json.loads((sweep_folder("made", "minilm", "lp-selected") / "selected.json").read_text())
+    assert (choice["left_out"], choice["pairs"]) == (40, 35)
+    scores = pq.read_table(corpus_path("made", "dev", "items"))["score"].to_numpy().copy()
+    scores[shared] = np.random.default_rng(3).permutation(scores[shared])
+    change_items("dev", "score", scores)
+    assert run("lp-selected") == before
+    scores[40:] = scores[40:][::-1]  # pairs that `dev` alone has
+    change_items("dev", "score", scores)
+    assert run("lp-selected")["surface.json"] != before["surface.json"]
+
+
+def test_pairs_of_a_training_part_and_other_pairs_of_the_same_texts_stay(folder: Path) -> None:
+    write_texts("test", [f"dev {number}" for number in range(140)])  # its pairs were drawn with another seed
+    assert scored_elsewhere(SUITE, "dev").mean() < 0.1
+    items = pq.read_table(corpus_path("made", "dev", "items"))
+    write_texts("test", [f"dev {number}" for number in range(150)])
+    for column in ("row1", "row2"):
+        change_items("test", column, items[column].to_pylist()[:70])
+    assert scored_elsewhere(SUITE, "dev").tolist() == [True] * 70 + [False] * 5
+    change_items("test", "split", ["train", "dev"] * 35)
+    assert not scored_elsewhere(SUITE, "dev").any()
+
+
+def test_a_development_corpus_without_a_pair_of_its_own_is_refused(folder: Path) -> None:
+    write_corpus("test", 150, 0)
+    write_texts("test", [f"dev {number}" for number in range(150)])
+    with pytest.raises(SuiteError, match="other corpora score all pairs"):
+        sweep(SUITE, "minilm", "lp-selected")
 
 
 def test_changing_the_test_sets_sentences_too_changes_no_space_but_their_own(folder: Path) -> None:
