@@ -23,6 +23,8 @@ from sentfold.forms import forms
 from sentfold.manifold.base.grid import Grid
 from sentfold.manifold.base.protocol import SolverSettings, Source
 from sentfold.measures.base.case import Case
+from sentfold.measures.base.classifiers import has_splits
+from sentfold.measures.base.pairs import varies
 from sentfold.selection.surface import (
     PROTOCOL,
     Classes,
@@ -39,6 +41,7 @@ from sentfold.settings import Parameters
 ORACLE = "best on the test set itself: shown as the inflation that such a choice buys, and never made into a space"
 Mask = npt.NDArray[np.bool_]
 UNSCORED = ("train", "dev")
+LEAST = 10  # pairs that choose
 RULES = ("residual_variance", "procrustes")
 
 
@@ -95,7 +98,8 @@ def sweep(chosen: Suite, encoder: str, selection: str) -> dict[str, Any]:
 
     Development pairs that another corpus of the suite scores choose nothing. Of the other corpora, the choice reads
     the texts of pairs alone, and is written before their scores are read.
-    Raises SuiteError if the suite names no development corpus, or one that cannot be scored or has no pair of its own.
+    Raises SuiteError if the suite names no development corpus, or one that cannot be scored, or with too few pairs of
+    its own.
     """
     swept = Sweep(chosen, encoder, selection, load_grid(selection), load_solver())
     points, folder = swept.grid.points, sweep_folder(chosen.suite, encoder, selection)
@@ -110,19 +114,21 @@ def sweep(chosen: Suite, encoder: str, selection: str) -> dict[str, Any]:
             remedy="name another corpus",
         )
     own = ~scored_elsewhere(chosen, development)
-    if not own.any():
+    material, every = swept.material(case, own), swept.material(case, np.ones_like(own))
+    if own.sum() < LEAST or not varies(material.human):
         raise SuiteError(
-            "other corpora score all pairs of the development corpus",
+            "too few pairs of the development corpus are its own, or all of these have one score",
             where=f"{chosen.file}: development",
-            expected="a corpus with pairs of its own",
-            got=development,
+            expected=f"a corpus with {LEAST} pairs or more that no other corpus of the suite scores",
+            got=f"{development}: {own.sum()} of {len(own)} pairs",
             remedy="name another corpus",
         )
-    material = swept.material(case, own)
     with threadpool_limits(1), located(f"corpus {development}, params.yaml: manifolds.{selection}"):
         draws = load_parameters(SweepParameters, "evaluate").draws(development)
-        surface = score_surface(swept.grid, material, rules=True, draws=draws)
-        best = best_place(surface.values)
+        choosing = score_surface(swept.grid, material, rules=False, draws=draws)
+        best = best_place(choosing.values)
+        # Tables show these beside scores of whole corpora.
+        surface = replace(score_surface(swept.grid, every, rules=True), leaders=choosing.leaders)
     selected = {
         "corpus": development,
         "left_out": int((~own).sum()),
@@ -131,9 +137,9 @@ def sweep(chosen: Suite, encoder: str, selection: str) -> dict[str, Any]:
         "parameters": points[best].model_dump(),
         "points": len(points),
         "protocol": PROTOCOL,
-        "value": surface.values[best],
+        "value": choosing.values[best],
     }
-    write_json(folder / "surface.json", describe_surface(surface, points, development))
+    write_json(folder / "surface.json", describe_surface(surface, points, development, choosing=choosing.values))
     write_json(folder / "selected.json", selected)
     write_json(folder / "oracle.json", _oracle(swept, best, development))
     return selected
@@ -142,17 +148,18 @@ def sweep(chosen: Suite, encoder: str, selection: str) -> dict[str, Any]:
 def scored_elsewhere(chosen: Suite, development: str) -> Mask:
     """(n,) whether another corpus scores a pair of the development corpus, case, punctuation and blanks aside.
 
-    Both orders of two texts are one pair. Parts called train or dev are not scored.
+    Both orders of two texts are one pair. A corpus with parts called train and test is scored on what is in neither
+    train nor dev, but similarity is scored on all parts.
     """
     scored: set[frozenset[str]] = set()
     for corpus in chosen.corpora:
         if corpus != development:
-            scored.update(pair for pair, part in _pairs_of(chosen.suite, corpus) if part not in UNSCORED)
+            scored.update(pair for pair, is_scored in _pairs_of(chosen.suite, corpus) if is_scored)
     return np.array([pair in scored for pair, _ in _pairs_of(chosen.suite, development)])
 
 
-def _pairs_of(suite: str, corpus: str) -> Iterator[tuple[frozenset[str], str]]:
-    """The forms of the two texts of each pair, and the part that the pair is in; nothing of a corpus without pairs."""
+def _pairs_of(suite: str, corpus: str) -> Iterator[tuple[frozenset[str], bool]]:
+    """The forms of the two texts of each pair, and whether the pair is scored; nothing of a corpus without pairs."""
     sentences, path = corpus_path(suite, corpus, "sentences"), corpus_path(suite, corpus, "items")
     if absence(sentences, kind="sentences") is not None:
         return
@@ -160,13 +167,20 @@ def _pairs_of(suite: str, corpus: str) -> Iterator[tuple[frozenset[str], str]]:
     if "row1" not in items.column_names:
         return
     found = list(forms(read_table(sentences, kind="sentences")["text"].to_pylist()))
-    for left, right, part in zip(*(items[name].to_pylist() for name in ("row1", "row2", "split")), strict=True):
-        yield frozenset((found[left], found[right])), part
+    lefts, rights, parts = (items[name].to_pylist() for name in ("row1", "row2", "split"))
+    whole = task_of(path) == "similarity" or not has_splits(parts)
+    for left, right, part in zip(lefts, rights, parts, strict=True):
+        yield frozenset((found[left], found[right])), whole or part not in UNSCORED
 
 
-def describe_surface(surface: Surface, points: Sequence[Parameters], corpus: str) -> dict[str, Any]:
-    """Every point with its score, and what each of the two rules would have chosen."""
-    columns = {"value": surface.values, **{rule: getattr(surface, rule) for rule in RULES}}
+def describe_surface(
+    surface: Surface, points: Sequence[Parameters], corpus: str, *, choosing: Sequence[float | None] = ()
+) -> dict[str, Any]:
+    """Every point with its score, and what each of the two rules would have chosen.
+
+    choosing  the scores that made the choice, where it was made by some of the corpus's pairs
+    """
+    columns = {"value": surface.values, **{rule: getattr(surface, rule) for rule in RULES}, "choosing": choosing}
     held = {name: values for name, values in columns.items() if any(value is not None for value in values)}
     rows = [
         {"parameters": point.model_dump(), **{name: values[place] for name, values in held.items()}}

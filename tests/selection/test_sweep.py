@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import yaml
 from pipeline.base.artifacts import (
     absence,
     corpus_path,
+    kind_of,
     read_record,
     read_vectors,
     space_path,
@@ -137,27 +139,37 @@ def shared(folder: Path) -> list[int]:
     return pairs
 
 
-def change_items(corpus: str, column: str, values: Any) -> None:
+def read_scores(corpus: str) -> np.ndarray:
+    return pq.read_table(corpus_path("made", corpus, "items"))["score"].to_numpy().copy()
+
+
+def change_items(corpus: str, column: str, values: Any, kind: str = "items.similarity") -> None:
     path = corpus_path("made", corpus, "items")
-    table, notes = (
-        pq.read_table(path).replace_schema_metadata(None),
-        read_record(path, kind="items.similarity")["notes"],
-    )
+    table, notes = pq.read_table(path).replace_schema_metadata(None), read_record(path, kind=kind_of(path))["notes"]
     table = table.set_column(table.column_names.index(column), column, pa.array(values))
-    write_table(path, table, kind="items.similarity", parameters={}, notes=notes)
+    write_table(path, table, kind=kind, parameters={}, notes=notes)
 
 
 def test_pairs_that_a_test_corpus_scores_choose_nothing(folder: Path, shared: list[int]) -> None:
-    before = run("lp-selected")
-    choice = json.loads((sweep_folder("made", "minilm", "lp-selected") / "selected.json").read_text())
-    assert (choice["left_out"], choice["pairs"]) == (40, 35)
-    scores = pq.read_table(corpus_path("made", "dev", "items"))["score"].to_numpy().copy()
-    scores[shared] = np.random.default_rng(3).permutation(scores[shared])
-    change_items("dev", "score", scores)
-    assert run("lp-selected") == before
-    scores[40:] = scores[40:][::-1]  # pairs that `dev` alone has
-    change_items("dev", "score", scores)
-    assert run("lp-selected")["surface.json"] != before["surface.json"]
+    def change_scores(scores: np.ndarray) -> tuple[dict[str, str], list[float], list[float]]:
+        change_items("dev", "score", scores)
+        files = run("lp-selected")
+        surface = json.loads((choice / "surface.json").read_text())
+        del files["surface.json"]
+        files["leads"] = str(surface["leads"])
+        values, choosing = ([point[name] for point in surface["points"]] for name in ("value", "choosing"))
+        return files, values, choosing
+
+    choice, scores = sweep_folder("made", "minilm", "lp-selected"), read_scores("dev")
+    before, values, choosing = change_scores(scores)
+    found = json.loads((choice / "selected.json").read_text())
+    assert (found["left_out"], found["pairs"], found["value"]) == (40, 35, max(choosing))
+    others = scores.copy()
+    others[shared] = np.random.default_rng(3).permutation(others[shared])
+    assert change_scores(others)[0::2] == (before, choosing)
+    assert change_scores(others)[1] != values  # the score of all pairs, which stands beside those of other spaces
+    others[40:] = others[40:][::-1]  # pairs that `dev` alone has
+    assert change_scores(others)[2] != choosing
 
 
 def test_pairs_of_a_training_part_and_other_pairs_of_the_same_texts_stay(folder: Path) -> None:
@@ -169,13 +181,24 @@ def test_pairs_of_a_training_part_and_other_pairs_of_the_same_texts_stay(folder:
         change_items("test", column, items[column].to_pylist()[:70])
     assert scored_elsewhere(SUITE, "dev").tolist() == [True] * 70 + [False] * 5
     change_items("test", "split", ["train", "dev"] * 35)
-    assert not scored_elsewhere(SUITE, "dev").any()
+    assert scored_elsewhere(SUITE, "dev").sum() == 70  # the cosine is scored on all parts
+    change_items("test", "split", ["test", "train"] * 35, kind="items.paraphrase")
+    assert scored_elsewhere(SUITE, "dev").sum() == 35
+    change_items("test", "split", ["dev", "test"] * 35, kind="items.paraphrase")
+    assert scored_elsewhere(SUITE, "dev").sum() == 70  # without a training part, the folds are made of all
 
 
-def test_a_development_corpus_without_a_pair_of_its_own_is_refused(folder: Path) -> None:
-    write_corpus("test", 150, 0)
-    write_texts("test", [f"dev {number}" for number in range(150)])
-    with pytest.raises(SuiteError, match="other corpora score all pairs"):
+@pytest.mark.parametrize(("own", "scores"), [(9, range(9)), (75, [3.0] * 75)], ids=["nine pairs", "one score"])
+def test_a_development_corpus_whose_own_pairs_cannot_choose_is_refused(
+    folder: Path, own: int, scores: Sequence[float]
+) -> None:
+    if own < 75:
+        write_corpus("test", 150, 0)
+        write_texts("test", [f"dev {number}" for number in range(150)])
+        items = pq.read_table(corpus_path("made", "test", "items"))
+        change_items("test", "row1", items["row1"].to_pylist()[:-own] + items["row2"].to_pylist()[-own:])
+    change_items("dev", "score", [*read_scores("dev")[: 75 - own], *map(float, scores)])
+    with pytest.raises(SuiteError, match=f"(?s)too few pairs.*dev: {own} of 75 pairs"):
         sweep(SUITE, "minilm", "lp-selected")
 
 
