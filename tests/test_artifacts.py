@@ -162,6 +162,7 @@ assert (read_vectors(Path(sys.argv[1])) == x).all()
 """
 
 
+@pytest.mark.slow
 def test_the_bytes_depend_on_no_thread_count_and_no_process(tmp_path: Path) -> None:
     digests = set()
     for threads, seed in (("1", "0"), ("2", "1"), ("8", "2")):

@@ -369,6 +369,7 @@ def test_without_a_network_an_encoder_cannot_be_pinned(checkout: Checkout, close
     check_refusal(checkout, command, ["sbert-base-nli", "sentence-transformers/bert-base-nli-mean-tokens", "network"])
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_bare_transformer_is_pinned_by_the_sha256_of_its_files(checkout: Checkout) -> None:
     folder = checkout.folder / "transformer"  # as Hugging Face saves a model: without modules.json
     folder.mkdir()
@@ -404,6 +405,7 @@ def test_without_a_network_a_pinned_encoder_cannot_be_fetched(checkout: Checkout
     assert checkout.files() == before
 
 
+@pytest.mark.slow
 def test_outside_a_checkout_the_user_is_told_where_to_go(checkout: Checkout) -> None:
     for path in ("params.yaml", "suite.yaml"):
         (checkout.folder / path).unlink()
@@ -451,6 +453,7 @@ PURPOSES = {
 }
 
 
+@pytest.mark.slow
 def test_every_command_is_listed_with_its_purpose(checkout: Checkout) -> None:
     done = checkout.run("--help")
     listing = done.stdout.partition("Commands:")[2]
@@ -468,6 +471,7 @@ def test_the_help_of_a_command_says_its_purpose(command: str) -> None:
     assert PURPOSES[command].replace(" ", "") in "".join(done.stdout.split())  # a line may end at a hyphen
 
 
+@pytest.mark.slow
 def test_a_sound_checkout_passes_the_check(checkout: Checkout) -> None:
     before = checkout.files()
     done = checkout.run("check")
@@ -478,6 +482,7 @@ def test_a_sound_checkout_passes_the_check(checkout: Checkout) -> None:
     assert checkout.files() == before
 
 
+@pytest.mark.slow
 def test_a_download_says_what_it_wrote_and_writes_only_that(checkout: Checkout) -> None:
     before = set(checkout.files())
     done = checkout.run("download", "wordsim")
@@ -505,6 +510,7 @@ def test_an_evaluation_says_what_it_begins_and_what_it_wrote(checkout: Checkout)
         assert written in ended and (checkout.folder / written).exists()
 
 
+@pytest.mark.slow
 def test_the_file_of_a_new_suite_is_looked_for_in_the_users_folder(checkout: Checkout) -> None:
     folder = checkout.folder / "tables/own"
     folder.mkdir(parents=True)

@@ -20,6 +20,7 @@ assert LocalityPreservingEmbedding(5).get_params()["n_neighbors"] == 5
 """
 
 
+@pytest.mark.slow
 def test_the_library_is_imported_lazily_and_in_a_folder_that_has_a_pipeline_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "pipeline.py").write_text("raise SystemExit('the wrong pipeline')")
     subprocess.run([sys.executable, "-c", LAZY], cwd=tmp_path, check=True)

@@ -33,6 +33,7 @@ def python(folder: Path, *words: str, **more: str) -> subprocess.CompletedProces
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_numba_takes_no_settings_from_the_working_folder_at_any_time(tmp_path: Path) -> None:
     """`cache_dir` names a folder whose pickles numba loads, and `chrome_trace` a file that numba overwrites.
 

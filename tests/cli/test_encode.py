@@ -179,6 +179,7 @@ def shell(*words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_every_option_as_documented(files: Files, tmp_path: Path) -> None:
     out, directions = tmp_path / "out.parquet", tmp_path / "directions.parquet"
     rows, values = np.linalg.qr(np.random.default_rng(0).normal(size=(12, 12)))[0], np.arange(12.0, 0, -1)
@@ -199,6 +200,7 @@ def test_the_command_line_takes_every_option_as_documented(files: Files, tmp_pat
     assert record["encoder"] == "gem" and record["settings"]["removed"] == 3
 
 
+@pytest.mark.slow
 def test_a_refusal_is_printed_without_a_traceback(files: Files, tmp_path: Path) -> None:
     done = shell("s3e", files.source, tmp_path / "out.parquet", "--words", files.words)
     assert done.returncode == 2

@@ -92,6 +92,7 @@ def test_a_command_of_the_checkout_runs_in_its_root_and_passes_the_exit_code_on(
     assert done.stdout.strip() == f"{tmp_path} ['audit', '--strict'] data/deep"
 
 
+@pytest.mark.slow
 def test_a_module_that_python_starts_with_is_refused_in_a_checkout(tmp_path: Path) -> None:
     """Without the site packages, which may have imported some of them, `python -m` takes these from the folder."""
     root = tmp_path / "checkout"
@@ -209,6 +210,7 @@ def test_an_error_of_usage_names_the_program_that_the_user_called(command: str) 
     assert f"Try 'sentfold {command} --help'" in sentfold(command, "--no-such-option").stderr
 
 
+@pytest.mark.slow
 def test_too_little_memory_is_an_error_that_says_so(tmp_path: Path) -> None:
     """The limit is set once all is imported, so that the arrays of the command are what does not fit."""
     rows = 4_000_000

@@ -67,6 +67,7 @@ def test_the_same_files_give_the_same_record_and_it_names_their_hashes(folder: P
     assert set(json.loads((folder / "first/verdict.json").read_text())["inputs"]) == {"pairs.tsv", "v.npy"}
 
 
+@pytest.mark.slow
 def test_graded_scores_without_a_border_are_refused_before_anything_is_encoded(folder: Path) -> None:
     done = sentfold("threshold", "pairs.tsv", "--encoder", "no-such-model", "--to", "out.json", folder=folder)
     assert done.returncode == 2
@@ -74,6 +75,7 @@ def test_graded_scores_without_a_border_are_refused_before_anything_is_encoded(f
     assert not (folder / "out.json").exists()
 
 
+@pytest.mark.slow
 def test_pairs_that_all_share_texts_are_refused_before_anything_is_encoded(tmp_path: Path) -> None:
     rows = [f"{row},{row + 1},{row % 2}" for row in range(60)] + ["60,999999999999999999,1"]
     (tmp_path / "p.csv").write_text("\n".join(["row1,row2,score", *rows]) + "\n")

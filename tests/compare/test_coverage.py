@@ -39,6 +39,7 @@ def test_the_bound_fails_intervals_that_are_too_short_or_too_long() -> None:
     accept(round(0.945 * SIMULATIONS))
 
 
+@pytest.mark.slow
 def test_intervals_of_pearson_cover_the_correlation_that_normal_pairs_were_drawn_with() -> None:
     hits, design = 0, item_design([""] * 250)
     for number in range(SIMULATIONS):
@@ -77,6 +78,7 @@ def ranked(ranks: np.ndarray) -> np.ndarray:
     return values.ravel()
 
 
+@pytest.mark.slow
 def test_intervals_of_a_difference_of_map_cover_the_one_that_the_ranks_were_drawn_with() -> None:
     # The average precision of one relevant candidate is 1 / rank. Theirs is uniform; ours is 1 in half of the queries
     # and otherwise the same as theirs, so that the two are paired and their expected difference is known exactly.

@@ -383,12 +383,14 @@ def test_inner_keys_that_are_ids_are_no_columns(server: HubServer, path: str, da
     assert read(dataset(path)).frame["sentence1"].to_list() == [row["first"] for row in IDS]
 
 
+@pytest.mark.slow
 def test_ids_as_inner_keys_behind_what_datasets_looks_at_are_no_columns(server: HubServer) -> None:
     long = [PAIRS[0] | {"first": "x" * 2**20, "found": {"by": [{"d": 1}]}} for _ in range(11)]
     server.add("test.jsonl", as_jsonl(long + IDS))
     assert len(read(dataset("test.jsonl")).frame) == len(long + IDS)
 
 
+@pytest.mark.slow
 def test_rows_that_are_no_objects_are_not_taken_for_rows(server: HubServer) -> None:
     server.add("test.json", json.dumps([[row] for row in IDS]).encode())
     assert "no object, but a list" in failure(dataset("test.json")).got

@@ -330,6 +330,7 @@ def test_pairs_of_a_test_part_are_compared_although_the_train_part_has_their_tex
     assert (found.items, found.scores, found.low, found.high) == (80, alone.scores, alone.low, alone.high)
 
 
+@pytest.mark.slow
 def test_of_labels_by_chance_few_differences_are_shown_where_few_train_texts_vote_for_many() -> None:
     """Intervals of the test texts alone showed a difference in 11 of 40 data sets."""
     shown, texts, splits = 0, tuple(f"text {row}" for row in range(900)), ("train",) * 100 + ("test",) * 800

@@ -210,6 +210,7 @@ def test_labels_and_every_family_at_once() -> None:
     assert len(decision.describe().splitlines()) <= 12
 
 
+@pytest.mark.slow
 def test_the_same_data_gives_the_same_bytes_on_any_number_of_threads(tmp_path: Path) -> None:
     x, pairs = pairs_of(200, noise=3.0, d=20)
     task, needed, free = make_task(np.arange(len(x)), pairs, None)
@@ -542,6 +543,7 @@ def test_an_empty_text_is_refused_by_the_library_too(word: object) -> None:
         decide("wordllama", pairs=([f"text {n}" for n in range(40)], list(range(40)), list(range(40))))
 
 
+@pytest.mark.slow
 def test_a_column_of_arrays_is_an_array() -> None:
     x, labels = pairs_of(60)[0], ["a", "b"] * 60
     column = column_of(list(x))
@@ -558,6 +560,7 @@ def test_a_column_of_arrays_is_an_array() -> None:
             decide(x, labels=odd, families=FEW)
 
 
+@pytest.mark.slow
 def test_a_tensor_is_an_array_also_in_16_bits_and_with_a_gradient() -> None:
     """As `model.encode(texts, convert_to_tensor=True)` gives it."""
     import torch
@@ -757,6 +760,7 @@ def test_maps_of_fewer_rows_than_dimensions_are_those_of_the_whole_matrices(n: i
         assert points.space.transform(np.eye(40, dtype=np.float32)) == pytest.approx(root, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_vectors_that_are_too_wide_to_fit_matrices_of_their_width_are_refused() -> None:
     """A Parquet file of 1.5 KB holds 60 of them, mostly zeros; a fit takes memory with the square of the width."""
     x = np.zeros((60, WIDEST + 1), dtype=np.float32)

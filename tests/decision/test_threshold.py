@@ -182,6 +182,7 @@ def test_no_band_is_certified_where_cosines_tell_nothing_or_pairs_are_few() -> N
     assert certify_below(labelled(100, 0), 0.02) is None  # 149 pairs without a match are the fewest that can tell
 
 
+@pytest.mark.slow
 def test_a_band_at_a_base_rate_keeps_its_promise_at_that_rate() -> None:
     broken = found = 0
     for number in range(SIMULATIONS):
@@ -223,6 +224,7 @@ def test_few_matches_that_all_others_are_far_below_have_an_upper_band(share: flo
     assert above is not None and 0.5 < above.cut <= 0.81 and above.wrong.value == 0
 
 
+@pytest.mark.slow
 def test_bands_that_end_at_the_printed_cosine_keep_their_promise() -> None:
     """The cosine is chosen by the same labels."""
     broken = np.zeros(2)
@@ -321,6 +323,7 @@ def test_matches_with_lower_cosines_than_other_pairs_are_refused() -> None:
     assert f"in {100 * higher:.0f}%" in refused.value.got
 
 
+@pytest.mark.slow
 def test_copies_of_texts_are_no_further_pairs(tmp_path: Path) -> None:
     rng = np.random.default_rng(9)
     lines = [f"{2 * pair + shift},{2 * pair + 1 + shift},{pair % 2}" for shift in (0, 80) for pair in range(40)]

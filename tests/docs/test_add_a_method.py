@@ -104,6 +104,7 @@ assert abs(scores.scores["accuracy.centroid"] - brute()) < 1e-12
 """
 
 
+@pytest.mark.slow
 def test_the_methods_of_the_page_are_found_by_their_files_and_compute_what_the_page_says(checkout: Path) -> None:
     (checkout / "protocols.py").write_text(BRUTE + CHECKS)
     run_line(checkout, f"{sys.executable} protocols.py")

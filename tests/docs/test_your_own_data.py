@@ -78,6 +78,7 @@ def block_of(heading: str) -> list[str]:
     return re.findall(r"^```sh\n(.*?)^```$", part, re.S | re.M)[0].splitlines()
 
 
+@pytest.mark.slow
 def test_two_models_that_mteb_has_run_are_compared_by_their_predictions(folder: Path) -> None:
     with (folder / "pairs.csv").open(newline="") as stream:
         scores = [float(row["score"]) for row in csv.DictReader(stream)]

@@ -453,6 +453,7 @@ def test_a_dense_module_before_a_space_calls_no_function_that_its_configuration_
     assert not list((tmp_path / "marks").iterdir())
 
 
+@pytest.mark.slow
 def test_the_bomb_and_the_code_of_these_tests_do_go_off(small: Path, tmp_path: Path) -> None:
     # Else the tests above could not fail.
     write_bomb(small / "pytorch_model.bin", tmp_path / "pickle")
@@ -545,6 +546,7 @@ def test_a_revision_that_the_hub_lacks_is_refused(hub: ModelServer, tmp_path: Pa
     assert f"acme/small@{'0' * 40}" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_newest_commit_of_an_encoder_is_what_the_hub_says(hub: ModelServer, tmp_path: Path) -> None:
     code = (
         "from sentfold.encoders.model_folder import ModelSource, pin_lines\n"

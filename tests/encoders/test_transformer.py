@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from pipeline.base.params import load_parameters
 from sentfold.encoders.base.protocol import Encoder
@@ -15,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 SENTENCES = ["The dog naps.", "", "Snow falls on the quiet harbour.", "word " * 400]
 
 
+@pytest.mark.slow
 def test_a_transformer_is_an_encoder_like_any_other() -> None:
     place = load_parameters(ModelSource, "encoders.minilm", path=ROOT / "params.yaml")
     encoder: Encoder = TransformerEncoder("minilm", place, batch_size=8)

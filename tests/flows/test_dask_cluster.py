@@ -77,6 +77,7 @@ def test_a_cluster_without_tls_is_warned_of_and_one_with_it_is_not(
         pass
 
 
+@pytest.mark.slow
 def test_no_process_of_a_run_looks_for_modules_in_a_folder_that_another_user_can_make(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

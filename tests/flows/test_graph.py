@@ -32,6 +32,7 @@ def test_stale_is_what_changed_and_all_that_reads_it() -> None:
     assert DIAMOND.descendants(["a"]) == {"b", "c", "d"}
 
 
+@pytest.mark.slow
 def test_each_suite_has_its_own_stages_addressed_as_dvc_prints_them(tmp_path: Path, serverless: dict[str, str]) -> None:
     root = create_checkout(tmp_path / "checkout", serverless).root
     quick = read("quick", root)

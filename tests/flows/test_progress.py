@@ -114,6 +114,7 @@ def test_the_usual_time_of_a_stage_is_that_of_its_last_success(tmp_path: Path) -
     assert usual_seconds(tmp_path, "quick", ["a@x"]) == {}
 
 
+@pytest.mark.slow
 def test_in_a_terminal_the_picture_moves_below_the_lines_and_is_gone_afterwards() -> None:
     master, slave = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "TERM": "xterm", "COLUMNS": "100"}

@@ -58,6 +58,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", [".", BESIDE])
 def test_a_lock_cut_short_anywhere_is_put_back_or_holds_whole_stages_alone(root: Path, folder: str) -> None:
     path = root / folder / "dvc.lock"
@@ -99,6 +100,7 @@ def test_a_lock_cut_short_anywhere_without_a_copy_keeps_its_whole_stages(tmp_pat
             assert stages["download@kitchen"] == whole["download@kitchen"]
 
 
+@pytest.mark.slow
 def test_dvc_reads_a_lock_of_which_no_stage_was_whole(tmp_path: Path) -> None:
     run = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True, text=True)
     run([*DVC, "init", "--no-scm", "--quiet"])

@@ -23,6 +23,7 @@ EVERYTHING = {
 UP_TO_DATE = "everything is up to date"
 
 
+@pytest.mark.slow
 def test_nothing_stale_starts_no_flow_and_does_not_import_prefect(finished: Checkout, tmp_path: Path) -> None:
     (tmp_path / "first").mkdir()
     (tmp_path / "first/prefect.py").write_text("raise SystemExit('prefect was imported')")
@@ -132,6 +133,7 @@ def test_a_users_own_dvc_repro_is_waited_for_and_what_it_made_is_not_made_again(
     assert finished.ran() == {"evaluate-quick", "report-quick"}
 
 
+@pytest.mark.slow
 def test_a_suite_that_its_own_check_refuses_is_not_run(finished: Checkout) -> None:
     finished.change("rounding: 2", "rounding: 3")
     (finished.root / "pipeline/__main__.py").write_text(
@@ -143,6 +145,7 @@ def test_a_suite_that_its_own_check_refuses_is_not_run(finished: Checkout) -> No
     assert finished.ran() == set()
 
 
+@pytest.mark.slow
 def test_an_error_of_the_suite_is_the_only_one(finished: Checkout) -> None:
     finished.change("rounding: 2", "rounding: 3")
     says = "error: there is no corpus 'leee'\n  to do     did you mean lee?"
@@ -152,6 +155,7 @@ def test_an_error_of_the_suite_is_the_only_one(finished: Checkout) -> None:
     assert finished.ran() == set()
 
 
+@pytest.mark.slow
 def test_a_missing_mirror_is_one_error_before_any_download_begins(finished: Checkout) -> None:
     finished.edit("plan.yaml", "suite: quick", "suite: quick\nsource: mirror")
     finished.change("a: 1", "a: 2")
@@ -218,6 +222,7 @@ def test_a_run_without_a_server_brings_its_own_and_takes_it_along(serverless_fin
     assert processes_in(checkout.root) == []
 
 
+@pytest.mark.slow
 def test_a_configured_server_that_does_not_answer_is_named(finished: Checkout) -> None:
     finished.change("rounding: 2", "rounding: 3")
     finished.environment = {**finished.environment, "PREFECT_API_URL": "http://127.0.0.1:9/api"}

@@ -43,6 +43,7 @@ def attempts(checkout: Checkout, stage: str) -> int:
     return log_file(stage, root=checkout.root).read_text().splitlines().count("attempt")
 
 
+@pytest.mark.slow
 def test_a_stage_in_the_way_of_another_dvc_process_is_tried_again(finished: Checkout) -> None:
     finished.change("rounding: 2", "rounding: 3")
     blocker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
@@ -72,6 +73,7 @@ def test_a_stage_whose_output_dvc_could_not_take_is_tried_again(finished: Checko
     assert attempts(finished, "evaluate") == 3
 
 
+@pytest.mark.slow
 def test_a_stage_that_fails_by_itself_is_not_tried_again(finished: Checkout) -> None:
     finished.change("rounding: 2", "rounding: 3")
     exit_with(finished, 3)
@@ -91,6 +93,7 @@ def test_a_stage_whose_server_does_not_answer_is_tried_as_often_as_the_profile_s
     assert attempts(finished, "download@a") == 3
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_does_not_wait_for_the_next_attempt(finished: Checkout) -> None:
     finished.change("a: 1", "a: 2")
     exit_with(finished, 75)

@@ -143,6 +143,7 @@ def test_what_a_worker_returns_is_an_entry_of_the_stage_or_refused(text: str) ->
     assert read_entry("report", "  report:\n    cmd: x\n") == {"cmd": "x"}
 
 
+@pytest.mark.slow
 def test_a_checkout_is_committed_when_nothing_but_reports_and_locks_differs(finished: Checkout) -> None:
     with pytest.raises(RunError, match="no commit"):
         require_commit(basis_of(finished.root))
@@ -174,6 +175,7 @@ def test_a_link_in_place_of_a_log_is_not_written_through(tmp_path: Path) -> None
     assert (tmp_path / LOG).stat().st_size and log_file("report", root=tmp_path).stat().st_size
 
 
+@pytest.mark.slow
 def test_a_worker_whose_clone_believes_the_remote_unseen_makes_nothing(
     finished: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def fold(*words: str, folder: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_command_folds_a_file_and_says_how_many_rows(tmp_path: Path) -> None:
     write_vectors(tmp_path / "x.parquet", cloud())
     process = fold("x.parquet", "y", *SMALL, "--tolerance=1e-6", folder=tmp_path)
@@ -55,6 +56,7 @@ def test_the_command_folds_a_file_and_says_how_many_rows(tmp_path: Path) -> None
     np.testing.assert_allclose(read_folded(tmp_path / "y"), wanted, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_fold_says_which_files_it_read_and_which_texts_the_encoder_took_otherwise(tmp_path: Path) -> None:
     for number in (2, 10):
         write_texts(tmp_path / f"x/part-{number}.parquet", [*sentences()[100 * number :][:99], ""], group=100)

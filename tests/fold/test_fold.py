@@ -334,6 +334,7 @@ except ArtifactError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_disk_that_refuses_leaves_no_partial_file(tmp_path: Path, source: Path) -> None:
     arguments = [sys.executable, "-c", LIMITED, str(source), str(tmp_path / "run")]
     done = subprocess.run(arguments, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)

@@ -188,6 +188,7 @@ def test_tampered_code_is_named_and_said_to_be_an_edit(small: Small) -> None:
 # --- code and parameters that git does not vouch for -------------------------------------------------
 
 
+@pytest.mark.slow
 def test_numbers_made_by_code_that_was_never_committed_are_uncommitted(small: Small) -> None:
     small.edit("code/layout.py", "import csv", "import csv, os")
     small.run("dvc", "repro", "-q", "report")
@@ -276,6 +277,7 @@ def test_what_is_not_here_is_absent_with_the_command_that_brings_it(small: Small
     assert not audit(small.root, "quick").failed(strict=True)
 
 
+@pytest.mark.slow
 def test_a_clone_is_absent_until_it_pulls_and_then_verified(small: Small, tmp_path: Path) -> None:
     small.run("dvc", "remote", "add", "-d", "store", str(tmp_path / "store"))
     small.commit("A remote")
@@ -307,6 +309,7 @@ def test_a_commit_is_audited_whatever_lies_in_the_checkout(small: Small) -> None
     assert found.commit == bad
 
 
+@pytest.mark.slow
 def test_artifacts_of_the_run_before_a_pull_are_absent_and_changed_ones_are_wrong(small: Small, tmp_path: Path) -> None:
     """A colleague's run was pulled, and dvc.lock and the reports are the colleague's."""
     mine = small.copy(tmp_path / "mine")
@@ -345,6 +348,7 @@ def test_artifacts_of_a_run_that_came_in_by_a_merge_are_absent(small: Small, tmp
     assert found.count("wrong") == 0 and verdict_of(found, "sts.csv", "mini-lp", "first") == "absent"
 
 
+@pytest.mark.slow
 def test_artifacts_of_a_branch_that_was_checked_out_here_are_absent(small: Small) -> None:
     """The last commit of the branch has no run. Of a branch that was fetched alone nothing is taken."""
     branch = small.run("git", "branch", "--show-current").stdout.strip()
@@ -403,6 +407,7 @@ def test_a_report_whose_deletion_was_staged_comes_back_by_the_advice(small: Smal
     assert not audit(small.root, "quick").failed(strict=True)
 
 
+@pytest.mark.slow
 def test_a_commit_whose_artifacts_are_not_here_is_absent_with_the_way_to_them(small: Small) -> None:
     old = small.run("git", "rev-parse", "HEAD").stdout.strip()
     small.edit("params.yaml", "step: 1.0e-1", "step: 0.2")
@@ -449,6 +454,7 @@ def test_an_audit_writes_nothing_and_takes_no_lock(small: Small) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_command_exits_1_only_when_something_is_wrong_or_strictly_absent(small: Small) -> None:
     assert small.run("pipeline", "audit", "--strict").returncode == 0
     shutil.rmtree(small.root / "data/quick/spaces")

@@ -40,6 +40,7 @@ def test_what_a_sparse_checkout_leaves_out_is_absent_and_the_remedy_brings_it(sm
     assert not audit(small.root, "quick").failed(strict=True)
 
 
+@pytest.mark.slow
 def test_a_replaced_object_of_git_does_not_vouch_for_an_edit(small: Small) -> None:
     old = small.run("git", "rev-parse", "HEAD:params.yaml").stdout.strip()
     small.edit("params.yaml", "step: 1.0e-1", "step: 0.2")

@@ -99,6 +99,7 @@ def test_a_commit_is_its_own_witness_of_code_and_stages(packaged: Small) -> None
     assert not audit(packaged.root, "quick", revision="HEAD").failed(strict=True)
 
 
+@pytest.mark.slow
 def test_a_block_added_to_a_catalogue_makes_nothing_stale_and_no_number_wrong(small: Small) -> None:
     catalogue = small.root / "code/catalogue.yaml"
     catalogue.write_text("first: {rows: 4}\n")
@@ -115,6 +116,7 @@ def test_a_block_added_to_a_catalogue_makes_nothing_stale_and_no_number_wrong(sm
     assert faults(audit(small.root, "quick")) == [("parameter", "code/catalogue.yaml: first.rows")]
 
 
+@pytest.mark.slow
 def test_vectors_that_a_commit_has_in_the_place_of_a_stage_are_without_witness(small: Small) -> None:
     """Nothing else is forged: the stages that read them ran, and write these bytes again."""
     small.edit("plan.yaml", "    second-mini: {corpus: second, encoder: mini}\n", "")
@@ -129,6 +131,7 @@ def test_vectors_that_a_commit_has_in_the_place_of_a_stage_are_without_witness(s
     assert found.failed(strict=True)
 
 
+@pytest.mark.slow
 def test_a_block_added_to_params_for_another_suite_makes_no_number_wrong(small: Small) -> None:
     small.edit(
         "dvc.yaml",

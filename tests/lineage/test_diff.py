@@ -34,6 +34,7 @@ def changed(small: Small, path: str, old: str, new: str) -> Difference:
     return diff(small.root, "HEAD~1", "HEAD", "quick")
 
 
+@pytest.mark.slow
 def test_a_parameter_moves_exactly_the_scores_below_it(small: Small) -> None:
     found = changed(small, "params.yaml", "step: 1.0e-1", "step: 0.6")
     moved = score(found, "mini-lp", "first")
@@ -47,6 +48,7 @@ def test_a_parameter_moves_exactly_the_scores_below_it(small: Small) -> None:
     assert "small.csv" in {m.number.table.rpartition("/")[2] for m in found.moved if m.number.origin == "derived"}
 
 
+@pytest.mark.slow
 def test_numbers_with_the_same_changes_share_them(small: Small) -> None:
     """There can be 250,000 numbers, each with 50,000 changes."""
     found = changed(small, "params.yaml", "step: 1.0e-1", "step: 0.6")
@@ -54,6 +56,7 @@ def test_numbers_with_the_same_changes_share_them(small: Small) -> None:
     assert len({id(moved.why) for moved in found.moved}) == len({moved.why for moved in found.moved})
 
 
+@pytest.mark.slow
 def test_a_move_is_held_against_the_interval_that_the_score_had(small: Small) -> None:
     found = changed(small, "params.yaml", "step: 1.0e-1", "step: 0.2")
     assert score(found, "mini-lp", "first").delta == -0.4
@@ -61,6 +64,7 @@ def test_a_move_is_held_against_the_interval_that_the_score_had(small: Small) ->
     assert "inside its interval [19.10, 21.10]" in diff_text(found, small.root)
 
 
+@pytest.mark.slow
 def test_code_is_named_with_the_commit_that_changed_it(small: Small) -> None:
     found = changed(small, "stage.py", 'params["evaluate"]["shift"]', '2 * params["evaluate"]["shift"]')
     moved = score(found, "mini", "first")
@@ -81,6 +85,7 @@ def test_code_is_named_with_the_commit_that_changed_it(small: Small) -> None:
     assert text.count("code code/") == MOST_SHOWN and f"and {15_000 - MOST_SHOWN:,} more" in text
 
 
+@pytest.mark.slow
 def test_several_changes_above_a_number_are_all_named_and_those_beside_it_are_not(small: Small) -> None:
     small.edit("params.yaml", "second: 6", "second: 7")
     small.edit("code/texts.py", "TEXT = 1", "TEXT = 2")
@@ -141,6 +146,7 @@ def test_other_names_of_rows_and_a_table_that_is_gone_move_no_number_and_are_tol
     assert diff(small.root, "HEAD~1", "HEAD", "quick").files == ("reports/quick/tables/sts.csv",)
 
 
+@pytest.mark.slow
 def test_new_rows_are_told_apart_from_moved_ones(small: Small) -> None:
     found = changed(small, "plan.yaml", "corpora: [first, second]", "corpora: [first]")
     gone = score(found, "mini", "second")
@@ -155,6 +161,7 @@ def test_two_equal_commits_differ_in_nothing(finished: Small) -> None:
     assert found.files == ()
 
 
+@pytest.mark.slow
 def test_the_command_prints_what_moved_and_why(small: Small) -> None:
     changed(small, "params.yaml", "step: 1.0e-1", "step: 0.6")
     said = small.run("pipeline", "diff", "HEAD~1").stdout

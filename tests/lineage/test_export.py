@@ -195,6 +195,7 @@ def test_the_validator_accepts_a_crate_and_refuses_a_spoiled_one(crate: Path, tm
     assert "instrument" in bad.stdout
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_crate(small: Small, tmp_path: Path) -> None:
     assert small.run("pipeline", "crate", check=False).returncode == 2
     for name in ("private.xlsx", ".summary.txt.swp"):

@@ -592,6 +592,7 @@ def test_thousands_of_inputs_in_folders_in_folders_are_looked_for_at_once(reposi
     assert time.process_time() - began < 3
 
 
+@pytest.mark.slow
 def test_a_block_of_thousands_of_other_values_takes_no_time(small: Small) -> None:
     keys = "".join(f"k{number}: 1, " for number in range(20_000))
     small.edit("params.yaml", "evaluate: {", f"evaluate: {{{keys}")
@@ -755,6 +756,7 @@ def test_a_table_that_would_fill_the_memory_is_refused(tables: Path, tmp_path: P
     assert said in caught.value.got
 
 
+@pytest.mark.slow
 def test_many_tables_that_would_fill_the_memory_are_refused(tables: Path, tmp_path: Path) -> None:
     for name in "abcd":
         (tables / f"{name}.csv").write_text("row,value\n" + "a,1\n" * 70_000)
@@ -816,6 +818,7 @@ def test_stages_in_a_circle_are_refused(tmp_path: Path) -> None:
         load_graph(WorkingTree(tmp_path), "quick").in_order()
 
 
+@pytest.mark.slow
 def test_a_number_that_rests_on_a_thousand_stages_is_refused(tables: Path, tmp_path: Path) -> None:
     stages = {f"s{n}": {"cmd": "a", "deps": [f"data/{n}"], "outs": [f"data/{n + 1}"]} for n in range(1000)}
     stages["report"] = {"cmd": "a", "deps": ["data/1000"], "outs": ["reports/quick/tables"]}

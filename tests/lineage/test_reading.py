@@ -60,6 +60,7 @@ def test_a_commit_gives_the_hashes_of_the_checkout_it_was_made_from(finished: Sm
     assert "tables/sts.csv" in here.files_below("reports/quick")
 
 
+@pytest.mark.slow
 def test_a_linked_dvc_yaml_is_read_through_its_link_in_a_commit_too() -> None:
     wanted = load_graph(WorkingTree(ROOT), "paper-mirror").stages
     assert set(load_graph(Revision(ROOT, "HEAD"), "paper-mirror").stages) == set(wanted)

@@ -188,6 +188,7 @@ def test_other_bytes_pass_only_outside_of_the_numeric_profile_and_within_the_bou
     assert found.failed(strict=True) == (outcome == "differs")
 
 
+@pytest.mark.slow
 def test_numbers_that_a_page_holds_packed_are_held_against_the_bound_too(tmp_path: Path) -> None:
     """The letters of packed data differ in all places where one number differs in its last digit."""
 
@@ -222,6 +223,7 @@ def test_what_a_report_says_of_its_machine_is_not_held_against_the_bound(tmp_pat
     assert gap("corpora", "lee", {}) == math.inf
 
 
+@pytest.mark.slow
 def test_a_sample_is_the_same_for_the_same_seed_and_each_stage_runs_on_recorded_inputs(finished: Small) -> None:
     scope = Scope(finished.root, "quick")
     runs = {seed: [remade.stage for remade in recompute(scope, which="sample", seed=seed)] for seed in (0, 1)}
@@ -351,6 +353,7 @@ def test_what_a_stage_reads_and_does_not_declare_is_not_there_when_it_runs_again
     assert found.failed(strict=False)
 
 
+@pytest.mark.slow
 def test_a_stage_gets_the_parameters_that_it_declares_and_no_others(small: Small) -> None:
     small.edit("stage.py", "[v - params", '[v * len(params["sizes"]) / 2 - params')
     small.run("dvc", "repro", "-q")
@@ -400,6 +403,7 @@ def test_a_path_outside_of_the_checkout_is_refused_and_nothing_runs(small: Small
     assert "outside of the checkout" in refused(small)
 
 
+@pytest.mark.slow
 def test_the_command_tells_whose_code_runs_and_exits_1_on_a_forgery(small: Small) -> None:
     forge(small)
     small.commit("A better result")
@@ -411,6 +415,7 @@ def test_the_command_tells_whose_code_runs_and_exits_1_on_a_forgery(small: Small
     assert small.run("pipeline", "audit", "--recompute", "some", check=False).returncode == 2
 
 
+@pytest.mark.slow
 def test_the_advice_for_a_forgery_makes_the_recorded_files_anew(small: Small) -> None:
     """Forged files agree with dvc.lock, so that a run finds nothing to do."""
     forge(small)

@@ -53,6 +53,7 @@ def stage(root: Path, *arguments: str, **more: str) -> subprocess.CompletedProce
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_run_of_a_stage_leaves_one_line_with_all_that_made_its_result(checkout: Path) -> None:
     assert stage(checkout, *DOWNLOAD, DVC_STAGE="download@wordsim").returncode == 0
     run = ended_runs(checkout, "quick")[-1]
@@ -78,6 +79,7 @@ def test_a_run_of_a_stage_leaves_one_line_with_all_that_made_its_result(checkout
         assert run["packages"][package] == versions[package]
 
 
+@pytest.mark.slow
 def test_uncommitted_code_is_named_in_the_manifest(checkout: Path) -> None:
     path = checkout / "pipeline/stages/download.py"
     content = path.read_text()
@@ -90,6 +92,7 @@ def test_uncommitted_code_is_named_in_the_manifest(checkout: Path) -> None:
     assert code["dirty"] == list(code["edited"]) == ["pipeline/stages/download.py"]
 
 
+@pytest.mark.slow
 def test_code_that_a_run_did_not_load_is_not_among_what_it_ran(checkout: Path) -> None:
     """A new method, as docs/add-a-method.md has it, has no part in the download of a corpus."""
     places = [checkout / "sentfold/encoders/longest.py", checkout / "sentfold/measures/similarity.py"]
@@ -232,6 +235,7 @@ def test_code_that_git_does_not_name_is_in_the_record_if_it_ran(small: Small, mo
     assert found == dict.fromkeys(("flows/inner/a.py", "sentfold/files/__init__.py"), (empty or b"").decode().strip())
 
 
+@pytest.mark.slow
 def test_a_users_file_among_the_tables_is_copied_before_dvc_removes_it(small: Small) -> None:
     """Git has what was committed, and a stage writes its own again. Nobody has what the user wrote since."""
     tables = small.root / "reports/quick/tables"

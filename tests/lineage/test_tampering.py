@@ -221,6 +221,7 @@ def test_of_the_project_s_stages_those_that_download_begin(suite: str) -> None:
     assert all(begins(graph, name) for name in graph.stages if name.startswith("download@"))
 
 
+@pytest.mark.slow
 def test_data_of_a_mirror_that_was_filled_are_uncommitted_until_they_are_committed(small: Small) -> None:
     """The advice was to take the old dvc.lock, with which DVC put the blank back, again and again."""
     name = "download@second"
@@ -251,6 +252,7 @@ def test_the_record_of_a_whole_folder_is_checked_once_all_of_it_is_here(small: S
     assert (cause.subject, cause.state) == ("data/quick/spaces/mini-lp", "absent")
 
 
+@pytest.mark.slow
 def test_a_file_that_no_stage_wrote_is_named_where_a_stage_has_read_it(small: Small) -> None:
     stray = small.root / "data/quick/spaces/zz/a"
     stray.parent.mkdir()
@@ -266,6 +268,7 @@ def test_a_file_that_no_stage_wrote_is_named_where_a_stage_has_read_it(small: Sm
     assert "embed@" not in cause.message, "those who wrote what lies there are innocent"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("here", [True, False])
 def test_what_a_stage_that_is_gone_left_in_a_folder_is_named(small: Small, here: bool) -> None:
     old = "{deps: [plan.yaml], outs: [data/quick/spaces/old], cmd: cp plan.yaml data/quick/spaces/old}"
@@ -346,6 +349,7 @@ def test_the_remedy_for_edited_and_unknown_code_puts_the_committed_code_back(sma
     assert not audit(small.root, "quick").failed(strict=True)
 
 
+@pytest.mark.slow
 def test_the_advice_for_an_entry_that_is_not_the_committed_one_is_a_run(small: Small) -> None:
     """`git checkout -- dvc.lock` would take entries of new stages away. Here a value was tried, and taken back."""
     small.edit("params.yaml", "step: 1.0e-1", "step: 0.6")
@@ -408,6 +412,7 @@ def test_an_absent_page_of_the_report_takes_no_table_with_it(small: Small) -> No
 TIMES = [f"reports/benchmarks/{number}.json" for number in range(9)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", ["reports/benchmarks", ", ".join(TIMES)], ids=["folder", "files"])
 def test_measured_times_have_plain_names_alone_for_the_report_prints_them(small: Small, declared: str) -> None:
     sound = [
@@ -434,6 +439,7 @@ def test_measured_times_have_plain_names_alone_for_the_report_prints_them(small:
     assert sorted(faults(audit(small.root, "quick", revision=commit))) == expected
 
 
+@pytest.mark.slow
 def test_a_link_to_nothing_in_the_place_of_measured_times_is_a_cause_as_other_inputs_are(small: Small) -> None:
     """An error would hide the verdict on all other numbers."""
     times = small.root / "reports/benchmarks/a.json"

@@ -115,6 +115,7 @@ def test_numbers_of_a_table_that_dvcignore_hides_are_never_verified(small: Small
     assert found.count("verified") == 0, "the index of cells says what every number is"
 
 
+@pytest.mark.slow
 def test_code_that_dvcignore_hides_is_named_for_every_stage_that_runs_it(small: Small) -> None:
     small.edit(".dvcignore", "*.tmp", "*.tmp\n/code/rules.py")
     small.edit("code/rules.py", "RULE = 1", "RULE = 2")
@@ -157,6 +158,7 @@ def signing(small: Small, tmp_path: Path) -> Small:
     return small
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [("commit", "-q", "--amend", "-S", "--no-edit"), ("tag", "-s", "-m", "v1", "v1")])
 def test_a_signature_that_git_verifies_is_named_with_what_it_covers(signing: Small, how: tuple[str, ...]) -> None:
     assert signing.run("pipeline", "audit", "--signed", check=False).returncode == 1
@@ -479,6 +481,7 @@ def test_a_record_of_an_earlier_version_that_hashed_other_files_is_a_witness(sma
     assert audit(small.root, "quick").causes == {}
 
 
+@pytest.mark.slow
 def test_installed_packages_that_are_not_the_pinned_ones_are_named(small: Small) -> None:
     have = describe_packages()
     (small.root / "requirements.lock").write_text(f"PyYAML=={have['pyyaml']}\ntorch=={have['torch'].split('+')[0]}\n")

@@ -76,6 +76,7 @@ def test_new_rows_take_their_neighbors_from_the_fitted_ones() -> None:
     np.testing.assert_allclose(GraphSmoothing(n_neighbors=4, amount=0.3).fit(x).transform(new), wanted, atol=1e-13)
 
 
+@pytest.mark.slow
 @given(x=SMALL_GRIDS, data=st.data())
 @settings(deadline=None)
 def test_fitted_rows_are_smoothed_alike_when_they_come_back_even_among_twins(

@@ -113,6 +113,7 @@ def test_agreement_is_the_same_bit_for_bit_however_many_tables_are_made_at_a_tim
         np.testing.assert_array_equal(got[name], wanted[name])
 
 
+@pytest.mark.slow
 def test_tables_of_many_classes_take_little_memory() -> None:
     labels = np.arange(1500)
     weights = np.ones((40, 1500))

@@ -60,6 +60,7 @@ def test_neighbors_on_a_grid_full_of_ties_are_the_slow_ones_in_the_same_order(
     np.testing.assert_array_equal(found.distances, distances)
 
 
+@pytest.mark.slow
 @given(x=awkward_points(), queries=awkward_points(), data=st.data())
 @settings(deadline=None, max_examples=100)
 def test_neighbors_of_queries_on_that_grid_are_the_slow_ones_too(

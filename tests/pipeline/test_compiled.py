@@ -57,6 +57,7 @@ def test_an_edit_that_keeps_size_and_time_of_a_module_is_what_runs(code: Path, m
     assert say(code, ask) == "40"
 
 
+@pytest.mark.slow
 def test_an_edit_that_keeps_size_and_time_of_a_kernel_is_what_runs(code: Path) -> None:
     path = code / "pipeline" / "prices.py"
     path.write_text(KERNEL)
@@ -67,6 +68,7 @@ def test_an_edit_that_keeps_size_and_time_of_a_kernel_is_what_runs(code: Path) -
     assert say(code, ask) == "80.0 0"
 
 
+@pytest.mark.slow
 def test_other_flags_compile_a_kernel_anew(code: Path) -> None:
     path = code / "pipeline" / "prices.py"
     path.write_text(KERNEL)
@@ -76,6 +78,7 @@ def test_other_flags_compile_a_kernel_anew(code: Path) -> None:
     assert say(code, ask) == "60.0 0"
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_edited_while_numba_is_loaded_is_kept_under_its_own_name(code: Path) -> None:
     """The source was read, then numba was imported for a second, then the hash of the source on the disk was taken."""
     path, edited = code / "pipeline" / "prices.py", code / "prices.py"
@@ -94,6 +97,7 @@ from pipeline.prices import price; print(price(2.0))"""
     assert say(code, "from pipeline.prices import price; print(price(2.0))") == "80.0"
 
 
+@pytest.mark.slow
 def test_kernels_of_the_eigensolver_are_kept_by_the_source_that_runs(code: Path) -> None:
     """Another branch is checked out before the first product, whose other kernels have the same names and bytecode."""
     path, edited = code / "sentfold/manifold/solver/product.py", code / "product.py"

@@ -113,6 +113,7 @@ def scores_of(space: str) -> dict[str, dict[str, Any]]:
     return {corpus: facts["scores"] for corpus, facts in corpora.items()}
 
 
+@pytest.mark.slow
 def test_evaluating_again_writes_the_same_bytes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     before = {space: written(space) for space in ("minilm", "minilm-lp")}
@@ -183,6 +184,7 @@ def test_a_regression_that_does_not_converge_leaves_blank_cells_that_say_so(
                 assert score == scored[corpus][protocol]
 
 
+@pytest.mark.slow
 def test_items_without_a_column_of_their_task_are_refused_by_its_name(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

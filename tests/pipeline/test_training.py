@@ -192,6 +192,7 @@ def test_a_trained_space_is_scored_like_any_other_and_leaves_no_checkpoint(train
     assert curve["best_step"] in {entry["step"] for entry in curve["curve"] if "spearman" in entry}
 
 
+@pytest.mark.slow
 def test_the_same_training_writes_the_same_bytes(trained: Path) -> None:
     from pipeline.stages.train import train
 

@@ -73,6 +73,7 @@ def draw_anew(subtitle: str = "beneath") -> dict[str, Figure]:
 draw_all = cache(draw_anew)
 
 
+@pytest.mark.slow
 def test_every_figure_has_the_same_bytes_at_every_drawing_and_loads_nothing() -> None:
     first, second = draw_all(), draw_anew()
     for name, figure in first.items():
@@ -251,6 +252,7 @@ def test_a_control_without_the_setting_is_drawn_as_the_level_of_its_best_point()
     assert levels == [{80.0, 73.0, 70.0}, {81.0, 72.0, 70.0}]  # 70 is the star of the choice
 
 
+@pytest.mark.slow
 def test_a_sweep_draws_its_corpora_in_the_suites_order_and_stsb_whatever_else_there_is() -> None:
     assert swept_panels(["b", "stsb", "a", "c"], ["a", "b", "c", "stsb"], 3) == ["b", "stsb", "a"]
     assert swept_panels(["b", "a", "c", "stsb"], ["a", "b", "c", "stsb"], 3) == ["b", "a", "stsb"]

@@ -74,6 +74,7 @@ def test_a_map_that_misleads_is_left_out_with_its_number(tmp_path: Path, monkeyp
     assert found.rows == [] and all(plane.places == [] for plane in found.planes)
 
 
+@pytest.mark.slow
 def test_another_corpus_is_mapped_where_the_one_with_classes_cannot_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

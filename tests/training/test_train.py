@@ -141,6 +141,7 @@ def test_training_moves_alike_pairs_together(bert: Path, finished: tuple[Any, Pa
     assert len(scores) == STEPS  # every fourth of 24 steps
 
 
+@pytest.mark.slow
 def test_the_last_step_is_scored_and_training_ends_early_without_a_gain(bert: Path, tmp_path: Path) -> None:
     made = train(bert, tmp_path / "a", tmp_path / "m", epochs=1, evaluate_every=4)
     assert [entry["step"] for entry in made.curve if "spearman" in entry] == [4, STEPS]
@@ -150,6 +151,7 @@ def test_the_last_step_is_scored_and_training_ends_early_without_a_gain(bert: Pa
     assert made.best == 2
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_head_and_the_random_state_outside_stays(
     bert: Path, finished: tuple[Any, Path], tmp_path: Path
 ) -> None:

@@ -163,6 +163,7 @@ def test_a_file_of_the_users_with_the_name_of_a_published_one_is_kept_and_titles
     assert (tmp_path / "vectors/small.vec").read_text() == "mine" and page.asked == 0
 
 
+@pytest.mark.slow
 def test_the_command_refuses_an_unknown_hash_unless_told_to_record_it(server: PageServer, tmp_path: Path) -> None:
     server.pages["/v"] = Page(DATA)
     place = str(listing(tmp_path, f"{server.url}/v", sha256=None)["locations"])
