@@ -38,6 +38,7 @@ from pipeline.environment import stage_environment
 from pipeline.lineage.runs import ended_runs
 from pipeline.lineage.stages import load_graph
 from pipeline.lineage.trees import WorkingTree
+from pipeline.summary import summary_text
 from sentfold.data.tables import DataError, refuse_holes
 from sentfold.errors import RunError, first_line
 
@@ -283,10 +284,9 @@ def _publish(suite: str, summary: Summary, root: Path) -> None:
 
     The artifacts are `sentfold-<suite>-{results,stages,lineage}`.
     """
-    table = root / "reports" / suite / "summary.txt"
-    if table.is_file():
-        text = table.read_text(encoding="utf-8").rstrip()
-        create_markdown_artifact(fenced(text), key=f"sentfold-{suite}-results", description=str(summary))
+    if (root / "reports" / suite / "summary.txt").is_file():
+        text = fenced(summary_text(root, suite))
+        create_markdown_artifact(text, key=f"sentfold-{suite}-results", description=str(summary))
     rows = [
         {"stage": result.stage, "outcome": result.outcome, "seconds": round(result.seconds, 1)}
         for result in summary.results

@@ -99,6 +99,13 @@ def test_a_server_in_the_background_imports_no_folder_of_data_either(
         pass  # it answers, and has imported none
 
 
+def test_a_launch_of_nothing_is_an_error_that_says_what_to_write() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "flows.launch"], cwd=SOURCE, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "") and "flows.launch prefect" in done.stderr
+
+
 @pytest.mark.slow
 def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Checkout, services: Services) -> None:
     mark = plant(deployable.root)
@@ -111,6 +118,9 @@ def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Check
     report = deployable.root / "reports/quick"
     report.mkdir()
     (report / "summary.txt").write_text("minilm 1.00\n")
+    (report / "scores").mkdir()
+    falling = {"corpora": {"a": {"scores": {"spearman.all.cosine": {"high": -5.0}}}}}
+    (report / "scores/minilm.json").write_text(json.dumps(falling))
 
     evil = services.home / "evil"
     for variable in (f"command=touch {evil}", 'env={"LD_PRELOAD": "evil"}', f"working_dir={services.home}"):
@@ -126,7 +136,8 @@ def test_a_scheduled_run_fires_and_brings_the_suite_up_to_date(deployable: Check
     artifacts = services.artifacts()
     stages = {row["stage"]: row for row in json.loads(artifacts["sentfold-quick-stages"])}
     assert {name for name, row in stages.items() if row["outcome"] == "ran"} == {"evaluate", "report"}
-    assert "minilm 1.00" in artifacts["sentfold-quick-results"]
+    results = artifacts["sentfold-quick-results"]
+    assert "minilm 1.00" in results and "cosine falls as the scores rise, by minilm" in results
 
     assert not mark.exists(), f"{mark.read_text()} of the checkout took the place of a library"
 
