@@ -494,7 +494,8 @@ class _Stages:
     def searched(self) -> dict[str, dict[str, Any]]:
         """Space and search -> its method, its pools, and the search that it is compared with.
 
-        Raises SuiteError if no pool has its corpora in the suite, or a search has the name of a space.
+        Raises SuiteError if no pool has its corpora in the suite, a search has the name of a space, or the pool of a
+        corpus would test a space whose parameters that corpus chose.
         """
         made: dict[str, dict[str, Any]] = {}
         pools = [name for name in self.pools if self.has_pool(name)]
@@ -508,6 +509,15 @@ class _Stages:
             )
         for space in self.suite.searched:
             encoder, maker = self.origins[space]
+            chooser = self.suite.chosen_on.get(space, self.suite.development)
+            if maker in self.manifolds and self.method_name(maker)[1] and chooser in pools:
+                raise SuiteError(
+                    f"a search would test '{space}' on the pairs that chose its parameters",
+                    where=f"{self.file}: searched",
+                    expected=f"a space without a choice, or no block pools.{chooser} in params.yaml",
+                    got=f"{space}, chosen on {chooser}, which has a pool",
+                    remedy="take the space out of `searched`",
+                )
             for name in [PLAIN] if maker else self.searches:
                 method = str(self.block("searches", self.searches, name).get("method"))
                 against = f"{space if name != PLAIN else encoder}-{PLAIN}"

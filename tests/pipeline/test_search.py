@@ -224,6 +224,21 @@ def test_a_pool_needs_its_development_corpus_in_the_suite() -> None:
         make_suite(params, suite="made", corpora=("near",), spaces=("minilm",), searched=("minilm",))
 
 
+def test_a_pool_of_the_corpus_that_chose_a_spaces_parameters_does_not_test_the_space() -> None:
+    names = {"suite": "made", "corpora": ("near", "near-dev", "split", "half")}
+    both = ("minilm", "minilm-pca-selected")
+    params = {"pools": POOLS, "searches": SEARCHES}
+    with pytest.raises(SuiteError, match="on the pairs that chose its parameters"):
+        make_suite(params, **names, spaces=both, development="near", searched=both)
+    made = make_suite(params, **names, spaces=both, development="near", searched=("minilm",))
+    assert "minilm-cosine" in made.stages["search"]
+    made = make_suite(
+        {**params, "pools": {name: POOLS[name] for name in POOLS if name != "near"}},
+        **names, spaces=both, development="near", searched=both,
+    )  # fmt: skip
+    assert made.stages["search"]["minilm-pca-selected-cosine"]["pools"] == ("split", "half")
+
+
 def test_an_unknown_search_is_one_clear_error() -> None:
     with pytest.raises(SuiteError, match="no search 'minilm-bm25'") as caught:
         search(SUITE, "minilm-bm25")
