@@ -15,6 +15,7 @@ import typer
 
 from sentfold.cli.inputs import WORDS, naming_options, print_notes, refuse_target, require_parquet
 from sentfold.data.words import (
+    count_numbers,
     cut_words,
     read_clusters,
     read_directions,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from sentfold.encoders.base.protocol import Encoded, Fitted
 
 
-WIDTH, FIRST_LAYER, WINDOW, LENGTH = 300, 4, 2, 128  # defaults
+FIRST_LAYER, WINDOW, LENGTH = 4, 2, 128  # defaults
 BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})  # processor flags, as Linux names them
 TABLES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson")
 
@@ -48,7 +49,9 @@ def command(
     words: Annotated[
         str, typer.Option(help="Word vectors: Parquet with word, vector; a published file; or a package.")
     ] = WORDS,
-    dimension: Annotated[int, typer.Option(min=1, help="Numbers per word of a published file.")] = WIDTH,
+    dimension: Annotated[
+        int | None, typer.Option(min=1, help="Numbers per word of a published file. Default: those of its first line.")
+    ] = None,
     binary: Annotated[bool, typer.Option("--binary", help="The published file is word2vec's binary format.")] = False,
     counts: Annotated[Path | None, typer.Option(help="Parquet: word, count. Default: counted in FIT_ON.")] = None,
     clusters: Annotated[
@@ -92,7 +95,7 @@ def command(
     refuse_other_vectors(target)
     is_method = pooling is None and encoder.lower() in known_methods()
     of_methods = {
-        "--fit-on": fit_on, "--words": words != WORDS, "--dimension": dimension != WIDTH, "--binary": binary,
+        "--fit-on": fit_on, "--words": words != WORDS, "--dimension": dimension is not None, "--binary": binary,
         "--counts": counts, "--clusters": clusters, "--centroids": centroids, "--directions": directions,
         "--set": settings,
     }  # fmt: skip
@@ -120,7 +123,8 @@ def command(
         with open_bar(3, "step") as bar:
             with readers_installed(words):
                 every = [*plain, *fitting]
-                lexicon = read_lexicon(every, fitting, values.tokenizer, words, dimension, binary, counts)
+                width = count_numbers(Path(words)) if dimension is None else dimension
+                lexicon = read_lexicon(every, fitting, values.tokenizer, words, width, binary, counts)
             made = method.build(read_clusters(lexicon, clusters, centroids), values)
             bar.update()
             fitted: Fitted = made.fit(fitting) if directions is None else fit_directions(made, directions)

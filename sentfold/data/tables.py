@@ -303,9 +303,12 @@ def _read_json_lines(path: Path, named: Collection[str]) -> Table:
 
 
 def _are_nested(cells: Sequence[object]) -> bool:
-    """Whether all that is not null is a list or an object."""
+    """Whether all that is not null is a list or an object. A list of one label is that label (`class_name`)."""
     filled = [cell for cell in cells if cell is not None]
-    return bool(filled) and all(isinstance(cell, (list, dict)) for cell in filled)
+    nested = bool(filled) and all(isinstance(cell, (list, dict)) for cell in filled)
+    return nested and not all(
+        isinstance(cell, list) and len(cell) == 1 and not isinstance(cell[0], (list, dict)) for cell in filled
+    )
 
 
 def _rows_of_pages(record: object) -> str:

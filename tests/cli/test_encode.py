@@ -280,15 +280,19 @@ def test_words_without_a_cluster_are_unknown_to_a_method_of_clusters(tmp_path: P
     np.testing.assert_array_equal(got, encode("s3e", lexicon.only(kept), SENTENCES))
 
 
-def test_word_vectors_are_read_from_a_published_text_file_too(files: Files, tmp_path: Path) -> None:
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("dimension", [None, 12])
+def test_word_vectors_are_read_from_a_published_text_file_too(
+    files: Files, tmp_path: Path, dimension: int | None, header: bool
+) -> None:
     lexicon = make_lexicon()
     lines = [
         " ".join([word, *map(repr, row)]) for word, row in zip(lexicon.words, lexicon.vectors.tolist(), strict=True)
     ]
     text = tmp_path / "words.vec"
-    text.write_text("\n".join([f"{len(lines)} 12", *lines, ""]))
+    text.write_text("\n".join([*[f"{len(lines)} 12"] * header, *lines, ""]))
     out = tmp_path / "out.parquet"
-    command("average", files.source, out, words=str(text), dimension=12, settings=["tokenizer=whitespace"])
+    command("average", files.source, out, words=str(text), dimension=dimension, settings=["tokenizer=whitespace"])
     np.testing.assert_array_equal(read(out), encode("average", lexicon, SENTENCES))
 
 

@@ -1642,6 +1642,11 @@ def test_rows_of_several_pages_are_taken_out_by_the_command_that_the_error_gives
     (tmp_path / "pages.jsonl").write_text("\n".join(map(json.dumps, pages)))
     texts, notes = read_texts(tmp_path / "pages.jsonl", {})
     assert len(texts) == 3 and "columns of lists and structs are left out: 'rows'" in notes
+    labels = [{"text": f"a {word}", "label": [word[0]], "all": ["x", "y"]} for word in ("cat", "dog", "cow", "duck")]
+    (tmp_path / "labels.jsonl").write_text("\n".join(map(json.dumps, labels)))
+    found = read_dataset(tmp_path / "labels.jsonl")
+    assert found.classes == ("c", "d")
+    assert [note for note in found.notes if "lists" in note] == ["columns of lists and structs are left out: 'all'"]
     (tmp_path / "list.json").write_text(json.dumps([{"text": "a cat", "tags": [{"name": "b"}]}]))
     with pytest.raises(DataError, match="no JSON object") as refused:
         read_texts(tmp_path / "list.json", {})
