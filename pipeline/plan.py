@@ -41,6 +41,8 @@ LINE = 100  # bytes, more than a written link has
 READ_BY_DVC = ("params.yaml", ".dvc")  # next to a dvc.yaml: further values for its stages, and settings
 PLAIN = "cosine"  # the block of `searches:` that derived spaces are searched by, and others are compared with
 COUNTED = "word-freq"  # the data set of the catalogue that published word counts come from
+# STSb was put together of the tasks before it (Cer et al. 2017), of which STS12 has pairs of MRPC (Agirre et al. 2012).
+STS_DATA = frozenset({"mrpc", "sts12", "sts13", "sts14", "sts15", "sts16", "stsb"})
 
 # The groups of params.yaml. A stage reads only its own groups, so no stage would notice a misspelt one; the first stage
 # compares with this list. The list is here, because a new group must not make other stages stale.
@@ -448,7 +450,8 @@ class _Stages:
     def training(self, space: str) -> dict[str, Any]:
         """The block, the seed and the encoder of a trained space, and the corpora that it reads.
 
-        Raises SuiteError for a corpus that the suite scores: its scores would be no evidence for the space.
+        Raises SuiteError where the suite scores a corpus of the training, or one that is known to share pairs with it:
+        its scores would be no evidence for the space.
         """
         name, seed = self.trained[space]
         block = self.block("trainings", self.trainings, name)
@@ -463,6 +466,15 @@ class _Stages:
                 expected=f"other corpora than those of trainings.{name}.data",
                 got=", ".join(scored),
                 remedy="take the corpus or the space out of the suite; a training downloads its own corpora",
+            )
+        seen = [one for one in self.suite.corpora if any(_share_pairs(one, other) for other in corpora.values())]
+        if seen:
+            raise SuiteError(
+                f"'{space}' is trained on pairs that the suite scores",
+                where=f"{self.file}: corpora",
+                expected=f"corpora that share no pairs with {', '.join(dict.fromkeys(corpora.values()))}",
+                got=", ".join(seen),
+                remedy="take the corpora or the space out of the suite, or train on other data",
             )
         return {"training": name, "seed": seed, "base": base, **corpora}
 
@@ -611,3 +623,9 @@ class _Stages:
         """The file of a block's method, and whether the block is a grid. Raises SuiteError without such a block."""
         name = str(self.block("manifolds", self.manifolds, maker).get("method"))
         return name.removesuffix(SUFFIX), name.endswith(SUFFIX)
+
+
+def _share_pairs(one: str, other: str) -> bool:
+    """Whether corpora of two data sets are known to share pairs; parts of one data set are made not to."""
+    sets = {one.partition("-")[0], other.partition("-")[0]}
+    return len(sets) == 2 and sets <= STS_DATA
