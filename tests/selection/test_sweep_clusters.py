@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from sklearn.cluster import KMeans
@@ -26,7 +27,7 @@ from sentfold.files import sha256_of
 from sentfold.manifold import lle
 from sentfold.measures.base.case import Case
 from sentfold.measures.registry import evaluate_parameters
-from tests.selection.test_sweep import ROOT, SUITE
+from tests.selection.test_sweep import ROOT, SUITE, change_items, write_texts
 from tests.selection.test_sweep import write_corpus as write_pairs
 
 SEEDS = 3
@@ -59,6 +60,7 @@ def write_corpus(name: str, n: int, seed: int, *, label_seed: int | None = None)
         "split": ["test"] * n,
     }  # fmt: skip
     notes = {"corpus": name, "resample": "items", "task": "clustering", "sentences": n, "text": "whole"}
+    write_texts(name, [f"{name} {number}" for number in range(n)])
     path = corpus_path("made", name, "items")
     write_table(path, pa.table(items), kind="items.clustering", parameters={}, notes=notes)
     write_vectors(space_path("made", "minilm", name), x.astype(np.float32), parameters={}, notes=notes)
@@ -136,6 +138,26 @@ def test_the_test_corpora_s_labels_change_the_oracle_and_no_byte_of_the_choice(f
     again = written("lp-clustered", "oracle")
     assert again["corpora"]["test"] != oracle["corpora"]["test"]
     assert again["corpora"]["tiny"] == oracle["corpora"]["tiny"]
+
+
+def test_texts_that_another_corpus_has_choose_nothing(folder: Path) -> None:
+    items = pq.read_table(corpus_path("made", "dev", "items")).to_pydict()
+    shared = set(range(60))
+    write_texts("test", [f"DEV {number}." if number in shared else f"test {number}" for number in range(140)])
+    before = sweep_clusters(CHOSEN, "minilm", "pca-clustered")
+    points = written("pca-clustered", "surface")["points"]
+    assert (before["left_out"], before["texts"], before["value"]) == (60, 90, max(p["choosing"] for p in points))
+    labels = np.array(items["label"])
+    seen = np.array([row in shared for row in items["row"]])
+    labels[seen] = np.random.default_rng(1).permutation(labels[seen])
+    change_items("dev", "label", labels.astype(np.int64), kind="items.clustering")
+    assert sweep_clusters(CHOSEN, "minilm", "pca-clustered") == before
+    after = written("pca-clustered", "surface")["points"]
+    assert [point["choosing"] for point in after] == [point["choosing"] for point in points]
+    assert [point["value"] for point in after] != [point["value"] for point in points]
+    write_texts("test", [f"dev {number}" for number in range(145)])
+    with pytest.raises(SuiteError, match=r"(?s)too few texts.*dev: 5 of 150 texts"):
+        sweep_clusters(CHOSEN, "minilm", "pca-clustered")
 
 
 def test_the_oracle_has_the_other_clustering_corpora_alone_and_no_score_where_a_point_does_not_fit(
