@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from sentfold.encoders.model_folder import ModelSource, check_pin
 from sentfold.errors import ArtifactError, ParameterError, SourceError, SuiteError, located
 from sentfold.fold.texts import LEARNED, refuse_odd_settings
 from sentfold.manifold.base.protocol import SolverSettings
-from sentfold.measures.registry import evaluate_parameters, find_measure
+from sentfold.measures.registry import all_measures, evaluate_parameters, find_measure
 from sentfold.settings import Parameters, check_slug, refuse_unknown
 from sentfold.words.tokenizers import TOKENIZERS
 from sentfold.words.vectors import WordVectorParameters
@@ -91,6 +91,7 @@ def check_everything(suite: str) -> Suite:
             load(name)
     _check_named_spaces(content)
     _check_published(content)
+    refuse_twins({one.task: [table.name for table in one.tables] for one in all_measures()})
     check_plan(suite)
     chosen = load_suite(suite)
     for corpus in chosen.stages["download"]:
@@ -107,6 +108,21 @@ def check_everything(suite: str) -> Suite:
     _check_sensitivities(chosen)
     load_graph(WorkingTree(Path()), suite)  # refuses what a run refuses: DVC reads whatever dvc.yaml and the plan name
     return chosen
+
+
+def refuse_twins(tables: Mapping[str, Sequence[str]]) -> None:
+    """Raise SuiteError for two tables of measures with one name, of which the report would lose one.
+
+    tables  task -> the names of its tables
+    """
+    found = dict[str, str]()
+    for task, names in tables.items():
+        for name in names:
+            if found.setdefault(name, task) != task:
+                raise SuiteError(
+                    "two measures have a table of one name", where=f"sentfold/measures/{task}.py: TABLES",
+                    expected=f"another name than that of the table of {found[name]}", got=name,
+                )  # fmt: skip
 
 
 def _check_model(encoder: str, source: ModelSource) -> None:

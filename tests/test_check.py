@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline.base.suite import Suite, load_suite
-from pipeline.check import check_everything, mirror_changes, warn_of_selections
+from pipeline.check import check_everything, mirror_changes, refuse_twins, warn_of_selections
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.plan import write_plan
 from pipeline.stages.download import download
@@ -38,6 +38,13 @@ def change(checkout: Path, file: str, old: str, new: str) -> None:
 @pytest.mark.parametrize("suite", ["quick", "paper", "paper-mirror", "beir"])
 def test_the_suites_that_are_shipped_pass(checkout: Path, suite: str) -> None:
     assert check_everything(suite).suite == suite
+
+
+def test_a_table_of_a_measure_has_a_name_of_its_own() -> None:
+    """The report lost the table of the first."""
+    refuse_twins({"classification": ["classification"], "centroid": ["centroid"]})
+    with pytest.raises(SuiteError, match=r"(?s)centroid.py: TABLES.*the table of classification"):
+        refuse_twins({"classification": ["classification"], "centroid": ["classification"]})
 
 
 def test_another_number_of_neighbours_than_the_tables_name_is_refused(checkout: Path) -> None:
