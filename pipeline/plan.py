@@ -470,7 +470,7 @@ class _Stages:
         seen = [one for one in self.suite.corpora if any(_share_pairs(one, other) for other in corpora.values())]
         if seen:
             raise SuiteError(
-                f"'{space}' is trained on pairs that the suite scores",
+                f"the training of '{space}' reads pairs that the suite scores",
                 where=f"{self.file}: corpora",
                 expected=f"corpora that share no pairs with {', '.join(dict.fromkeys(corpora.values()))}",
                 got=", ".join(seen),
@@ -626,6 +626,8 @@ class _Stages:
 
 
 def _share_pairs(one: str, other: str) -> bool:
-    """Whether corpora of two data sets are known to share pairs; parts of one data set are made not to."""
-    sets = {one.partition("-")[0], other.partition("-")[0]}
-    return len(sets) == 2 and sets <= STS_DATA
+    """Whether two corpora are known to share pairs: a data set and its parts, or data sets of STS_DATA."""
+    (first, part), (second, other_part) = one.partition("-")[::2], other.partition("-")[::2]
+    if first == second:
+        return "all" in (part, other_part)
+    return {first, second} <= STS_DATA

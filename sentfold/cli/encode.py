@@ -50,7 +50,7 @@ def command(
         str, typer.Option(help="Word vectors: Parquet with word, vector; a published file; or a package.")
     ] = WORDS,
     dimension: Annotated[
-        int | None, typer.Option(min=1, help="Numbers per word of a published file. Default: those of its first line.")
+        int | None, typer.Option(min=1, help="Numbers per word of a published file. Default: as in its first lines.")
     ] = None,
     binary: Annotated[bool, typer.Option("--binary", help="The published file is word2vec's binary format.")] = False,
     counts: Annotated[Path | None, typer.Option(help="Parquet: word, count. Default: counted in FIT_ON.")] = None,

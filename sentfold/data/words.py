@@ -247,15 +247,29 @@ def _refuse_tabs(path: Path) -> None:
 
 
 def count_numbers(path: Path) -> int:
-    """Numbers per word of a published file, by its first line; 1 where no such file is asked for."""
+    """Numbers per word of a published file, by its header or first lines; 1 where no such file is asked for.
+
+    A word can have blanks, or be a number: of each line, the numbers at its end are counted, and the least is taken.
+    """
     from sentfold.words.files import open_stream
 
     if path.suffix.lower() == ".parquet" or not path.is_file():
         return 1
     with open_stream(path) as stream:
         fields = stream.readline(400_000).removeprefix(b"\xef\xbb\xbf").split()
-    has_header = len(fields) == 2 and all(field.isdigit() and len(field) < 19 for field in fields)
-    return max(1, int(fields[1]) if has_header else len(fields) - 1)
+        if len(fields) == 2 and all(field.isdigit() and len(field) < 19 for field in fields):
+            return max(1, int(fields[1]))
+        lines = [fields, *(stream.readline(400_000).split() for _ in range(9))]
+    return max(1, min((_numbers_at_end(line[1:]) for line in lines if line), default=1))
+
+
+def _numbers_at_end(fields: Sequence[bytes]) -> int:
+    for count, field in enumerate(reversed(fields)):
+        try:
+            float(field)
+        except ValueError:
+            return count
+    return len(fields)
 
 
 def read_clusters(lexicon: Lexicon, clusters: str | None, centroids: Path | None) -> Lexicon:

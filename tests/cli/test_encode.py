@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ from sentfold.cli.encode import command, read_sentences, write_vectors
 from sentfold.data.datasets import read_dataset
 from sentfold.data.tables import DataError
 from sentfold.data.vectors import read_vectors
-from sentfold.data.words import read_columns, read_integers
+from sentfold.data.words import count_numbers, read_columns, read_integers
 from sentfold.decision.encoders import encode_by_name, fit_method
 from sentfold.decision.use import append_vectors, read_texts
 from sentfold.encoders.base.lexicon import Lexicon
@@ -278,6 +279,26 @@ def test_words_without_a_cluster_are_unknown_to_a_method_of_clusters(tmp_path: P
     pq.write_table(pq.read_table(files.clusters).filter(kept), files.clusters)
     got = run(files, tmp_path / "out.parquet", "s3e")
     np.testing.assert_array_equal(got, encode("s3e", lexicon.only(kept), SENTENCES))
+
+
+@pytest.mark.parametrize(
+    ("lines", "width"),
+    [
+        (["3 4", "a 0 1 2 3"], 4),
+        (["new york 0.5 -1e-3 2", "a 1 2 3"], 3),
+        (["a 1 2 3", ". . . 1 2 3"], 3),
+        (["top 10 0.5 1 2", "b 1 2 3"], 3),
+        (["1900 0.5 1 2"], 3),
+        (["\ufeffa 1 2", "", "b 1 2"], 2),
+        ([""], 1),
+    ],
+)
+def test_the_width_of_word_vectors_is_that_of_the_first_lines(lines: list[str], width: int, tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert count_numbers(tmp_path / "words.txt") == width
+    with gzip.open(tmp_path / "words.gz", "wb") as stream:
+        stream.write((tmp_path / "words.txt").read_bytes())
+    assert count_numbers(tmp_path / "words.gz") == width
 
 
 @pytest.mark.parametrize("header", [True, False])

@@ -113,10 +113,17 @@ def test_a_corpus_that_is_trained_or_developed_on_is_never_scored_for_the_same_s
 @pytest.mark.parametrize(("corpora", "told"), [(("sts13", "stsb"), "sts13"), (("stsb", "mrpc"), "mrpc")])
 def test_a_corpus_with_pairs_of_the_training_is_not_scored(corpora: tuple[str, ...], told: str) -> None:
     params = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
-    with pytest.raises(SuiteError, match="is trained on pairs that the suite scores") as caught:
+    with pytest.raises(SuiteError, match="reads pairs that the suite scores") as caught:
         make_suite(params, corpora=corpora, spaces=("small-mean-seed0",))
     assert caught.value.got == told
     assert make_suite(params, corpora=("stsb", "sickr", "snli"), spaces=("small-mean-seed0",)).stages["train"]
+    params["trainings"]["mine"] = {
+        **params["trainings"]["small-mean"],
+        "data": {**params["trainings"]["small-mean"]["data"], "train": "sickr-train", "dev": "sickr-dev"},
+    }
+    with pytest.raises(SuiteError, match="reads pairs that the suite scores"):
+        make_suite(params, corpora=("stsb", "sickr-all"), spaces=("mine-seed0",))
+    assert make_suite(params, corpora=("sickr", "sick-e"), spaces=("mine-seed0",)).stages["train"]
 
 
 def test_a_seed_that_a_training_lacks_makes_no_space() -> None:
