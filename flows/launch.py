@@ -14,7 +14,7 @@ import sys
 def main() -> None:
     """Run the module that the first argument names, with the further arguments."""
     if not sys.argv[1:]:
-        sys.stderr.write("error: no module is named\n  to do     python -m flows.launch prefect version, say\n")
+        sys.stderr.write("error: no module is named\n  to do     name one: python -m flows.launch prefect version\n")
         sys.exit(2)
     name, *words = sys.argv[1:]
     sys.argv[:] = [f"launch {name}", *words]  # an error of usage then begins with `python -m flows.launch dask`

@@ -14,6 +14,7 @@ from pipeline.corpora.catalogue import find_corpus
 from pipeline.lineage.stages import load_graph
 from pipeline.lineage.trees import WorkingTree
 from pipeline.manifolds import load_block, load_grid, load_maker
+from pipeline.papers.plan import load_plans
 from pipeline.plan import GROUPS, check_plan
 from pipeline.report.parameters import ReportParameters
 from pipeline.searches import load_pool, load_search
@@ -60,6 +61,9 @@ NAMED: dict[str, Callable[[str], object]] = {
     "searches": load_search,
     "pools": load_pool,
 }
+REPORT_TABLES = ( # those of pipeline/report, which measures do not have
+    "artifacts", "geometry", "hyperboloid-1", "lase-4.1", "measures", "retrieval", "selection", "speed", "trainings",
+)  # fmt: skip
 # The last part of the name of a model that published.csv calls otherwise.
 OFFICIAL = {"SBERT-base": "bert-base-nli-mean-tokens", "SBERT-large": "bert-large-nli-mean-tokens"}
 
@@ -111,18 +115,19 @@ def check_everything(suite: str) -> Suite:
 
 
 def refuse_twins(tables: Mapping[str, Sequence[str]]) -> None:
-    """Raise SuiteError for two tables of measures with one name, of which the report would lose one.
+    """Raise SuiteError for a measure's table with the name of another table, of which the report would lose one.
 
     tables  task -> the names of its tables
     """
-    found = dict[str, str]()
+    found = dict.fromkeys((*REPORT_TABLES, *load_plans()), "the report")
     for task, names in tables.items():
         for name in names:
-            if found.setdefault(name, task) != task:
+            if name in found:
                 raise SuiteError(
-                    "two measures have a table of one name", where=f"sentfold/measures/{task}.py: TABLES",
-                    expected=f"another name than that of the table of {found[name]}", got=name,
+                    "two tables have one name", where=f"sentfold/measures/{task}.py: TABLES",
+                    expected=f"another name than that of a table of {found[name]}", got=name,
                 )  # fmt: skip
+            found[name] = task
 
 
 def _check_model(encoder: str, source: ModelSource) -> None:

@@ -9,12 +9,14 @@ import polars as pl
 import pytest
 
 from pipeline.base.suite import Suite, load_suite
-from pipeline.check import check_everything, mirror_changes, refuse_twins, warn_of_selections
+from pipeline.check import REPORT_TABLES, check_everything, mirror_changes, refuse_twins, warn_of_selections
 from pipeline.corpora.catalogue import find_corpus
+from pipeline.papers.plan import PLAN_FILE, load_plans
 from pipeline.plan import write_plan
 from pipeline.stages.download import download
 from sentfold.errors import EncoderError, ParameterError, SentfoldError, SourceError, SuiteError
-from tests.checkout import make_checkout_with_suites, make_suite
+from sentfold.measures.registry import all_measures
+from tests.checkout import ROOT, make_checkout_with_suites, make_suite
 
 
 @pytest.fixture
@@ -40,11 +42,18 @@ def test_the_suites_that_are_shipped_pass(checkout: Path, suite: str) -> None:
     assert check_everything(suite).suite == suite
 
 
-def test_a_table_of_a_measure_has_a_name_of_its_own() -> None:
-    """The report lost the table of the first."""
+@pytest.mark.parametrize("name", ["classification", "measures", "selection", "gem-1", "own"])
+def test_a_table_of_a_measure_has_a_name_of_its_own(checkout: Path, name: str) -> None:
+    """The report lost the other table."""
     refuse_twins({"classification": ["classification"], "centroid": ["centroid"]})
-    with pytest.raises(SuiteError, match=r"(?s)centroid.py: TABLES.*the table of classification"):
-        refuse_twins({"classification": ["classification"], "centroid": ["classification"]})
+    with pytest.raises(SuiteError, match=r"(?s)centroid.py: TABLES.*another name than that of a table of"):
+        refuse_twins({"classification": ["classification"], "centroid": ["own", name]})
+
+
+def test_all_tables_of_the_committed_reports_are_known_by_name() -> None:
+    measured = [table.name for measure in all_measures() for table in measure.tables]
+    found = {path.stem for path in ROOT.glob("reports/*/tables/*.md")}
+    assert found and found <= {*REPORT_TABLES, *load_plans(ROOT / PLAN_FILE), *measured}
 
 
 def test_another_number_of_neighbours_than_the_tables_name_is_refused(checkout: Path) -> None:
