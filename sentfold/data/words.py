@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -249,7 +250,8 @@ def _refuse_tabs(path: Path) -> None:
 def count_numbers(path: Path) -> int:
     """Numbers per word of a published file, by its header or first lines; 1 where no such file is asked for.
 
-    A word can have blanks, or be a number: of each line, the numbers at its end are counted, and the least is taken.
+    A word can have blanks, or be a number, and a first line can be a remark: of each line, the numbers at its end are
+    counted, and the number that most lines have is taken; of equally many, the least.
     """
     from sentfold.words.files import open_stream
 
@@ -260,7 +262,8 @@ def count_numbers(path: Path) -> int:
         if len(fields) == 2 and all(field.isdigit() and len(field) < 19 for field in fields):
             return max(1, int(fields[1]))
         lines = [fields, *(stream.readline(400_000).split() for _ in range(9))]
-    return max(1, min((_numbers_at_end(line[1:]) for line in lines if line), default=1))
+    counts = Counter(filter(None, (_numbers_at_end(line[1:]) for line in lines)))
+    return min(counts, key=lambda count: (-counts[count], count), default=1)
 
 
 def _numbers_at_end(fields: Sequence[bytes]) -> int:

@@ -290,6 +290,9 @@ def test_words_without_a_cluster_are_unknown_to_a_method_of_clusters(tmp_path: P
         (["top 10 0.5 1 2", "b 1 2 3"], 3),
         (["1900 0.5 1 2"], 3),
         (["\ufeffa 1 2", "", "b 1 2"], 2),
+        (["# 3 dimensions: 3", "a 1 2 3", "b 1 2 3"], 3),
+        (["word vector", "a 1 2 3"], 3),
+        (["2 3 cbow", "a 1 2 3"], 3),
         ([""], 1),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,7 @@ def test_a_pool_of_the_corpus_that_chose_a_spaces_parameters_does_not_test_the_s
     names = {"suite": "made", "corpora": ("near", "near-dev", "split", "half")}
     both = ("minilm", "minilm-pca-selected")
     params = {"pools": POOLS, "searches": SEARCHES}
-    with pytest.raises(SuiteError, match="on the pairs that chose its parameters"):
+    with pytest.raises(SuiteError, match="on pairs that chose its parameters"):
         make_suite(params, **names, spaces=both, development="near", searched=both)
     made = make_suite(params, **names, spaces=both, development="near", searched=("minilm",))
     assert "minilm-cosine" in made.stages["search"]
@@ -237,6 +238,20 @@ def test_a_pool_of_the_corpus_that_chose_a_spaces_parameters_does_not_test_the_s
         **names, spaces=both, development="near", searched=both,
     )  # fmt: skip
     assert made.stages["search"]["minilm-pca-selected-cosine"]["pools"] == ("split", "half")
+
+
+@pytest.mark.parametrize(("pool", "split", "sound"), [
+    ("stsb-trained", None, False), ("stsb-trained", "test", True), ("mrpc", None, False), ("mrpc", "test", True),
+    ("stsb", None, True), ("snli", None, True),
+])  # fmt: skip
+def test_a_pool_of_all_parts_of_the_data_that_chose_does_not_test_the_space(
+    pool: str, split: str | None, sound: bool
+) -> None:
+    block = {"column": "score", "least": 4.0, **({"split": split} if split else {})}
+    params = {"pools": {pool: block}, "searches": SEARCHES}
+    names = {"corpora": ("stsb-dev", pool), "spaces": ("minilm", "minilm-pca-selected"), "development": "stsb-dev"}
+    with nullcontext() if sound else pytest.raises(SuiteError, match="split: test"):
+        make_suite(params, suite="made", **names, searched=("minilm-pca-selected",))
 
 
 def test_an_unknown_search_is_one_clear_error() -> None:
