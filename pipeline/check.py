@@ -95,7 +95,7 @@ def check_everything(suite: str) -> Suite:
             load(name)
     _check_named_spaces(content)
     _check_published(content)
-    refuse_twins({one.task: [table.name for table in one.tables] for one in all_measures()})
+    refuse_shared_table_names({one.task: [table.name for table in one.tables] for one in all_measures()})
     check_plan(suite)
     chosen = load_suite(suite)
     for corpus in chosen.stages["download"]:
@@ -114,7 +114,7 @@ def check_everything(suite: str) -> Suite:
     return chosen
 
 
-def refuse_twins(tables: Mapping[str, Sequence[str]]) -> None:
+def refuse_shared_table_names(tables: Mapping[str, Sequence[str]]) -> None:
     """Raise SuiteError for a measure's table with the name of another table, of which the report would lose one.
 
     tables  task -> the names of its tables

@@ -9,7 +9,13 @@ import polars as pl
 import pytest
 
 from pipeline.base.suite import Suite, load_suite
-from pipeline.check import REPORT_TABLES, check_everything, mirror_changes, refuse_twins, warn_of_selections
+from pipeline.check import (
+    REPORT_TABLES,
+    check_everything,
+    mirror_changes,
+    refuse_shared_table_names,
+    warn_of_selections,
+)
 from pipeline.corpora.catalogue import find_corpus
 from pipeline.papers.plan import PLAN_FILE, load_plans
 from pipeline.plan import write_plan
@@ -45,9 +51,9 @@ def test_the_suites_that_are_shipped_pass(checkout: Path, suite: str) -> None:
 @pytest.mark.parametrize("name", ["classification", "measures", "selection", "gem-1", "own"])
 def test_a_table_of_a_measure_has_a_name_of_its_own(checkout: Path, name: str) -> None:
     """The report lost the other table."""
-    refuse_twins({"classification": ["classification"], "centroid": ["centroid"]})
+    refuse_shared_table_names({"classification": ["classification"], "centroid": ["centroid"]})
     with pytest.raises(SuiteError, match=r"(?s)centroid.py: TABLES.*another name than that of a table of"):
-        refuse_twins({"classification": ["classification"], "centroid": ["own", name]})
+        refuse_shared_table_names({"classification": ["classification"], "centroid": ["own", name]})
 
 
 def test_all_tables_of_the_committed_reports_are_known_by_name() -> None:

@@ -167,7 +167,7 @@ def test_pairs_that_a_test_corpus_scores_choose_nothing(folder: Path, shared: li
     others = scores.copy()
     others[shared] = np.random.default_rng(3).permutation(others[shared])
     assert change_scores(others)[0::2] == (before, choosing)
-    assert change_scores(others)[1] != values  # the score of all pairs, which stands beside those of other spaces
+    assert change_scores(others)[1] != values  # `value` is by all pairs
     others[40:] = others[40:][::-1]  # pairs that `dev` alone has
     assert change_scores(others)[2] != choosing
 
